@@ -1,0 +1,1 @@
+"""The layer graph: operators, constants and the graph that joins them."""

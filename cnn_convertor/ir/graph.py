@@ -1,0 +1,211 @@
+"""The graph of a network: nodes in execution order, checked when made, never changed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Protocol, TypeAlias
+
+from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.ir.ops import Input, Op, Shape, ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator, whose single output has the node's name.
+
+    origins: the framework layers that it stands for, the last one being the layer whose output it gives.
+    """
+
+    name: str
+    op: Op
+    inputs: tuple[str, ...] = ()
+    origins: tuple[Origin, ...] = ()
+
+    @property
+    def where(self) -> Origin | None:
+        """The layer to name in a message."""
+        return self.origins[-1] if self.origins else None
+
+
+class Lookup(Protocol):
+    """Where a rule looks around: a graph, or one in the making."""
+
+    def __getitem__(self, name: str) -> Node: ...
+
+    def shape(self, name: str) -> Shape: ...
+
+
+FuseRule: TypeAlias = Callable[[Lookup, Node, Node], Op | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The nodes of a graph in the making. A joined node keeps the shape of the node whose name it has."""
+
+    nodes: Mapping[str, Node]
+    shapes: Mapping[str, Shape]
+
+    def __getitem__(self, name: str) -> Node:
+        return self.nodes[name]
+
+    def shape(self, name: str) -> Shape:
+        return self.shapes[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes in execution order. outputs: names, in the order of the user's definition.
+
+    Raises ModelError, naming every layer whose inputs do not fit it.
+    """
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    _shapes: dict[str, Shape] = field(init=False, repr=False, compare=False)
+    _users: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    _index: dict[str, Node] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        shapes: dict[str, Shape] = {}
+        users: dict[str, list[str]] = {}
+        for node in self.nodes:
+            assert node.name not in shapes, f"two nodes are called {node.name!r}"
+            for name in node.inputs:
+                assert name in shapes, f"{node.name!r} reads {name!r}, which does not stand before it"
+                users[name].append(node.name)
+            shapes[node.name] = shape_of(node, shapes)
+            users[node.name] = []
+        assert self.outputs, "a graph without outputs"
+        for name in self.outputs:
+            assert name in shapes, f"the output {name!r} is no node"
+        object.__setattr__(self, "_shapes", shapes)
+        object.__setattr__(self, "_users", {name: tuple(by) for name, by in users.items()})
+        object.__setattr__(self, "_index", {node.name: node for node in self.nodes})
+
+    def __getitem__(self, name: str) -> Node:
+        return self._index[name]
+
+    def shape(self, name: str) -> Shape:
+        """Output shape of the named node."""
+        return self._shapes[name]
+
+    def users(self, name: str) -> tuple[str, ...]:
+        """Names of the nodes that read the named one, once for each reading."""
+        return self._users[name]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if isinstance(node.op, Input))
+
+    def is_private(self, name: str) -> bool:
+        """Whether nobody but one node ever sees the named node's output."""
+        return len(self._users[name]) == 1 and name not in self.outputs
+
+    def fuse(self, rule: FuseRule, *, shared: bool = False) -> Graph:
+        """Join neighbours: rule(lookup, first, second) -> the operator that does the work of both, or None.
+
+        `second` reads nothing but `first`. The joined node has the second's name, the first's inputs and both's origins.
+        shared: also offer a `first` that has other users; it stays for those that are not joined with it.
+        """
+        draft = dict(self._index)
+        readers = {name: len(users) + (name in self.outputs) for name, users in self._users.items()}
+        lookup = _Draft(draft, self._shapes)
+        for name in self._index:
+            while len((second := draft[name]).inputs) == 1:
+                first = draft[second.inputs[0]]
+                if readers[first.name] > 1 and not shared:
+                    break
+                op = rule(lookup, first, second)
+                if op is None:
+                    break
+                draft[name] = Node(name, op, first.inputs, first.origins + second.origins)
+                readers[first.name] -= 1
+                if readers[first.name] == 0:
+                    del draft[first.name]
+                else:
+                    for source in first.inputs:
+                        readers[source] += 1
+        return Graph(tuple(draft.values()), self.outputs)
+
+    def expand(self, rule: Callable[[Graph, Node], Iterable[Node] | None]) -> Graph:
+        """Replace nodes: rule(graph, node) -> the nodes that do its work, the last with its name, or None to keep it."""
+        nodes: list[Node] = []
+        for node in self.nodes:
+            made = rule(self, node)
+            nodes.extend((node,) if made is None else made)
+            assert nodes[-1].name == node.name
+        return Graph(tuple(nodes), self.outputs)
+
+    def bypass(self, names: Iterable[str]) -> Graph:
+        """Take out nodes with one input; their users, and the outputs, read that input instead."""
+        source: dict[str, str] = {}
+        gone = set(names)
+        nodes = []
+        for node in self.nodes:
+            inputs = tuple(source.get(name, name) for name in node.inputs)
+            if node.name in gone:
+                (source[node.name],) = inputs
+            else:
+                nodes.append(node if inputs == node.inputs else replace(node, inputs=inputs))
+        return Graph(tuple(nodes), tuple(source.get(name, name) for name in self.outputs))
+
+    def without_dead(self) -> Graph:
+        """Leave out what no output needs; inputs stay, since the application fills them."""
+        needed = set(self.outputs)
+        for node in reversed(self.nodes):
+            if node.name in needed:
+                needed.update(node.inputs)
+        return Graph(tuple(n for n in self.nodes if n.name in needed or isinstance(n.op, Input)), self.outputs)
+
+    def __str__(self) -> str:
+        lines = [f"{n.name} = {describe(n.op)}({', '.join(n.inputs)}) -> {self.shape(n.name)}" for n in self.nodes]
+        return "\n".join([*lines, f"outputs: {', '.join(self.outputs)}"])
+
+
+def shape_of(node: Node, shapes: Mapping[str, Shape]) -> Shape:
+    """The node's output shape, from the shapes of what it reads. Raises ModelError when they do not fit."""
+    arguments = [shapes[name] for name in node.inputs]
+    expected = number_of_inputs(type(node.op))  # type: ignore[arg-type]  # a class is hashable; mypy doubts it for unions
+    if expected is not None and len(arguments) != expected:
+        problem = f"the layer takes {expected} inputs, not {len(arguments)}"
+        raise ModelError(Problem("DV203", problem, node.where, "check what the layer is connected to"))
+    try:
+        return node.op.output_shape(*arguments)
+    except ShapeError as error:
+        raise ModelError(Problem("DV202", str(error), node.where, "check the sizes of the layer's inputs")) from None
+
+
+@cache
+def number_of_inputs(operator: type[Op]) -> int | None:
+    """How many inputs an operator takes; None is any number."""
+    _self, *parameters = inspect.signature(operator.output_shape).parameters.values()
+    return None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(parameters)
+
+
+def describe(op: Op) -> str:
+    """An operator on one line: its name and what differs from the defaults."""
+    parts = []
+    for f in fields(op):
+        value = getattr(op, f.name)
+        if value != f.default and value is not None:
+            parts.append(f"{f.name}={_short(value)}")
+    return f"{type(op).__name__}[{' '.join(parts)}]" if parts else type(op).__name__
+
+
+def _short(value: object) -> str:
+    match value:
+        case tuple() if hasattr(value, "_fields"):
+            names = value._fields
+            inner = " ".join(f"{n}={_short(v)}" for n, v in zip(names, value, strict=True) if not (names[0] == "kernel" and _is_default(n, v)))
+            return inner if names[0] == "kernel" else "x".join(map(str, value))
+        case _ if hasattr(value, "__dataclass_fields__") and not hasattr(value, "read"):
+            return describe(value)  # type: ignore[arg-type]  # a function prints like an operator
+        case _:
+            return str(value)
+
+
+def _is_default(name: str, value: object) -> bool:
+    return (name in {"stride", "dilation"} and value == (1, 1)) or (name == "padding" and value == (0, 0, 0, 0))
