@@ -1,0 +1,175 @@
+"""What fits the DV700's unified buffer: the tiles of a convolution, the runs of a command (spec: section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import NamedTuple
+
+from cnn_convertor.ir.ops import NO_PADDING, ONE, Padding, Pair, Shape, Window
+
+_HALF = 2  # bytes of an element
+_UNIT = 16  # bytes: 8 elements, what the buffer is counted in
+
+
+class ConvGeometry(NamedTuple):
+    """A convolution that has a command for itself, with the window of the command.
+
+    A deconvolution's stride spreads the input, and its padding is the command's, not the framework's.
+    """
+
+    input: Shape
+    kernels: int
+    window: Window
+    deconvolution: bool = False
+
+
+class PoolKind(Enum):
+    MAX = auto()
+    AVERAGE = auto()
+    UPSAMPLE = auto()
+
+
+class PoolGeometry(NamedTuple):
+    kind: PoolKind
+    window: Window = Window(Pair(2, 2), Pair(2, 2))
+
+
+class RunGeometry(NamedTuple):
+    """One run of a command.
+
+    channels:    output channels, m
+    external:    the run writes to external memory (its bit in topo), so the next one starts with the command's input
+    convolution: None, or the window of a convolution of any kind; not dilated
+    """
+
+    channels: int
+    external: bool
+    convolution: Window | None = None
+    pool: PoolGeometry | None = None
+    deconvolution: bool = False
+
+
+def tiles(conv: ConvGeometry, *, ub_size: int) -> int | None:
+    """The least number of vertical strips in which a convolution runs; None when not even strips of one column fit.
+
+    Pooling and depthwise convolutions do not use the buffer: they have one tile and no business here.
+
+    The text of the specification leaves open what 600 expected results show: the output's size is computed with the
+    kernel p x p but with the command's pads as they are, without the p - kx and p - ky that the hardware adds to them;
+    a dilated kernel counts with its own width and height, not padded to p; a deconvolution's tile has as many output
+    columns as its formula gives for the tile's width, the margin of p - 1 input columns included.
+    """
+    return next((count for count in range(1, conv.input.width + 1) if _tile_bytes(conv, count) <= ub_size), None)
+
+
+def _tile_bytes(conv: ConvGeometry, count: int) -> int:
+    """Bytes of the buffer that are taken by the widest of count tiles."""
+    height, width, channels = conv.input
+    dilated = conv.window.dilation != ONE
+    if not dilated and channels <= 8 and conv.kernels <= 8:
+        return 0
+    extent = conv.window.extent if dilated else _square(conv.window.kernel)
+    tile = Pair(height, _ceil(width, count) + extent.width - 1)
+    size = _whole(_block(tile.height * tile.width * min(channels, 8)), channels) * _UNIT
+    if dilated or channels > 8:
+        output = _slide(tile, conv.window._replace(kernel=extent, dilation=ONE), conv.deconvolution)
+        size += output.height * output.width * min(conv.kernels, 8) * _HALF
+    return size
+
+
+def unified_buffer_need(shape: Shape, runs: Sequence[RunGeometry]) -> int:
+    """Bytes of the buffer that a command of several runs needs; it fits if they are at most ub_size.
+
+    shape: the command's input. Each of the runs must need one tile only.
+
+    The text of the specification leaves open what 400 expected results show: an average pool counts as a convolution
+    also where the place of a run's output is concerned. No expected result has a stride, a depthwise convolution, a
+    deconvolution or an upsampling: that these follow the same rule, with their own output sizes, is an assumption.
+    """
+    assert runs[-1].external, "the last run of a command writes to external memory"
+    ends = [index for index, run in enumerate(runs) if run.external]
+    last_branch = ends[-2] + 1 if len(ends) > 1 else 0  # its first run
+    command_input = _whole(_block(shape.height * shape.width * min(shape.channels, 8)), shape.channels)
+
+    need = 0
+    size, place, input_size = Pair(shape.height, shape.width), 0, command_input
+    for index, run in enumerate(runs):
+        convolved, pooled = _run_outputs(size, run)
+        stored = pooled if _effective_window(run) is None else convolved
+        block = _block(stored.height * stored.width * min(run.channels, 8))
+        output = _whole(block, run.channels)
+        in_place = index >= last_branch and _effective_window(run) is None
+        output_place = place + (0 if in_place else input_size)
+        start = input_size if len(ends) == 1 else output_place
+        need = max(need, start + (block if run.external else output))
+        size, place, input_size = pooled, output_place, output
+        if run.external:
+            size, place, input_size = Pair(shape.height, shape.width), 0, command_input
+    return need * _UNIT
+
+
+def _effective_window(run: RunGeometry) -> Window | None:
+    """The window of what counts as the run's convolution: of the convolution itself or of an average pool."""
+    if run.convolution is not None:
+        return run.convolution
+    if run.pool is not None and run.pool.kind is PoolKind.AVERAGE:
+        return run.pool.window
+    return None
+
+
+def _run_outputs(size: Pair, run: RunGeometry) -> tuple[Pair, Pair]:
+    """Sizes after a run's convolution and after its pooling; a max pool's padding is applied before the convolution."""
+    window = _effective_window(run) or Window(ONE)
+    square = _square(window.kernel)
+    stride = ONE if run.deconvolution else window.stride
+    max_pool = run.pool.window if run.pool is not None and run.pool.kind is PoolKind.MAX else None
+    margin = max_pool.padding if max_pool is not None else NO_PADDING
+    padding = Padding(
+        top=window.padding.top + square.height - window.kernel.height + margin.top * stride.height,
+        bottom=window.padding.bottom + margin.bottom * stride.height,
+        left=window.padding.left + margin.left * stride.width,
+        right=window.padding.right + square.width - window.kernel.width + margin.right * stride.width,
+    )
+    convolved = _slide(size, Window(square, window.stride, padding=padding), run.deconvolution)
+    if max_pool is not None:
+        return convolved, _slide(convolved, max_pool._replace(padding=NO_PADDING), deconvolution=False)
+    if run.pool is not None and run.pool.kind is PoolKind.UPSAMPLE:
+        return convolved, Pair(2 * convolved.height, 2 * convolved.width)
+    return convolved, convolved
+
+
+def _slide(size: Pair, window: Window, deconvolution: bool) -> Pair:
+    """Output size of a window that is not dilated; 0 where the padded input is smaller than the kernel."""
+    kernel, stride, _, padding = window
+    rows, columns = padding.top + padding.bottom, padding.left + padding.right
+    if deconvolution:
+        spread = Pair((size.height - 1) * stride.height + 1, (size.width - 1) * stride.width + 1)
+        output = Pair(spread.height + rows - kernel.height + 1, spread.width + columns - kernel.width + 1)
+    else:
+        output = Pair(
+            (size.height + rows - kernel.height) // stride.height + 1,
+            (size.width + columns - kernel.width) // stride.width + 1,
+        )
+    return Pair(max(output.height, 0), max(output.width, 0))
+
+
+def _square(kernel: Pair) -> Pair:
+    """The kernel that the device works with."""
+    p = max(kernel) | 1
+    return Pair(p, p)
+
+
+def _block(elements: int) -> int:
+    """Units of a block of 8 channels: the next number that is 2 modulo 16."""
+    units = _ceil(elements, 8)
+    return units + (2 - units) % 16
+
+
+def _whole(block: int, channels: int) -> int:
+    """Units of all blocks of a map, a multiple of 16."""
+    return _ceil(block * _ceil(channels, 8), 16) * 16
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)

@@ -1,0 +1,119 @@
+"""Palettes: lossless where possible, otherwise near each weight, and the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from cnn_convertor.quantize import Palette, fit, histogram
+
+Half = NDArray[np.float16]
+Real = NDArray[np.float64]
+
+
+def decoded(palette: Palette, half: Half) -> Half:
+    centres: Half = palette.centres[palette.index[half.view(np.uint16)]]
+    return centres
+
+
+def squared_error(palette: Palette, half: Half) -> float:
+    return float(((half.astype(np.float64) - decoded(palette, half)) ** 2).sum())
+
+
+DRAWS: dict[str, Callable[[np.random.Generator, int], Real]] = {
+    "normal": lambda random, size: random.normal(size=size) * 0.02,
+    "heavy tails": lambda random, size: random.standard_t(3, size=size) * 0.02,
+    "even": lambda random, size: random.uniform(-1, 1, size),
+    "positive": lambda random, size: random.exponential(size=size),
+    "negative": lambda random, size: -random.exponential(size=size),
+    "one spike": lambda random, size: np.append(np.full(size, 0.5), random.normal(size=1000)),
+    "all magnitudes": lambda random, size: np.exp(random.uniform(-16, 11, size)) * random.choice([-1, 1], size),
+}
+DISTRIBUTIONS = list(DRAWS)
+
+
+def drawn(distribution: str, size: int = 200_000) -> Half:
+    return DRAWS[distribution](np.random.default_rng(0), size).astype(np.float16)
+
+
+def test_counts_of_parts_add_up() -> None:
+    half = drawn("normal").reshape(100, 10, 10, 20)
+    whole = histogram(half)
+    assert whole.shape == (65536,)
+    assert whole.dtype == np.int64
+    assert whole.sum() == half.size
+    np.testing.assert_array_equal(histogram(half[:30]) + histogram(half[30:, :, ::-1]), whole)
+
+
+@settings(deadline=None)
+@given(st.sets(st.floats(width=16, allow_nan=False, allow_infinity=False), min_size=0, max_size=254))
+def test_up_to_255_values_and_zero_are_kept(values: set[float]) -> None:
+    half = np.array([*values, 0.0, -0.0], np.float16)
+    palette = fit(histogram(half))
+    np.testing.assert_array_equal(decoded(palette, half), half)
+    assert palette.centres[0] == 0
+    assert not np.signbit(palette.centres[0])
+
+
+def test_exactly_255_values_are_kept_and_256_are_not() -> None:
+    half = np.arange(1, 257).astype(np.float16)
+    assert squared_error(fit(histogram(half[:255])), half[:255]) == 0
+    assert squared_error(fit(histogram(half)), half) > 0
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_each_number_has_the_nearest_centre(distribution: str) -> None:
+    palette = fit(histogram(drawn(distribution)))
+    finite = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    finite = finite[np.isfinite(finite)]
+    centres = palette.centres.astype(np.float64)
+    distance = np.abs(finite[:, None].astype(np.float64) - centres).min(axis=1)
+    np.testing.assert_array_equal(np.abs(finite.astype(np.float64) - decoded(palette, finite)), distance)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_no_entry_is_wasted(distribution: str) -> None:
+    half = drawn(distribution)
+    palette = fit(histogram(half))
+    assert np.unique(palette.centres).size == 256
+    assert np.unique(palette.index[half.view(np.uint16)]).size >= 255
+    assert (np.diff(palette.centres[1:]) > 0).all()
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_the_error_is_less_than_that_of_an_even_spacing(distribution: str) -> None:
+    half = drawn(distribution)
+    even = np.linspace(float(half.min()), float(half.max()), 255)
+    nearest = even[np.searchsorted((even[:-1] + even[1:]) / 2, half.astype(np.float64))]
+    assert squared_error(fit(histogram(half)), half) <= 1.1 * float(((half.astype(np.float64) - nearest) ** 2).sum())
+
+
+def test_zeros_and_nans_have_entry_zero() -> None:
+    palette = fit(histogram(drawn("normal")))
+    assert not palette.index[np.array([0.0, -0.0, np.nan, -np.nan], np.float16).view(np.uint16)].any()
+
+
+def test_nothing_but_zeros() -> None:
+    palette = fit(histogram(np.zeros(10, np.float16)))
+    assert not palette.centres.any()
+    assert not palette.index.any()
+
+
+def test_same_counts_give_the_same_palette_whatever_their_order() -> None:
+    half = drawn("heavy tails")
+    one, other = fit(histogram(half)), fit(histogram(half[::-1]))
+    assert one.centres.tobytes() == other.centres.tobytes()
+    assert one.index.tobytes() == other.index.tobytes()
+
+
+def test_a_palette_does_not_change() -> None:
+    palette = fit(histogram(drawn("even", 1000)))
+    with pytest.raises(ValueError, match="read-only"):
+        palette.centres[1] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        palette.index[1] = 1
