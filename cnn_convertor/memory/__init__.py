@@ -1,0 +1,5 @@
+"""Where buffers lie: lifetimes in, offsets out; knows nothing of networks or devices."""
+
+from cnn_convertor.memory.planning import Buffer, Plan, plan
+
+__all__ = ["Buffer", "Plan", "plan"]

@@ -1,0 +1,31 @@
+"""The rewrites that hold for any device, in the order in which they are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.passes.fold_activations import fold_activations
+from cnn_convertor.passes.fold_padding import fold_padding
+from cnn_convertor.passes.fold_reshapes import fold_reshapes
+from cnn_convertor.passes.fold_scales import fold_scales
+from cnn_convertor.passes.normalise import batch_norms_to_scales, remove_identities, sink_reshapes
+
+PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    Graph.without_dead,  # first: nothing that is thrown away needs to be understood
+    remove_identities,  # before all that looks at neighbours: what passes data on would hide them
+    batch_norms_to_scales,  # one kind of affine map from here on
+    sink_reshapes,  # an activation after Flatten moves before it, next to the layer that can carry it
+    fold_scales,  # before activations: a scale after an activation cannot be folded backwards
+    fold_activations,
+    fold_padding,  # after activations: they tell where zero padding may join a max pool
+    fold_reshapes,  # last: Dense takes its final weights' order here
+    Graph.without_dead,
+)
+
+
+def optimise(graph: Graph) -> Graph:
+    """Apply all passes."""
+    for rewrite in PASSES:
+        graph = rewrite(graph)
+    return graph

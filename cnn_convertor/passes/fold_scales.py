@@ -1,0 +1,69 @@
+"""Folds scales (batch norm, Scale, Power) into the weights of a neighbour."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.ir.graph import Graph, Lookup, Node
+from cnn_convertor.ir.ops import NO_PADDING, Conv2d, ConvTranspose2d, Dense, Op, Scale
+
+Wide = NDArray[np.float64]
+
+
+def fold_scales(graph: Graph) -> Graph:
+    """Case 1: weights -> scale; case 2: scale -> scale; case 3: scale -> weights, where no padding lies between them."""
+    return graph.fuse(_fold)
+
+
+def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
+    match first.op, second.op:
+        case Conv2d() | ConvTranspose2d() | Dense() as before, Scale() as scale if before.activation is None:
+            factor, shift = _wide(scale)
+            bias = factor * _values(before.bias, len(factor)) + shift
+            weight = before.weight.scale_rows(factor)
+            return replace(before, weight=weight, bias=Constant.of(bias), activation=scale.activation)
+        case Scale(activation=None) as before, Scale() as scale:
+            (factor, shift), (factor2, shift2) = _wide(before), _wide(scale)
+            return Scale(Constant.of(factor * factor2), Constant.of(shift * factor2 + shift2), scale.activation)
+        case Scale(activation=None) as scale, Conv2d() | Dense() as after:
+            if isinstance(after, Conv2d) and after.window.padding != NO_PADDING and scale.shift is not None:
+                return None  # the padding is zeros after the scale, not before it
+            return _scale_inputs(scale, after)
+        case _:
+            return None
+
+
+def _scale_inputs(scale: Scale, after: Conv2d | Dense) -> Op | None:
+    """after(x * factor + shift) with the factor in its weights and the shift in its bias."""
+    factor, shift = _wide(scale)
+    groups = after.groups if isinstance(after, Conv2d) else 1
+    out, per_group = after.weight.shape[:2]
+    channel = np.arange(per_group) + np.arange(out)[:, None] // (out // groups) * per_group  # (O, I / groups)
+
+    narrow = factor.astype(np.float32)
+
+    def scaled(values: Array, rows: slice) -> Array:
+        return values * narrow[channel[rows]][:, :, None, None]
+
+    bias = after.bias
+    if scale.shift is not None:
+        added = np.zeros(out)
+        for start in range(0, out, 256):  # a range at a time, so that a large layer never is in memory as a whole
+            rows = slice(start, min(start + 256, out))
+            sums = after.weight.load(rows).sum(axis=(2, 3), dtype=np.float64)
+            added[rows] = (sums * shift[channel[rows]]).sum(axis=1)
+        bias = Constant.of(_values(after.bias, out) + added)
+    return replace(after, weight=after.weight.map_rows_with(scaled), bias=bias)
+
+
+def _wide(scale: Scale) -> tuple[Wide, Wide]:
+    factor = scale.factor.load().astype(np.float64)
+    return factor, _values(scale.shift, len(factor))
+
+
+def _values(constant: Constant | None, size: int) -> Wide:
+    return np.zeros(size) if constant is None else constant.load().astype(np.float64)
