@@ -1,0 +1,312 @@
+"""Rewrites what the device has not into what it has, where that gives the same result; rules.py refuses what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.maps import is_chunked, memory_order, same_memory
+from cnn_convertor.dv700.pools import split_average, split_max
+from cnn_convertor.dv700.steps import joins_convolution, source
+from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import (
+    NO_PADDING,
+    ONE,
+    Activation,
+    Add,
+    AveragePool2d,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Custom,
+    Dense,
+    Function,
+    Input,
+    MaxPool2d,
+    Order,
+    Pad,
+    Pair,
+    PRelu,
+    Reshape,
+    Scale,
+    Shape,
+    Softmax,
+    Upsample,
+    Window,
+)
+
+COPY = AveragePool2d(Window(ONE), factor=1.0)  # the command that passes a map on
+
+
+def legalise(graph: Graph, limits: Limits, *, transposed: bool) -> Graph:
+    """Apply every rewrite, in order."""
+    rewrites: tuple[Callable[[Graph], Graph], ...] = (
+        split_slopes,  # first: the activations that it sets free are rewritten by what follows
+        lambda g: g.expand(single_operators),
+        lambda g: g.expand(lambda g, node: dense_kernels(g, node, limits)),
+        lambda g: g.expand(lambda g, node: small_pools(g, node, limits)),
+        lambda g: free_reshapes(g, transposed=transposed),
+        copies_for_shared_parts,  # after the reshapes: a flattened map may be a part, too
+        flattened_outputs,  # last: what is an output by now stays one
+    )
+    for rewrite in rewrites:
+        graph = rewrite(graph)
+    return graph
+
+
+# --- one operator at a time ----------------------------------------------------------------------------------------------
+
+
+def split_slopes(graph: Graph) -> Graph:
+    """PReLU slopes travel with kernels, so they leave the operators that have none, and dilated convolutions."""
+
+    def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
+        match node.op:
+            case MaxPool2d(activation=PRelu()) if joins_convolution(graph, node):
+                return None
+            case (
+                Add(activation=PRelu() as function)
+                | MaxPool2d(activation=PRelu() as function)
+                | AveragePool2d(activation=PRelu() as function)
+            ):
+                pass
+            case Conv2d(activation=PRelu() as function) | ConvTranspose2d(activation=PRelu() as function) if (
+                node.op.window.dilation != ONE
+            ):
+                pass
+            case _:
+                return None
+        bare = replace(node, name=f"{node.name}/linear", op=replace(node.op, activation=None))
+        return bare, replace(node, op=Activation(function), inputs=(bare.name,))
+
+    return graph.expand(rule)
+
+
+def single_operators(graph: Graph, node: Node) -> Iterable[Node] | None:
+    """Operators without a command of their own ride on a 1x1 depthwise convolution, a 1x1 average pool, or a deconvolution."""
+    match node.op:
+        case Scale(factor=factor, shift=shift, activation=function):
+            uniform = _uniform(factor)
+            if uniform is not None and shift is None and not isinstance(function, PRelu):
+                return (replace(node, op=replace(COPY, factor=uniform, activation=function)),)
+            return (replace(node, op=_depthwise(factor, shift, function)),)
+        case Activation(function=PRelu() as function):
+            ones = Constant.of(np.ones(graph.shape(node.name).channels))
+            return (replace(node, op=_depthwise(ones, None, function)),)
+        case Activation(function=function):
+            return (replace(node, op=replace(COPY, activation=function)),)
+        case Pad(padding=padding):
+            op = _depthwise(Constant.of(np.ones(graph.shape(node.name).channels)), None, None)
+            return (replace(node, op=replace(op, window=op.window._replace(padding=padding))),)
+        case Upsample(factor=factor) if factor != (2, 2):
+            return _upsample(graph, node, factor)
+        case MaxPool2d(window=window, activation=function) if window.kernel == ONE and window.padding == NO_PADDING:
+            return (replace(node, op=AveragePool2d(window, factor=1.0, activation=function)),)
+        case _:
+            return None
+
+
+def _depthwise(factor: Constant, shift: Constant | None, function: Function | None) -> Conv2d:
+    channels = factor.shape[0]
+    weight = Constant.of(factor.load().reshape(channels, 1, 1, 1))
+    return Conv2d(weight, shift, Window(ONE), channels, function)
+
+
+def _uniform(constant: Constant) -> float | None:
+    """The one value of a constant whose values are all the same."""
+    values = constant.load()
+    return float(values[0]) if np.all(values == values[0]) else None
+
+
+def _upsample(graph: Graph, node: Node, factor: Pair) -> Iterable[Node] | None:
+    """By 4, 8, ...: one doubling after the other; by anything else: a depthwise deconvolution with kernels of ones."""
+    if factor == ONE:
+        return (replace(node, op=COPY),)
+    if factor.height == factor.width and factor.height & (factor.height - 1) == 0:
+        return _chain(node, [Upsample(Pair(2, 2))] * (factor.height.bit_length() - 1))
+    channels = graph.shape(node.name).channels
+    ones = Constant.of(np.ones((channels, 1, *factor)))
+    return (replace(node, op=ConvTranspose2d(ones, None, Window(factor, factor), groups=channels)),)
+
+
+def _chain(node: Node, ops: Sequence[MaxPool2d | AveragePool2d | Upsample]) -> list[Node]:
+    """The operators one after the other, the last with the node's name."""
+    nodes: list[Node] = []
+    for position, op in enumerate(ops):
+        last = position == len(ops) - 1
+        name = node.name if last else f"{node.name}/{position + 1}"
+        nodes.append(Node(name, op, (nodes[-1].name,) if nodes else node.inputs, node.origins))
+    return nodes
+
+
+def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Groups become blocks of a kernel that is zero elsewhere; dilations that the device refuses become zeros in the kernel."""
+    op = node.op
+    if not isinstance(op, Conv2d | ConvTranspose2d):
+        return None
+    kernel, dilation = op.window.kernel, op.window.dilation
+    window = op.window._replace(dilation=Pair(*(1 if k == 1 else d for k, d in zip(kernel, dilation, strict=True))))
+    weight, groups = op.weight, op.groups
+    if groups > 1 and not op.is_depthwise:
+        weight, groups = _ungrouped(weight, groups), 1
+    if not dilation_runs(op, window, graph.shape(node.inputs[0])) and max(window.extent) <= limits.max_kernel_size:
+        weight, window = _with_holes(weight, window), window._replace(kernel=window.extent, dilation=ONE)
+    if (groups, window) == (op.groups, op.window):
+        return None
+    return (replace(node, op=replace(op, weight=weight, window=window, groups=groups)),)
+
+
+def dilation_runs(op: Conv2d | ConvTranspose2d, window: Window, x: Shape) -> bool:
+    """Whether the device takes the dilation as it is: odd kernels, output * stride == input; deconvolution: stride 1."""
+    if window.dilation == ONE:
+        return True
+    odd = all(k % 2 for k in window.kernel)
+    out = op.output_shape(x)
+    if isinstance(op, ConvTranspose2d):
+        return odd and window.stride == ONE and out[:2] == x[:2]
+    return odd and (out.height * window.stride.height, out.width * window.stride.width) == (x.height, x.width)
+
+
+def _ungrouped(weight: Constant, groups: int) -> Constant:
+    out, per_group, *kernel = weight.shape
+    channels = per_group * groups
+
+    def spread(values: Array, rows: slice) -> Array:
+        dense = np.zeros((len(values), channels, *kernel), np.float32)
+        group = np.arange(rows.start, rows.stop) // (out // groups)
+        for g in np.unique(group):
+            dense[group == g, g * per_group : (g + 1) * per_group] = values[group == g]
+        return dense
+
+    return weight.map_rows_with(spread, (channels, *kernel))
+
+
+def _with_holes(weight: Constant, window: Window) -> Constant:
+    channels = weight.shape[1]
+    dilation = window.dilation
+
+    def spread(values: Array) -> Array:
+        wide = np.zeros((len(values), channels, *window.extent), np.float32)
+        wide[:, :, :: dilation.height, :: dilation.width] = values
+        return wide
+
+    return weight.map_rows(spread, (channels, *window.extent))
+
+
+def small_pools(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Pools larger than the device's become chains."""
+    match node.op:
+        case MaxPool2d(window=window, activation=function):
+            if window.kernel.width in limits.max_pool_widths and window.kernel.height in limits.max_pool_heights:
+                return None
+            windows = split_max(window, graph.shape(node.inputs[0]), limits)
+            if windows is None:
+                return None
+            *before, last = (MaxPool2d(w) for w in windows)
+            return _chain(node, [*before, replace(last, activation=function)])
+        case AveragePool2d(window=window, activation=function) if node.op.uncounted == NO_PADDING:
+            if max(window.kernel) <= limits.max_average_pool:
+                return None
+            windows = split_average(window, graph.shape(node.inputs[0]), limits)
+            if windows is None:
+                return None
+            return _chain(node, _averages(windows, node.op.fixed_factor, function))
+        case _:
+            return None
+
+
+def _averages(windows: Sequence[Window], factor: float, function: Function | None) -> list[AveragePool2d]:
+    """Sums whose factors multiply to the given one; each but the last averages, so that no sum outgrows FP16."""
+    pools, left = [], factor
+    for window in windows[:-1]:
+        area = window.kernel.height * window.kernel.width
+        pools.append(AveragePool2d(window))
+        left *= area
+    return [*pools, AveragePool2d(windows[-1], factor=left, activation=function)]
+
+
+# --- reshapes, concatenations, outputs -----------------------------------------------------------------------------------
+
+
+def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
+    """Makes reshapes free (Order.MEMORY) where possible.
+
+    Case 1: both maps lie alike. Case 2: after a fully connected layer, whose rows are put into the map's memory order.
+    Case 3: elements do move, from map to map: flattened first, then perhaps free. A flatten in HWC order stays (the runtime
+    does it on the CPU), and so does what cannot be done, for a rule to refuse.
+    """
+    nodes: dict[str, Node] = {}
+    for node in graph.nodes:
+        nodes[node.name] = node
+        if not isinstance(node.op, Reshape):
+            continue
+        producer, before, after = graph[node.inputs[0]], graph.shape(node.inputs[0]), node.op.shape
+        alike = same_memory(before, after, node.op.order, transposed=transposed)
+        if alike or (isinstance(producer.op, Dense) and graph.is_private(producer.name)):
+            if not alike:
+                rows = memory_order(after, transposed=transposed, order=node.op.order)
+                nodes[producer.name] = replace(producer, op=_with_rows(nodes[producer.name].op, rows))
+            nodes[node.name] = replace(node, op=replace(node.op, order=Order.MEMORY))
+        elif not (before.is_vector or after.is_vector):
+            vector = Shape(1, 1, before.size)
+            flat = Node(f"{node.name}/flat", Reshape(vector, node.op.order), node.inputs, node.origins)
+            free = same_memory(vector, after, node.op.order, transposed=transposed)
+            del nodes[node.name]
+            nodes[flat.name] = flat
+            nodes[node.name] = replace(
+                node, inputs=(flat.name,), op=replace(node.op, order=Order.MEMORY if free else node.op.order)
+            )
+    return Graph(tuple(nodes.values()), graph.outputs)
+
+
+def _with_rows(op: object, rows: NDArray[np.intp]) -> Dense:
+    """The fully connected layer with its outputs in another order."""
+    assert isinstance(op, Dense)
+    function = op.activation
+    if isinstance(function, PRelu):
+        function = PRelu(function.slopes.take_rows(rows))
+    bias = None if op.bias is None else op.bias.take_rows(rows)
+    return Dense(op.weight.take_rows(rows), bias, function)
+
+
+def copies_for_shared_parts(graph: Graph) -> Graph:
+    """A map can lie inside one concatenation only, and once: every further use gets a copy of it. Inputs that are outputs, too."""
+    placed: set[str] = set()
+    nodes: list[Node] = []
+    outputs = list(graph.outputs)
+    for node in graph.nodes:
+        if isinstance(node.op, Concat):
+            inputs = []
+            for position, name in enumerate(node.inputs):
+                home = source(graph, name).name
+                if home in placed:
+                    nodes.append(Node(f"{node.name}/copy{position}", COPY, (name,), node.origins))
+                    name = nodes[-1].name
+                placed.add(home)
+                inputs.append(name)
+            node = replace(node, inputs=tuple(inputs))
+        nodes.append(node)
+    for index, name in enumerate(outputs):
+        if isinstance(source(graph, name).op, Input):
+            nodes.append(Node(f"{name}/copy", COPY, (name,), graph[name].origins))
+            outputs[index] = nodes[-1].name
+    return Graph(tuple(nodes), tuple(outputs))
+
+
+def flattened_outputs(graph: Graph) -> Graph:
+    """An output that lies in chunks is brought into HWC order, since the application reads outputs as they lie."""
+    nodes, outputs = list(graph.nodes), []
+    for name in graph.outputs:
+        node, shape = graph[name], graph.shape(name)
+        if is_chunked(shape) and not isinstance(node.op, Softmax | Custom):
+            flat = Node(f"{name}/flatten", Reshape(Shape(1, 1, shape.size), Order.HWC), (name,), node.origins)
+            if flat.name not in {n.name for n in nodes}:
+                nodes.append(flat)
+            name = flat.name
+        outputs.append(name)
+    return Graph(tuple(nodes), tuple(outputs))

@@ -1,0 +1,23 @@
+"""What the DV700 and its driver accept, as numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Limits(NamedTuple):
+    """Each field is used by a rule in rules.py or by legalise.py, which rewrites what it can to stay within it."""
+
+    max_kernel_size: int = 7
+    ub_size: int = 655_360  # bytes of the unified buffer
+    max_width: int = 2047
+    max_height: int = 1024
+    max_channels: int = 32_768  # of a convolution's input and output
+    max_field: int = 65_535  # 16-bit fields: sizes of other maps
+    max_stride: int = 255  # 8 bits
+    max_dilation: int = 255  # 8 bits
+    max_padding_left_top: int = 127  # 7 bits
+    max_padding_right_bottom: int = 255  # 8 bits
+    max_pool_widths: tuple[int, ...] = (2, 3)
+    max_pool_heights: tuple[int, ...] = (1, 2, 3)
+    max_average_pool: int = 7

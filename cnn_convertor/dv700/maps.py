@@ -1,0 +1,43 @@
+"""Where the elements of a feature map lie in the device's memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.ir.ops import Order, Shape
+
+CHUNK = 8  # channels that lie together
+
+
+def is_chunked(shape: Shape) -> bool:
+    """Whether the map's memory differs from plain WHC (HWC when transposed)."""
+    return shape.channels > CHUNK and not shape.is_vector
+
+
+def memory_order(shape: Shape, *, transposed: bool, order: Order = Order.CHW) -> NDArray[np.intp]:
+    """For every element in memory order, its index when the map is counted in `order`; shape (H * W * C,).
+
+    Channels are cut into chunks of 8 (the last may be narrow), each stored W, H, C, or H, W, C when transposed.
+    """
+    height, width, channels = shape
+    match order:
+        case Order.CHW:
+            index = np.arange(shape.size).reshape(channels, height, width)
+        case Order.HWC:
+            index = np.arange(shape.size).reshape(height, width, channels).transpose(2, 0, 1)
+        case Order.MEMORY:
+            return np.arange(shape.size)
+    axes = (1, 2, 0) if transposed else (2, 1, 0)
+    return np.concatenate([index[c : c + CHUNK].transpose(axes).ravel() for c in range(0, channels, CHUNK)])
+
+
+def same_memory(before: Shape, after: Shape, order: Order, *, transposed: bool) -> bool:
+    """Whether a reshape moves nothing: both maps, counted in `order`, lie alike in memory."""
+    if before.is_vector and after.is_vector:
+        return True
+    return bool(
+        np.array_equal(
+            memory_order(before, transposed=transposed, order=order), memory_order(after, transposed=transposed, order=order)
+        )
+    )

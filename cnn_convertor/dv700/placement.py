@@ -1,0 +1,69 @@
+"""Finds out where every map lies: which maps share memory, how long each piece lives, and at which offset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cnn_convertor.dv700.program import ElementType
+from cnn_convertor.dv700.steps import Step, is_view, joins_in_place
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Concat, Custom, Softmax
+from cnn_convertor.memory import Buffer, Plan, plan
+
+ALIGNMENT = 16  # bytes
+
+
+class Placement(NamedTuple):
+    """offsets: node name -> bytes from the start of the I/O buffer."""
+
+    offsets: dict[str, int]
+    plan: Plan
+
+
+def element_type(node: Node) -> ElementType:
+    """Softmax and the firmware's own layers write FP32; all else is FP16."""
+    return ElementType.FLOAT if isinstance(node.op, Softmax | Custom) else ElementType.HALF
+
+
+def place(graph: Graph, steps: Sequence[Step]) -> Placement:
+    """Offsets for all maps that are ever written. A concatenation in place is one buffer, in which its parts lie.
+
+    Inputs are there from the start, outputs until the end.
+    """
+    homes = homes_of(graph)
+    born = {homes[node.name][0]: 0 for node in graph.inputs}
+    dies = dict(born)
+    for index, step in enumerate(steps):
+        for name in (*step.reads, step.writes):
+            home, _ = homes[name]
+            born.setdefault(home, index)
+            dies[home] = index
+    for name in graph.outputs:
+        dies[homes[name][0]] = len(steps)
+    made = plan([Buffer(home, nbytes(graph, home), born[home], dies[home]) for home in born], alignment=ALIGNMENT)
+    offsets = {name: made.offsets[home] + offset for name, (home, offset) in homes.items() if home in born}
+    return Placement(offsets, made)
+
+
+def nbytes(graph: Graph, name: str) -> int:
+    """Size of the named map in memory."""
+    return graph.shape(name).size * element_type(graph[name]).value
+
+
+def homes_of(graph: Graph) -> dict[str, tuple[str, int]]:
+    """Node name -> the buffer in which its map lies (named after the largest map there) and the offset in bytes."""
+    homes: dict[str, tuple[str, int]] = {}
+    # Backwards, since a concatenation stands after its parts, and a view after what it shows.
+    for node in reversed(graph.nodes):
+        home = homes.get(node.name, (node.name, 0))
+        homes[node.name] = home
+        if is_view(node):
+            homes.setdefault(node.inputs[0], home)
+        elif isinstance(node.op, Concat) and joins_in_place(graph, node):
+            offset = home[1]
+            for part in node.inputs:
+                assert part not in homes, f"{part} cannot lie in two places"
+                homes[part] = home[0], offset
+                offset += nbytes(graph, part)
+    return homes

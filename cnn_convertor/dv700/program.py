@@ -1,0 +1,182 @@
+"""The device's program: layers with runs, tensors and packed weights, every number fixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+from cnn_convertor.dv700.packing import PackedShape
+from cnn_convertor.errors import Origin
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import Function, Padding, Pair, Parameter, Shape
+from cnn_convertor.memory import Plan
+
+
+class ElementType(Enum):
+    """The value is the size of an element in bytes."""
+
+    HALF = 2
+    FLOAT = 4
+
+
+class Tensor(NamedTuple):
+    """A map in the I/O buffer. offset: bytes."""
+
+    shape: Shape
+    type: ElementType
+    offset: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.shape.size * self.type.value
+
+
+class ConvolutionKind(IntEnum):
+    """The values are those of the register conv_enable."""
+
+    CONVOLUTION = 1
+    DEPTHWISE = 3
+    DECONVOLUTION = 5
+    DEPTHWISE_DECONVOLUTION = 7
+
+    @property
+    def is_depthwise(self) -> bool:
+        return self in {self.DEPTHWISE, self.DEPTHWISE_DECONVOLUTION}
+
+    @property
+    def is_transposed(self) -> bool:
+        return self in {self.DECONVOLUTION, self.DEPTHWISE_DECONVOLUTION}
+
+
+class PoolingKind(IntEnum):
+    """The values are those of the register pool_enable."""
+
+    MAX = 1
+    AVERAGE = 2
+    UPSAMPLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What a convolution reads from the weight buffer.
+
+    offset: bytes from the start of the buffer. kernels: (M, C, ky, kx), bias and slopes: (M,); the kernels stand as the device
+    convolves with them (rotated for a deconvolution) but not yet transposed, padded or packed.
+    """
+
+    offset: int
+    packed: PackedShape
+    kernels: Constant
+    bias: Constant | None
+    slopes: Constant | None
+    origins: tuple[Origin, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return self.packed.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """padding is the command's: for a deconvolution, what surrounds the input after zeros were put between its pixels."""
+
+    kind: ConvolutionKind
+    kernel: Pair
+    stride: Pair
+    dilation: Pair
+    padding: Padding
+    output: Shape
+    weights: Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """factor: what the sum is multiplied by (average only)."""
+
+    kind: PoolingKind
+    kernel: Pair
+    stride: Pair
+    padding: Padding
+    factor: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One pass of the convolution block: convolution, then pooling, then activation."""
+
+    input: Shape
+    output: Shape
+    convolution: Convolution | None
+    pooling: Pooling | None
+    activation: Function | None
+    origins: tuple[Origin, ...]
+
+
+class LayerType(Enum):
+    """The values are the SDK's names."""
+
+    INPUT = "LT_INPUT"
+    CONV = "LT_CONV"
+    FLATTEN = "LT_FLATTEN"
+    CONCAT = "LT_CONCAT"
+    COPY_CONCAT = "LT_COPY_CONCAT"
+    SOFTMAX = "LT_SOFTMAX"
+    CUSTOM = "LT_CUSTOM"
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCall:
+    """A layer type that the firmware implements, with the parameters of this layer."""
+
+    type: str
+    parameters: tuple[tuple[str, Parameter], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One entry of the network that the firmware runs.
+
+    inputs: for a layer with runs, the map that they read and, when there are two, the operand of the element-wise add.
+    sources: for each input the index of the layer that wrote it, or None when that is the application.
+    from_device: whether the input is a map that the convolution block wrote.
+    """
+
+    name: str
+    type: LayerType
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+    origins: tuple[Origin, ...]
+    runs: tuple[Run, ...] = ()
+    sources: tuple[int | None, ...] = ()
+    custom: CustomCall | None = None
+    from_device: bool = False
+    is_output: bool = False
+
+    @property
+    def topo(self) -> int:
+        """Which runs write to external memory: so far every command has one run."""
+        return 1 if self.runs else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """layers in execution order. outputs: indices into layers, in the order of the user's definition. Sizes are bytes."""
+
+    name: str
+    layers: tuple[Layer, ...]
+    inputs: tuple[tuple[str, Tensor], ...]
+    outputs: tuple[int, ...]
+    plan: Plan
+    weight_bytes: int
+    transposed: bool
+
+    @property
+    def io_bytes(self) -> int:
+        return self.plan.size
+
+    @property
+    def weights(self) -> tuple[Weights, ...]:
+        """All packed weights, in the order of the weight buffer."""
+        runs = (run for layer in self.layers for run in layer.runs)
+        return tuple(run.convolution.weights for run in runs if run.convolution is not None)

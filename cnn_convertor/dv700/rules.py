@@ -1,0 +1,261 @@
+"""What the device refuses: each rule's docstring is its entry in the manual, and what it yields is the user's error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.program import Convolution, LayerType, Pooling, PoolingKind, Run
+from cnn_convertor.dv700.steps import Step, source
+from cnn_convertor.dv700.tiling import ConvGeometry, tiles
+from cnn_convertor.errors import Problem, UnsupportedError
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import (
+    NO_PADDING,
+    ONE,
+    AveragePool2d,
+    Custom,
+    Order,
+    Padding,
+    Pair,
+    PRelu,
+    Reshape,
+    Softmax,
+    Upsample,
+    Window,
+)
+
+
+class Subject(NamedTuple):
+    """One step, and where it stands."""
+
+    graph: Graph
+    step: Step
+    limits: Limits
+
+
+class Rule(NamedTuple):
+    code: str
+    broken: Callable[[Subject], Iterator[str]]
+    hint: str
+
+
+RULES: list[Rule] = []
+
+
+def rule(code: str, hint: str) -> Callable[[Callable[[Subject], Iterator[str]]], Callable[[Subject], Iterator[str]]]:
+    """Enter a rule: a function that yields a message for each way in which a step breaks it."""
+
+    def enter(function: Callable[[Subject], Iterator[str]]) -> Callable[[Subject], Iterator[str]]:
+        RULES.append(Rule(code, function, hint))
+        return function
+
+    return enter
+
+
+def check(graph: Graph, steps: Sequence[Step], limits: Limits) -> None:
+    """Raise UnsupportedError with every broken rule, in network order."""
+    problems = [
+        Problem(r.code, message, step.where, r.hint)
+        for step in steps
+        for r in RULES
+        for message in r.broken(Subject(graph, step, limits))
+    ]
+    if problems:
+        raise UnsupportedError(dict.fromkeys(problems))
+
+
+# --- sizes ---------------------------------------------------------------------------------------------------------------
+
+
+@rule("DV401", "use kernels of at most the maximal size, or several smaller ones after each other")
+def kernel_size(subject: Subject) -> Iterator[str]:
+    """A convolution kernel is at most max_kernel_size in each direction (7 by default)."""
+    for convolution in _convolutions(subject):
+        if max(convolution.kernel) > subject.limits.max_kernel_size:
+            yield f"the kernel {_by(convolution.kernel)} is larger than {subject.limits.max_kernel_size}x{subject.limits.max_kernel_size}"
+
+
+@rule("DV402", "use a smaller stride or dilation")
+def strides_and_dilations(subject: Subject) -> Iterator[str]:
+    """Strides and dilations are at most 255 in each direction."""
+    limits = subject.limits
+    for what in _windows(subject):
+        if max(what.stride) > limits.max_stride:
+            yield f"the stride {_by(what.stride)} is larger than {limits.max_stride}"
+    for convolution in _convolutions(subject):
+        if max(convolution.dilation) > limits.max_dilation:
+            yield f"the dilation {_by(convolution.dilation)} is larger than {limits.max_dilation}"
+
+
+@rule("DV403", "use less padding")
+def padding(subject: Subject) -> Iterator[str]:
+    """Padding is at most 127 on the left and top, 255 on the right and bottom, and never negative."""
+    limits = subject.limits
+    most = Padding(
+        limits.max_padding_left_top,
+        limits.max_padding_right_bottom,
+        limits.max_padding_left_top,
+        limits.max_padding_right_bottom,
+    )
+    for what in _windows(subject):
+        for side, value, maximum in zip(Padding._fields, what.padding, most, strict=True):
+            if value > maximum:
+                yield f"the padding of {value} at the {side} is larger than {maximum}"
+            if value < 0:
+                yield f"the deconvolution cuts {-value} more at the {side} than its kernel reaches over the border"
+
+
+@rule("DV404", "convert for a smaller input (width_override and height_override in the ini file)")
+def map_sizes(subject: Subject) -> Iterator[str]:
+    """A map is at most 2047 wide and 1024 high; a convolution has at most 32768 channels, any other map 65535."""
+    limits = subject.limits
+    for run in _runs(subject):
+        for what, shape in {"input": run.input, "output": run.output}.items():
+            if shape.width > limits.max_width or shape.height > limits.max_height:
+                yield f"the {what} {shape} (height x width x channels) is larger than {limits.max_height}x{limits.max_width}"
+            most = limits.max_field if run.convolution is None else limits.max_channels
+            if shape.channels > most:
+                yield f"the {what} has {shape.channels} channels, more than {most}"
+
+
+@rule("DV405", "convert for a smaller input, or tell the convertor the true size of the unified buffer (--ub_size)")
+def unified_buffer(subject: Subject) -> Iterator[str]:
+    """A convolution's input must fit the unified buffer, cut into at most as many tiles as it is wide."""
+    for run in _runs(subject):
+        convolution = run.convolution
+        if convolution is None or convolution.kind.is_depthwise:
+            continue
+        window = Window(convolution.kernel, convolution.stride, convolution.dilation, convolution.padding)
+        geometry = ConvGeometry(run.input, run.output.channels, window, convolution.kind.is_transposed)
+        if tiles(geometry, ub_size=subject.limits.ub_size) is None:
+            yield f"an input of {run.input} does not fit the unified buffer of {subject.limits.ub_size} bytes in any number of tiles"
+
+
+# --- what the convolution block cannot do --------------------------------------------------------------------------------
+
+
+@rule("DV411", "train with an odd kernel, stride 1 and 'same' padding, or without dilation")
+def dilation(subject: Subject) -> Iterator[str]:
+    """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by its stride."""
+    for run in _runs(subject):
+        convolution = run.convolution
+        if convolution is None or convolution.dilation == ONE:
+            continue
+        text = f"a convolution with dilation {_by(convolution.dilation)}"
+        if any(k % 2 == 0 for k in convolution.kernel):
+            yield f"{text} has the even kernel {_by(convolution.kernel)}"
+        out, stride = convolution.output, convolution.stride
+        if convolution.kind.is_transposed and stride != ONE:
+            yield f"{text} is a deconvolution with stride {_by(stride)}"
+        elif (out.height * stride.height, out.width * stride.width) != run.input[:2]:
+            yield (
+                f"{text} gives {_by(out)} from {_by(run.input)}: times the stride {_by(stride)} that is another size, and the "
+                "kernel with the zeros filled in is too large"
+            )
+        assert run.pooling is None and not isinstance(run.activation, PRelu), "legalise keeps these apart"
+
+
+@rule("DV412", "use a pool of another size or stride")
+def max_pool_size(subject: Subject) -> Iterator[str]:
+    """A max pool is 2 or 3 wide and 1 to 3 high; larger ones run as chains of such pools where one exists."""
+    limits = subject.limits
+    for pooling in _poolings(subject):
+        width_fits, height_fits = pooling.kernel.width in limits.max_pool_widths, pooling.kernel.height in limits.max_pool_heights
+        if pooling.kind is PoolingKind.MAX and not (width_fits and height_fits):
+            yield f"a max pool of {_by(pooling.kernel)} (height x width) is not a chain of pools of 2 or 3 wide and 1 to 3 high"
+
+
+@rule("DV413", "use a pool size whose factors are at most 7, with a stride that they divide")
+def average_pool_size(subject: Subject) -> Iterator[str]:
+    """An average pool is at most 7 in each direction; larger ones run as chains where the sizes allow it."""
+    most = subject.limits.max_average_pool
+    for pooling in _poolings(subject):
+        if pooling.kind is PoolingKind.AVERAGE and max(pooling.kernel) > most:
+            yield f"an average pool of {_by(pooling.kernel)} with stride {_by(pooling.stride)} is not a chain of pools of at most {most}x{most}"
+
+
+@rule("DV414", "choose sizes so that no window reaches over the border, or pad with a layer of its own")
+def average_pool_border(subject: Subject) -> Iterator[str]:
+    """An average pool divides by the same number everywhere: padding counts, and no window may be cut at the border."""
+    for node in subject.step.nodes:
+        if isinstance(node.op, AveragePool2d) and node.op.uncounted != NO_PADDING and node.op.factor is None:
+            yield "the average pool divides by fewer elements where its window reaches over the border"
+
+
+@rule("DV415", "use factors of at most 7, or powers of two that are equal in both directions")
+def upsampling(subject: Subject) -> Iterator[str]:
+    """Upsampling repeats pixels by 2, by any power of 2, or by any two factors up to max_kernel_size."""
+    for node in subject.step.nodes:
+        if isinstance(node.op, Upsample) and node.op.factor != (2, 2):
+            yield f"upsampling by {_by(node.op.factor)}"
+
+
+# --- what lies between device and CPU ------------------------------------------------------------------------------------
+
+
+@rule("DV421", "let the network end there, and do the rest in the application")
+def cpu_results_are_final(subject: Subject) -> Iterator[str]:
+    """Softmax and custom layers write FP32, which no other layer reads: they are outputs."""
+    for name in subject.step.reads:
+        before = source(subject.graph, name)
+        if isinstance(before.op, Softmax | Custom):
+            yield f'it reads the result of "{before.name}", a layer on the CPU'
+
+
+@rule("DV422", "flatten right before a fully connected layer, or let the network end before the reshape")
+def reshapes(subject: Subject) -> Iterator[str]:
+    """A reshape moves no data, or flattens in HWC order, or stands between a map and a fully connected layer."""
+    for node in subject.step.nodes:
+        if isinstance(node.op, Reshape):
+            x, y = subject.graph.shape(node.inputs[0]), node.op.shape
+            if node.op.order is not Order.HWC or not y.is_vector:
+                yield f"reshaping {x} to {y} (height x width x channels, counted in {node.op.order.value} order) moves data"
+
+
+@rule("DV423", "make the channels of all parts but the last multiples of 8")
+def concatenations(subject: Subject) -> Iterator[str]:
+    """The parts of a concatenation have multiples of 8 channels, but for the last; vectors may have any length."""
+    if subject.step.type is LayerType.COPY_CONCAT and not subject.graph.shape(subject.step.writes).is_vector:
+        channels = [subject.graph.shape(name).channels for name in subject.step.reads]
+        yield f"the parts have {' + '.join(map(str, channels))} channels, so that a part starts inside a chunk of 8"
+
+
+# --- helpers of the rules ------------------------------------------------------------------------------------------------
+
+
+def _runs(subject: Subject) -> list[Run]:
+    return [] if subject.step.run is None else [subject.step.run]
+
+
+def _convolutions(subject: Subject) -> list[Convolution]:
+    return [run.convolution for run in _runs(subject) if run.convolution is not None]
+
+
+def _poolings(subject: Subject) -> list[Pooling]:
+    return [run.pooling for run in _runs(subject) if run.pooling is not None]
+
+
+def _windows(subject: Subject) -> list[Convolution | Pooling]:
+    return [*_convolutions(subject), *_poolings(subject)]
+
+
+def _by(pair: Pair | tuple[int, ...]) -> str:
+    return f"{pair[0]}x{pair[1]}"
+
+
+# --- the manual ----------------------------------------------------------------------------------------------------------
+
+
+def manual() -> str:
+    """The page docs/device-rules.md."""
+    lines = [
+        "# What the device refuses",
+        "",
+        "The convertor first rewrites what it can; then it checks the rules below and names every layer that breaks one.",
+        "This page is made from the rules themselves (`cnn_convertor/dv700/rules.py`).",
+    ]
+    for r in RULES:
+        lines += ["", f"## {r.code}", "", r.broken.__doc__ or "", "", f"What to do: {r.hint}."]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,236 @@
+"""Chooses the layers of the program: which nodes share a command, and the run that does their work."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cnn_convertor.dv700.maps import CHUNK, memory_order
+from cnn_convertor.dv700.packing import PackedShape
+from cnn_convertor.dv700.program import (
+    Convolution,
+    ConvolutionKind,
+    LayerType,
+    Pooling,
+    PoolingKind,
+    Run,
+    Weights,
+)
+from cnn_convertor.errors import Origin, assert_never
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import (
+    ONE,
+    Activation,
+    Add,
+    AveragePool2d,
+    BatchNorm,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Custom,
+    Dense,
+    Function,
+    Identity,
+    Input,
+    MaxPool2d,
+    Order,
+    Pad,
+    Padding,
+    Pair,
+    PRelu,
+    Reshape,
+    Scale,
+    Shape,
+    Softmax,
+    Upsample,
+    Window,
+    never_decreases,
+)
+
+
+class Step(NamedTuple):
+    """What one layer of the program does: nodes of the graph, the names of the maps that it reads and writes, its run."""
+
+    type: LayerType
+    nodes: tuple[Node, ...]
+    reads: tuple[str, ...]
+    writes: str
+    run: Run | None = None
+
+    @property
+    def where(self) -> Origin | None:
+        """The user's layer to name in a message."""
+        return self.nodes[-1].where
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        return tuple(origin for node in self.nodes for origin in node.origins)
+
+
+def select(graph: Graph, *, palette: bool, transposed: bool) -> tuple[Step, ...]:
+    """The steps of a legal graph, in execution order, their weights one after the other in the weight buffer."""
+    steps: list[Step] = []
+    weight_offset = 0
+    joined = {node.inputs[0]: node for node in graph.nodes if isinstance(node.op, MaxPool2d) and joins_convolution(graph, node)}
+    announce = inputs_are_layers(graph)
+    for node in graph.nodes:
+        if is_view(node) or node.name in joined or (isinstance(node.op, Input) and not announce):
+            continue
+        before = graph[node.inputs[0]] if node.inputs else node
+        nodes = (before, node) if joined.get(before.name) is node else (node,)
+        step = Step(layer_type(graph, node), nodes, nodes[0].inputs, node.name)
+        if step.type is LayerType.CONV:
+            run = run_of(graph, nodes, weight_offset, palette=palette, transposed=transposed)
+            step = step._replace(run=run)
+            weight_offset += 0 if run.convolution is None else run.convolution.weights.nbytes
+        steps.append(step)
+    return tuple(steps)
+
+
+def is_view(node: Node) -> bool:
+    """Whether the node only shows its input's memory in another shape."""
+    return isinstance(node.op, Reshape) and node.op.order is Order.MEMORY
+
+
+def source(graph: Graph, name: str) -> Node:
+    """The node that writes the memory which the named node shows."""
+    node = graph[name]
+    while is_view(node):
+        node = graph[node.inputs[0]]
+    return node
+
+
+def inputs_are_layers(graph: Graph) -> bool:
+    """Whether the firmware must be told about the inputs: when there are several, or one is part of a concatenation."""
+    parts = {source(graph, name).name for node in graph.nodes if isinstance(node.op, Concat) for name in node.inputs}
+    return len(graph.inputs) > 1 or any(node.name in parts for node in graph.inputs)
+
+
+def joins_convolution(graph: Graph, pool: Node) -> bool:
+    """Whether a max pool can run in the command of the convolution before it: the device pools before the activation."""
+    before = graph[pool.inputs[0]]
+    match before.op, pool.op:
+        case Conv2d() | ConvTranspose2d() as op, MaxPool2d(activation=after):
+            if op.window.dilation != ONE or not graph.is_private(before.name):
+                return False
+            return op.activation is None or (after is None and never_decreases(op.activation))
+        case _:
+            return False
+
+
+def joins_in_place(graph: Graph, concat: Node) -> bool:
+    """Whether the parts of a concatenation can be written into place: each must start on a whole chunk of channels."""
+    return all(graph.shape(name).channels % CHUNK == 0 for name in concat.inputs[:-1])
+
+
+def layer_type(graph: Graph, node: Node) -> LayerType:
+    """Who does the node's work."""
+    match node.op:
+        case Input():
+            return LayerType.INPUT
+        case Conv2d() | ConvTranspose2d() | Dense() | MaxPool2d() | AveragePool2d() | Upsample() | Add():
+            return LayerType.CONV
+        case Reshape():
+            return LayerType.FLATTEN
+        case Concat():
+            return LayerType.CONCAT if joins_in_place(graph, node) else LayerType.COPY_CONCAT
+        case Softmax():
+            return LayerType.SOFTMAX
+        case Custom():
+            return LayerType.CUSTOM
+        case Identity() | BatchNorm() | Scale() | Activation() | Pad():
+            raise AssertionError(f"{type(node.op).__name__} should have been rewritten before this")
+        case _:
+            assert_never(node.op)
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------------
+
+
+def run_of(graph: Graph, nodes: tuple[Node, ...], weight_offset: int, *, palette: bool, transposed: bool) -> Run:
+    """The run of one node, or of a convolution and the max pool after it."""
+    first, last = nodes[0], nodes[-1]
+    x, y = graph.shape(first.inputs[0]), graph.shape(last.name)
+    origins = tuple(origin for node in nodes for origin in node.origins)
+    pooling: Pooling | None = None
+    convolution: Convolution | None = None
+    function: Function | None = None
+    match last.op:
+        case MaxPool2d(window=window):
+            pooling = _pooling(PoolingKind.MAX, window)
+            function = last.op.activation
+        case AveragePool2d(window=window):
+            pooling = _pooling(PoolingKind.AVERAGE, window, last.op.fixed_factor)
+            function = last.op.activation
+        case Add():
+            pooling = _pooling(PoolingKind.AVERAGE, Window(ONE), 1.0)
+            function = last.op.activation
+        case Upsample(factor=factor):
+            pooling = _pooling(PoolingKind.UPSAMPLE, Window(factor, factor))
+    match first.op:
+        case Conv2d() | ConvTranspose2d() | Dense() as op:
+            function = op.activation or function
+            slopes = function.slopes if isinstance(function, PRelu) else None
+            if isinstance(op, Dense):
+                op = _as_convolution(op, x, transposed=transposed)
+                x = Shape(1, 1, x.size)
+            convolution = _convolution(op, graph.shape(first.name), slopes, weight_offset, origins, palette=palette)
+    return Run(x, y, convolution, pooling, function, origins)
+
+
+def _pooling(kind: PoolingKind, window: Window, factor: float = 0.0) -> Pooling:
+    return Pooling(kind, window.kernel, window.stride, window.padding, factor)
+
+
+def _as_convolution(dense: Dense, x: Shape, *, transposed: bool) -> Conv2d:
+    """A 1x1 convolution over the map read as a vector, in the order in which it lies in memory."""
+    out = dense.weight.shape[0]
+    if x.is_vector:
+        weight = dense.weight
+    else:
+        order = memory_order(x, transposed=transposed)
+        weight = dense.weight.map_rows(lambda w: w.reshape(len(w), -1).take(order, axis=1)[:, :, None, None], (x.size, 1, 1))
+    assert weight.shape == (out, x.size, 1, 1)
+    return Conv2d(weight, dense.bias, Window(ONE), activation=dense.activation)
+
+
+def _convolution(
+    op: Conv2d | ConvTranspose2d,
+    output: Shape,
+    slopes: Constant | None,
+    weight_offset: int,
+    origins: tuple[Origin, ...],
+    *,
+    palette: bool,
+) -> Convolution:
+    window = op.window
+    kernels = op.weight
+    match op:
+        case Conv2d():
+            kind = ConvolutionKind.DEPTHWISE if op.is_depthwise else ConvolutionKind.CONVOLUTION
+            padding = window.padding
+        case ConvTranspose2d():
+            kind = ConvolutionKind.DEPTHWISE_DECONVOLUTION if op.is_depthwise else ConvolutionKind.DECONVOLUTION
+            kernels = kernels.map_rows(lambda w: w[:, :, ::-1, ::-1])
+            padding = _deconvolution_padding(window, op.output_padding)
+    packed = PackedShape(
+        kernels=kernels.shape[0],
+        channels=kernels.shape[1],
+        kernel=window.kernel,
+        dilated=window.dilation != ONE,
+        palette=palette and slopes is None,  # the device refuses slopes with a palette
+        prelu=slopes is not None,
+    )
+    weights = Weights(weight_offset, packed, kernels, op.bias, slopes, origins)
+    return Convolution(kind, window.kernel, window.stride, window.dilation, padding, output, weights)
+
+
+def _deconvolution_padding(window: Window, more: Pair) -> Padding:
+    """What surrounds the input once zeros stand between its pixels, so that the rotated kernel meets all of it."""
+    reach, pad = window.extent, window.padding
+    return Padding(
+        reach.height - 1 - pad.top,
+        reach.height - 1 - pad.bottom + more.height,
+        reach.width - 1 - pad.left,
+        reach.width - 1 - pad.right + more.width,
+    )
