@@ -1,0 +1,365 @@
+"""Renders a program as the texts that firmware is built from; every value is final before this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import jinja2
+
+from cnn_convertor import __version__, escaping
+from cnn_convertor.dv700.maps import is_chunked
+from cnn_convertor.dv700.program import ElementType, Layer, LayerType, PoolingKind, Program, Run, Tensor
+from cnn_convertor.dv700.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
+from cnn_convertor.ir.ops import Pair, Parameter
+
+_LAYER_TITLES = {
+    LayerType.INPUT: "network input",
+    LayerType.CONV: "convolution block",
+    LayerType.FLATTEN: "flatten to HWC order, on the CPU",
+    LayerType.CONCAT: "concatenation, in place",
+    LayerType.COPY_CONCAT: "concatenation, copied by the CPU",
+    LayerType.SOFTMAX: "softmax, on the CPU",
+    LayerType.CUSTOM: "custom layer, on the CPU",
+}
+_HEX_FIELDS = {"p", "conv_pad", "conv_stride", "conv_dilation", "pool_size", "pool_stride", "pool_pad", "pool_avg_param"}
+_HEX_FIELDS |= {"actfunc_param"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Which texts to render. model: the file name to name in them; python_module: empty for none."""
+
+    model: str
+    source: bool = True
+    doxygen: bool = False
+    dot: bool = False
+    python_module: str = ""
+    graphviz_path: str = ""
+
+
+def render(program: Program, wishes: Wishes) -> dict[str, str]:
+    """File name -> contents, for all texts that are wished for. The same program gives the same texts."""
+    made_by = f"made by cnn-convertor {__version__} from {escaping.comment(wishes.model)}, do not edit"
+    values = {
+        "made_by": made_by,
+        "name": program.name,
+        "class_name": f"C{program.name}",
+        "guard": f"{program.name.upper()}_GEN_H",
+        "header_name": f"{program.name}_gen.h",
+        "description": description(program),
+        "transposed": program.transposed,
+        "weight_bytes": program.weight_bytes,
+        "io_bytes": program.io_bytes,
+        "layers": [_layer(program, index) for index in range(len(program.layers))],
+        "outputs": program.outputs,
+        "inputs": [_TensorView(tensor.offset, tensor.nbytes, f'"{name}" {_shape(tensor)}') for name, tensor in program.inputs],
+        "customs": _customs(program),
+        "module": wishes.python_module,
+        "graphviz_path": wishes.graphviz_path,
+        "has_dot": wishes.dot,
+    }
+    files: dict[str, str] = {}
+    if wishes.source:
+        files[f"{program.name}_gen.h"] = _render("network.h.j2", values)
+        files[f"{program.name}_gen.cpp"] = _render("network.cpp.j2", values)
+    if wishes.dot:
+        files[f"{program.name}.dot"] = _render("network.dot.j2", {**values, **_drawing(program)})
+    if wishes.doxygen:
+        files["doc/Doxyfile"] = _render("Doxyfile.j2", values)
+        files["doc/pages.dox"] = _render("pages.dox.j2", values)
+    if wishes.python_module:
+        files[f"{wishes.python_module}.cpp"] = _render("python_module.cpp.j2", values)
+    return files
+
+
+def _render(template: str, values: dict[str, object]) -> str:
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """Templates lie in the package when it is installed, beside it in a checkout."""
+    here = Path(__file__).parent
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([here / "templates", here.parent / "templates"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    for filter in (escaping.comment, escaping.text, escaping.dot, escaping.doxygen):
+        environment.filters[filter.__name__] = filter
+    return environment
+
+
+# --- what the network needs and gives, in words --------------------------------------------------------------------------
+
+
+def description(program: Program) -> list[str]:
+    """What an application must know: where inputs go, what outputs hold, how much memory there is."""
+    order = "H, W, C" if program.transposed else "W, H, C"
+    lines = [f"{program.name}: {program.weight_bytes} bytes of weights, {program.io_bytes} bytes of I/O memory."]
+    for name, tensor in program.inputs:
+        lines.append(f'Input "{name}": {_shape(tensor)} FP16 at offset {tensor.offset}, in the order {_order(tensor, order)}.')
+    for position, index in enumerate(program.outputs):
+        layer = program.layers[index]
+        lines.append(f'Output {position} "{layer.name}": {_shape(layer.output)}{_output_order(layer, order)}.')
+    return lines
+
+
+def _order(tensor: Tensor, order: str) -> str:
+    if tensor.shape.is_vector:
+        return "C"
+    return f"{order}, in chunks of 8 channels" if is_chunked(tensor.shape) else order
+
+
+def _output_order(layer: Layer, order: str) -> str:
+    if layer.output.shape.is_vector:
+        return ""
+    chunked = is_chunked(layer.output.shape)
+    if layer.type is LayerType.SOFTMAX and chunked:
+        return ", in the order H, W, C"
+    return f", in the order {_order(layer.output, order)}"
+
+
+def _shape(tensor: Tensor) -> str:
+    """W x H x C, as the SDK counts; a vector is its length."""
+    height, width, channels = tensor.shape
+    return str(channels) if tensor.shape.is_vector else f"{width}x{height}x{channels}"
+
+
+# --- layers --------------------------------------------------------------------------------------------------------------
+
+
+class _TensorView(NamedTuple):
+    offset: int
+    nbytes: int
+    text: str
+
+
+class _Row(NamedTuple):
+    """An assignment, and the comment behind it, aligned with those of its block."""
+
+    assignment: str
+    comment: str
+
+
+def _rows(assignments: Sequence[tuple[str, object, str]]) -> list[_Row]:
+    """(field, value, comment) -> aligned lines."""
+    codes = [f"{field} = {value};" for field, value, _ in assignments]
+    width = max(map(len, codes))
+    return [
+        _Row(code, f"{' ' * (width - len(code))}  // {comment}" if comment else "")
+        for code, (_, _, comment) in zip(codes, assignments, strict=True)
+    ]
+
+
+def _layer(program: Program, index: int) -> dict[str, object]:
+    """What the templates must know of one layer."""
+    layer = program.layers[index]
+    first = layer.inputs[0] if layer.inputs else layer.output
+    text = ", ".join(f"{_shape(tensor)} at {tensor.offset}" for tensor in layer.inputs)
+    return {
+        "index": index,
+        "name": layer.name,
+        "type": layer.type.value,
+        "title": _LAYER_TITLES[layer.type],
+        "origins": [f'"{origin.layer}" ({origin.type})' for origin in layer.origins],
+        "flow": f"{text + ' -> ' if text else ''}{_shape(layer.output)} at {layer.output.offset}",
+        "input_text": " ".join(_shape(tensor) for tensor in layer.inputs),
+        "output_text": _shape(layer.output),
+        "command": _command(program, layer) if layer.runs else None,
+        "rows": _layer_rows(layer, first),
+        "sources": layer.sources if layer.type in {LayerType.CONCAT, LayerType.COPY_CONCAT} else (),
+        "custom": None
+        if layer.custom is None
+        else {
+            "identifier": _identifier(layer.custom.type),
+            "declaration": f"custom_param_{_identifier(layer.custom.type)} param = "
+            f"{{{', '.join(_literal(value) for _, value in layer.custom.parameters)}}}",
+        },
+        "output_positions": [position for position, output in enumerate(program.outputs) if output == index],
+    }
+
+
+def _layer_rows(layer: Layer, first: Tensor) -> list[_Row]:
+    rows: list[tuple[str, object, str]] = [
+        ("input_offs", first.offset, "bytes"),
+        ("output_offs", layer.output.offset, "bytes"),
+        ("output_size", layer.output.nbytes, "bytes"),
+    ]
+    for field, tensor in {"input_dim": first, "output_dim": layer.output}.items():
+        dims = _dims(tensor)
+        names = ("W", "H", "C") if len(dims) == 3 else ("C",)
+        rows += [(f"{field}[{i}]", dim, name) for i, (dim, name) in enumerate(zip(dims, names, strict=True))]
+        rows.append((f"{field}_size", len(dims), ""))
+    rows += [
+        ("is_output", _bool(layer.is_output), ""),
+        ("is_f32_output", _bool(layer.output.type is ElementType.FLOAT), ""),
+        ("is_input_hw_layout", _bool(layer.from_device), ""),
+    ]
+    if layer.type is LayerType.SOFTMAX:
+        rows.append(("softmax_axis", -1, "channels"))
+    return _rows(rows)
+
+
+def _dims(tensor: Tensor) -> tuple[int, ...]:
+    height, width, channels = tensor.shape
+    return (channels,) if tensor.shape.is_vector else (width, height, channels)
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+# --- commands ------------------------------------------------------------------------------------------------------------
+
+
+def _command(program: Program, layer: Layer) -> dict[str, object]:
+    """The command of a layer that runs on the device."""
+    first = layer.runs[0].input
+    adds = len(layer.inputs) > 1
+    rows: list[tuple[str, object, str]] = [
+        ("topo", f"0x{layer.topo:08X}", "runs that write to external memory"),
+        ("w", first.width, ""),
+        ("h", first.height, ""),
+        ("z", 1, ""),
+        ("c", first.channels, ""),
+        ("input_circular_offset", f"0x{TRANSPOSED if program.transposed else 0:04X}", "0x8000: maps lie in HWC order"),
+        ("input_buf.mem", "io_mem_", ""),
+        ("input_buf.offs", layer.inputs[0].offset, ""),
+        ("output_buf.mem", "io_mem_", ""),
+        ("output_buf.offs", layer.output.offset, ""),
+        ("eltwise_buf.mem", "io_mem_" if adds else "nullptr", ""),
+        ("eltwise_buf.offs", layer.inputs[1].offset if adds else 0, ""),
+        ("output_mode", OUTPUT_ADDS if adds else OUTPUT_CONCATENATES, "adds eltwise_buf" if adds else ""),
+    ]
+    return {
+        "rows": _rows(rows),
+        "runs": [{"index": index, "rows": _run_rows(run)} for index, run in enumerate(layer.runs)],
+    }
+
+
+def _run_rows(run: Run) -> list[_Row]:
+    comments = _run_comments(run)
+    rows: list[tuple[str, object, str]] = []
+    for field, value in encode(run)._asdict().items():
+        if field == "weight_offs":
+            rows.append(("weight_buf.mem", "nullptr" if run.convolution is None else "weights_mem_", ""))
+            field = "weight_buf.offs"
+        wide = field in {"conv_pad", "pool_pad"}
+        shown = f"0x{value:0{8 if wide else 4}X}" if field in _HEX_FIELDS else value
+        rows.append((field, shown, comments.get(field, "")))
+    return _rows(rows)
+
+
+def _run_comments(run: Run) -> dict[str, str]:
+    """What the registers say, in words."""
+    comments = {"m": "output channels"}
+    convolution, pooling = run.convolution, run.pooling
+    if convolution is not None:
+        comments |= {
+            "conv_enable": convolution.kind.name.lower().replace("_", " "),
+            "p": f"kernel {_by(convolution.kernel)} (width x height)",
+            "weight_buf.offs": f"{convolution.weights.nbytes} bytes",
+            "weight_fmt": "8-bit palette" if convolution.weights.packed.palette else "FP16",
+            "conv_pad": "left {2}, right {3}, top {0}, bottom {1}".format(*convolution.padding),
+            "conv_stride": _by(convolution.stride),
+            "conv_dilation": _by(convolution.dilation),
+        }
+    if pooling is not None:
+        comments |= {
+            "pool_enable": pooling.kind.name.lower(),
+            "pool_size": f"{_by(pooling.kernel)} (width x height)",
+            "pool_stride": _by(pooling.stride),
+            "pool_pad": "left {2}, right {3}, top {0}, bottom {1}".format(*pooling.padding),
+        }
+        if pooling.kind is PoolingKind.AVERAGE:
+            comments["pool_avg_param"] = f"{pooling.factor:.7g}"
+    if run.activation is not None:
+        comments["actfunc"] = type(run.activation).__name__
+        slope = getattr(run.activation, "slope", 0.0)
+        if slope:
+            comments["actfunc_param"] = f"slope {slope:.7g}"
+    return comments
+
+
+def _by(pair: Pair) -> str:
+    return f"{pair.width}x{pair.height}"
+
+
+# --- custom layers -------------------------------------------------------------------------------------------------------
+
+
+def _customs(program: Program) -> list[dict[str, object]]:
+    """The custom types in the network, each with the fields of its struct; lists are as long as the longest."""
+    fields: dict[str, dict[str, Parameter]] = {}
+    for layer in program.layers:
+        if layer.custom is not None:
+            known = fields.setdefault(layer.custom.type, {})
+            for name, value in layer.custom.parameters:
+                if name not in known or (isinstance(value, tuple) and len(value) > len(_items(known[name]))):
+                    known[name] = value
+    return [
+        {
+            "type": type,
+            "identifier": _identifier(type),
+            "fields": [{"declaration": _declaration(name, value)} for name, value in parameters.items()],
+        }
+        for type, parameters in fields.items()
+    ]
+
+
+def _items(value: Parameter) -> tuple[bool | int | float, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+
+
+def _declaration(name: str, value: Parameter) -> str:
+    items = _items(value)
+    kind = "bool" if all(isinstance(i, bool) for i in items) else "int" if all(isinstance(i, int) for i in items) else "float"
+    return f"{kind} {name}[{max(1, len(items))}]" if isinstance(value, tuple) else f"{kind} {name}"
+
+
+def _literal(value: Parameter) -> str:
+    match value:
+        case tuple():
+            return f"{{{', '.join(map(_literal, value))}}}"
+        case bool():
+            return _bool(value)
+        case int():
+            return str(value)
+        case float():
+            return f"{value!r}f"
+
+
+# --- drawing -------------------------------------------------------------------------------------------------------------
+
+_COLOURS = {LayerType.CONV: '"#cfe8ff"', LayerType.INPUT: '"#e8e8e8"', LayerType.CONCAT: '"#f4f4f4"'}
+_CPU_COLOUR = '"#ffe3c4"'
+
+
+def _drawing(program: Program) -> dict[str, object]:
+    """Nodes and edges; inputs that are no layers get a node, too."""
+    nodes: list[dict[str, str]] = []
+    edges: list[dict[str, str]] = []
+    inputs = {tensor.offset: f"input_{position}" for position, (_, tensor) in enumerate(program.inputs)}
+    if not any(layer.type is LayerType.INPUT for layer in program.layers):
+        for name, tensor in program.inputs:
+            colour = _COLOURS[LayerType.INPUT]
+            nodes.append({"id": inputs[tensor.offset], "label": f"{name}\n{_shape(tensor)}", "colour": colour})
+    for index, layer in enumerate(program.layers):
+        names = [origin.layer for origin in layer.origins] or [layer.name]
+        label = "\n".join([f"{index}: {_LAYER_TITLES[layer.type]}", *dict.fromkeys(names), _shape(layer.output)])
+        nodes.append({"id": f"layer_{index}", "label": label, "colour": _COLOURS.get(layer.type, _CPU_COLOUR)})
+        for tensor, source in zip(layer.inputs, layer.sources, strict=True):
+            start = inputs[tensor.offset] if source is None else f"layer_{source}"
+            edges.append({"source": start, "target": f"layer_{index}", "label": _shape(tensor)})
+    return {"nodes": nodes, "edges": edges}

@@ -1,0 +1,101 @@
+"""The whole conversion on one screen: load, optimise, legalise, check, lower, render, write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor import codegen, files
+from cnn_convertor.config import Config, Origin
+from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.lower import lower
+from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.dv700.rules import check
+from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.frontends import caffe, keras
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.passes import optimise
+
+Progress = Callable[[str, int, int], None]  # step, done, total
+
+
+class Report(NamedTuple):
+    """files: what was written. summary: (label, value) rows for people."""
+
+    files: tuple[Path, ...]
+    summary: tuple[tuple[str, str], ...]
+
+
+def convert(config: Config, progress: Progress = lambda step, done, total: None) -> Report:
+    """Convert one network and write its files.
+
+    Raises ConvertorError (one of its kinds, with every reason) and then leaves earlier outputs as they were.
+    """
+    progress("read", 0, 1)
+    graph = load(config)
+    progress("optimise", 0, 1)
+    program = build(graph, config)
+    texts = codegen.render(program, _wishes(config))
+    weights = _counted(encode_all(program), program.weight_bytes, progress)
+    written = files.replace_all(config.output_folder / config.name, {**texts, f"{config.name}_weights.bin": weights})
+    return Report(written, summary(program))
+
+
+def load(config: Config) -> Graph:
+    """The network as its framework has it."""
+    match config.origin:
+        case Origin.CAFFE:
+            return caffe.load(config.definition, config.data, size=config.size)
+        case Origin.KERAS:
+            custom = {} if config.custom_layer is None else keras.load_custom_layers(config.custom_layer)
+            return keras.load(config.definition, config.data, size=config.size, custom=custom)
+
+
+def build(graph: Graph, config: Config) -> Program:
+    """The program that does the graph's work on the device."""
+    limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
+    graph = legalise(optimise(graph), limits, transposed=config.transpose_weight)
+    steps = select(graph, palette=config.quantization, transposed=config.transpose_weight)
+    check(graph, steps, limits)
+    return lower(graph, steps, name=config.name, transposed=config.transpose_weight)
+
+
+def summary(program: Program) -> tuple[tuple[str, str], ...]:
+    """What a firmware engineer wants to know first."""
+    on_device = sum(layer.type is LayerType.CONV for layer in program.layers)
+    on_cpu = [layer for layer in program.layers if layer.type not in {LayerType.CONV, LayerType.CONCAT, LayerType.INPUT}]
+    cpu_types = ", ".join(dict.fromkeys(layer.type.name.lower() for layer in on_cpu))
+    return (
+        ("device commands", str(on_device)),
+        ("CPU layers", f"{len(on_cpu)} ({cpu_types})" if on_cpu else "0"),
+        ("weights", f"{program.weight_bytes:,} bytes"),
+        ("I/O buffer", f"{program.io_bytes:,} bytes (lower bound {program.plan.lower_bound:,})"),
+        *(("network", line) for line in codegen.description(program)[1:]),
+    )
+
+
+def _wishes(config: Config) -> codegen.Wishes:
+    return codegen.Wishes(
+        model=config.definition.name,
+        source=config.generate_source,
+        doxygen=config.generate_doxy,
+        dot=config.generate_dot,
+        python_module=config.python_module,
+        graphviz_path=config.graphviz_path,
+    )
+
+
+def _counted(pieces: Iterable[NDArray[np.uint8]], total: int, progress: Progress) -> Iterator[NDArray[np.uint8]]:
+    """The same pieces, with progress in bytes."""
+    done = 0
+    progress("weights", 0, total)
+    for piece in pieces:
+        yield piece
+        done += piece.size
+        progress("weights", done, total)
