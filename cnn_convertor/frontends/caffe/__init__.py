@@ -1,0 +1,99 @@
+"""Reads networks in Caffe's files: a text definition (.prototxt) and binary weights (.caffemodel)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cnn_convertor.errors import ModelError, Problem, UnsupportedError
+from cnn_convertor.frontends.builder import Builder
+from cnn_convertor.frontends.caffe.definition import Layer, read_definition
+from cnn_convertor.frontends.caffe.layers import caffe
+from cnn_convertor.frontends.caffe.reading import Reading, Value
+from cnn_convertor.frontends.caffe.sharing import SharedWeights
+from cnn_convertor.frontends.caffe.weights import Weights
+from cnn_convertor.frontends.caffe.wiring import Net, Source, Step, connect
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Pair
+
+DATA_HINT = (
+    'put an Input layer in its place: layer { type: "Input" input_param { shape { dim: 1 dim: 3 dim: 224 dim: 224 } } }'
+)
+
+
+def load(definition: Path, data: Path, *, size: tuple[int, int] | None = None) -> Graph:
+    """The network of a definition and its weights, at test time.
+
+    size: (height, width) that every input map has instead of the definition's.
+    Raises ModelError when a file is not what it should be, UnsupportedError with all layers that cannot be converted.
+    """
+    layers = read_definition(definition)
+    return _assemble(
+        connect(layers), SharedWeights.of(Weights.open(data), layers), None if size is None else Pair(*size)
+    )
+
+
+def _assemble(net: Net, weights: SharedWeights, size: Pair | None) -> Graph:
+    builder = Builder()
+    values: dict[Source, Value] = {}
+    batch = _batch(net)
+    for step in net.steps:
+        inputs = tuple(values[source] for source in step.sources)
+        reading = Reading(step.layer, inputs, step.needed, size, batch, builder, weights)
+        results = _read(reading, step)
+        values.update(zip(step.tops, results, strict=True))
+    return builder.finish([values[source].node for source in net.outputs])
+
+
+def _read(reading: Reading, step: Step) -> Sequence[Value]:
+    """The values of a step's tops, stand-ins if the layer cannot be read."""
+    results: list[Value] = []
+
+    def read() -> list[str]:
+        results.extend(_read_layer(reading))
+        return [value.node for value in results]
+
+    layer = step.layer
+    nodes = reading.builder.read(
+        [value.node for value in reading.inputs], read, (layer.name or layer.type, layer.origin)
+    )
+    if [value.node for value in results] != nodes:
+        rank = reading.inputs[0].rank if reading.inputs else 4
+        return [Value(nodes[0], rank)] * len(step.tops)
+    return results
+
+
+def _read_layer(reading: Reading) -> Sequence[Value]:
+    layer = reading.layer
+    reader = caffe.get(layer.type)
+    if reader is None:
+        raise _unknown_type(layer)
+    made = reader(reading)
+    results = [made] if isinstance(made, Value) else list(made)
+    if len(results) != len(layer.tops):
+        raise reading.unsupported(f"a layer of this type with {len(layer.tops)} outputs cannot be converted")
+    reading.check_all_is_used()
+    return results
+
+
+def _unknown_type(layer: Layer) -> ModelError | UnsupportedError:
+    if not layer.type:
+        return ModelError(
+            Problem(
+                "DV212", "the layer has no type", layer.origin, "old definitions need Caffe's upgrade_net_proto_text"
+            )
+        )
+    hint = DATA_HINT if layer.type.endswith("Data") else "take it out, or let the network end before it"
+    return UnsupportedError(
+        Problem("DV301", f"layers of the type {layer.type} cannot be converted", layer.origin, hint)
+    )
+
+
+def _batch(net: Net) -> int:
+    """The batch size that the definition is written for."""
+    for step in net.steps:
+        if step.layer.type == "Input":
+            for shape in step.layer.message.input_param.shape:
+                if shape.dim:
+                    return int(shape.dim[0])
+    return 1

@@ -1,0 +1,226 @@
+"""What a reader of a layer works with: the layer's settings, inputs and weights, and the graph in the making."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from cnn_convertor.errors import ModelError, Problem, UnsupportedError, warn
+from cnn_convertor.frontends.builder import Builder
+from cnn_convertor.frontends.caffe.definition import Layer, setting
+from cnn_convertor.frontends.caffe.schema import values
+from cnn_convertor.frontends.caffe.sharing import SharedWeights
+from cnn_convertor.frontends.caffe.weights import Blob
+from cnn_convertor.frontends.registry import Registry, Settings
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import Op, Pair, Shape
+
+# Settings that never change what a trained layer computes.
+HARMLESS = frozenset(
+    {
+        "bias_filler",
+        "dropout_ratio",
+        "filler",
+        "force_nd_im2col",
+        "momentum",
+        "moving_average_fraction",
+        "scale_filler",
+        "shift_filler",
+        "slope_filler",
+        "stable_prod_grad",
+        "weight_filler",
+    }
+)
+
+
+class Value(NamedTuple):
+    """A blob: the node that gives it, and how many axes Caffe counts in it: 4 for maps, 2 for vectors."""
+
+    node: str
+    rank: int
+
+
+class Parameters(Settings):
+    """One of a layer's parameter messages; a field that the file does not give has the format's default."""
+
+    def __init__(self, message: Any) -> None:
+        super().__init__(values(message), HARMLESS)
+        self.message = message
+
+    def take(self, name: str, default: Any = None) -> Any:
+        return super().take(name, setting(self.message, name) if default is None else default)
+
+    def take_pair(self, name: str, short: str, *, default: int | None = None) -> Pair | None:
+        """Height and width from `name`, given once or as (h, w), or from `short_h` and `short_w`. None: not given."""
+        both, height, width = self.take(name), f"{short}_h", f"{short}_w"
+        given = [part in self for part in (height, width)]
+        sides = [self.take(part) for part in (height, width)]
+        if any(given):
+            if both:
+                raise ValueError(f'"{name}" is given, and "{height}" or "{width}" too')
+            if not all(given) and default != 0:
+                raise ValueError(f'"{height}" and "{width}" must be given together')
+            return Pair(*sides)
+        if len(both) > 2:
+            raise ValueError(f'"{name}" is given {len(both)} times: once, or (height, width), is possible')
+        if both:
+            return Pair(both[0], both[-1])
+        return None if default is None else Pair(default, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One layer that is being read."""
+
+    layer: Layer
+    inputs: tuple[Value, ...]
+    needed: tuple[bool, ...]
+    size: Pair | None
+    batch: int
+    builder: Builder
+    weights: SharedWeights
+    asked: dict[str, Parameters] = field(default_factory=dict)
+
+    # --- settings
+
+    def parameters(self, name: str) -> Parameters:
+        """One of the layer's parameter messages, empty when the file does not give it."""
+        if name not in self.asked:
+            self.asked[name] = Parameters(getattr(self.layer.message, name))
+        return self.asked[name]
+
+    def check_all_is_used(self) -> None:
+        """Refuse the layer when it has settings that no reader looked at."""
+        left = [f"{message}.{name}" for message, parameters in self.asked.items() for name in parameters.left()]
+        if values(self.layer.message).get("phase") == "TRAIN":
+            left.append("phase: TRAIN")
+        if left:
+            plural = "s" * (len(left) > 1)
+            raise self.unsupported(
+                f"the setting{plural} {', '.join(left)} cannot be converted", "take it out if the results are the same"
+            )
+        for descriptor, _ in self.layer.message.ListFields():
+            if (
+                descriptor.name.endswith("_param")
+                and descriptor.name not in self.asked
+                and descriptor.message_type.name != "Skipped"
+            ):
+                problem = f'"{descriptor.name}" does not belong to a layer of this type, and is left out'
+                warn(Problem("DV210", problem, self.layer.origin))
+
+    # --- inputs
+
+    @property
+    def input(self) -> Value:
+        """The layer's only input."""
+        if len(self.inputs) != 1:
+            raise self.unsupported(f"a layer of this type with {len(self.inputs)} inputs cannot be converted")
+        return self.inputs[0]
+
+    @property
+    def map(self) -> Value:
+        """The layer's only input, a map."""
+        if self.input.rank != 4:
+            raise self.wrong(f"the layer needs a map (batch, channels, height, width), not {self.input.rank} axes")
+        return self.input
+
+    def shape(self, value: Value) -> Shape:
+        return self.builder.shape(value.node)
+
+    def axis(self, parameters: Parameters, name: str = "axis") -> int:
+        """An axis of the only input, counted from the front."""
+        axis = int(parameters.take(name))
+        rank = self.inputs[0].rank
+        if not -rank <= axis < rank:
+            raise self.wrong(f"{name} is {axis}, but the input has {rank} axes")
+        return axis % rank
+
+    # --- weights
+
+    def constants(self, *shapes: tuple[int, ...]) -> list[Constant]:
+        """The layer's blobs as constants of these shapes.
+
+        Where the file has others, or none, the problem is kept for the end, and the reading goes on with stand-ins, so
+        that all such layers are found at once.
+        """
+        try:
+            blobs = self.weights.blobs(self.layer, len(shapes))
+        except ModelError as error:
+            self.builder.report(error)
+            return [_stand_in(shape) for shape in shapes]
+        return [
+            self._constant(index, blob, shape) for index, (blob, shape) in enumerate(zip(blobs, shapes, strict=True))
+        ]
+
+    def _constant(self, index: int, blob: Blob, shape: tuple[int, ...]) -> Constant:
+        # Axes of 1 do not move a number: old files have four axes for everything.
+        if [dim for dim in blob.shape if dim != 1] != [dim for dim in shape if dim != 1]:
+            held, expected = ("x".join(map(str, dims)) or "one number" for dims in (blob.shape, shape))
+            file = self.weights.weights.path.name
+            problem = f"blob {index} of the layer is {held} in {file}, but the definition needs {expected}"
+            if not any(self.builder.is_guessed(value.node) for value in self.inputs):
+                hint = "are the definition and the weights of the same network?"
+                self.builder.report(ModelError(Problem("DV205", problem, self.layer.origin, hint)))
+            return _stand_in(shape)
+        return from_blob(blob, shape)
+
+    # --- results
+
+    def add(self, op: Op, *inputs: Value, name: str = "", rank: int | None = None) -> Value:
+        """Append a node, called as the layer unless `name` says otherwise; it has as many axes as its first input."""
+        node = self.builder.add(name or self.layer.name, op, [value.node for value in inputs], self.layer.origin)
+        return Value(node, inputs[0].rank if rank is None else rank)
+
+    def unsupported(self, message: str, hint: str = "") -> UnsupportedError:
+        """An error: this form of the layer cannot be converted."""
+        return UnsupportedError(Problem("DV302", message, self.layer.origin, hint))
+
+    def wrong(self, message: str, hint: str = "") -> ModelError:
+        """An error: the layer makes no sense, in Caffe either."""
+        return ModelError(Problem("DV206", message, self.layer.origin, hint))
+
+
+def _stand_in(shape: tuple[int, ...]) -> Constant:
+    """What stands for a blob that cannot be read, in a graph that nobody will get."""
+    return Constant.of(np.broadcast_to(np.float32(0), shape))
+
+
+def from_blob(blob: Blob, shape: tuple[int, ...]) -> Constant:
+    """The blob's numbers, in their order, as a constant of a shape."""
+    row = int(np.prod(shape[1:], dtype=np.int64))
+    return Constant(shape, lambda rows: blob.numbers(rows.start * row, rows.stop * row).reshape(-1, *shape[1:]))
+
+
+Reader: TypeAlias = Callable[[Reading], Value | Sequence[Value]]
+
+caffe: Registry[Reader] = Registry()
+
+# --- what several readers need
+
+
+def number_of_outputs(reading: Reading, parameters: Parameters) -> int:
+    outputs = int(parameters.take("num_output"))
+    if outputs < 1:
+        raise reading.wrong('"num_output" is missing')
+    return outputs
+
+
+def weight_and_bias(
+    reading: Reading, parameters: Parameters, shape: tuple[int, ...], outputs: int
+) -> tuple[Constant, Constant | None]:
+    weight, *bias = reading.constants(shape, *[(outputs,)] * bool(parameters.take("bias_term")))
+    return weight, bias[0] if bias else None
+
+
+def filled(value: float, channels: int) -> Constant:
+    """The same number for each channel."""
+    return Constant.of(np.broadcast_to(np.float32(value), (channels,)))
+
+
+def numbered(name: str) -> Iterator[str]:
+    """name1, name2, ..."""
+    return (f"{name}{number}" for number in count(1))

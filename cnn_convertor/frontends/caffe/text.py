@@ -1,0 +1,324 @@
+"""Reads protobuf's text format into messages, with the line of everything; fields of vendors' forks are passed over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated
+
+DEEPEST = 50  # messages inside messages; Caffe's own need four
+
+TOKEN = re.compile(
+    r"""(?P<space> (?: \s | \#[^\n]* )+ )
+      | (?P<number> (?: 0[xX][0-9a-fA-F]+ | (?: \d+\.?\d* | \.\d+ ) (?: [eE][+-]?\d+ )? ) [fF]? )
+      | (?P<word> [A-Za-z_]\w* )
+      | (?P<string> "(?: [^"\\\n] | \\. )*" | '(?: [^'\\\n] | \\. )*' )
+      | (?P<mark> [][{}<>:;,./-] )""",
+    re.VERBOSE | re.ASCII,
+)
+ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+CLOSING = {"{": "}", "<": ">"}
+BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+
+
+class Token(NamedTuple):
+    kind: str  # one of the groups in TOKEN; "end" at the end of the text
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A field that the schema does not have, where it stands first, and how often it is there."""
+
+    message: str
+    name: str
+    line: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a text says: the message, the lines of its own fields, by (name, index), and what was skipped."""
+
+    message: Any
+    lines: dict[tuple[str, int], int]
+    unknown: tuple[Unknown, ...]
+    words: dict[tuple[str, int, str], str]
+
+
+def parse(text: str, message_class: Any, file: str, *, open_enums: Container[str] = ()) -> Text:
+    """Read a text as a message.
+
+    open_enums: full names of enum fields that may hold names which the schema does not know. `words` then has the name,
+    by (name and index of the message's own field, name of the field inside).
+    Raises ModelError, with the line, where the text has no sense.
+    """
+    reader = _Reader(_tokens(text, file), file, open_enums)
+    message = message_class()
+    reader.fields(message, closing="", depth=0)
+    unknown = tuple(Unknown(*place, line, count) for place, (line, count) in reader.unknown.items())
+    return Text(message, reader.lines, unknown, reader.words)
+
+
+def _error(file: str, line: int, message: str, hint: str = "") -> ModelError:
+    return ModelError(Problem("DV211", message, Origin(file, line=line), hint))
+
+
+def _tokens(text: str, file: str) -> list[Token]:
+    tokens, position, line = [], 0, 1
+    while position < len(text):
+        match = TOKEN.match(text, position)
+        if match is None:
+            raise _error(
+                file, line, f"{text[position : position + 20].splitlines()[0]!r} is not text of a Caffe definition"
+            )
+        assert match.lastgroup is not None
+        if match.lastgroup == "space":
+            line += match[0].count("\n")
+        else:
+            tokens.append(Token(match.lastgroup, match[0], line))
+        position = match.end()
+    return [*tokens, Token("end", "the end of the file", line)]
+
+
+@dataclass(slots=True)
+class _Reader:
+    tokens: list[Token]
+    file: str
+    open_enums: Container[str]
+    position: int = 0
+    place: tuple[str, int] = ("", 0)
+    lines: dict[tuple[str, int], int] = field(default_factory=dict)
+    unknown: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    words: dict[tuple[str, int, str], str] = field(default_factory=dict)
+
+    # --- tokens
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.position]
+
+    def take(self) -> Token:
+        token = self.token
+        self.position += token.kind != "end"
+        return token
+
+    def take_mark(self, marks: str) -> str:
+        """The next token when it is one of these marks, else nothing."""
+        return self.take().text if self.token.kind == "mark" and self.token.text in marks else ""
+
+    def error(self, message: str, hint: str = "", token: Token | None = None) -> ModelError:
+        return _error(self.file, (token or self.token).line, message, hint)
+
+    # --- fields
+
+    def fields(self, message: Any, *, closing: str, depth: int) -> None:
+        """Read fields up to the closing bracket, or the end of the text."""
+        if depth > DEEPEST:
+            raise self.error("the brackets are nested too deeply")
+        opened = self.tokens[max(self.position - 1, 0)].line
+        while True:
+            token = self.take()
+            if token.kind == "mark" and token.text in ",;":
+                continue
+            if token.kind == "mark" and token.text == closing:
+                return
+            if token.kind == "end" and closing:
+                raise self.error(
+                    f'the file ends before the "{closing}" of the bracket opened in line {opened}',
+                    "is the file complete?",
+                )
+            if token.kind == "end":
+                return
+            self.one_field(message, token, depth)
+
+    def one_field(self, message: Any, name: Token, depth: int) -> None:
+        if name.kind != "word":
+            raise self.error(f"{name.text} stands where a field's name should be", token=name)
+        described = message.DESCRIPTOR.fields_by_name.get(name.text)
+        if described is None or _holds_weights(described):
+            self.note_unknown(message.DESCRIPTOR.name, name)
+            self.skip_value()
+            return
+        if _is_skipped(described):
+            self.skip_value()
+            return
+        if depth == 0:
+            index = len(getattr(message, name.text)) if is_repeated(described) else 0
+            self.place = (name.text, index)
+            self.lines.setdefault(self.place, name.line)
+        colon = self.take_mark(":")
+        if described.message_type is None and not colon:
+            raise self.error(f'a colon is missing after "{name.text}"')
+        if is_repeated(described) and self.take_mark("["):
+            while not self.take_mark("]"):
+                self.value(message, described, name, depth)
+                if not self.take_mark(",") and self.token.text != "]":
+                    raise self.error(f"{self.token.text} stands where a comma or the end of a list should be")
+        else:
+            self.value(message, described, name, depth)
+
+    def value(self, message: Any, described: Any, name: Token, depth: int) -> None:
+        if described.message_type is not None:
+            opening = self.take_mark("{<")
+            if not opening:
+                raise self.error(f'"{name.text}" needs a bracket, not {self.token.text}')
+            inner = getattr(message, name.text)
+            if is_repeated(described):
+                inner = inner.add()
+            else:
+                inner.SetInParent()
+            self.fields(inner, closing=CLOSING[opening], depth=depth + 1)
+            return
+        token = self.token
+        value = self.scalar(described, name)
+        if value is None:
+            return
+        try:
+            if is_repeated(described):
+                getattr(message, name.text).append(value)
+                return
+            if message.HasField(name.text) and getattr(message, name.text) != value:
+                raise self.error(f'"{name.text}" is given twice, with different values', "keep one of them", token)
+            setattr(message, name.text, value)
+        except (ValueError, TypeError, OverflowError):
+            raise self.error(f'{token.text} is out of range for "{name.text}"', token=token) from None
+
+    # --- values
+
+    def scalar(self, described: Any, name: Token) -> Any:
+        """The next value, as the field has it; None for a name that an open enum does not know."""
+        minus = bool(self.take_mark("-"))
+        token = self.take()
+        if described.enum_type is not None:
+            return self.enum(described, name, token, minus)
+        match described.cpp_type, token.kind:
+            case (described.CPPTYPE_STRING, "string") if not minus:
+                parts = [token.text]
+                while self.token.kind == "string":
+                    parts.append(self.take().text)
+                text = "".join(ESCAPE.sub(_unescape, part[1:-1]) for part in parts)
+                return text.encode() if described.type == described.TYPE_BYTES else text
+            case (described.CPPTYPE_BOOL, "word" | "number" | "string") if not minus:
+                if (word := token.text.strip("\"'").lower()) in BOOLS:
+                    return BOOLS[word]
+            case (described.CPPTYPE_FLOAT | described.CPPTYPE_DOUBLE, "number" | "word"):
+                number = _float(token.text)
+                if number is not None:
+                    return -number if minus else number
+            case (_, "number") if described.cpp_type not in (described.CPPTYPE_STRING, described.CPPTYPE_BOOL):
+                whole = _whole(token.text)
+                if whole is not None:
+                    return -whole if minus else whole
+        wanted = {
+            described.CPPTYPE_STRING: "a text in quotes",
+            described.CPPTYPE_BOOL: "true or false",
+            described.CPPTYPE_FLOAT: "a number",
+            described.CPPTYPE_DOUBLE: "a number",
+        }.get(described.cpp_type, "a whole number")
+        raise self.error(f'"{name.text}" needs {wanted}, not {"-" * minus}{token.text}', token=token)
+
+    def enum(self, described: Any, name: Token, token: Token, minus: bool) -> int | None:
+        """An enum value's number. Quotes, other case and other underscores are forgiven, since they leave no doubt."""
+        if token.kind in ("word", "string") and not minus:
+            word = token.text.strip("\"'")
+            for value in described.enum_type.values:
+                if _plain(value.name) == _plain(word):
+                    return int(value.number)
+            if described.full_name in self.open_enums:
+                field, index = self.place
+                self.words[field, index, name.text] = word
+                return None
+        elif token.kind == "number" and not minus:
+            number = _whole(token.text)
+            if number is not None and number in described.enum_type.values_by_number:
+                return number
+        known = ", ".join(value.name for value in described.enum_type.values)
+        raise self.error(
+            f'"{name.text}" is {"-" * minus}{token.text}, which is none of its values', f"one of {known}", token
+        )
+
+    # --- what is not known
+
+    def note_unknown(self, message: str, name: Token) -> None:
+        line, count = self.unknown.get((message, name.text), (name.line, 0))
+        self.unknown[message, name.text] = line, count + 1
+
+    def skip_value(self) -> None:
+        """Pass over a value of any kind."""
+        colon = self.take_mark(":")
+        if opening := self.take_mark("{<[" if colon else "{<"):
+            brackets = [opening]
+            while brackets:
+                token = self.take()
+                if token.kind == "end":
+                    raise self.error("the file ends inside a bracket", "is the file complete?")
+                if token.kind == "mark" and token.text in "{<[":
+                    brackets.append(token.text)
+                elif (
+                    token.kind == "mark"
+                    and token.text in "}>]"
+                    and brackets.pop() + token.text not in ("{}", "<>", "[]")
+                ):
+                    raise self.error(f"{token.text} closes no bracket", token=token)
+            return
+        if not colon:
+            raise self.error(f"{self.token.text} stands where a colon or a bracket should be")
+        self.take_mark("-")
+        token = self.take()
+        if token.kind not in ("number", "word", "string"):
+            raise self.error(f"{token.text} stands where a value should be", token=token)
+        while token.kind == self.token.kind == "string":
+            self.take()
+
+
+def _is_skipped(described: Any) -> bool:
+    return described.message_type is not None and described.message_type.full_name == SKIPPED
+
+
+def _holds_weights(described: Any) -> bool:
+    return described.message_type is not None and described.message_type.name == "BlobProto"
+
+
+def _unescape(match: re.Match[str]) -> str:
+    octal, hexadecimal, other = match.groups()
+    if octal:
+        return chr(int(octal, 8))
+    if hexadecimal:
+        return chr(int(hexadecimal, 16))
+    return ESCAPED.get(other, other)
+
+
+def _float(text: str) -> float | None:
+    whole = _whole(text)
+    try:
+        return (
+            float(text.rstrip("fF") if text[0].isdigit() or text[0] == "." else text) if whole is None else float(whole)
+        )
+    except (ValueError, OverflowError):
+        return None
+
+
+def _whole(text: str) -> int | None:
+    """A whole number in decimal, octal or hexadecimal digits, or one written like 3.0."""
+    try:
+        if re.fullmatch(r"0[0-7]+", text):
+            return int(text, 8)
+        return int(text, 16 if text[:2] in ("0x", "0X") else 10)
+    except ValueError:
+        pass
+    try:
+        number = float(text.rstrip("fF"))
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()

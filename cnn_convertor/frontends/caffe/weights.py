@@ -1,0 +1,217 @@
+"""Finds a layer's weights in a .caffemodel, which is mapped into memory and never parsed as a whole."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.frontends.caffe import wire
+from cnn_convertor.frontends.caffe.wire import Field, WireError, WireType
+from cnn_convertor.ir.constant import Array
+
+Numbers: TypeAlias = NDArray[Any]
+
+LAYERS = {100: (1, 7), 2: (4, 6)}  # field of the network -> fields of a layer's name and blobs; 2 is the old form
+DATA, SHAPE, DOUBLE_DATA, RAW_TYPE, RAW_DATA = 5, 7, 8, 10, 12
+LEGACY_SHAPE = (1, 2, 3, 4)  # num, channels, height, width
+FIELD_TYPES: Mapping[int, np.dtype[Any]] = {DATA: np.dtype("<f4"), DOUBLE_DATA: np.dtype("<f8")}
+RAW_TYPES: Mapping[int, np.dtype[Any]] = {0: np.dtype("<f8"), 1: np.dtype("<f4"), 2: np.dtype("<f2")}
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """An array in the file. parts: views of its numbers in the mapped file, in their order; most blobs have one."""
+
+    shape: tuple[int, ...]
+    parts: tuple[Numbers, ...]
+    file: MappedFile
+
+    def numbers(self, start: int, stop: int) -> Array:
+        """The numbers from start to stop, in the order of the file; a view of the file where that is possible."""
+        self.file.forget_pages()
+        if len(self.parts) == 1:
+            return self.parts[0][start:stop].astype(np.float32, copy=False)
+        pieces, offset = [], 0
+        for part in self.parts:
+            pieces.append(part[max(start - offset, 0) : max(stop - offset, 0)])
+            offset += len(part)
+        return np.concatenate([np.empty(0, np.float32), *pieces]).astype(np.float32, copy=False)
+
+
+class MappedFile:
+    """A file mapped into memory."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def forget_pages(self) -> None:
+        """Give back the memory of what was read before; arrays stay valid, their pages are read again when used."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self.data.madvise(mmap.MADV_DONTNEED)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights file: layer name -> where its blobs lie, in the order of the file."""
+
+    path: Path
+    file: MappedFile
+    layers: Mapping[str, tuple[Field, ...]]
+
+    @staticmethod
+    def open(path: Path) -> Weights:
+        """Index a .caffemodel. Raises ModelError when it is none."""
+        check_file(path, "weights")
+        file = MappedFile(path)
+        try:
+            return Weights(path, file, _index(file.data))
+        except WireError as error:
+            raise _damaged(path, error, _what_it_is(file.data)) from None
+
+    def blobs(self, layer: str) -> tuple[Blob, ...]:
+        """A layer's blobs; none when the file does not have the layer."""
+        return tuple(self._blob(layer, place) for place in self.layers.get(layer, ()))
+
+    def position(self, layer: str) -> int:
+        """Where in the file the layer's blobs begin; -1 when it has none."""
+        return max((place.start for place in self.layers.get(layer, ())), default=-1)
+
+    def _blob(self, layer: str, place: Field) -> Blob:
+        data = self.file.data
+        try:
+            shape, parts = _read_blob(data, place)
+        except WireError as error:
+            raise _damaged(self.path, error, "", layer) from None
+        if math.prod(shape) != (held := sum(map(len, parts))):
+            size = "x".join(map(str, shape))
+            message = f"a blob of layer {layer!r} at byte {place.start:,} says {size}, but holds {held:,} numbers"
+            raise ModelError(
+                Problem("DV201", message, Origin(str(self.path)), "the file is damaged; download it again")
+            )
+        return Blob(shape, parts, self.file)
+
+
+def check_file(path: Path, what: str) -> None:
+    """Raise ModelError when there is no file, or nothing in it."""
+    origin = Origin(str(path))
+    if path.is_dir():
+        raise ModelError(Problem("DV201", f"the file of the {what} is a folder", origin, "name the file inside it"))
+    try:
+        with path.open("rb") as file:
+            empty = not file.read(1)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ModelError(
+            Problem("DV201", f"the file of the {what} cannot be read: {reason}", origin, "check its name")
+        ) from None
+    except ValueError:
+        raise ModelError(Problem("DV201", f"the name of the {what} is no file name", origin)) from None
+    if empty:
+        raise ModelError(Problem("DV201", f"the file of the {what} is empty", origin, "download it again"))
+
+
+def _index(data: wire.Data) -> dict[str, tuple[Field, ...]]:
+    layers: dict[str, tuple[Field, ...]] = {}
+    for field in wire.fields(data, 0, len(data)):
+        if field.number not in LAYERS or field.type != WireType.BYTES:
+            continue
+        name_field, blobs_field = LAYERS[field.number]
+        name, blobs = "", []
+        for inner in wire.fields(data, field.start, field.stop):
+            if inner.type == WireType.BYTES and inner.number == name_field:
+                name = data[inner.start : inner.stop].decode("utf-8", errors="replace")
+            elif inner.type == WireType.BYTES and inner.number == blobs_field:
+                blobs.append(inner)
+        if blobs or name not in layers:
+            layers.pop(name, None)
+            layers[name] = tuple(blobs)
+    return layers
+
+
+def _read_blob(data: wire.Data, place: Field) -> tuple[tuple[int, ...], tuple[Numbers, ...]]:
+    """Shape and numbers of the BlobProto at a place."""
+    legacy: dict[int, int] = {}
+    shape: list[int] = []
+    raw_type = 0
+    raw: list[Field] = []
+    runs: dict[int, list[Numbers]] = {DATA: [], DOUBLE_DATA: []}
+    for field in _blob_fields(data, place, runs):
+        if field.type == WireType.VARINT and field.number in LEGACY_SHAPE:
+            legacy[field.number] = field.value
+        elif field.type == WireType.VARINT and field.number == RAW_TYPE:
+            raw_type = field.value
+        elif field.type == WireType.BYTES and field.number == SHAPE:
+            for inner in wire.fields(data, field.start, field.stop):
+                if inner.number == 1 and inner.type in (WireType.BYTES, WireType.VARINT):
+                    shape += wire.varints(data, inner)
+        elif field.type == WireType.BYTES and field.number in FIELD_TYPES:
+            runs[field.number].append(_packed(data, field, FIELD_TYPES[field.number]))
+        elif field.type == WireType.BYTES and field.number == RAW_DATA:
+            raw.append(field)
+    if raw and raw_type not in RAW_TYPES:
+        raise WireError(f"the blob holds raw data of the unknown type {raw_type}", raw[0].start)
+    parts = runs[DATA] or runs[DOUBLE_DATA] or [_packed(data, field, RAW_TYPES[raw_type]) for field in raw]
+    dims = tuple(legacy.get(number, 0) for number in LEGACY_SHAPE) if legacy else tuple(shape)
+    if any(dim < 0 for dim in dims):
+        raise WireError("a blob has a size below zero", place.start)
+    return dims, tuple(parts)
+
+
+def _blob_fields(data: wire.Data, place: Field, runs: dict[int, list[Numbers]]) -> Iterator[Field]:
+    """The blob's fields, but for numbers that are not packed: those go to `runs`, one strided view for each run."""
+    start = place.start
+    while start < place.stop:
+        field = next(wire.fields(data, start, place.stop))
+        start = field.stop
+        dtype = FIELD_TYPES.get(field.number)
+        if (
+            dtype is None
+            or field.type not in (WireType.FIXED32, WireType.FIXED64)
+            or dtype.itemsize != field.stop - field.start
+        ):
+            yield field
+            continue
+        tag = data[field.start - 1]  # fields below 16 have tags of one byte
+        step = 1 + dtype.itemsize
+        first = field.start - 1
+        tags = np.frombuffer(data, np.uint8, place.stop - first, first)[::step]
+        different = np.flatnonzero(tags != tag)
+        count = int(different[0]) if len(different) else (place.stop - first) // step
+        runs[field.number].append(np.ndarray((count,), dtype, data, field.start, (step,)))
+        start = first + count * step
+
+
+def _packed(data: wire.Data, field: Field, dtype: np.dtype[Any]) -> Numbers:
+    count, rest = divmod(field.stop - field.start, dtype.itemsize)
+    if rest:
+        raise WireError("a blob ends inside a number", field.start)
+    return np.frombuffer(data, dtype, count, field.start)
+
+
+def _damaged(path: Path, error: WireError, hint: str, layer: str = "") -> ModelError:
+    inside = f" (in layer {layer!r})" if layer else ""
+    message = f"the weights cannot be read: {error}, at byte {error.offset:,}{inside}"
+    return ModelError(
+        Problem("DV201", message, Origin(str(path)), hint or "the file is cut short or damaged; download it again")
+    )
+
+
+def _what_it_is(data: wire.Data) -> str:
+    """A guess at what a file is that is not a .caffemodel."""
+    head = bytes(data[:200])
+    if head.startswith(b"\x89HDF"):
+        return "this is an HDF5 file; let Caffe write a .caffemodel (snapshot_format: BINARYPROTO)"
+    if head.startswith(b"version https://git-lfs"):
+        return "this is only the pointer of a Git LFS file; fetch the file itself (git lfs pull)"
+    if not set(head) & set(range(9)):
+        return "this looks like a text; the weights are in the binary .caffemodel"
+    return ""

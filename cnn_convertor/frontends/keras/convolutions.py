@@ -1,0 +1,233 @@
+"""Readers of the layers that have kernels: convolutions and Dense."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cnn_convertor.frontends.keras.functions import add_activated, take_activation
+from cnn_convertor.frontends.keras.reading import Reading, constant, keras
+from cnn_convertor.frontends.keras.storage import Variable
+from cnn_convertor.frontends.keras.tensors import Axes, Value
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.ir.ops import ONE, Padding, Pair, Shape, Window
+
+BLOCK = 64  # rows and columns of a piece when a matrix is turned: a piece stays in the cache
+
+
+@keras.reads("Conv2D")
+def conv2d(reading: Reading) -> Value:
+    source, shape = reading.map_input(), reading.shape
+    window = same_padded(read_window(reading), shape, same=reading.same())
+    groups, filters = reading.integer("groups"), reading.integer("filters")
+    if shape.channels % groups or filters % groups:
+        reading.misfit(f"{shape.channels} channels and {filters} filters cannot be cut into {groups} groups")
+    kernel = reading.variable("kernel", (*window.kernel, shape.channels // groups, filters))
+    op = ops.Conv2d(convolution_kernel(kernel, flip=is_flipped(reading)), bias(reading, filters), window, groups)
+    return add_activated(reading, op, source.node, source.axes, take_activation(reading))
+
+
+@keras.reads("DepthwiseConv2D")
+def depthwise_conv2d(reading: Reading) -> Value:
+    source, shape = reading.map_input(), reading.shape
+    refuse_theano(reading)
+    window = same_padded(read_window(reading), shape, same=reading.same())
+    multiplier = reading.integer("depth_multiplier")
+    reading.settings.take("groups")  # written by Keras 2, which has one group a channel whatever it says
+    kernel = reading.variable("depthwise_kernel", (*window.kernel, shape.channels, multiplier))
+    op = ops.Conv2d(depthwise_kernel(kernel), bias(reading, shape.channels * multiplier), window, shape.channels)
+    return add_activated(reading, op, source.node, source.axes, take_activation(reading))
+
+
+@keras.reads("SeparableConv2D")
+def separable_conv2d(reading: Reading) -> Value:
+    source, shape = reading.map_input(), reading.shape
+    refuse_theano(reading)
+    window = same_padded(read_window(reading), shape, same=reading.same())
+    multiplier, filters = reading.integer("depth_multiplier"), reading.integer("filters")
+    reading.settings.take("groups")  # see above
+    middle = shape.channels * multiplier
+    kernel = reading.variable("depthwise_kernel", (*window.kernel, shape.channels, multiplier))
+    pointwise = reading.variable("pointwise_kernel", (1, 1, middle, filters))
+    depthwise = ops.Conv2d(depthwise_kernel(kernel), None, window, shape.channels)
+    op = ops.Conv2d(convolution_kernel(pointwise), bias(reading, filters), Window(ONE))
+    name = reading.add(depthwise, source.node, part="depthwise")
+    return add_activated(reading, op, name, source.axes, take_activation(reading))
+
+
+@keras.reads("Conv2DTranspose")
+def conv2d_transpose(reading: Reading) -> Value:
+    source, shape = reading.map_input(), reading.shape
+    window, filters = read_window(reading), reading.integer("filters")
+    if window.dilation != ONE:
+        reading.refuse(
+            f"a dilation_rate of {tuple(window.dilation)} in a transposed convolution is not supported", "use 1"
+        )
+    if reading.integer("groups") != 1:
+        reading.refuse("a transposed convolution in groups is not supported", "use groups=1")
+    same, extra = reading.same(), _output_padding(reading)
+    height, width = (
+        transposed_size(size, kernel, stride, more, same=same)
+        for size, kernel, stride, more in zip(shape[:2], window.kernel, window.stride, extra, strict=True)
+    )
+    if height is None or width is None:
+        reading.misfit(
+            f"with output_padding {extra}, no convolution would turn the output into the input again",
+            "leave output_padding at None",
+        )
+    padding, output_padding = transposed_padding(shape, window, Pair(height, width))
+    kernel = reading.variable("kernel", (*window.kernel, filters, shape.channels))
+    weight = transposed_kernel(kernel, flip=is_flipped(reading))
+    op = ops.ConvTranspose2d(weight, bias(reading, filters), window._replace(padding=padding), output_padding)
+    return add_activated(reading, op, source.node, source.axes, take_activation(reading))
+
+
+@keras.reads("Dense")
+def dense(reading: Reading) -> Value:
+    """Works on the last axis: a fully connected layer on a vector, a 1x1 convolution on a map."""
+    source, shape = reading.input, reading.shape
+    units = reading.integer("units")
+    if not source.axes.is_channels(-1):
+        reading.misfit(
+            f"a Dense layer on the last axis of a tensor {source.axes.value} is not supported",
+            "put a Flatten before it",
+        )
+    kernel = reading.variable("kernel", (shape.channels, units))
+    weight = constant(
+        (units, shape.channels, 1, 1), kernel, lambda rows: (slice(None), rows), lambda v: turned(v)[..., None, None]
+    )
+    op: ops.Dense | ops.Conv2d
+    if source.axes is Axes.C:
+        op = ops.Dense(weight, bias(reading, units))
+    else:
+        op = ops.Conv2d(weight, bias(reading, units), Window(ONE))
+    return add_activated(reading, op, source.node, source.axes, take_activation(reading))
+
+
+# --- settings ------------------------------------------------------------------------------------------------------------
+
+
+def read_window(reading: Reading) -> Window:
+    """Kernel, stride and dilation of a convolution; no padding yet."""
+    return Window(reading.pair("kernel_size"), reading.pair("strides"), reading.pair("dilation_rate"))
+
+
+def same_padded(window: Window, shape: Shape, *, same: bool) -> Window:
+    """With the padding that makes the output input / stride long, rounded up; an odd rest goes to the bottom and right."""
+    return window._replace(padding=same_padding(window, shape)) if same else window
+
+
+def same_padding(window: Window, shape: Shape) -> Padding:
+    sides: list[int] = []
+    for size, extent, stride in zip(shape[:2], window.extent, window.stride, strict=True):
+        total = max((-(-size // stride) - 1) * stride + extent - size, 0)
+        sides += (total // 2, total - total // 2)
+    return Padding(*sides)
+
+
+def transposed_size(size: int, kernel: int, stride: int, extra: int | None, *, same: bool) -> int | None:
+    """Keras's rule for the output of a transposed convolution, along one axis; None where it cannot be run.
+
+    It runs when the convolution that it transposes makes an output of `size` from such an input.
+    """
+    reach = (size - 1) * stride + kernel
+    if extra is not None:
+        output = reach - 2 * (kernel // 2 if same else 0) + extra
+    else:
+        output = size * stride if same else max(size * stride, reach)
+    back = -(-output // stride) if same else (output - kernel) // stride + 1
+    return output if back == size else None
+
+
+def transposed_padding(shape: Shape, window: Window, output: Pair) -> tuple[Padding, Pair]:
+    """What is cut off a transposed convolution's full output (as "same" pads), and what is added at the bottom and right."""
+    sides: list[int] = []
+    added: list[int] = []
+    for size, kernel, stride, wanted in zip(shape[:2], window.kernel, window.stride, output, strict=True):
+        reach = (size - 1) * stride + kernel
+        cut = max(reach - wanted, 0)
+        sides += (cut // 2, cut - cut // 2)
+        added.append(max(wanted - reach, 0))
+    return Padding(*sides), Pair(*added)
+
+
+def _output_padding(reading: Reading) -> tuple[int, int] | tuple[None, None]:
+    match reading.settings.take("output_padding"):
+        case None:
+            return None, None
+        case int(both) if both >= 0:
+            return both, both
+        case [int(height), int(width)] if min(height, width) >= 0:
+            return height, width
+        case other:
+            reading.refuse(f"output_padding is {other!r}, not (height, width)")
+
+
+def is_flipped(reading: Reading) -> bool:
+    """Theano turns kernels around when it convolves."""
+    return reading.weights.backend == "theano"
+
+
+def refuse_theano(reading: Reading) -> None:
+    if is_flipped(reading):
+        reading.refuse(
+            "depthwise kernels saved by Keras on Theano are not supported", "load and save the model with TensorFlow"
+        )
+
+
+# --- kernels -------------------------------------------------------------------------------------------------------------
+
+
+def bias(reading: Reading, size: int) -> Constant | None:
+    return reading.vector("bias", size) if reading.flag("use_bias", True) else None
+
+
+def convolution_kernel(kernel: Variable, *, flip: bool = False) -> Constant:
+    """(height, width, in, out) as (out, in, height, width)."""
+    height, width, inputs, outputs = kernel.shape
+
+    def turn(values: Array) -> Array:
+        rows = turned(values.reshape(-1, values.shape[-1])).reshape(-1, height, width, inputs)
+        return np.ascontiguousarray(_flipped(rows.transpose(0, 3, 1, 2), flip))
+
+    return constant((outputs, inputs, height, width), kernel, lambda rows: (*_ALL3, rows), turn)
+
+
+def transposed_kernel(kernel: Variable, *, flip: bool = False) -> Constant:
+    """(height, width, out, in) as (out, in, height, width)."""
+    height, width, outputs, inputs = kernel.shape
+    return constant(
+        (outputs, inputs, height, width),
+        kernel,
+        lambda rows: (*_ALL3[:2], rows, slice(None)),
+        lambda values: np.ascontiguousarray(_flipped(values.transpose(2, 3, 0, 1), flip)),
+    )
+
+
+def depthwise_kernel(kernel: Variable) -> Constant:
+    """(height, width, in, multiplier) as (in * multiplier, 1, height, width)."""
+    height, width, inputs, multiplier = kernel.shape
+
+    def read(rows: slice) -> Array:
+        first = rows.start // multiplier
+        channels = slice(first, -(-rows.stop // multiplier))
+        values = kernel.read((*_ALL3[:2], channels, slice(None))).reshape(height, width, -1)
+        values = values[..., rows.start - first * multiplier : rows.stop - first * multiplier]
+        return np.ascontiguousarray(values.transpose(2, 0, 1)[:, None])
+
+    return Constant((inputs * multiplier, 1, height, width), read)
+
+
+_ALL3 = (slice(None),) * 3
+
+
+def _flipped(kernels: Array, flip: bool) -> Array:
+    return kernels[:, :, ::-1, ::-1] if flip else kernels
+
+
+def turned(matrix: Array) -> Array:
+    """The transposed matrix in memory order, moved in pieces that fit the cache."""
+    result = np.empty(matrix.shape[::-1], np.float32)
+    for at in range(0, len(matrix), BLOCK):
+        result[:, at : at + BLOCK] = matrix[at : at + BLOCK].T
+    return result

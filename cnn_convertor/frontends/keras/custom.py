@@ -1,0 +1,103 @@
+"""Layer types that the user defines: the firmware's author implements them, a Python file tells their shapes."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError
+from cnn_convertor.frontends.keras.reading import Reading
+from cnn_convertor.frontends.keras.tensors import Axes, Value
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import Parameter, Shape
+
+# (names of the settings to hand to the firmware, function of (config, input shape) that gives the output shape)
+CustomLayer: TypeAlias = tuple[Sequence[str], Callable[..., Any]]
+EXPECTED = "custom_layer = {'TypeName': (('parameter', ...), lambda config, input_shape: output_shape)}"
+
+
+def load_custom_layers(path: Path) -> dict[str, CustomLayer]:
+    """Run the user's file and take its `custom_layer`. Raises UsageError."""
+    where = Origin(str(path))
+    if not path.is_file():
+        raise UsageError(
+            Problem("DV115", "there is no such file of custom layers", where, "check custom_layer in the ini file")
+        )
+    try:
+        found = runpy.run_path(str(path)).get("custom_layer")
+    except (Exception, SystemExit) as error:  # the user's code may raise anything
+        raise UsageError(
+            Problem("DV115", f"the file of custom layers fails: {type(error).__name__}: {error}", where)
+        ) from error
+    if not isinstance(found, Mapping):
+        raise UsageError(Problem("DV115", "the file defines no dictionary `custom_layer`", where, f"write {EXPECTED}"))
+    for name, entry in found.items():
+        match entry:
+            case (params, function) if callable(function) and _are_names(params) and isinstance(name, str):
+                pass
+            case _:
+                raise UsageError(
+                    Problem(
+                        "DV115",
+                        f"the custom layer {name!r} is not (parameter names, function)",
+                        where,
+                        f"write {EXPECTED}",
+                    )
+                )
+    return {name: (tuple(params), function) for name, (params, function) in found.items()}
+
+
+def _are_names(params: object) -> bool:
+    return isinstance(params, (list, tuple)) and all(isinstance(p, str) for p in params)
+
+
+def read_custom(reading: Reading, layer: CustomLayer) -> Value:
+    names, shape_function = layer
+    parameters = tuple((name, _parameter(reading, name)) for name in names)
+    shape = _output_shape(reading, shape_function)
+    axes = reading.inputs[0].axes if reading.inputs else Axes.HWC
+    if axes is not Axes.CHW:
+        axes = Axes.C if axes is Axes.C and shape.is_vector else Axes.HWC
+    name = reading.add(ops.Custom(reading.layer.type, parameters, shape), *(value.node for value in reading.inputs))
+    return Value(name, axes)
+
+
+def _parameter(reading: Reading, name: str) -> Parameter:
+    if name not in reading.layer.config:
+        raise UnsupportedError(
+            Problem("DV303", f"the layer has no setting {name!r}, which the custom layer file names", reading.origin,
+                    f"its settings are {', '.join(reading.layer.config)}"))  # fmt: skip
+    value = reading.layer.config[name]
+    items = value if isinstance(value, list) else [value]
+    for kind in (bool, int, float):
+        if items and all(type(item) is kind for item in items):
+            return tuple(items) if isinstance(value, list) else value
+    raise UnsupportedError(
+        Problem("DV303", f"the parameter {name!r} is {value!r}, which firmware cannot be given", reading.origin,
+                "use an int, a bool, a float, or a list of one of them"))  # fmt: skip
+
+
+def _output_shape(reading: Reading, function: Callable[..., Any]) -> Shape:
+    """Ask the user's function; shapes are (width, height, channels) there; several inputs come as a list."""
+    shapes = [(s.width, s.height, s.channels) for s in (reading.builder.shape(value.node) for value in reading.inputs)]
+    try:
+        found = function(dict(reading.layer.config), shapes[0] if len(shapes) == 1 else shapes)
+        sizes = [int(n) for n in found]
+    except Exception as error:  # the user's code may raise anything
+        reason = f"the custom layer's shape function fails: {type(error).__name__}: {error}"
+        raise UsageError(Problem("DV116", reason, reading.origin)) from error
+    if len(sizes) == 1:
+        sizes = [1, 1, *sizes]
+    if len(sizes) != 3 or min(sizes) < 1:
+        raise UsageError(
+            Problem(
+                "DV116",
+                f"the custom layer's shape function gives {found!r}",
+                reading.origin,
+                "give (width, height, channels)",
+            )
+        )
+    width, height, channels = sizes
+    return Shape(height, width, channels)

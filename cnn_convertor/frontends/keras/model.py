@@ -1,0 +1,349 @@
+"""The layers of a Keras model and their calls, as the configuration in its file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+from cnn_convertor.errors import ModelError, Origin, Problem
+
+Json: TypeAlias = Any  # whatever json.loads gives; every use checks what it takes
+FUNCTIONAL = ("Functional", "Model")
+SEQUENTIAL = "Sequential"
+
+
+class TensorRef(NamedTuple):
+    """A layer's output: of which layer, in which of its calls, which one."""
+
+    layer: str
+    call: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """One call of a layer, as its configuration tells it. extras: arguments that are no tensors."""
+
+    inputs: tuple[TensorRef, ...]
+    extras: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer, or a model used as one (it has `layers`, and maybe inputs and outputs).
+
+    name: with the names of the models that it is in, joined by `/`. key: its places in the lists of layers, from the top.
+    """
+
+    name: str
+    own_name: str
+    type: str
+    config: Mapping[str, Json]
+    key: tuple[int, ...] = ()
+    is_operation: bool = False
+    nodes: tuple[NodeConfig, ...] = ()
+    by_keras_3: bool = False
+    layers: tuple[Layer, ...] = ()
+    inputs: tuple[TensorRef, ...] = ()
+    outputs: tuple[TensorRef, ...] = ()
+
+    @property
+    def is_model(self) -> bool:
+        return self.type in FUNCTIONAL or self.type == SEQUENTIAL
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a layer that is no model. inputs, output: numbers of tensors. extras: arguments that are no tensors."""
+
+    layer: Layer
+    inputs: tuple[int, ...]
+    output: int
+    extras: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A whole model without nesting: calls in execution order; inputs come first. outputs: numbers of tensors."""
+
+    calls: tuple[Call, ...]
+    outputs: tuple[int, ...]
+
+
+# --- reading the configuration -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Parser:
+    file: str
+
+    def fail(self, reason: str) -> NoReturn:
+        hint = "save the model again, with model.save('model.keras')"
+        raise ModelError(
+            Problem("DV201", f"the model's configuration makes no sense: {reason}", Origin(self.file), hint)
+        )
+
+    def field(self, values: Json, name: str, kind: type, default: Json = None) -> Any:
+        found = values.get(name, default) if isinstance(values, dict) else None
+        if not isinstance(found, kind):
+            self.fail(f"{name!r} is {_short(found)}, not a {kind.__name__}")
+        return found
+
+    def layer(self, data: Json, prefix: str, key: tuple[int, ...]) -> Layer:
+        type = self.field(data, "class_name", str)
+        config = data.get("config")
+        if type == SEQUENTIAL and isinstance(config, list):  # Keras before 2.2.3
+            config = {"layers": config}
+        if not isinstance(config, dict):
+            self.fail(f"the configuration of a {type} is {_short(config)}")
+        own_name = str(data.get("name") or config.get("name") or type.lower())
+        name = prefix + own_name
+        raw_nodes = self.field(data, "inbound_nodes", list, [])
+        shell = Layer(
+            name=name if key else "",
+            own_name=own_name,
+            type=type,
+            config=config,
+            key=key,
+            is_operation=_is_operation(data, config, raw_nodes),
+            nodes=tuple(map(self.node, raw_nodes)),
+            by_keras_3=any(isinstance(node, dict) for node in raw_nodes),
+        )
+        return self._with_layers(shell) if shell.is_model and not shell.is_operation else shell
+
+    def _with_layers(self, model: Layer) -> Layer:
+        prefix = f"{model.name}/" if model.key else ""
+        raw = self.field(model.config, "layers", list)
+        layers = tuple(self.layer(data, prefix, (*model.key, i)) for i, data in enumerate(raw))
+        inputs: tuple[TensorRef, ...] = ()
+        outputs: tuple[TensorRef, ...] = ()
+        if model.type in FUNCTIONAL:
+            inputs = tuple(self.refs(model.config.get("input_layers")))
+            outputs = tuple(self.refs(model.config.get("output_layers")))
+            if not outputs:
+                self.fail(f"the model {model.own_name!r} has no outputs")
+        elif not layers:
+            self.fail(f"the model {model.own_name!r} has no layers")
+        layers, outputs = _count_from_zero(layers, outputs)
+        return replace(model, layers=layers, inputs=inputs, outputs=outputs)
+
+    def refs(self, data: Json) -> Iterator[TensorRef]:
+        """The tensors in a (nested) list or dictionary of [layer, call, output]."""
+        match data:
+            case [str(name), int(node), int(tensor), *_]:
+                yield TensorRef(name, node, tensor)
+            case list():
+                for item in data:
+                    yield from self.refs(item)
+            case dict():
+                yield from self.refs([data[key] for key in sorted(data)])  # Keras counts them in this order
+            case _:
+                self.fail(f"{_short(data)} names no tensor")
+
+    def node(self, data: Json) -> NodeConfig:
+        """A call: Keras 3 has {"args": ..., "kwargs": ...}, Keras 2 a list of [layer, call, output, arguments]."""
+        match data:
+            case {"args": list(args), "kwargs": dict(kwargs)}:
+                inputs = list(_keras_tensors(args, self))
+                extras = {f"argument {i}": a for i, a in enumerate(args) if not isinstance(a, (dict, list))}
+                return NodeConfig(tuple(inputs), {**extras, **kwargs})
+            case [str(), int(), int(), *rest]:
+                return NodeConfig(tuple(self.refs(data)), _arguments(rest))
+            case list():
+                inner = [self.node(item) for item in data]
+                merged = {name: value for node in inner for name, value in node.extras.items()}
+                return NodeConfig(tuple(ref for node in inner for ref in node.inputs), merged)
+            case _:
+                self.fail(f"{_short(data)} is no call of a layer")
+
+
+def _count_from_zero(
+    layers: tuple[Layer, ...], outputs: tuple[TensorRef, ...]
+) -> tuple[tuple[Layer, ...], tuple[TensorRef, ...]]:
+    """Make all references to a model's calls count from 0.
+
+    Keras counts the calls of an inner model from 1, since the model has a call of its own, on its own inputs: Keras 2 does so
+    everywhere, Keras 3 in the list of outputs alone.
+    """
+    inner = {layer.own_name: layer for layer in layers if layer.is_model}
+    if not inner:
+        return layers, outputs
+    inside = [ref for layer in layers for node in layer.nodes for ref in node.inputs]
+    first = {name: _first_call(layer, inside, in_outputs=False) for name, layer in inner.items()}
+    first_in_outputs = {name: _first_call(layer, outputs, in_outputs=True) for name, layer in inner.items()}
+
+    def shifted(ref: TensorRef, first: Mapping[str, int]) -> TensorRef:
+        return ref._replace(call=ref.call - first.get(ref.layer, 0))
+
+    def recounted(layer: Layer) -> Layer:
+        nodes = (replace(node, inputs=tuple(shifted(ref, first) for ref in node.inputs)) for node in layer.nodes)
+        return replace(layer, nodes=tuple(nodes))
+
+    return tuple(map(recounted, layers)), tuple(shifted(ref, first_in_outputs) for ref in outputs)
+
+
+def _first_call(model: Layer, refs: Sequence[TensorRef], *, in_outputs: bool) -> int:
+    """The number of an inner model's first call: what the references show, or else what this version of Keras does."""
+    calls = {ref.call for ref in refs if ref.layer == model.own_name}
+    if not calls or 0 in calls:
+        return 0
+    if max(calls) >= len(model.nodes):
+        return 1
+    if model.by_keras_3:
+        return 1 if in_outputs and model.type in FUNCTIONAL else 0
+    return 1 if model.type in FUNCTIONAL or _first_shape(model) else 0
+
+
+def _arguments(rest: Sequence[Json]) -> Mapping[str, Json]:
+    return rest[0] if rest and isinstance(rest[0], dict) else {}
+
+
+def _keras_tensors(data: Json, parser: _Parser) -> Iterator[TensorRef]:
+    match data:
+        case {"class_name": "__keras_tensor__", "config": {"keras_history": history}}:
+            yield from parser.refs(history)
+        case list():
+            for item in data:
+                yield from _keras_tensors(item, parser)
+        case dict():
+            for key in sorted(data):
+                yield from _keras_tensors(data[key], parser)
+
+
+def _is_operation(data: Json, config: Json, nodes: Sequence[Json]) -> bool:
+    """Whether it is a function on tensors (x + y, keras.ops.relu), which Keras 3 keeps beside the layers.
+
+    Whole-model .h5 files do not give the module; but every layer has the entries `trainable` and `dtype`, no operation has.
+    """
+    if ".ops" in str(data.get("module")):
+        return True
+    keras3 = any(isinstance(node, dict) for node in nodes)
+    return keras3 and not {"trainable", "dtype", "layers"} & set(config)
+
+
+def _short(value: Json) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def parse(data: Json, file: str) -> Layer:
+    """The whole model, as the layer that holds all others. Raises ModelError when it is no Sequential or functional one."""
+    parser = _Parser(file)
+    model = parser.layer(data, "", ())
+    if not model.is_model:
+        raise ModelError(
+            Problem(
+                "DV201",
+                f"the model is a {model.type}, whose layers are joined by Python code that the file does not hold",
+                Origin(file),
+                "build the network as a Sequential or functional model, copy the weights over and save that",
+            )
+        )
+    return model
+
+
+# --- taking the nesting apart --------------------------------------------------------------------------------------------
+
+
+class _Flattener:
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self.calls: list[Call] = []
+        self._tensors = 0
+
+    def call(self, layer: Layer, inputs: Sequence[int], extras: Mapping[str, Json]) -> Sequence[int]:
+        """Call a layer or a nested model (whose layers inherit the extra arguments); gives the numbers of its outputs."""
+        if layer.type == SEQUENTIAL and not layer.is_operation:
+            return self._sequential(layer, inputs, extras)
+        if layer.is_model and not layer.is_operation:
+            return self._functional(layer, inputs, extras)
+        self._tensors += 1
+        self.calls.append(Call(layer, tuple(inputs), self._tensors, extras))
+        return [self._tensors]
+
+    def _sequential(self, model: Layer, tensors: Sequence[int], extras: Mapping[str, Json]) -> Sequence[int]:
+        for layer in model.layers:
+            if layer.type != "InputLayer":
+                tensors = self.call(layer, tensors, extras)
+        return tensors
+
+    def _functional(self, model: Layer, given: Sequence[int], extras: Mapping[str, Json]) -> Sequence[int]:
+        if len(given) != len(model.inputs):
+            _Parser(self._file).fail(
+                f"the model {model.name!r} takes {len(model.inputs)} inputs and is given {len(given)}"
+            )
+        known: dict[tuple[str, int], Sequence[int]] = {
+            (ref.layer, ref.call): [tensor] for ref, tensor in zip(model.inputs, given, strict=True)
+        }
+        waiting = [
+            (layer, i, node)
+            for layer in model.layers
+            for i, node in enumerate(layer.nodes)
+            if (layer.own_name, i) not in known
+        ]
+        while waiting:
+            later = []
+            for layer, i, node in waiting:
+                if all(ref[:2] in known for ref in node.inputs):
+                    inputs = [self._take(known, ref) for ref in node.inputs]
+                    known[layer.own_name, i] = self.call(layer, inputs, {**extras, **node.extras})
+                else:
+                    later.append((layer, i, node))
+            if len(later) == len(waiting):
+                missing = sorted({ref.layer for _, _, node in later for ref in node.inputs if ref[:2] not in known})
+                _Parser(self._file).fail(f"nothing computes the outputs of {', '.join(map(repr, missing))}")
+            waiting = later
+        for ref in model.outputs:
+            if ref[:2] not in known:
+                _Parser(self._file).fail(f"the output {ref.layer!r} is no layer of the model {model.own_name!r}")
+        return [self._take(known, ref) for ref in model.outputs]
+
+    def _take(self, known: Mapping[tuple[str, int], Sequence[int]], ref: TensorRef) -> int:
+        """A tensor. A layer that has several outputs is none that can be converted, so that one number stands for all."""
+        outputs = known[ref[:2]]
+        if len(outputs) == 1:
+            return outputs[0]
+        if not 0 <= ref.output < len(outputs):
+            _Parser(self._file).fail(f"the model {ref.layer!r} has no output {ref.output}")
+        return outputs[ref.output]
+
+
+def flatten(model: Layer, file: str) -> Network:
+    """All calls of the model and of the models in it, inputs first."""
+    flattener = _Flattener(file)
+    inputs: list[int] = []
+    for layer in _input_layers(model, file):
+        inputs += flattener.call(layer, (), {})
+    outputs = tuple(flattener.call(model, inputs, {}))  # before the calls are counted
+    return Network(tuple(flattener.calls), outputs)
+
+
+def _input_layers(model: Layer, file: str) -> list[Layer]:
+    """The layers through which data enter the whole model."""
+    if model.type != SEQUENTIAL:
+        by_name = {layer.own_name: layer for layer in model.layers}
+        found = [by_name.get(ref.layer) for ref in model.inputs]
+        inputs = [layer for layer in found if layer is not None and layer.type == "InputLayer"]
+        if not inputs or len(inputs) < len(found):
+            _Parser(file).fail("an input of the model is none of its InputLayers")
+        return inputs
+    first = model.layers[0]
+    if first.type == "InputLayer":
+        return [first]
+    shape = _first_shape(first) or model.config.get("build_input_shape")
+    return [
+        Layer(f"{first.own_name}_input", f"{first.own_name}_input", "InputLayer", {"batch_shape": shape}, key=(-1,))
+    ]
+
+
+def _first_shape(layer: Layer) -> Json:
+    """The input shape that a layer, or the first layer of a model, gives."""
+    given = layer.config.get("batch_input_shape") or layer.config.get("batch_shape")
+    if given or not layer.is_model or layer.is_operation:
+        return given
+    if layer.type == SEQUENTIAL:
+        return _first_shape(layer.layers[0]) or layer.config.get("build_input_shape")
+    by_name = {inner.own_name: inner for inner in layer.layers}
+    first = by_name.get(layer.inputs[0].layer) if layer.inputs else None
+    return None if first is None else _first_shape(first)

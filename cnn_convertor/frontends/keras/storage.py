@@ -1,0 +1,232 @@
+"""HDF5 files, alone or inside a zip archive: what they hold, and their numbers when somebody asks for them."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import shutil
+import tempfile
+import weakref
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.ir.constant import Array
+
+Index: TypeAlias = tuple[slice, ...]
+
+# What reading a damaged HDF5 file raises, depending on where the damage is.
+H5_ERRORS = (OSError, KeyError, RuntimeError, ValueError)
+LOCAL_HEADER_SIZE = 30  # of a zip member, before its name and extra field
+
+
+def damaged(file: str, reason: object) -> ModelError:
+    """The error for a file whose structure cannot be read."""
+    return ModelError(
+        Problem(
+            "DV201",
+            f"the file is damaged: {reason}",
+            Origin(file),
+            "copy or save the model again; the file may be cut short",
+        )
+    )
+
+
+class _Section(io.RawIOBase):
+    """A part of a file as a file of its own."""
+
+    def __init__(self, path: Path, start: int, size: int) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._start, self._size, self._position = start, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:  # Any: typeshed's buffer type is private
+        wanted = max(0, min(len(buffer), self._size - self._position))
+        self._file.seek(self._start + self._position)
+        count = self._file.readinto(memoryview(buffer)[:wanted]) or 0
+        self._position += count
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where HDF5 data lie: bytes start to start + size of a file. file: what the user calls it."""
+
+    file: str
+    path: Path
+    start: int
+    size: int
+
+    @staticmethod
+    def whole(path: Path) -> Source:
+        return Source(str(path), path, 0, path.stat().st_size)
+
+    @staticmethod
+    def member(path: Path, name: str) -> Source:
+        """The data of a zip archive's member; compressed ones (Keras stores them) are unpacked to a temporary file."""
+        with zipfile.ZipFile(path) as archive:
+            member = archive.getinfo(name)
+            if member.compress_type != zipfile.ZIP_STORED:
+                return _unpacked(path, archive, member)
+        with path.open("rb") as file:
+            file.seek(member.header_offset)
+            header = file.read(LOCAL_HEADER_SIZE)
+        name_size, extra_size = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
+        return Source(
+            str(path), path, member.header_offset + LOCAL_HEADER_SIZE + name_size + extra_size, member.file_size
+        )
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """The HDF5 file, open for reading. Raises ModelError when it is damaged or gone."""
+        try:
+            if self.start == 0:
+                with h5py.File(self.path, "r") as file:
+                    yield file
+            else:
+                with io.BufferedReader(_Section(self.path, self.start, self.size)) as raw, h5py.File(raw, "r") as file:
+                    yield file
+        except H5_ERRORS as error:
+            raise damaged(self.file, error) from None
+
+    def map(self, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Numbers that lie in one piece, mapped into memory."""
+        try:
+            return np.memmap(self.path, dtype, "r", self.start + offset, shape)
+        except (OSError, ValueError) as error:
+            raise damaged(self.file, error) from None
+
+
+def _unpacked(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Source:
+    handle, name = tempfile.mkstemp(prefix="cnn_convertor_", suffix=".h5")
+    source = Source(str(path), Path(name), 0, member.file_size)
+    weakref.finalize(source, Path(name).unlink, missing_ok=True)  # the temporary file lives as long as its source
+    os.close(handle)
+    with source.path.open("wb") as target, archive.open(member) as packed:
+        shutil.copyfileobj(packed, target)
+    return source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable:
+    """One array of a file, read on demand.
+
+    name: its path in the file. read: index -> float32. flaw: why it cannot be read; empty when it can.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    read: Callable[[Index], Array]
+    flaw: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an HDF5 file holds.
+
+    variables: path -> array. groups: path -> attributes; the root's path is empty.
+    """
+
+    file: str
+    variables: Mapping[str, Variable]
+    groups: Mapping[str, Mapping[str, Any]] = field(repr=False)
+
+    def text(self, group: str, name: str) -> str | None:
+        """An attribute that is a text, maybe cut into name0, name1, ... because it is long."""
+        parts = self._parts(group, name)
+        return None if parts is None else "".join(parts)
+
+    def texts(self, group: str, name: str) -> list[str] | None:
+        """An attribute that is a list of texts, maybe cut as well."""
+        return self._parts(group, name)
+
+    def _parts(self, group: str, name: str) -> list[str] | None:
+        attributes = self.groups.get(group, {})
+        if name in attributes:
+            return _strings(attributes[name])
+        parts: list[str] = []
+        count = 0
+        while f"{name}{count}" in attributes:
+            parts += _strings(attributes[f"{name}{count}"])
+            count += 1
+        return parts if count else None
+
+    def children(self, group: str) -> list[str]:
+        """Names of the groups in a group."""
+        return [path.rpartition("/")[2] for path in self.groups if path and path.rpartition("/")[0] == group]
+
+
+def _strings(value: Any) -> list[str]:
+    """The texts in an attribute: h5py gives bytes, str, arrays of either, or h5py.Empty."""
+    if isinstance(value, h5py.Empty):
+        return []
+    items = value.ravel().tolist() if isinstance(value, np.ndarray) else [value]
+    return [item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in items]
+
+
+def read_contents(source: Source) -> Contents:
+    """List a file's groups and arrays; the numbers stay in the file."""
+    variables: dict[str, Variable] = {}
+    with source.open() as file:
+        groups = {"": dict(file.attrs)}
+
+        def visit(path: str, item: Any) -> None:
+            if isinstance(item, h5py.Group):
+                groups[path] = dict(item.attrs)
+            elif isinstance(item, h5py.Dataset):
+                variables[path] = _variable(source, path, item)
+
+        file.visititems(visit)
+    return Contents(source.file, variables, groups)
+
+
+def _variable(source: Source, path: str, dataset: Any) -> Variable:
+    shape = tuple(dataset.shape or ())
+    dtype: np.dtype[Any] = dataset.dtype
+    offset = dataset.id.get_offset()
+    in_pieces = dataset.chunks is not None or dataset.external is not None or dataset.is_virtual
+    flaw = ""
+    if dtype.kind != "f" and dtype != "V2":
+        flaw = f"holds {dtype} numbers, not floating-point ones"
+    elif math.prod(shape) and not dataset.id.get_storage_size():
+        flaw = "was never written"
+    elif offset is not None and offset + math.prod(shape) * dtype.itemsize > source.size:
+        flaw = "lies beyond the end of the file, which is cut short"
+    if offset is None or in_pieces:
+        return Variable(path, shape, lambda index: _read(source, path, index), flaw)
+    return Variable(path, shape, lambda index: _as_float32(source.map(dtype, offset, shape)[index]), flaw)
+
+
+def _read(source: Source, path: str, index: Index) -> Array:
+    with source.open() as file:
+        return _as_float32(file[path][index])
+
+
+def _as_float32(values: NDArray[Any]) -> Array:
+    """Any floating type, and bfloat16, which Keras writes as two opaque bytes."""
+    if values.dtype.kind == "V":
+        return (np.ascontiguousarray(values).view("<u2").astype(np.uint32) << 16).view(np.float32)
+    return np.asarray(values, dtype=np.float32)

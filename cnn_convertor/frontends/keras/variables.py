@@ -1,0 +1,41 @@
+"""Which variables a layer of each type has, in the order in which Keras stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+
+class Slot(NamedTuple):
+    """A variable's place in a layer. trained: whether training changes it (Keras 2 files keep the others apart)."""
+
+    role: str
+    trained: bool = True
+
+
+def _with_bias(*roles: str) -> Callable[[Mapping[str, Any]], tuple[Slot, ...]]:
+    return lambda config: tuple(map(Slot, (*roles, "bias") if config.get("use_bias", True) else roles))
+
+
+def _batch_normalization(config: Mapping[str, Any]) -> tuple[Slot, ...]:
+    gamma = (Slot("gamma"),) if config.get("scale", True) else ()
+    beta = (Slot("beta"),) if config.get("center", True) else ()
+    return (*gamma, *beta, Slot("moving_mean", trained=False), Slot("moving_variance", trained=False))
+
+
+BATCH_NORMALIZATIONS = ("BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization")
+
+_SLOTS: Mapping[str, Callable[[Mapping[str, Any]], tuple[Slot, ...]]] = {
+    "Conv2D": _with_bias("kernel"),
+    "Conv2DTranspose": _with_bias("kernel"),
+    "Dense": _with_bias("kernel"),
+    "DepthwiseConv2D": _with_bias("depthwise_kernel"),
+    "SeparableConv2D": _with_bias("depthwise_kernel", "pointwise_kernel"),
+    "PReLU": lambda _: (Slot("alpha"),),
+    **dict.fromkeys(BATCH_NORMALIZATIONS, _batch_normalization),
+}
+
+
+def slots(type: str, config: Mapping[str, Any]) -> tuple[Slot, ...]:
+    """The variables of a layer; none for types that have none (or that nobody can read)."""
+    return _SLOTS[type](config) if type in _SLOTS else ()

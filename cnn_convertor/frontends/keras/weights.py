@@ -1,0 +1,182 @@
+"""Finds which arrays of a weights file belong to which layer.
+
+Two arrangements exist. Keras 2, and every whole-model .h5 file, has one group for each layer of the outermost model, listed in
+`layer_names`, with the layer's arrays listed in `weight_names`; a nested model is one such layer, the arrays of all its layers
+in one list, trainable ones first. Keras matches those groups with the layers that have weights one after the other.
+
+Keras 3's .keras and .weights.h5 files have the tree of the model: layers/<key>/vars/<number>, and for a nested model
+layers/<key>/layers/<key>/vars/<number>. The key is the layer's class name in snake case, followed by _1, _2, ... for the
+second and later layers of that class in its model. The group `vars` carries the layer's own name as its attribute `name`
+(in recent versions); others used the layer names as keys, or called the group `_layer_checkpoint_dependencies`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.frontends.keras.model import Layer
+from cnn_convertor.frontends.keras.storage import Contents, Variable
+from cnn_convertor.frontends.keras.variables import Slot, slots
+
+CONTAINERS = ("layers", "_layer_checkpoint_dependencies")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The arrays of every layer that has some, by Layer.key, in the order of variables.slots()."""
+
+    file: str
+    backend: str
+    arrays: Mapping[tuple[int, ...], tuple[Variable, ...]]
+
+
+def match_weights(model: Layer, contents: Contents, *, same_file: bool) -> Weights:
+    """same_file: whether the model's configuration comes from the same file, so that its layers' names mean the same."""
+    root = "model_weights" if "model_weights" in contents.groups else ""
+    backend = contents.text(root, "backend") or contents.text("", "backend") or ""
+    names = contents.texts(root, "layer_names")
+    if names is not None:
+        return Weights(contents.file, backend, _match_groups(model, _list_groups(contents, root, names)))
+    if any(name in contents.groups for name in CONTAINERS):
+        return Weights(contents.file, backend, _match_tree(model, contents, "", same_file))
+    if not _all_slots(model):
+        return Weights(contents.file, backend, {})
+    raise ModelError(
+        Problem(
+            "DV204",
+            "the file holds no Keras weights",
+            Origin(contents.file),
+            "save the whole model: model.save('model.keras')",
+        )
+    )
+
+
+# --- Keras 2: groups in a row --------------------------------------------------------------------------------------------
+
+
+def _list_groups(contents: Contents, root: str, names: Sequence[str]) -> dict[str, tuple[Variable, ...]]:
+    """Group name -> arrays. Raises ModelError when a listed array is not there."""
+    groups = {}
+    for name in names:
+        path = f"{root}/{name}".lstrip("/")
+        listed = [f"{path}/{array}" for array in contents.texts(path, "weight_names") or ()]
+        for array in listed:
+            if array not in contents.variables:
+                raise _missing(contents.file, f"the array {array!r} is listed in the file, but it is not there")
+        groups[name] = tuple(contents.variables[array] for array in listed)
+    return groups
+
+
+def _match_groups(
+    model: Layer, groups: Mapping[str, tuple[Variable, ...]]
+) -> dict[tuple[int, ...], tuple[Variable, ...]]:
+    """One after the other, as Keras does; by name where the counts differ (some layers' types may be unknown)."""
+    having = [layer for layer in model.layers if _all_slots(layer)]
+    filled = [name for name, arrays in groups.items() if arrays]
+    if len(having) == len(filled):
+        pairs = list(zip(having, filled, strict=True))
+    else:
+        pairs = [(layer, layer.own_name) for layer in having if layer.own_name in groups]
+    found: dict[tuple[int, ...], tuple[Variable, ...]] = {}
+    for layer, name in pairs:
+        if layer.is_model:
+            found.update(_share_out(layer, groups[name]))
+        else:
+            found[layer.key] = groups[name]
+    return found
+
+
+def _all_slots(layer: Layer, trained: bool = True) -> list[tuple[Layer, Slot]]:
+    """The variables of a layer, or of all layers in a model; frozen ones count as not trained."""
+    trained = trained and bool(layer.config.get("trainable", True))
+    if layer.is_model:
+        return [pair for inner in layer.layers for pair in _all_slots(inner, trained)]
+    if layer.is_operation:
+        return []
+    return [(layer, Slot(slot.role, slot.trained and trained)) for slot in slots(layer.type, layer.config)]
+
+
+def _share_out(model: Layer, arrays: Sequence[Variable]) -> dict[tuple[int, ...], tuple[Variable, ...]]:
+    """Give a nested model's arrays to its layers: by their names where these are clear, else by their order."""
+    wanted = _all_slots(model)
+    by_name = {tuple(array.name.removesuffix(":0").split("/")[-2:]): array for array in arrays}
+    names = Counter((layer.own_name, slot.role) for layer, slot in wanted)
+    if len(by_name) == len(arrays) and all(count == 1 and name in by_name for name, count in names.items()):
+        chosen = [by_name[layer.own_name, slot.role] for layer, slot in wanted]
+    elif len(wanted) == len(arrays):
+        order = sorted(range(len(wanted)), key=lambda i: not wanted[i][1].trained)
+        at = dict(zip(order, arrays, strict=True))
+        chosen = [at[i] for i in range(len(wanted))]
+    else:
+        return {}
+    found: dict[tuple[int, ...], tuple[Variable, ...]] = {}
+    for (layer, _), array in zip(wanted, chosen, strict=True):
+        found[layer.key] = (*found.get(layer.key, ()), array)
+    return found
+
+
+# --- Keras 3: a tree -----------------------------------------------------------------------------------------------------
+
+
+def _match_tree(
+    model: Layer, contents: Contents, path: str, same_file: bool
+) -> dict[tuple[int, ...], tuple[Variable, ...]]:
+    container = next((c for c in (f"{path}{name}" for name in CONTAINERS) if c in contents.groups), None)
+    if container is None:
+        return {}
+    found: dict[tuple[int, ...], tuple[Variable, ...]] = {}
+    for layer, child in _children(model, contents, container, same_file):
+        if layer.is_model:
+            found.update(_match_tree(layer, contents, f"{container}/{child}/", same_file))
+        else:
+            found[layer.key] = _numbered(contents, f"{container}/{child}/vars")
+    return found
+
+
+def _children(model: Layer, contents: Contents, container: str, same_file: bool) -> list[tuple[Layer, str]]:
+    """The layers that have weights, each with its group's name."""
+    children = contents.children(container)
+    having = [layer for layer in model.layers if _all_slots(layer)]
+    told = {contents.text(f"{container}/{child}/vars", "name"): child for child in children}
+    if same_file and all(layer.own_name in told for layer in having):
+        return [(layer, told[layer.own_name]) for layer in having]
+    counted = _count_classes(model)
+    pairs = [(layer, counted[layer.key]) for layer in having]
+    if not all(child in children for _, child in pairs) and all(layer.own_name in children for layer in having):
+        return [(layer, layer.own_name) for layer in having]
+    return [(layer, child) for layer, child in pairs if child in children]
+
+
+def _count_classes(model: Layer) -> dict[tuple[int, ...], str]:
+    """conv2d, conv2d_1, ...: the names that Keras gives the groups."""
+    used: Counter[str] = Counter()
+    keys = {}
+    for layer in model.layers:
+        if not layer.is_operation:
+            name = to_snake_case(layer.type)
+            keys[layer.key] = f"{name}_{used[name]}" if used[name] else name
+            used[name] += 1
+    return keys
+
+
+def to_snake_case(name: str) -> str:
+    """As Keras does it: PReLU is p_re_lu, Conv2DTranspose is conv2d_transpose."""
+    name = re.sub(r"\W+", "", name)
+    name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+def _numbered(contents: Contents, group: str) -> tuple[Variable, ...]:
+    """The arrays 0, 1, 2, ... of a group."""
+    arrays: list[Variable] = []
+    while (array := contents.variables.get(f"{group}/{len(arrays)}")) is not None:
+        arrays.append(array)
+    return tuple(arrays)
+
+
+def _missing(file: str, reason: str) -> ModelError:
+    return ModelError(Problem("DV204", reason, Origin(file), "save the model again; the file is not complete"))

@@ -1,0 +1,354 @@
+"""What is read computes what Keras computes: every layer in all its settings, and every shape of network, in both formats."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+import ir_reference
+from cnn_convertor.frontends.keras import load
+from cnn_convertor.ir.graph import Graph
+
+pytestmark = pytest.mark.slow
+
+Keras: TypeAlias = Any
+
+
+@pytest.fixture(scope="session")
+def keras() -> Keras:
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # oneDNN cannot run every transposed convolution
+    pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    return pytest.importorskip("keras")
+
+
+def randomise(model: Any, seed: int = 0) -> None:
+    """Weights of about one; variances above zero."""
+    random = np.random.default_rng(seed)
+    for weight in model.weights:
+        values = np.asarray(weight)
+        if "variance" in weight.path:
+            weight.assign(random.uniform(0.5, 2, values.shape))
+        elif "kernel" in weight.path:
+            weight.assign(random.normal(0, max(math.prod(values.shape[:-1]), 1) ** -0.5, values.shape))
+        else:
+            weight.assign(random.normal(0, 0.5, values.shape))
+
+
+def compare(model: Any, graph: Graph, *, seed: int = 1, tolerance: float = 2e-5) -> None:
+    """Run both on the same inputs."""
+    random = np.random.default_rng(seed)
+    shapes = [tuple(tensor.shape[1:]) for tensor in model.inputs]
+    inputs = [random.normal(0, 1, shape).astype(np.float32) for shape in shapes]
+    fed = {n.name: x.reshape(graph.shape(n.name)) for n, x in zip(graph.inputs, inputs, strict=True)}
+    values = ir_reference.run(graph, fed)
+    results = model([x[None] for x in inputs] if len(inputs) > 1 else inputs[0][None], training=False)
+    results = results if isinstance(results, (list, tuple)) else [results]
+    assert len(results) == len(graph.outputs)
+    for name, result in zip(graph.outputs, results, strict=True):
+        expected = np.asarray(result)[0].reshape(graph.shape(name))
+        np.testing.assert_allclose(
+            values[name], expected, atol=tolerance * max(1, np.abs(expected).max()), err_msg=name
+        )
+
+
+def check(keras: Keras, model: Any, folder: Path) -> None:
+    randomise(model)
+    for name in ("model.keras", "model.h5"):
+        model.save(folder / name)
+        compare(model, load(folder / name, folder / name))
+    model.save_weights(folder / "model.weights.h5")
+    compare(model, load(folder / "model.keras", folder / "model.weights.h5"))
+
+
+MAP = (9, 8, 6)
+LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
+    *[
+        ("Conv2D", {"filters": 4, "kernel_size": k, "strides": s, "padding": p}, shape)
+        for k in (1, 2, 3, (3, 2), (1, 5))
+        for s in (1, 2, 3, (2, 1))
+        for p in ("same", "valid")
+        for shape in (MAP, (8, 11, 3))
+    ],
+    *[("Conv2D", {"filters": 4, "kernel_size": 3, "dilation_rate": d, "padding": p}, MAP) for d in (2, (1, 3)) for p in ("same", "valid")],
+    ("Conv2D", {"filters": 6, "kernel_size": 3, "groups": 3, "use_bias": False}, MAP),
+    *[
+        ("Conv2D", {"filters": 4, "kernel_size": 1, "activation": a}, MAP)
+        for a in ("linear", "relu", "relu6", "leaky_relu", "tanh", "sigmoid", "elu", "softmax")
+    ],
+    *[
+        ("DepthwiseConv2D", {"kernel_size": k, "strides": s, "padding": p, "depth_multiplier": m}, shape)
+        for k in (2, 3, (1, 3))
+        for s in (1, 2)
+        for p in ("same", "valid")
+        for m in (1, 2)
+        for shape in (MAP, (8, 11, 3))
+    ],
+    ("DepthwiseConv2D", {"kernel_size": 3, "dilation_rate": 2, "padding": "same", "activation": "relu"}, MAP),
+    *[
+        ("SeparableConv2D", {"filters": 5, "kernel_size": 3, "strides": s, "depth_multiplier": m, "activation": a, "padding": "same"}, MAP)
+        for s in (1, 2)
+        for m in (1, 3)
+        for a in (None, "relu", "softmax")
+    ],
+    ("SeparableConv2D", {"filters": 5, "kernel_size": 3, "dilation_rate": 2, "use_bias": False}, MAP),
+    *[
+        ("Conv2DTranspose", {"filters": 4, "kernel_size": k, "strides": s, "padding": p}, (5, 4, 3))
+        for k in (1, 2, 3, 4, 5, (3, 2))
+        for s in (1, 2, 3, (2, 3))
+        for p in ("same", "valid")
+    ],
+    *[
+        ("Conv2DTranspose", {"filters": 4, "kernel_size": k, "strides": s, "padding": p, "output_padding": o}, (5, 4, 3))
+        for k, s, o in ((3, 2, 1), (3, 2, 0), (4, 3, 1), (5, 3, 2), (2, 2, 1), (3, 3, (0, 2)), (1, 3, 2), (2, 3, 1), (5, 4, 3))
+        for p in ("same", "valid")
+    ],
+    ("Conv2DTranspose", {"filters": 4, "kernel_size": 3, "strides": 2, "activation": "relu", "use_bias": False}, MAP),
+    *[("Dense", {"units": 5, "activation": a}, shape) for a in (None, "relu", "softmax") for shape in ((7,), (4, 3, 7))],
+    ("Dense", {"units": 5, "use_bias": False}, (1, 1, 7)),
+    *[
+        (f"{kind}Pooling2D", {"pool_size": k, "strides": s, "padding": p}, shape)
+        for kind in ("Max", "Average")
+        for k in (2, 3, (3, 2))
+        for s in (None, 1, 2, (1, 3))
+        for p in ("same", "valid")
+        for shape in (MAP, (8, 11, 3))
+    ],
+    *[(f"Global{kind}Pooling2D", {"keepdims": keep}, MAP) for kind in ("Max", "Average") for keep in (False, True)],
+    *[("UpSampling2D", {"size": size}, MAP) for size in (2, 3, (1, 4))],
+    *[("BatchNormalization", {"scale": s, "center": c, "epsilon": 0.01}, MAP) for s in (True, False) for c in (True, False)],
+    ("BatchNormalization", {}, (7,)),
+    ("BatchNormalization", {"axis": 3}, MAP),
+    ("ReLU", {}, MAP),
+    ("ReLU", {"max_value": 6.0}, MAP),
+    ("ReLU", {"negative_slope": 0.2}, MAP),
+    ("LeakyReLU", {}, MAP),
+    ("LeakyReLU", {"negative_slope": 0.05}, MAP),
+    ("PReLU", {"shared_axes": [1, 2]}, MAP),
+    ("PReLU", {"shared_axes": [1, 2, 3]}, MAP),
+    ("PReLU", {}, (7,)),
+    ("PReLU", {}, (1, 1, 7)),
+    ("ELU", {}, MAP),
+    *[("Activation", {"activation": a}, MAP) for a in ("linear", "relu", "leaky_relu", "tanh", "sigmoid", "elu", "softmax")],
+    ("Softmax", {}, MAP),
+    ("Softmax", {"axis": 3}, MAP),
+    ("Softmax", {}, (7,)),
+    ("Flatten", {}, MAP),
+    ("Flatten", {}, (7,)),
+    ("Flatten", {}, (5, 4)),
+    ("Reshape", {"target_shape": (-1,)}, MAP),
+    ("Reshape", {"target_shape": (6, -1, 12)}, MAP),
+    ("Reshape", {"target_shape": (-1, 6)}, MAP),
+    ("Reshape", {"target_shape": (2, 3, 2)}, (12,)),
+    ("Reshape", {"target_shape": (5, 4, 1)}, (5, 4)),
+    ("ZeroPadding2D", {"padding": 2}, MAP),
+    ("ZeroPadding2D", {"padding": (1, 3)}, MAP),
+    ("ZeroPadding2D", {"padding": ((0, 1), (2, 3))}, MAP),
+    ("Dropout", {"rate": 0.5}, MAP),
+    ("SpatialDropout2D", {"rate": 0.5}, MAP),
+    ("GaussianNoise", {"stddev": 1.0}, MAP),
+    ("GaussianDropout", {"rate": 0.5}, MAP),
+    ("AlphaDropout", {"rate": 0.5}, MAP),
+    ("ActivityRegularization", {"l1": 0.1}, MAP),
+]  # fmt: skip
+
+
+def test_every_layer_in_every_setting(keras: Keras, tmp_path: Path) -> None:
+    """One network a shape: starting TensorFlow and saving files is what takes time."""
+    shapes = sorted({shape for *_, shape in LAYERS})
+    for shape in shapes:
+        source = keras.Input(shape)
+        rows = [(type, config) for type, config, wanted in LAYERS if wanted == shape]
+        model = keras.Model(source, [getattr(keras.layers, type)(**config)(source) for type, config in rows])
+        check(keras, model, tmp_path)
+
+
+def branches(keras: Keras) -> Any:
+    """Several inputs and outputs, one of them in the middle; one tensor in two concatenations; an input in one."""
+    L = keras.layers  # noqa: N806  # reads better
+    a, b = keras.Input((8, 8, 3)), keras.Input((8, 8, 2))
+    x = L.Conv2D(4, 3, padding="same")(a)
+    y = L.Concatenate()([x, b, a])
+    z = L.Concatenate(axis=3)([b, x, x])
+    y = L.Conv2D(9, 1)(y)
+    w = L.Add()([L.Conv2D(10, 1)(z), L.Concatenate()([y, L.Conv2D(1, 1)(b)]), L.Conv2D(10, 2, padding="same")(a)])
+    return keras.Model([b, a], [L.Dense(3)(L.Flatten()(w)), x, L.MaxPooling2D()(w)])
+
+
+def shared_layers(keras: Keras) -> Any:
+    """Layers that are called several times."""
+    L = keras.layers  # noqa: N806
+    a, b = keras.Input((8, 8, 3)), keras.Input((8, 8, 3))
+    conv, norm = L.Conv2D(3, 3, padding="same", activation="relu"), L.BatchNormalization()
+    x, y = norm(conv(conv(a))), norm(conv(b))
+    return keras.Model([a, b], [L.Add()([x, y]), conv(y)])
+
+
+def nested(keras: Keras) -> Any:
+    """Models in models, called several times, with several outputs, frozen layers and names that occur twice."""
+    L = keras.layers  # noqa: N806
+    source = keras.Input((8, 8, 4))
+    x = L.Conv2D(4, 3, padding="same", name="conv")(source)
+    y = L.BatchNormalization(name="norm")(x)
+    inner = keras.Model(source, [y, L.Dropout(0.5)(x)], name="inner")
+    frozen = L.Conv2D(4, 1, name="frozen")
+    frozen.trainable = False
+    deep = keras.Sequential(
+        [keras.Input((8, 8, 4)), L.BatchNormalization(), frozen, L.PReLU(shared_axes=[1, 2])], name="deep"
+    )
+    outer = keras.Sequential(
+        [L.Conv2D(4, 1, name="conv"), deep, L.BatchNormalization(name="norm"), L.Conv2D(4, 1)], name="outer"
+    )
+    a, b = keras.Input((8, 8, 4)), keras.Input((8, 8, 4))
+    p, q = inner(L.Conv2D(4, 1, name="conv")(a))
+    r, _ = inner(b)
+    s = outer(L.Concatenate()([p, q, r]))
+    outer.trainable = False
+    return keras.Model([a, b], [s, p, L.Dense(2)(L.GlobalAveragePooling2D()(s))])
+
+
+def sequential_of_models(keras: Keras) -> Any:
+    L = keras.layers  # noqa: N806
+    source = keras.Input((8, 8, 4))
+    base = keras.Model(source, L.BatchNormalization()(L.Conv2D(3, 3)(source)))
+    return keras.Sequential([base, L.Flatten(), L.Dense(4, activation="softmax")])
+
+
+def image_without_channels(keras: Keras) -> Any:
+    L = keras.layers  # noqa: N806
+    return keras.Sequential(
+        [keras.Input((6, 8)), L.Flatten(), L.Dense(12), L.Reshape((2, 3, 2)), L.Conv2D(2, 2), L.Softmax()]
+    )
+
+
+def activations_as_layers(keras: Keras) -> Any:
+    L = keras.layers  # noqa: N806
+    return keras.Sequential(
+        [keras.Input((6, 8, 3)), L.Conv2D(2, 2, activation=L.LeakyReLU(0.1)), L.Conv2D(2, 2, activation=keras.activations.leaky_relu),
+         L.Conv2D(4, 1, activation=L.ReLU(6.0)), L.Dense(3, activation=L.Softmax())]
+    )  # fmt: skip
+
+
+def frozen_names(keras: Keras) -> Any:
+    """Names that tell nothing, so that the order of the arrays must: two inner models with the same layer names."""
+    L = keras.layers  # noqa: N806
+
+    def block(name: str) -> Any:
+        return keras.Sequential(
+            [
+                keras.Input((5, 5, 2)),
+                L.Conv2D(2, 1, name="c"),
+                L.BatchNormalization(name="n"),
+                L.Conv2D(2, 1, name="d"),
+            ],
+            name=name,
+        )
+
+    first, second = block("first"), block("second")
+    second.layers[0].trainable = False
+    return keras.Sequential([keras.Sequential([keras.Input((5, 5, 2)), first, second], name="both"), L.Flatten()])
+
+
+@pytest.mark.parametrize(
+    "build",
+    [branches, shared_layers, nested, sequential_of_models, image_without_channels, activations_as_layers],
+    ids=lambda f: f.__name__,
+)
+def test_networks(keras: Keras, build: Callable[[Keras], Any], tmp_path: Path) -> None:
+    keras.backend.clear_session()
+    check(keras, build(keras), tmp_path)
+
+
+def test_arrays_are_shared_out_by_order_where_names_are_ambiguous(keras: Keras, tmp_path: Path) -> None:
+    model = frozen_names(keras)
+    randomise(model)
+    model.save(tmp_path / "model.keras")
+    compare(model, load(tmp_path / "model.keras", tmp_path / "model.keras"))
+
+
+@pytest.mark.parametrize("format", ["keras", "h5"])
+def test_channels_first_is_channels_last_with_other_axes(keras: Keras, tmp_path: Path, format: str) -> None:
+    """TensorFlow on a CPU cannot run channels_first: the same weights in both."""
+    L = keras.layers  # noqa: N806
+
+    def build(data_format: str) -> Any:
+        keras.backend.set_image_data_format(data_format)
+        first = data_format == "channels_first"
+        source = keras.Input((3, 9, 8) if first else (9, 8, 3))
+        x = L.ZeroPadding2D(((0, 1), (2, 0)))(source)
+        x = L.Conv2D(4, (3, 2), strides=2, padding="same")(x)
+        x = L.BatchNormalization(axis=1 if first else -1)(x)
+        x = L.PReLU(shared_axes=[2, 3] if first else [1, 2])(x)
+        x = L.Concatenate(axis=1 if first else -1)([x, L.Softmax(axis=1 if first else -1)(x)])
+        x = L.AveragePooling2D(2, padding="same")(x)
+        flat = L.Flatten()(x)
+        y = L.Reshape((8, 1, 1) if first else (1, 1, 8))(L.GlobalAveragePooling2D()(x))
+        y = L.Conv2DTranspose(4, 3, strides=2)(y)
+        return keras.Model(source, [L.Dense(5)(flat), L.GlobalMaxPooling2D()(y), x])
+
+    try:
+        last, first = build("channels_last"), build("channels_first")
+    finally:
+        keras.backend.set_image_data_format("channels_last")
+    randomise(last)
+    for to, of in zip(first.weights, last.weights, strict=True):
+        to.assign(np.asarray(of).reshape(to.shape))
+    path = tmp_path / f"first.{format}"
+    first.save(path)
+    compare(last, load(path, path))
+
+
+def test_half_precision_variables(keras: Keras, tmp_path: Path) -> None:
+    for dtype in ("float16", "bfloat16", "mixed_float16", "float64"):
+        model = keras.Sequential(
+            [keras.Input((6, 6, 4)), keras.layers.Conv2D(3, 3, dtype=dtype), keras.layers.Dense(2)]
+        )
+        randomise(model)
+        for name in ("model.keras", "model.h5"):
+            model.save(tmp_path / name)
+            compare(model, load(tmp_path / name, tmp_path / name), tolerance=0.02)
+
+
+@pytest.mark.parametrize("name", ["MobileNet", "MobileNetV2"])
+def test_applications(keras: Keras, name: str, tmp_path: Path) -> None:
+    model = getattr(keras.applications, name)(weights=None, classes=20)
+    random = np.random.default_rng(0)
+    for weight in model.weights:
+        if "variance" in weight.path or "gamma" in weight.path:
+            weight.assign(random.uniform(0.5, 1.5, weight.shape))
+    x = random.normal(0, 1, (1, 224, 224, 3)).astype(np.float32)
+    expected = np.asarray(model(x, training=False))[0]
+    for file in (tmp_path / "model.keras", tmp_path / "model.h5"):
+        model.save(file)
+        graph = load(file, file)
+        result = ir_reference.run(graph, {graph.inputs[0].name: x[0]}, dtype=np.float32)[graph.outputs[0]]
+        np.testing.assert_allclose(result.ravel(), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mini_xception_keras2/fer2013_mini_XCEPTION.102-0.66.hdf5",
+        "mini_xception_keras2/gender_mini_XCEPTION.21-0.95.hdf5",
+        "vww_mobilenet_keras2/vww_96.h5",
+        "fashion_mnist_keras3/fashion_mnist_cnn.keras",
+    ],
+)
+def test_trained_networks(keras: Keras, shared: Path, name: str) -> None:
+    path = shared / "models" / name
+    graph = load(path, path)
+
+    class OldDepthwise(keras.layers.DepthwiseConv2D):  # type: ignore[misc]  # Keras is Any
+        """Keras 2 wrote a setting that Keras 3 does not know."""
+
+        def __init__(self, *, groups: int = 1, **settings: Any) -> None:
+            assert groups == 1
+            super().__init__(**settings)
+
+    model = keras.models.load_model(path, compile=False, custom_objects={"DepthwiseConv2D": OldDepthwise})
+    compare(model, graph, tolerance=1e-4)

@@ -1,0 +1,359 @@
+"""Layers and their connections as Keras 2 writes them, run with numpy; and what is refused, with the reasons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ir_reference
+from cnn_convertor.errors import ModelError, UnsupportedError, UsageError
+from cnn_convertor.frontends.keras import load, load_custom_layers
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.graph import Graph
+
+
+def read(path: Path, **options: Any) -> Graph:
+    return load(path, path, **options)
+
+
+def refused(path: Path, **options: Any) -> list[str]:
+    """Each problem on one line: code, message and layer."""
+    with pytest.raises((UnsupportedError, ModelError)) as caught:
+        load(path, path, **options)
+    return [f"{p.code} {p.message} @{p.where.layer if p.where else ''}" for p in caught.value.problems]
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------------
+
+KERNEL = [np.ones((1, 1, 4, 4)), np.ones(4)]
+ONE_BY_ONE = {"filters": 4, "kernel_size": 1}
+
+
+@pytest.mark.parametrize(
+    ("type", "config", "arrays", "message"),
+    [
+        ("Conv2D", {**ONE_BY_ONE, "padding": "causal"}, KERNEL, "causal"),
+        ("Conv2D", {**ONE_BY_ONE, "activation": "swish"}, KERNEL, "activation 'swish'"),
+        ("Conv2D", {**ONE_BY_ONE, "activation": {"class_name": "function", "config": "mine>fn"}}, KERNEL, "activation"),
+        ("Conv2D", {**ONE_BY_ONE, "brand_new": 3}, KERNEL, "brand_new = 3"),
+        ("Conv2D", {**ONE_BY_ONE, "dtype": "int8_from_float32"}, KERNEL, "int8_from_float32"),
+        ("Conv2D", {**ONE_BY_ONE, "strides": [1, 0]}, KERNEL, "at least 1"),
+        ("Conv2D", {**ONE_BY_ONE, "data_format": "channels_first"}, KERNEL, "DV205"),
+        ("Conv2DTranspose", {**ONE_BY_ONE, "dilation_rate": 2}, KERNEL, "dilation_rate"),
+        ("ReLU", {"max_value": 4}, [], "max_value=4"),
+        ("ReLU", {"max_value": 6, "negative_slope": 0.1}, [], "negative_slope=0.1"),
+        ("ReLU", {"threshold": 1.0}, [], "threshold"),
+        ("ELU", {"alpha": 0.5}, [], "alpha=0.5"),
+        ("PReLU", {}, [np.ones((6, 5, 4))], "pixel to pixel"),
+        ("Softmax", {"axis": 1}, [], "axis 1"),
+        ("BatchNormalization", {"axis": 2}, [np.ones(4)] * 4, "axis 2"),
+        ("BatchNormalization", {"renorm": True}, [np.ones(4)] * 4, "renorm"),
+        ("UpSampling2D", {"interpolation": "bilinear"}, [], "bilinear"),
+        ("Concatenate", {"axis": 2}, [], "axis 2"),
+        ("Reshape", {"target_shape": [7, -1]}, [], "cannot be reshaped"),
+        ("Reshape", {"target_shape": [2, 3, 4, 5]}, [], "reshape"),
+        ("ZeroPadding2D", {"padding": [[1, -1], [0, 0]]}, [], "below 0"),
+        ("Lambda", {"function": "x"}, [], "type Lambda"),
+        ("TFOpLambda", {"function": "math.multiply"}, [], "operation math.multiply"),
+        ("TimeDistributed", {}, [], "type TimeDistributed"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused(model: Any, type: str, config: Any, arrays: Any, message: str) -> None:
+    (problem,) = refused(model.single(type, arrays=arrays, **config))
+    assert message in problem and problem.endswith("@x")
+
+
+def test_every_reason_is_given_at_once(model: Any) -> None:
+    network = model.sequential(
+        model.layer("InputLayer", "in", batch_input_shape=[None, 6, 6, 2]),
+        model.layer("Rescaling", "first", scale=2),
+        model.layer("Conv2D", "conv", filters=3, kernel_size=9, activation="gelu"),  # its size may follow from a guess
+        model.layer("Lambda", "second"),
+        model.layer("Softmax", "softmax", axis=1),  # which axis is which is not known any more
+        model.layer("ELU", "elu", alpha=2.0),
+    )
+    assert refused(model.h5(network)) == [
+        "DV301 layers of type Rescaling are not supported @first",
+        "DV301 layers of type Lambda are not supported @second",
+        "DV302 an ELU with alpha=2 is not supported @elu",
+    ]
+
+
+def test_a_layer_that_is_called_twice_is_named_once(model: Any) -> None:
+    twice = model.layer("Lambda", "twice", "in")
+    twice["inbound_nodes"].append([["twice", 0, 0, {}]])
+    layers = [model.layer("InputLayer", "in", batch_input_shape=[None, 4, 4, 1]), twice]
+    assert len(refused(model.h5(model.functional(layers, ["in"], ["twice"])))) == 1
+
+
+@pytest.mark.parametrize(("training", "fine"), [(False, True), (None, True), (True, False)])
+def test_layers_called_for_training_are_refused(model: Any, training: bool | None, fine: bool) -> None:
+    layers = [
+        model.layer("InputLayer", "in", batch_input_shape=[None, 4, 4, 1]),
+        model.layer("Dropout", "drop", "in", rate=0.5),
+    ]
+    layers[1]["inbound_nodes"][0][0][3] = {"training": training}
+    path = model.h5(model.functional(layers, ["in"], ["drop"]))
+    if fine:
+        assert read(path).outputs == ("drop",)
+    else:
+        assert "training=True" in refused(path)[0]
+
+
+def test_operations_of_keras_3_are_no_layers(model: Any) -> None:
+    def tensor(name: str) -> dict[str, Any]:
+        return {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
+
+    def add(config: dict[str, Any], **extra: Any) -> Any:
+        node = {"args": [[tensor("in"), tensor("in")]], "kwargs": {}}
+        layer = {
+            "class_name": "Add",
+            "name": "sum",
+            "config": {"name": "sum", **config},
+            "inbound_nodes": [node],
+            **extra,
+        }
+        return model.functional([model.layer("InputLayer", "in", batch_shape=[None, 4, 4, 1]), layer], ["in"], ["sum"])
+
+    assert read(model.keras(add({"trainable": True, "dtype": "float32"}, module="keras.layers"))).outputs == ("sum",)
+    for operation in (add({}), add({"dtype": "float32"}, module="keras.src.ops.numpy")):
+        assert refused(model.h5(operation)) == ["DV301 the operation Add between layers is not supported @sum"]
+
+
+# --- inputs --------------------------------------------------------------------------------------------------------------
+
+
+def open_size(model: Any) -> Path:
+    return model.single("MaxPooling2D", shape=(None, None, 3))  # type: ignore[no-any-return]  # model is Any
+
+
+def test_an_open_input_size_asks_for_the_ini_file(model: Any) -> None:
+    with pytest.raises(ModelError, match="width_override and height_override"):
+        read(open_size(model))
+    assert read(open_size(model), size=(8, 6)).shape("x") == (4, 3, 3)
+
+
+def test_the_size_can_be_overridden(model: Any) -> None:
+    assert read(model.single("MaxPooling2D", shape=(6, 4, 3)), size=(20, 10)).shape("x") == (10, 5, 3)
+
+
+@pytest.mark.parametrize("kind", ["batch_input_shape", "build_input_shape", "list"])
+def test_a_sequential_model_may_have_no_input_layer(model: Any, kind: str) -> None:
+    first = model.layer(
+        "MaxPooling2D", "pool", **({} if kind == "build_input_shape" else {"batch_input_shape": [None, 4, 6, 2]})
+    )
+    network = model.sequential(first)
+    if kind == "build_input_shape":
+        network["config"]["build_input_shape"] = [None, 4, 6, 2]
+    if kind == "list":  # Keras before 2.2.3
+        network["config"] = network["config"]["layers"]
+    graph = read(model.h5(network))
+    assert [node.name for node in graph.nodes] == ["pool_input", "pool"] and graph.shape("pool") == (2, 3, 2)
+
+
+def test_a_sequential_model_without_any_size_is_refused(model: Any) -> None:
+    assert "DV206" in refused(model.h5(model.sequential(model.layer("MaxPooling2D", "pool"))))[0]
+
+
+# --- connections ---------------------------------------------------------------------------------------------------------
+
+
+def test_inputs_and_outputs_keep_their_order(model: Any) -> None:
+    layers = [
+        model.layer("InputLayer", "b", batch_input_shape=[None, 4, 4, 1]),
+        model.layer("InputLayer", "a", batch_input_shape=[None, 4, 4, 2]),
+        model.layer("ReLU", "middle", "a"),
+        model.layer("Concatenate", "cat", "middle", "b", "a"),
+        model.layer("MaxPooling2D", "pool", "cat"),
+    ]
+    graph = read(model.h5(model.functional(layers, ["a", "b"], ["pool", "middle"])))
+    assert [node.name for node in graph.inputs] == ["a", "b"]
+    assert graph.outputs == ("pool", "middle") and graph["cat"].inputs == ("middle", "b", "a")
+
+
+def test_a_shared_layer_gives_a_node_for_each_call(model: Any) -> None:
+    conv = model.layer("Conv2D", "conv", "in", filters=2, kernel_size=1, use_bias=False)
+    conv["inbound_nodes"].append([["conv", 0, 0, {}]])
+    layers = [model.layer("InputLayer", "in", batch_input_shape=[None, 1, 1, 2]), conv]
+    config = model.functional(layers, ["in"], ["conv"])
+    config["config"]["output_layers"] = [["conv", 1, 0], ["conv", 0, 0]]
+    kernel = np.array([[1, 2], [3, 5]], np.float32)
+    graph = read(model.h5(config, {"conv": [("kernel", kernel[None, None])]}))
+    assert graph.outputs == ("conv#2", "conv")
+    x = np.array([1.0, 10.0])
+    values = ir_reference.run(graph, {"in": x[None, None]})
+    np.testing.assert_array_equal(values["conv#2"].ravel(), x @ kernel @ kernel)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("names", [True, False], ids=["by name", "by order"])
+def test_nested_models_of_keras_2(model: Any, names: bool, frozen: bool) -> None:
+    """Keras 2 counts an inner model's calls from 1, and lists its trained arrays before the others."""
+    inner = model.functional(
+        [
+            model.layer("InputLayer", "x", batch_input_shape=[None, 1, 1, 1]),
+            model.layer("BatchNormalization", "bn", "x", epsilon=0.0, trainable=not frozen),
+            model.layer("Conv2D", "conv", "bn", filters=1, kernel_size=1, use_bias=False),
+        ],
+        ["x"],
+        ["conv"],
+        name="inner",
+    )
+    inner |= {"name": "inner", "inbound_nodes": [[["in", 0, 0, {}]], [["inner", 1, 0, {}]]]}
+    layers = [model.layer("InputLayer", "in", batch_input_shape=[None, 1, 1, 1]), inner]
+    config = model.functional(layers, ["in"], [])
+    config["config"]["output_layers"] = [["inner", 2, 0]]
+    values = {"gamma": 2.0, "beta": 3.0, "mean": 5.0, "variance": 4.0}
+    bn = [("bn/" if names else "a/") + f"{n if n in ('gamma', 'beta') else 'moving_' + n}" for n in values]
+    listed = dict(zip(bn, ([v] for v in values.values()), strict=True))
+    kernel = {"conv/kernel" if names else "b/kernel": [[[[7.0]]]]}
+    if frozen:
+        arrays = {**kernel, **listed}
+    else:
+        arrays = {**dict(list(listed.items())[:2]), **kernel, **dict(list(listed.items())[2:])}
+    graph = read(model.h5(config, {"inner": [(n, np.array(v, np.float32)) for n, v in arrays.items()]}))
+    assert [n.name for n in graph.nodes] == ["in", "inner/bn", "inner/conv", "inner/bn#2", "inner/conv#2"]
+
+    def once(x: float) -> float:
+        return ((x - 5) / 2 * 2 + 3) * 7
+
+    result = ir_reference.run(graph, {"in": np.full((1, 1, 1), 11.0)})[graph.outputs[0]]
+    assert result.item() == once(once(11.0))
+
+
+def test_softmax_as_an_activation_is_a_node_of_its_own(model: Any) -> None:
+    path = model.single("Dense", shape=(3,), arrays=[np.eye(3), np.zeros(3)], units=3, activation="softmax")
+    graph = read(path)
+    assert [n.name for n in graph.nodes] == ["in", "x/linear", "x"] and graph["x"].op == ops.Softmax()
+
+
+def test_dense_on_a_map_acts_on_the_channels(model: Any) -> None:
+    weights = np.arange(12.0).reshape(4, 3)
+    graph = read(model.single("Dense", arrays=[weights, np.ones(3)], units=3, activation="relu"))
+    x = np.random.default_rng(0).normal(size=(6, 5, 4))
+    np.testing.assert_allclose(ir_reference.run(graph, {"in": x})["x"], np.maximum(x @ weights + 1, 0))
+
+
+# --- axes ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("flatten", "order"), [("channels_first", "HWC"), ("channels_last", "CHW")])
+def test_flatten_after_channels_first(model: Any, flatten: str, order: str) -> None:
+    """With data_format="channels_first", Keras moves the channels to the end; without, it takes the tensor as it is."""
+    network = model.sequential(
+        model.layer("InputLayer", "in", batch_input_shape=[None, 2, 3, 4]),
+        model.layer("ZeroPadding2D", "pad", padding=0, data_format="channels_first"),
+        model.layer("Flatten", "flat", data_format=flatten),
+    )
+    graph = read(model.h5(network))
+    assert graph.shape("in") == (3, 4, 2)
+    chw = np.arange(24.0).reshape(2, 3, 4)
+    expected = chw.transpose(1, 2, 0) if order == "HWC" else chw
+    result = ir_reference.run(graph, {"in": chw.transpose(1, 2, 0)})["flat"]
+    np.testing.assert_array_equal(result.ravel(), expected.ravel())
+
+
+@pytest.mark.parametrize(
+    ("type", "config", "arrays"),
+    [
+        ("BatchNormalization", {"axis": 1}, [np.ones(2)] * 4),
+        ("BatchNormalization", {"axis": [1]}, [np.ones(2)] * 4),
+        ("PReLU", {"shared_axes": [2, 3]}, [np.ones((2, 1, 1))]),
+        ("MaxPooling2D", {"data_format": "channels_first", "pool_size": 1}, []),
+    ],
+)
+def test_the_first_layer_that_tells_decides_on_the_inputs_axes(model: Any, type: str, config: Any, arrays: Any) -> None:
+    network = model.sequential(
+        model.layer("InputLayer", "in", batch_input_shape=[None, 2, 3, 4]),
+        model.layer("Activation", "act", activation="relu"),
+        model.layer(type, "x", **config),
+    )
+    assert read(model.h5(network, {"x": [(f"v{i}", a) for i, a in enumerate(arrays)]})).shape("in") == (3, 4, 2)
+
+
+def test_mixed_data_formats_are_refused(model: Any) -> None:
+    network = model.sequential(
+        model.layer("InputLayer", "in", batch_input_shape=[None, 4, 4, 4]),
+        model.layer("MaxPooling2D", "first", data_format="channels_first"),
+        model.layer("MaxPooling2D", "last", data_format="channels_last"),
+    )
+    assert "takes its input as HWC" in refused(model.h5(network))[0]
+
+
+# --- custom layers -------------------------------------------------------------------------------------------------------
+
+CUSTOM = """
+custom_layer = {'Twice': (('factor', 'sizes', 'exact'), lambda config, shape: (shape[0] * 2, shape[1], config['depth']))}
+"""
+
+
+def custom_file(folder: Path, text: str) -> Path:
+    (folder / "layers.py").write_text(text)
+    return folder / "layers.py"
+
+
+def test_a_custom_layer_has_its_parameters_and_shape(model: Any, tmp_path: Path) -> None:
+    custom = load_custom_layers(custom_file(tmp_path, CUSTOM))
+    settings = {"factor": 2.5, "sizes": [1, 2], "exact": True, "depth": 7, "unused": "text"}
+    graph = read(model.single("Twice", **settings), custom=custom)
+    parameters = (("factor", 2.5), ("sizes", (1, 2)), ("exact", True))
+    assert graph["x"].op == ops.Custom("Twice", parameters, ops.Shape(6, 10, 7))
+
+
+@pytest.mark.parametrize("value", ["text", None, {}, [], [1, 2.5], [[1]]], ids=repr)
+def test_other_parameters_are_refused(model: Any, tmp_path: Path, value: Any) -> None:
+    custom = load_custom_layers(custom_file(tmp_path, CUSTOM))
+    path = model.single("Twice", factor=value, sizes=[1], exact=False, depth=1)
+    (problem,) = refused(path, custom=custom)
+    assert problem.startswith("DV303") and "'factor'" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", "no dictionary"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("raise SystemExit", "SystemExit"),
+        ("custom_layer = {'A': 3}", "'A'"),
+        ("custom_layer = {'A': ('name', len)}", "'A'"),
+        ("custom_layer = (", "SyntaxError"),
+    ],
+)
+def test_a_broken_file_of_custom_layers_says_why(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        load_custom_layers(custom_file(tmp_path, text))
+    assert "layers.py" in str(caught.value)
+
+
+def test_a_missing_file_of_custom_layers_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        load_custom_layers(tmp_path / "nothing.py")
+
+
+@pytest.mark.parametrize(
+    "function", ["lambda c, s: 1 / 0", "lambda c, s: (1, 2)", "lambda c, s: None", "lambda c, s: (0, 1, 1)"]
+)
+def test_a_broken_shape_function_is_named(model: Any, tmp_path: Path, function: str) -> None:
+    custom = load_custom_layers(custom_file(tmp_path, f"custom_layer = {{'A': ((), {function})}}"))
+    with pytest.raises(UsageError, match=r'shape function(.|\n)*"x" \(A\)'):
+        read(model.single("A"), custom=custom)
+
+
+# --- real networks -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "output"),
+    [
+        ("mini_xception_keras2/fer2013_mini_XCEPTION.102-0.66.hdf5", 54, "predictions"),
+        ("mini_xception_keras2/gender_mini_XCEPTION.21-0.95.hdf5", 54, "predictions"),
+        ("vww_mobilenet_keras2/vww_96.h5", 86, "dense"),
+        ("fashion_mnist_keras3/fashion_mnist_cnn.keras", 11, "dense_3"),
+    ],
+)
+def test_trained_networks_are_read(shared: Path, name: str, nodes: int, output: str) -> None:
+    graph = read(shared / "models" / name)
+    assert (len(graph.nodes), graph.outputs) == (nodes, (output,))
