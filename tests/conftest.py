@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -15,3 +17,26 @@ def shared() -> Path:
     if not (folder / "vectors").is_dir():
         pytest.skip(f"no test vectors in {folder}")
     return folder
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden texts anew instead of comparing")
+
+
+Golden: TypeAlias = Callable[[str, str], None]
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compares a text with the file of that name in tests/golden; --update-golden writes the file instead."""
+    folder = Path(__file__).parent / "golden"
+
+    def compare(name: str, text: str) -> None:
+        path = folder / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+        assert path.exists(), f"there is no {path}; run pytest with --update-golden, and look at what it writes"
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare

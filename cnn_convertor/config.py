@@ -1,0 +1,392 @@
+"""Reads net.ini: which network to convert, and what to write."""
+
+from __future__ import annotations
+
+import difflib
+import keyword
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cnn_convertor.errors import Origin as Place
+from cnn_convertor.errors import Problem, UsageError, warn
+
+
+class Origin(Enum):
+    """The framework that trained the network."""
+
+    CAFFE = "CAFFE"
+    KERAS = "KERAS"
+
+
+class Kind(NamedTuple):
+    """How a value is written.
+
+    expected: as the user is told. parse: (text, folder of the ini file) -> value; raises ValueError for what is not of
+    this kind, OSError (with a whole sentence) for files and folders that are not what they should be.
+    """
+
+    expected: str
+    parse: Callable[[str, Path], object]
+
+
+CPP_KEYWORDS = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await
+    co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do
+    double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
+    new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return
+    short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
+    typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+"""
+
+
+def _cpp_identifier(text: str, _: Path) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) or text in CPP_KEYWORDS.split():
+        raise ValueError
+    return text
+
+
+def _module_name(text: str, folder: Path) -> str:
+    if keyword.iskeyword(text):
+        raise ValueError
+    return text and _cpp_identifier(text, folder)
+
+
+def _flag(text: str, _: Path) -> bool:
+    if text not in {"0", "1"}:
+        raise ValueError
+    return text == "1"
+
+
+def _pixels(text: str, _: Path) -> int | None:
+    if text == "-1":
+        return None
+    if not re.fullmatch(r"\d+", text, re.ASCII) or int(text) == 0:
+        raise ValueError
+    return int(text)
+
+
+def _origin(text: str, _: Path) -> Origin | None:
+    return Origin(text.upper()) if text else None
+
+
+def _file(text: str, folder: Path) -> Path | None:
+    if not text:
+        return None
+    path = folder / text
+    if path.is_dir():
+        raise IsADirectoryError(f'"{path}" is a folder, not a file')
+    if not path.is_file():
+        raise FileNotFoundError(f'there is no file "{path}"{_near_file(path)}')
+    return path
+
+
+def _folder(text: str, folder: Path) -> Path:
+    path = folder / text
+    there = next(p for p in (path, *path.parents) if p.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f'"{there}" is a file, not a folder')
+    return path
+
+
+def _number(text: str, _: Path) -> float | None:
+    if not text:
+        return None
+    try:
+        value = float(Fraction(text.replace(" ", "")))
+    except (ZeroDivisionError, OverflowError):
+        raise ValueError from None
+    if value == 0:
+        raise ValueError
+    return value
+
+
+def _numbers(text: str, _: Path) -> tuple[float, ...]:
+    values = tuple(float(part) for part in text.replace(",", " ").split())
+    if not all(map(math.isfinite, values)):
+        raise ValueError
+    return values
+
+
+def _channel_order(text: str, _: Path) -> str:
+    if text.upper() not in {"", "RGB", "BGR"}:
+        raise ValueError
+    return text.upper()
+
+
+CPP_IDENTIFIER = Kind("a C++ identifier that is not a keyword", _cpp_identifier)
+MODULE_NAME = Kind("the name of a Python module: an identifier that is not a keyword", _module_name)
+FLAG = Kind("0 or 1", _flag)
+PIXELS = Kind("a number of pixels, or -1 for the network's own", _pixels)
+ORIGIN = Kind("CAFFE or KERAS", _origin)
+FILE = Kind("a file", _file)
+FOLDER = Kind("a folder", _folder)
+NUMBER = Kind("a number other than 0, or a fraction such as 1/255", _number)
+NUMBERS = Kind("a number, or one for each channel, with commas between them", _numbers)
+CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
+TEXT = Kind("a text", lambda text, _: text)
+
+
+class Key(NamedTuple):
+    """One key of the ini file, named as its field in Config. default: what stands for it; None if it must be there."""
+
+    section: str
+    name: str
+    kind: Kind
+    default: str | None
+    meaning: str
+
+
+KEYS = (
+    Key("INPUT", "name", CPP_IDENTIFIER, None, "names the class (`C` + name), the files and the folder they go to"),
+    Key("INPUT", "definition", FILE, None, "Caffe: .prototxt; Keras: .h5, .hdf5 or .keras"),
+    Key(
+        "INPUT",
+        "data",
+        FILE,
+        "",
+        "the weights: Caffe: .caffemodel; Keras: a model or weights file; empty: the definition",
+    ),
+    Key("INPUT", "origin", ORIGIN, "", "CAFFE or KERAS, in any case; empty: guessed from the files"),
+    Key("INPUT", "custom_layer", FILE, "", "a Python file that defines custom layer types"),
+    Key("INPUT", "width_override", PIXELS, "-1", "input width to convert for, together with height_override"),
+    Key("INPUT", "height_override", PIXELS, "-1", "input height to convert for, together with width_override"),
+    Key(
+        "INPUT",
+        "mean",
+        NUMBERS,
+        "",
+        "subtracted from pixels by `run` and `verify`: one number, or one for each channel",
+    ),
+    Key("INPUT", "scale", NUMBER, "", "by which `run` and `verify` multiply pixels after that"),
+    Key("INPUT", "channel_order", CHANNEL_ORDER, "", "RGB or BGR, of images; empty: RGB for Keras, BGR for Caffe"),
+    Key("OUTPUT", "output_folder", FOLDER, None, "outputs go to `output_folder/name/`"),
+    Key("OUTPUT", "generate_source", FLAG, "0", "write `name_gen.h` and `name_gen.cpp`"),
+    Key("OUTPUT", "generate_doxy", FLAG, "0", "write `doc/`, for Doxygen: Doxyfile, pages.dox"),
+    Key("OUTPUT", "generate_dot", FLAG, "0", "write `name.dot`, the graph of the converted network"),
+    Key("OUTPUT", "quantization", FLAG, "1", "1: 8-bit palette weights, 0: FP16 weights"),
+    Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
+    Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
+    Key("OUTPUT", "python_module", MODULE_NAME, "", "write the C++ source of a Python module of that name"),
+    Key("OPTIONAL", "verbose", FLAG, "0", "say more of what is done, as -v does"),
+    Key("OPTIONAL", "graphviz_path", TEXT, "", "where Graphviz's `dot` is"),
+)
+SECTIONS = tuple(dict.fromkeys(key.section for key in KEYS))
+KERNEL_SIZES = range(1, 8)  # that a device may have as its largest; packed weights have a form for these
+UB_SIZES = range(1024, 1 << 31)  # bytes that a device may have as its unified buffer
+MAX_KERNEL_SIZE = 7
+UB_SIZE = 655_360
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What to convert and how: a field for each of KEYS, then what the command line adds."""
+
+    name: str
+    definition: Path
+    data: Path
+    origin: Origin
+    custom_layer: Path | None
+    width_override: int | None
+    height_override: int | None
+    mean: tuple[float, ...] = ()
+    scale: float | None = None
+    channel_order: str = ""
+    output_folder: Path
+    generate_source: bool
+    generate_doxy: bool
+    generate_dot: bool
+    quantization: bool
+    transpose_weight: bool
+    selftest: bool = False
+    python_module: str
+    verbose: bool
+    graphviz_path: str
+    max_kernel_size: int = MAX_KERNEL_SIZE
+    ub_size: int = UB_SIZE  # bytes
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for sizes that no such device has."""
+        sizes = (("max_kernel_size", self.max_kernel_size, KERNEL_SIZES), ("ub_size", self.ub_size, UB_SIZES))
+        wrong = [
+            Problem("DV109", f"--{name}: expected {possible[0]} to {possible[-1]}, not {value}")
+            for name, value, possible in sizes
+            if value not in possible
+        ]
+        if wrong:
+            raise UsageError(wrong)
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """(height, width) to convert for; None is the network's own."""
+        if self.height_override is None or self.width_override is None:
+            return None
+        return self.height_override, self.width_override
+
+    @classmethod
+    def read(cls, path: str | Path, **options: Any) -> Config:
+        """Read an ini file. options: the fields that the ini file does not give, by name.
+
+        Raises UsageError with everything that is wrong in the file; warns of sections and keys that nobody knows.
+        """
+        path = Path(path)
+        reading = _Reading(path, _text(path))
+        values = reading.values()
+        if reading.problems:
+            raise UsageError(reading.problems)
+        return cls(**values, **options)
+
+
+_COMMENT = r"\s*(?:[#;].*)?"
+_BLANK = re.compile(_COMMENT)
+_SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\]" + _COMMENT)
+_SETTING = re.compile(r'\s*([^=\[\]#;"]+?)\s*=\s*(?:"([^"]*)"|([^"#;]*?))' + _COMMENT)
+
+
+class _Setting(NamedTuple):
+    text: str
+    line: int
+
+
+def _text(path: Path) -> str:
+    """The file's text, its lines ended by \\n."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        near = _near_file(path) if isinstance(error, FileNotFoundError) else ""
+        problem = Problem("DV101", f'cannot read "{path}": {error.strerror}{near}', hint="give the path of a net.ini")
+        raise UsageError(problem) from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = Place(str(path), line=data.count(b"\n", 0, error.start) + 1)
+        problem = Problem("DV101", "this is not text in UTF-8", where, "give a net.ini, saved as UTF-8")
+        raise UsageError(problem) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+class _Reading:
+    """One ini file: what it sets, and all that is wrong with it."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.problems: list[Problem] = []
+        self._path = path
+        self._sections: dict[str, int] = {}  # name -> line
+        self._settings: dict[tuple[str, str], _Setting] = {}  # (section, key) -> what the file says
+        self._scan(text)
+        self._look_for_strangers()
+
+    def values(self) -> dict[str, Any]:
+        """Field of Config -> value; incomplete if there are problems."""
+        values: dict[str, Any] = {key.name: value for key in KEYS for value in self._parsed(key)}
+        if values.get("definition") and "data" in values and "origin" in values:
+            values["data"] = values["data"] or values["definition"]
+            values["origin"] = values["origin"] or self._guessed_origin(values["definition"], values["data"])
+        overrides = [name for name in ("width_override", "height_override") if values.get(name)]
+        if len(overrides) == 1:
+            problem = f"[INPUT] {overrides[0]}: width_override and height_override are given together, or neither is"
+            self._wrong("DV104", problem, self._settings["INPUT", overrides[0]].line)
+        return values
+
+    def _parsed(self, key: Key) -> Iterator[object]:
+        """The key's value, if it has one."""
+        shown = f"[{key.section}] {key.name}"
+        setting = self._settings.get((key.section, key.name))
+        if setting is None and key.default is None:
+            hint = f"add a line {key.name} = ... ({key.meaning})"
+            self._wrong("DV105", f"{shown} is missing: expected {key.kind.expected}", hint=hint)
+            return
+        text, line = setting or (key.default or "", None)
+        try:
+            if not text and key.default is None:
+                raise ValueError
+            yield key.kind.parse(text, self._path.parent)
+        except ValueError:
+            found = f'not "{text}"' if text else "found nothing"
+            self._wrong("DV106", f"{shown}: expected {key.kind.expected}, {found}", line)
+        except OSError as error:
+            self._wrong("DV107", f"{shown}: {error}", line)
+
+    def _guessed_origin(self, definition: Path, data: Path) -> Origin | None:
+        for path in (definition, data):
+            for origin, suffixes in _SUFFIXES.items():
+                if path.suffix.lower() in suffixes:
+                    return origin
+        with definition.open("rb") as file:
+            if file.read(8).startswith(_KERAS_BEGINNINGS):
+                return Origin.KERAS
+        line = self._settings["INPUT", "definition"].line
+        problem = f'[INPUT] definition: neither its name nor its beginning tells what "{definition}" is'
+        hint = "origin = CAFFE or origin = KERAS; export other frameworks' models to one of them"
+        self._wrong("DV108", problem, line, hint)
+        return None
+
+    def _scan(self, text: str) -> None:
+        """Fill sections and settings, line by line."""
+        section: str | None = None
+        for line, content in enumerate(text.split("\n"), start=1):
+            if _BLANK.fullmatch(content):
+                continue
+            if match := _SECTION.fullmatch(content):
+                section = match[1].upper()
+                first = self._sections.setdefault(section, line)
+                if first != line:
+                    self._wrong("DV103", f"[{section}] begins twice, here and in line {first}", line)
+            elif section is None:
+                self._wrong("DV102", "expected a section before anything else", line, "[INPUT]")
+            elif match := _SETTING.fullmatch(content):
+                name = match[1].lower()
+                setting = _Setting(match[3] if match[2] is None else match[2], line)
+                first = self._settings.setdefault((section, name), setting).line
+                if first != line:
+                    self._wrong("DV103", f"[{section}] {name} is set twice, here and in line {first}", line)
+            else:
+                problem = f"expected [SECTION], key = value or a comment, found: {content.strip()}"
+                hint = (
+                    "a value that begins with a double quote ends with one, and has none between"
+                    if '"' in content
+                    else ""
+                )
+                self._wrong("DV102", problem, line, hint)
+
+    def _look_for_strangers(self) -> None:
+        """Warn of sections and keys that nobody knows."""
+        for section, line in self._sections.items():
+            if section not in SECTIONS:
+                self._warn(f"there is no section [{section}]{_did_you_mean(section, SECTIONS)}", line)
+        for (section, name), setting in self._settings.items():
+            here = [key.name for key in KEYS if key.section == section]
+            if section not in SECTIONS or name in here:
+                continue
+            home = [f"; it belongs to [{key.section}]" for key in KEYS if key.name == name]
+            nearest = home[0] if home else _did_you_mean(name, here) or _did_you_mean(name, [key.name for key in KEYS])
+            self._warn(f'[{section}] has no key "{name}"{nearest}', setting.line)
+
+    def _wrong(self, code: str, message: str, line: int | None = None, hint: str = "") -> None:
+        self.problems.append(Problem(code, message, Place(str(self._path), line=line), hint))
+
+    def _warn(self, message: str, line: int) -> None:
+        warn(Problem("DV112", message, Place(str(self._path), line=line)))
+
+
+_SUFFIXES = {Origin.CAFFE: {".prototxt", ".caffemodel"}, Origin.KERAS: {".h5", ".hdf5", ".keras"}}
+_KERAS_BEGINNINGS = (b"\x89HDF\r\n\x1a\n", b"PK\x03\x04")  # HDF5, zip
+
+
+def _near_file(path: Path) -> str:
+    """What the user may have meant by a file that is not there."""
+    if not path.parent.is_dir():
+        return f', nor a folder "{path.parent}"'
+    return _did_you_mean(path.name, sorted(p.name for p in islice(path.parent.iterdir(), 1000) if p.is_file()))
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    spelled = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), spelled, n=1, cutoff=0.6)
+    return f'; did you mean "{spelled[close[0]]}"?' if close else ""

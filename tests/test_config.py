@@ -1,0 +1,439 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+import tempfile
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cnn_convertor.config import CPP_KEYWORDS, KEYS, SECTIONS, Config, Origin
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.errors import ConvertorWarning, Problem, UsageError
+
+SMALLEST = "[INPUT]\nname = net\ndefinition = net.h5\n[OUTPUT]\noutput_folder = out\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the model files that the ini files of the tests name."""
+    for name in ("net.h5", "weights.h5", "net.prototxt", "net.caffemodel", "layers.py", "a # b.h5"):
+        (tmp_path / name).touch()
+    (tmp_path / "subfolder").mkdir()
+    return tmp_path
+
+
+def read(folder: Path, text: str | bytes, **options: int) -> Config:
+    ini = folder / "net.ini"
+    ini.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return Config.read(ini, **options)
+
+
+def problems(folder: Path, text: str | bytes, **options: int) -> tuple[Problem, ...]:
+    with pytest.raises(UsageError) as caught:
+        read(folder, text, **options)
+    return caught.value.problems
+
+
+def problem(folder: Path, text: str | bytes, **options: int) -> Problem:
+    (only,) = problems(folder, text, **options)
+    return only
+
+
+def said(problem: Problem) -> tuple[str, int | None]:
+    """Code and line."""
+    assert problem.where is not None
+    return problem.code, problem.where.line
+
+
+def complaint(folder: Path, text: str) -> str:
+    """The one warning that the file gets; it is read all the same."""
+    (folder / "net.ini").write_text(text)
+    with pytest.warns(ConvertorWarning) as caught:
+        Config.read(folder / "net.ini")
+    (only,) = caught
+    assert isinstance(only.message, ConvertorWarning)
+    return str(only.message)
+
+
+def test_the_smallest_file_has_the_defaults_of_the_contract(folder: Path) -> None:
+    assert read(folder, SMALLEST) == Config(
+        name="net",
+        definition=folder / "net.h5",
+        data=folder / "net.h5",
+        origin=Origin.KERAS,
+        custom_layer=None,
+        width_override=None,
+        height_override=None,
+        output_folder=folder / "out",
+        generate_source=False,
+        generate_doxy=False,
+        generate_dot=False,
+        quantization=True,
+        transpose_weight=True,
+        python_module="",
+        verbose=False,
+        graphviz_path="",
+        max_kernel_size=7,
+        ub_size=655360,
+    )
+
+
+def test_every_key_is_read(folder: Path) -> None:
+    text = """
+    [INPUT]
+    name = net_2
+    definition = net.prototxt
+    data = net.caffemodel
+    origin = Caffe
+    custom_layer = layers.py
+    width_override = 320
+    height_override = 240
+    [OUTPUT]
+    output_folder = out/deep
+    generate_source = 1
+    generate_doxy = 1
+    generate_dot = 1
+    quantization = 0
+    transpose_weight = 0
+    python_module = net_module
+    [OPTIONAL]
+    verbose = 1
+    graphviz_path = /usr/bin
+    """
+    config = read(folder, text, max_kernel_size=5, ub_size=131072)
+    assert config == Config(
+        name="net_2",
+        definition=folder / "net.prototxt",
+        data=folder / "net.caffemodel",
+        origin=Origin.CAFFE,
+        custom_layer=folder / "layers.py",
+        width_override=320,
+        height_override=240,
+        output_folder=folder / "out/deep",
+        generate_source=True,
+        generate_doxy=True,
+        generate_dot=True,
+        quantization=False,
+        transpose_weight=False,
+        python_module="net_module",
+        verbose=True,
+        graphviz_path="/usr/bin",
+        max_kernel_size=5,
+        ub_size=131072,
+    )
+    assert config.size == (240, 320)
+
+
+def test_every_field_has_a_key_or_an_option() -> None:
+    options = {"max_kernel_size", "ub_size"}
+    assert {key.name for key in KEYS} == {field.name for field in dataclasses.fields(Config)} - options
+    assert SECTIONS == ("INPUT", "OUTPUT", "OPTIONAL")
+
+
+def test_the_device_has_one_default_size(folder: Path) -> None:
+    config, limits = read(folder, SMALLEST), Limits()
+    assert (config.max_kernel_size, config.ub_size) == (limits.max_kernel_size, limits.ub_size)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "definition = net.h5",
+        "definition=net.h5",
+        "DEFINITION = net.h5",
+        "  Definition\t=\tnet.h5  ",
+        'definition = "net.h5"',
+        'definition = "net.h5" ; the model',
+        "definition = net.h5 ; the model",
+        "definition = net.h5;the model",
+        "definition = net.h5 # the model",
+        "definition = net.h5# = ; [x]",
+        '# definition = other.h5 "\ndefinition = net.h5',
+        "; [OTHER]\n\n   # x\ndefinition = net.h5",
+        "definition = subfolder/../net.h5",
+    ],
+)
+def test_ways_of_writing_the_same(folder: Path, line: str) -> None:
+    text = SMALLEST.replace("definition = net.h5", line)
+    assert read(folder, text).definition.resolve() == folder.resolve() / "net.h5"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SMALLEST.replace("\n", "\r\n"),
+        SMALLEST.replace("\n", "\r"),
+        "\ufeff" + SMALLEST,
+        SMALLEST.rstrip(),
+        SMALLEST.replace("[INPUT]", "  [ input ] ; what to convert"),
+        "# Netz für Ziffern, 数字\n" + SMALLEST,
+    ],
+)
+def test_files_of_all_systems(folder: Path, text: str) -> None:
+    assert read(folder, text) == read(folder, SMALLEST)
+
+
+def test_double_quotes_keep_what_begins_a_comment(folder: Path) -> None:
+    assert read(folder, SMALLEST.replace("net.h5", '"a # b.h5" # c')).definition == folder / "a # b.h5"
+
+
+def test_paths_stay_relative_to_where_the_user_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    Path("net.ini").write_text(SMALLEST)
+    assert Config.read("net.ini").output_folder == Path("out")
+    Path("subfolder/net.ini").write_text(SMALLEST.replace("net.h5", "../net.h5"))
+    assert Config.read(Path("subfolder/net.ini")).output_folder == Path("subfolder/out")
+
+
+def test_absolute_paths_are_kept(folder: Path) -> None:
+    assert read(folder, SMALLEST.replace("= out", f"= {folder}/x")).output_folder == folder / "x"
+
+
+@pytest.mark.parametrize(
+    ("lines", "beginning", "origin"),
+    [
+        ("definition = net.prototxt\ndata = net.caffemodel", b"", Origin.CAFFE),
+        ("definition = model\ndata = net.caffemodel", b"", Origin.CAFFE),
+        ("definition = net.h5", b"", Origin.KERAS),
+        ("definition = net.h5\norigin =", b"", Origin.KERAS),
+        ("definition = model\ndata = weights.h5", b"", Origin.KERAS),
+        ("definition = model", b"\x89HDF\r\n\x1a\n", Origin.KERAS),
+        ("definition = model", b"PK\x03\x04", Origin.KERAS),
+        ("definition = model\norigin = keras", b"", Origin.KERAS),
+        ("definition = net.h5\norigin = CAFFE", b"", Origin.CAFFE),
+    ],
+)
+def test_the_origin_is_given_or_guessed(folder: Path, lines: str, beginning: bytes, origin: Origin) -> None:
+    (folder / "model").write_bytes(beginning)
+    assert read(folder, SMALLEST.replace("definition = net.h5", lines)).origin is origin
+
+
+def test_an_origin_that_cannot_be_guessed_is_asked_for(folder: Path) -> None:
+    (folder / "model.onnx").write_bytes(b"\x08\x07")
+    found = problem(folder, SMALLEST.replace("net.h5", "model.onnx"))
+    assert said(found) == ("DV108", 3)
+    assert "model.onnx" in found.message
+    assert "origin = CAFFE or origin = KERAS" in found.hint
+
+
+@pytest.mark.parametrize(
+    "line", ["[INPUT]\ndata =", '[INPUT]\ncustom_layer = ""', "[INPUT]\norigin =", "[OUTPUT]\npython_module ="]
+)
+def test_an_empty_value_is_the_default_where_the_default_is_empty(folder: Path, line: str) -> None:
+    assert read(folder, SMALLEST.replace(line.partition("\n")[0], line)) == read(folder, SMALLEST)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        *(("name", bad, "a C++ identifier") for bad in ("my-net", "2net", "a b", "größe", "net.h5")),
+        *(("name", word, "keyword") for word in CPP_KEYWORDS.split()),
+        ("origin", "ONNX", "CAFFE or KERAS"),
+        *(("quantization", bad, "0 or 1") for bad in ("2", "", "01", "1 2", "-1", "\uff11", "yes")),
+        ("generate_source", "true", "0 or 1"),
+        *(("width_override", bad, "pixels") for bad in ("0", "-2", "3.5", "1e3", "wide", "", "1_0", "٣")),
+        *(("mean", bad, "a number") for bad in ("grey", "nan", "1 inf")),
+        *(("scale", bad, "a number other than 0") for bad in ("0", "1/0", "nan", "x")),
+        ("channel_order", "GRB", "RGB or BGR"),
+        ("selftest", "2", "0 or 1"),
+        *(("python_module", bad, "Python module") for bad in ("a.b", "lambda", "int", "1st")),
+    ],
+)
+def test_a_malformed_value_names_key_value_and_what_is_expected(
+    folder: Path, key: str, value: str, expected: str
+) -> None:
+    section = next(k.section for k in KEYS if k.name == key)
+    line = f"{key} = {value}\n"
+    if key == "name":
+        text = SMALLEST.replace("name = net\n", line)
+    else:
+        text = SMALLEST.replace(f"[{section}]\n", f"[{section}]\n{line}")
+    found = problem(folder, text)
+    assert said(found) == ("DV106", text[: text.index(line)].count("\n") + 1)
+    assert found.where is not None and found.where.file == str(folder / "net.ini")
+    assert found.message.startswith(f"[{section}] {key}: expected ")
+    assert expected in found.message
+    assert found.message.endswith(f'not "{value}"' if value else "found nothing")
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("mean = 104, 117,123.5", (104, 117, 123.5)),
+        ("mean = 127.5", (127.5,)),
+        ("scale = 1/256", 1 / 256),
+        ("scale = 0.5", 0.5),
+        ("channel_order = bgr", "BGR"),
+    ],
+)
+def test_how_images_become_inputs(folder: Path, line: str, value: object) -> None:
+    config = read(folder, SMALLEST.replace("[OUTPUT]", f"{line}\n[OUTPUT]"))
+    assert getattr(config, line.partition(" ")[0]) == value
+
+
+@pytest.mark.parametrize("name", [key.name for key in KEYS if key.default is None])
+def test_a_key_without_default_must_be_there(folder: Path, name: str) -> None:
+    found = problem(folder, re.sub(f"{name} = .*\n", "", SMALLEST))
+    assert said(found) == ("DV105", None)
+    assert f"] {name} is missing: expected a" in found.message and f"{name} = ..." in found.hint
+    found = problem(folder, re.sub(f"{name} = .*", f"{name} =", SMALLEST))
+    assert found.code == "DV106"
+    assert f"] {name}: expected a" in found.message and found.message.endswith("found nothing")
+
+
+def test_all_that_is_wrong_is_told_at_once(folder: Path) -> None:
+    text = "[INPUT]\nname = 1\nname = 2\n???\ndefinition = nit.h5\n[OUTPUT]\nquantization = x\n[INPUT]\n"
+    assert [said(found) for found in problems(folder, text)] == [
+        ("DV103", 3),
+        ("DV102", 4),
+        ("DV103", 8),
+        ("DV106", 2),
+        ("DV107", 5),
+        ("DV105", None),
+        ("DV106", 7),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["definition", "= net.h5", 'data = "net.h5', 'data = "net.h5" x', 'data = a "b"', "[INPUT", "data ; = x", "]"],
+)
+def test_lines_that_are_no_ini(folder: Path, line: str) -> None:
+    found = problem(folder, f"{SMALLEST}{line}\n")
+    assert said(found) == ("DV102", 6)
+    assert line in found.message
+    assert ("double quote" in found.hint) == ('"' in line)
+
+
+def test_a_key_before_the_first_section(folder: Path) -> None:
+    assert said(problems(folder, "name = net\n" + SMALLEST)[0]) == ("DV102", 1)
+
+
+def test_a_key_or_section_that_comes_again_names_both_lines(folder: Path) -> None:
+    found = problem(folder, SMALLEST + "Output_Folder = out2\n")
+    assert said(found) == ("DV103", 6) and "line 5" in found.message
+    found = problem(folder, SMALLEST + "[output]\n")
+    assert said(found) == ("DV103", 6) and "line 4" in found.message
+
+
+@pytest.mark.parametrize("key", ["width_override", "height_override"])
+def test_one_override_alone_is_refused(folder: Path, key: str) -> None:
+    other = {"width_override": "height_override", "height_override": "width_override"}[key]
+    for text in (f"{key} = 8\n", f"{key} = 8\n{other} = -1\n"):
+        found = problem(folder, SMALLEST.replace("[OUTPUT]", f"{text}[OUTPUT]"))
+        assert said(found) == ("DV104", 4)
+        assert key in found.message
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("nte.h5", 'did you mean "net.h5"?'),
+        ("NET.H5", 'did you mean "net.h5"?'),
+        ("subfolder/net.h5", "there is no file"),
+        ("elsewhere/net.h5", "nor a folder"),
+        ("subfolder", "is a folder, not a file"),
+        ("net.h5/x", "nor a folder"),
+    ],
+)
+@pytest.mark.parametrize("key", ["definition", "data", "custom_layer"])
+def test_a_missing_file_is_named_with_its_key(folder: Path, key: str, value: str, message: str) -> None:
+    if key == "definition":
+        text = SMALLEST.replace("net.h5", value)
+    else:
+        text = SMALLEST.replace("[OUTPUT]", f"{key} = {value}\n[OUTPUT]")
+    found = problem(folder, text)
+    assert said(found) == ("DV107", 3 + (key != "definition"))
+    assert found.message.startswith(f"[INPUT] {key}: ")
+    assert str(folder / value) in found.message and message in found.message
+
+
+def test_an_output_folder_below_a_file_is_refused(folder: Path) -> None:
+    found = problem(folder, SMALLEST.replace("= out", "= net.h5/out"))
+    assert said(found) == ("DV107", 5)
+    assert "is a file, not a folder" in found.message
+
+
+@pytest.mark.parametrize(
+    ("section", "line", "message"),
+    [
+        ("INPUT", "defintion = x", '[INPUT] has no key "defintion"; did you mean "definition"?'),
+        ("INPUT", "quantization = 0", '[INPUT] has no key "quantization"; it belongs to [OUTPUT]'),
+        ("OUTPUT", "grafviz_path = x", '[OUTPUT] has no key "grafviz_path"; did you mean "graphviz_path"?'),
+        ("OUTPUT", "colour = x", '[OUTPUT] has no key "colour"'),
+    ],
+)
+def test_an_unknown_key_is_a_warning_with_the_nearest_one(folder: Path, section: str, line: str, message: str) -> None:
+    text = SMALLEST.replace(f"[{section}]", f"[{section}]\n{line}")
+    number = text[: text.index(line)].count("\n") + 1
+    assert complaint(folder, text) == f"DV112: {message}\n  --> {folder / 'net.ini'}:{number}"
+
+
+def test_an_unknown_section_is_one_warning(folder: Path) -> None:
+    text = SMALLEST + "[OPTIONS]\nverbose = 1\nx = y\n"
+    assert "there is no section [OPTIONS]" in complaint(folder, text)
+    assert 'did you mean "OPTIONAL"?' in complaint(folder, text)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x89HDF\r\n\x1a\n" + bytes(99), "UTF-8"),
+        ("[INPUT]\n# 名前".encode("cp932"), "UTF-8"),
+        (b"\xff\xfe[\0", "UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_text(folder: Path, content: bytes, message: str) -> None:
+    found = problem(folder, content)
+    assert found.code == "DV101" and message in found.message
+
+
+def test_a_file_that_is_not_there(folder: Path) -> None:
+    (folder / "net.ini").write_text(SMALLEST)
+    for path, message in ((folder / "nett.ini", 'did you mean "net.ini"?'), (folder, "directory")):
+        with pytest.raises(UsageError, match="DV101") as caught:
+            Config.read(path)
+        assert message in str(caught.value) and str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_kernel_size": 8}, "--max_kernel_size: expected 1 to 7, not 8"),
+        ({"max_kernel_size": 0}, "--max_kernel_size: expected 1 to 7, not 0"),
+        ({"ub_size": 1}, "--ub_size: expected 1024 to 2147483647, not 1"),
+    ],
+)
+def test_sizes_that_no_device_has(folder: Path, options: dict[str, int], message: str) -> None:
+    found = problem(folder, SMALLEST, **options)
+    assert (found.code, found.message) == ("DV109", message)
+
+
+def test_a_config_never_changes(folder: Path) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        read(folder, SMALLEST).name = "other"  # type: ignore[misc]  # what the test is about
+
+
+@given(
+    st.lists(
+        st.sampled_from([*SMALLEST.splitlines(), *(f"{key.name} = " for key in KEYS), *'=[]#;"\\\0\x1c\u2028'])
+        | st.text(max_size=8),
+        max_size=20,
+    ).map("\n".join)
+    | st.binary()
+)
+def test_any_file_is_read_or_refused(content: str | bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ini = Path(folder, "net.ini")
+        ini.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvertorWarning)
+            with suppress(UsageError):
+                assert isinstance(Config.read(ini), Config)
