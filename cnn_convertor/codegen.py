@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jinja2
+import numpy as np
+from numpy.typing import NDArray
 
 from cnn_convertor import __version__, escaping
 from cnn_convertor.dv700.maps import is_chunked
-from cnn_convertor.dv700.program import ElementType, Layer, LayerType, PoolingKind, Program, Run, Tensor
+from cnn_convertor.dv700.program import CustomCall, ElementType, Layer, LayerType, PoolingKind, Program, Run, Tensor
 from cnn_convertor.dv700.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
 from cnn_convertor.ir.ops import Pair, Parameter
 
@@ -27,6 +29,7 @@ _LAYER_TITLES = {
 }
 _HEX_FIELDS = {"p", "conv_pad", "conv_stride", "conv_dilation", "pool_size", "pool_stride", "pool_pad", "pool_avg_param"}
 _HEX_FIELDS |= {"actfunc_param"}
+_MOST_EXPECTED_IN_SOURCE = 1024  # values; more go to a file of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,8 @@ class Wishes:
 
 def render(program: Program, wishes: Wishes) -> dict[str, str]:
     """File name -> contents, for all texts that are wished for. The same program gives the same texts."""
-    made_by = f"made by cnn-convertor {__version__} from {escaping.comment(wishes.model)}, do not edit"
     values = {
-        "made_by": made_by,
+        "made_by": _made_by(wishes.model),
         "name": program.name,
         "class_name": f"C{program.name}",
         "guard": f"{program.name.upper()}_GEN_H",
@@ -74,6 +76,47 @@ def render(program: Program, wishes: Wishes) -> dict[str, str]:
     if wishes.python_module:
         files[f"{wishes.python_module}.cpp"] = _render("python_module.cpp.j2", values)
     return files
+
+
+def render_selftest(
+    program: Program,
+    *,
+    model: str,
+    levels: NDArray[np.uint16],
+    generator: tuple[int, int],
+    outputs: Sequence[NDArray[np.float32]],
+) -> dict[str, str | list[NDArray[np.uint8]]]:
+    """The source of a test of the generated network, and the file of its expected outputs where they are many.
+
+    levels: FP16 bits of the values that the input is made of. generator: multiplier and increment of what draws them.
+    outputs: what the network must give, each as it lies in memory.
+    """
+    expected = np.concatenate(outputs).astype("<f4")
+    in_source = expected.size <= _MOST_EXPECTED_IN_SOURCE
+    values = {
+        "made_by": _made_by(model),
+        "name": program.name,
+        "class_name": f"C{program.name}",
+        "header_name": f"{program.name}_gen.h",
+        "inputs": [{"offset": tensor.offset, "elements": tensor.shape.size} for _, tensor in program.inputs],
+        "levels": [f"0x{level:04X}" for level in levels],
+        "multiplier": generator[0],
+        "increment": generator[1],
+        "output_sizes": [output.size for output in outputs],
+        "in_source": in_source,
+        "expected": [_literal("float", value) for value in expected.tolist()] if in_source else [],
+        "min_sqnr": 40,
+    }
+    files: dict[str, str | list[NDArray[np.uint8]]] = {
+        f"{program.name}_selftest.cpp": _render("selftest.cpp.j2", values)
+    }
+    if not in_source:
+        files[f"{program.name}_selftest.bin"] = [expected.view(np.uint8)]
+    return files
+
+
+def _made_by(model: str) -> str:
+    return f"made by cnn-convertor {__version__} from {escaping.comment(model)}, do not edit"
 
 
 def _render(template: str, values: dict[str, object]) -> str:
@@ -180,7 +223,7 @@ def _layer(program: Program, index: int) -> dict[str, object]:
         else {
             "identifier": _identifier(layer.custom.type),
             "declaration": f"custom_param_{_identifier(layer.custom.type)} param = "
-            f"{{{', '.join(_literal(value) for _, value in layer.custom.parameters)}}}",
+            f"{{{_parameters(program, layer.custom)}}}",
         },
         "output_positions": [position for position, output in enumerate(program.outputs) if output == index],
     }
@@ -295,23 +338,53 @@ def _by(pair: Pair) -> str:
 # --- custom layers -------------------------------------------------------------------------------------------------------
 
 
+class _Field(NamedTuple):
+    """A member of a parameter struct, wide enough for its value in every layer. length: None for a single value."""
+
+    name: str
+    kind: str
+    length: int | None
+
+    @property
+    def declaration(self) -> str:
+        return f"{self.kind} {self.name}" if self.length is None else f"{self.kind} {self.name}[{self.length}]"
+
+    def literal(self, value: Parameter) -> str:
+        """The value as an initialiser of the member."""
+        items = [_literal(self.kind, item) for item in _items(value)]
+        return items[0] if self.length is None else f"{{{', '.join(items)}}}"
+
+
 def _customs(program: Program) -> list[dict[str, object]]:
-    """The custom types in the network, each with the fields of its struct; lists are as long as the longest."""
-    fields: dict[str, dict[str, Parameter]] = {}
+    """The custom types in the network, each with the members of its struct."""
+    types = dict.fromkeys(layer.custom.type for layer in program.layers if layer.custom is not None)
+    return [{"type": t, "identifier": _identifier(t), "fields": list(_fields(program, t).values())} for t in types]
+
+
+def _fields(program: Program, custom_type: str) -> dict[str, _Field]:
+    """Parameter name -> member, in the order in which the layers name them; lists are as long as the longest."""
+    values: dict[str, list[Parameter]] = {}
     for layer in program.layers:
-        if layer.custom is not None:
-            known = fields.setdefault(layer.custom.type, {})
+        if layer.custom is not None and layer.custom.type == custom_type:
             for name, value in layer.custom.parameters:
-                if name not in known or (isinstance(value, tuple) and len(value) > len(_items(known[name]))):
-                    known[name] = value
-    return [
-        {
-            "type": type,
-            "identifier": _identifier(type),
-            "fields": [{"declaration": _declaration(name, value)} for name, value in parameters.items()],
-        }
-        for type, parameters in fields.items()
-    ]
+                values.setdefault(name, []).append(value)
+    fields = {}
+    for name, found in values.items():
+        items = [item for value in found for item in _items(value)]
+        kind = next(k for k, types in _KINDS.items() if all(isinstance(item, types) for item in items))
+        is_list = any(isinstance(value, tuple) for value in found)
+        fields[name] = _Field(_member(name), kind, max(1, *(len(_items(v)) for v in found)) if is_list else None)
+    return fields
+
+
+_KINDS: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (bool, int), "float": (bool, int, float)}  # narrowest first
+_KEYWORDS = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const constexpr "
+    "const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend "
+    "goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
+    "register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this "
+    "thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq".split()
+)
 
 
 def _items(value: Parameter) -> tuple[bool | int | float, ...]:
@@ -319,25 +392,31 @@ def _items(value: Parameter) -> tuple[bool | int | float, ...]:
 
 
 def _identifier(name: str) -> str:
+    """The name, for a part of an identifier."""
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
 
 
-def _declaration(name: str, value: Parameter) -> str:
-    items = _items(value)
-    kind = "bool" if all(isinstance(i, bool) for i in items) else "int" if all(isinstance(i, int) for i in items) else "float"
-    return f"{kind} {name}[{max(1, len(items))}]" if isinstance(value, tuple) else f"{kind} {name}"
+def _member(name: str) -> str:
+    """The name as an identifier."""
+    word = _identifier(name)
+    return f"_{word}" if not word or word[0].isdigit() else f"{word}_" if word in _KEYWORDS else word
 
 
-def _literal(value: Parameter) -> str:
-    match value:
-        case tuple():
-            return f"{{{', '.join(map(_literal, value))}}}"
-        case bool():
-            return _bool(value)
-        case int():
-            return str(value)
-        case float():
-            return f"{value!r}f"
+def _literal(kind: str, value: bool | int | float) -> str:
+    if kind == "bool":
+        return _bool(bool(value))
+    if kind == "int":
+        return str(int(value))
+    with np.errstate(over="ignore"):
+        text = str(np.float32(value))
+    return {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text, f"{text}f")
+
+
+def _parameters(program: Program, custom: CustomCall) -> str:
+    """The initialiser of a layer's parameter struct; what the layer does not have is zero."""
+    values = dict(custom.parameters)
+    fields = _fields(program, custom.type)
+    return ", ".join(field.literal(values[name]) if name in values else "{}" for name, field in fields.items())
 
 
 # --- drawing -------------------------------------------------------------------------------------------------------------

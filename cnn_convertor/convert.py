@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +20,10 @@ from cnn_convertor.dv700.rules import check
 from cnn_convertor.dv700.steps import select
 from cnn_convertor.dv700.weights import encode_all
 from cnn_convertor.frontends import caffe, keras
+from cnn_convertor.host import selftest
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimise
+from cnn_convertor.verify.inputs import Preparation
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 
@@ -42,9 +45,18 @@ def convert(config: Config, progress: Progress = lambda step, done, total: None)
     progress("optimise", 0, 1)
     program = build(graph, config)
     texts = codegen.render(program, _wishes(config))
+    tests = _selftest(program, config) if config.selftest else {}
     weights = _counted(encode_all(program), program.weight_bytes, progress)
-    written = files.replace_all(config.output_folder / config.name, {**texts, f"{config.name}_weights.bin": weights})
-    return Report(written, summary(program))
+    outputs = {**texts, **tests, _weights_file(program): weights}
+    return Report(files.replace_all(config.output_folder / config.name, outputs), summary(program))
+
+
+def convert_for_trial(config: Config, folder: Path) -> tuple[Graph, Program]:
+    """Convert a network to be tried out on the PC: what runs goes to the folder. Gives the network before and after."""
+    graph = load(config)
+    program = build(graph, config)
+    _write_what_runs(program, folder, config)
+    return graph, program
 
 
 def load(config: Config) -> Graph:
@@ -77,6 +89,30 @@ def summary(program: Program) -> tuple[tuple[str, str], ...]:
         ("weights", f"{program.weight_bytes:,} bytes"),
         ("I/O buffer", f"{program.io_bytes:,} bytes (lower bound {program.plan.lower_bound:,})"),
         *(("network", line) for line in codegen.description(program)[1:]),
+    )
+
+
+def _write_what_runs(program: Program, folder: Path, config: Config) -> None:
+    """Sources and weights alone, whatever else the configuration wishes for."""
+    texts = codegen.render(program, codegen.Wishes(model=config.definition.name))
+    files.replace_all(folder, {**texts, _weights_file(program): encode_all(program)})
+
+
+def _weights_file(program: Program) -> str:
+    return f"{program.name}_weights.bin"
+
+
+def _selftest(program: Program, config: Config) -> Mapping[str, files.Contents]:
+    """A test of the network that runs on the board, too: expected is what the emulated device gives."""
+    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
+        _write_what_runs(program, Path(name), config)
+        test = selftest.record(program, Path(name), *Preparation.of(config).range)
+    return codegen.render_selftest(
+        program,
+        model=config.definition.name,
+        levels=test.levels,
+        generator=(selftest.MULTIPLIER, selftest.INCREMENT),
+        outputs=test.outputs,
     )
 
 

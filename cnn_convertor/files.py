@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from errno import EISDIR
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,28 +25,56 @@ def replace_all(folder: Path, files: Mapping[str, Contents]) -> tuple[Path, ...]
     files: path relative to the folder -> text, or pieces of bytes that are written as they come.
     Raises UsageError when the folder cannot be written; whatever is raised, earlier files stay as they were.
     """
+    created: list[Path] = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=folder) as name:
-            unfinished = Path(name)
+        with _writing(folder):
+            created += [place for place in (folder, *folder.parents) if not place.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+            unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=folder))
+        try:
             for file, contents in files.items():
-                path = unfinished / file
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _write(path, contents)
-            for file in files:
-                (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                os.replace(unfinished / file, folder / file)
-    except OSError as error:
-        raise UsageError(
-            Problem("DV110", f"cannot write the outputs: {error.strerror}", Origin(str(folder)), "check output_folder")
-        ) from error
+                _write(folder, unfinished / file, contents)
+            _move(folder, unfinished, files)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    except BaseException:
+        for place in created:  # the innermost first; one that holds anything stays
+            with suppress(OSError):
+                place.rmdir()
+        raise
     return tuple(folder / file for file in files)
 
 
-def _write(path: Path, contents: Contents) -> None:
-    if isinstance(contents, str):
-        path.write_text(contents, encoding="utf-8", newline="\n")
-        return
-    with path.open("wb") as stream:
-        for piece in contents:
-            stream.write(memoryview(piece))
+def _write(folder: Path, path: Path, contents: Contents) -> None:
+    with _writing(folder):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("wb", 0)  # without a buffer, so that closing it has nothing left to fail with
+    with stream:
+        # What the pieces raise while they are made is not about the folder, and passes.
+        for piece in (contents.encode(),) if isinstance(contents, str) else contents:
+            left = memoryview(piece)
+            with _writing(folder):
+                while left:
+                    left = left[stream.write(left) :]
+
+
+def _move(folder: Path, unfinished: Path, files: Iterable[str]) -> None:
+    with _writing(folder):
+        for file in files:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            if (folder / file).is_dir():  # before anything is moved
+                raise IsADirectoryError(EISDIR, f"{file} is a folder")
+        for file in files:
+            os.replace(unfinished / file, folder / file)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """What the operating system refuses is the user's to know."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(
+            Problem("DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), "check output_folder")
+        ) from error

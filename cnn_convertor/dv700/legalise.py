@@ -46,10 +46,10 @@ COPY = AveragePool2d(Window(ONE), factor=1.0)  # the command that passes a map o
 def legalise(graph: Graph, limits: Limits, *, transposed: bool) -> Graph:
     """Apply every rewrite, in order."""
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
-        split_slopes,  # first: the activations that it sets free are rewritten by what follows
-        lambda g: g.expand(single_operators),
-        lambda g: g.expand(lambda g, node: dense_kernels(g, node, limits)),
         lambda g: g.expand(lambda g, node: small_pools(g, node, limits)),
+        lambda g: g.expand(lambda g, node: dense_kernels(g, node, limits)),
+        split_slopes,  # after these: it must know which pools and convolutions will share a command
+        lambda g: g.expand(lambda g, node: single_operators(g, node, limits)),  # also the activations that were set free
         lambda g: free_reshapes(g, transposed=transposed),
         copies_for_shared_parts,  # after the reshapes: a flattened map may be a part, too
         flattened_outputs,  # last: what is an output by now stays one
@@ -57,6 +57,13 @@ def legalise(graph: Graph, limits: Limits, *, transposed: bool) -> Graph:
     for rewrite in rewrites:
         graph = rewrite(graph)
     return graph
+
+
+def fresh(graph: Graph, name: str) -> str:
+    """The name, changed where a layer of the user has it already."""
+    while name in graph:
+        name += "'"
+    return name
 
 
 # --- one operator at a time ----------------------------------------------------------------------------------------------
@@ -81,13 +88,13 @@ def split_slopes(graph: Graph) -> Graph:
                 pass
             case _:
                 return None
-        bare = replace(node, name=f"{node.name}/linear", op=replace(node.op, activation=None))
+        bare = replace(node, name=fresh(graph, f"{node.name}/linear"), op=replace(node.op, activation=None))
         return bare, replace(node, op=Activation(function), inputs=(bare.name,))
 
     return graph.expand(rule)
 
 
-def single_operators(graph: Graph, node: Node) -> Iterable[Node] | None:
+def single_operators(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
     """Operators without a command of their own ride on a 1x1 depthwise convolution, a 1x1 average pool, or a deconvolution."""
     match node.op:
         case Scale(factor=factor, shift=shift, activation=function):
@@ -104,9 +111,7 @@ def single_operators(graph: Graph, node: Node) -> Iterable[Node] | None:
             op = _depthwise(Constant.of(np.ones(graph.shape(node.name).channels)), None, None)
             return (replace(node, op=replace(op, window=op.window._replace(padding=padding))),)
         case Upsample(factor=factor) if factor != (2, 2):
-            return _upsample(graph, node, factor)
-        case MaxPool2d(window=window, activation=function) if window.kernel == ONE and window.padding == NO_PADDING:
-            return (replace(node, op=AveragePool2d(window, factor=1.0, activation=function)),)
+            return _upsample(graph, node, factor, limits)
         case _:
             return None
 
@@ -123,23 +128,25 @@ def _uniform(constant: Constant) -> float | None:
     return float(values[0]) if np.all(values == values[0]) else None
 
 
-def _upsample(graph: Graph, node: Node, factor: Pair) -> Iterable[Node] | None:
+def _upsample(graph: Graph, node: Node, factor: Pair, limits: Limits) -> Iterable[Node] | None:
     """By 4, 8, ...: one doubling after the other; by anything else: a depthwise deconvolution with kernels of ones."""
     if factor == ONE:
         return (replace(node, op=COPY),)
     if factor.height == factor.width and factor.height & (factor.height - 1) == 0:
-        return _chain(node, [Upsample(Pair(2, 2))] * (factor.height.bit_length() - 1))
+        return _chain(graph, node, [Upsample(Pair(2, 2))] * (factor.height.bit_length() - 1))
+    if max(factor) > limits.max_kernel_size:
+        return None
     channels = graph.shape(node.name).channels
     ones = Constant.of(np.ones((channels, 1, *factor)))
     return (replace(node, op=ConvTranspose2d(ones, None, Window(factor, factor), groups=channels)),)
 
 
-def _chain(node: Node, ops: Sequence[MaxPool2d | AveragePool2d | Upsample]) -> list[Node]:
+def _chain(graph: Graph, node: Node, ops: Sequence[MaxPool2d | AveragePool2d | Upsample]) -> list[Node]:
     """The operators one after the other, the last with the node's name."""
     nodes: list[Node] = []
     for position, op in enumerate(ops):
         last = position == len(ops) - 1
-        name = node.name if last else f"{node.name}/{position + 1}"
+        name = node.name if last else fresh(graph, f"{node.name}/{position + 1}")
         nodes.append(Node(name, op, (nodes[-1].name,) if nodes else node.inputs, node.origins))
     return nodes
 
@@ -199,8 +206,10 @@ def _with_holes(weight: Constant, window: Window) -> Constant:
 
 
 def small_pools(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Pools larger than the device's become chains."""
+    """Pools larger than the device's become chains; the maximum of one element is that element."""
     match node.op:
+        case MaxPool2d(window=window, activation=function) if window.kernel == ONE and window.padding == NO_PADDING:
+            return (replace(node, op=AveragePool2d(window, factor=1.0, activation=function)),)
         case MaxPool2d(window=window, activation=function):
             if window.kernel.width in limits.max_pool_widths and window.kernel.height in limits.max_pool_heights:
                 return None
@@ -208,14 +217,18 @@ def small_pools(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | No
             if windows is None:
                 return None
             *before, last = (MaxPool2d(w) for w in windows)
-            return _chain(node, [*before, replace(last, activation=function)])
+            return _chain(graph, node, [*before, replace(last, activation=function)])
+        case AveragePool2d(window=window, uncounted=uncounted, factor=float()) if uncounted != NO_PADDING:
+            window = window._replace(padding=window.padding + uncounted)  # the factor is given: it does not matter what counts
+            node = replace(node, op=replace(node.op, window=window, uncounted=NO_PADDING))
+            return small_pools(graph, node, limits) or (node,)
         case AveragePool2d(window=window, activation=function) if node.op.uncounted == NO_PADDING:
             if max(window.kernel) <= limits.max_average_pool:
                 return None
             windows = split_average(window, graph.shape(node.inputs[0]), limits)
             if windows is None:
                 return None
-            return _chain(node, _averages(windows, node.op.fixed_factor, function))
+            return _chain(graph, node, _averages(windows, node.op.fixed_factor, function))
         case _:
             return None
 
@@ -254,7 +267,7 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
             nodes[node.name] = replace(node, op=replace(node.op, order=Order.MEMORY))
         elif not (before.is_vector or after.is_vector):
             vector = Shape(1, 1, before.size)
-            flat = Node(f"{node.name}/flat", Reshape(vector, node.op.order), node.inputs, node.origins)
+            flat = Node(fresh(graph, f"{node.name}/flat"), Reshape(vector, node.op.order), node.inputs, node.origins)
             free = same_memory(vector, after, node.op.order, transposed=transposed)
             del nodes[node.name]
             nodes[flat.name] = flat
@@ -278,35 +291,33 @@ def copies_for_shared_parts(graph: Graph) -> Graph:
     """A map can lie inside one concatenation only, and once: every further use gets a copy of it. Inputs that are outputs, too."""
     placed: set[str] = set()
     nodes: list[Node] = []
-    outputs = list(graph.outputs)
     for node in graph.nodes:
         if isinstance(node.op, Concat):
             inputs = []
             for position, name in enumerate(node.inputs):
                 home = source(graph, name).name
                 if home in placed:
-                    nodes.append(Node(f"{node.name}/copy{position}", COPY, (name,), node.origins))
+                    nodes.append(Node(fresh(graph, f"{node.name}/copy{position}"), COPY, (name,), node.origins))
                     name = nodes[-1].name
                 placed.add(home)
                 inputs.append(name)
             node = replace(node, inputs=tuple(inputs))
         nodes.append(node)
-    for index, name in enumerate(outputs):
-        if isinstance(source(graph, name).op, Input):
-            nodes.append(Node(f"{name}/copy", COPY, (name,), graph[name].origins))
-            outputs[index] = nodes[-1].name
-    return Graph(tuple(nodes), tuple(outputs))
+    copies: dict[str, str] = {}
+    for name in graph.outputs:
+        if isinstance(source(graph, name).op, Input) and name not in copies:
+            nodes.append(Node(fresh(graph, f"{name}/copy"), COPY, (name,), graph[name].origins))
+            copies[name] = nodes[-1].name
+    return Graph(tuple(nodes), tuple(copies.get(name, name) for name in graph.outputs))
 
 
 def flattened_outputs(graph: Graph) -> Graph:
     """An output that lies in chunks is brought into HWC order, since the application reads outputs as they lie."""
-    nodes, outputs = list(graph.nodes), []
+    flattened: dict[str, Node] = {}
     for name in graph.outputs:
         node, shape = graph[name], graph.shape(name)
-        if is_chunked(shape) and not isinstance(node.op, Softmax | Custom):
-            flat = Node(f"{name}/flatten", Reshape(Shape(1, 1, shape.size), Order.HWC), (name,), node.origins)
-            if flat.name not in {n.name for n in nodes}:
-                nodes.append(flat)
-            name = flat.name
-        outputs.append(name)
-    return Graph(tuple(nodes), tuple(outputs))
+        if is_chunked(shape) and not isinstance(source(graph, name).op, Softmax | Custom):
+            vector = Reshape(Shape(1, 1, shape.size), Order.HWC)
+            flattened[name] = Node(fresh(graph, f"{name}/flatten"), vector, (name,), node.origins)
+    outputs = tuple(flattened[name].name if name in flattened else name for name in graph.outputs)
+    return Graph((*graph.nodes, *flattened.values()), outputs)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cnn_convertor.dv700.placement import element_type, place
-from cnn_convertor.dv700.program import CustomCall, Layer, Program, Tensor
+from cnn_convertor.dv700.program import Convolution, CustomCall, Layer, Program, Run, Tensor
 from cnn_convertor.dv700.steps import Step, source
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Concat, Custom, Input, Reshape, Softmax
@@ -21,7 +21,12 @@ def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -
 
     layers: list[Layer] = []
     written_by: dict[str, int] = {}
+    weight_bytes = 0
     for step in steps:
+        run = step.run
+        if run is not None and run.convolution is not None:
+            offset, weight_bytes = weight_bytes, weight_bytes + run.convolution.weights.nbytes
+            run = _with_weights_at(run, run.convolution, offset)
         written_by[step.writes] = len(layers)
         op = step.nodes[-1].op
         layers.append(
@@ -31,10 +36,10 @@ def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -
                 inputs=tuple(map(tensor, step.reads)),
                 output=tensor(step.writes),
                 origins=step.origins,
-                runs=() if step.run is None else (step.run,),
+                runs=() if run is None else (run,),
                 sources=tuple(written_by.get(source(graph, i).name) for i in step.reads),
                 custom=CustomCall(op.type, op.parameters) if isinstance(op, Custom) else None,
-                from_device=bool(step.reads) and all(is_from_device(graph, i) for i in step.reads),
+                from_device=is_from_device(graph, step),
             )
         )
     outputs = tuple(written_by[source(graph, output).name] for output in graph.outputs)
@@ -46,14 +51,28 @@ def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -
         inputs=tuple((node.name, tensor(node.name)) for node in graph.inputs),
         outputs=outputs,
         plan=placement.plan,
-        weight_bytes=sum(run.convolution.weights.nbytes for step in steps if (run := step.run) and run.convolution),
+        weight_bytes=weight_bytes,
         transposed=transposed,
     )
 
 
-def is_from_device(graph: Graph, name: str) -> bool:
-    """Whether the convolution block wrote the map, perhaps as the parts of a concatenation."""
+def _with_weights_at(run: Run, convolution: Convolution, offset: int) -> Run:
+    weights = replace(convolution.weights, offset=offset)
+    return replace(run, convolution=replace(convolution, weights=weights))
+
+
+def is_from_device(graph: Graph, step: Step) -> bool:
+    """Whether the maps that the step reads lie in the device's order because the convolution block wrote them.
+
+    To a step of the CPU, which must know the order, the network's inputs count as well: the application fills them so.
+    """
+    reads_inputs = any(isinstance(source(graph, name).op, Input) for name in step.reads)
+    return bool(step.reads) and all(in_device_order(graph, i) for i in step.reads) and not (step.run and reads_inputs)
+
+
+def in_device_order(graph: Graph, name: str) -> bool:
+    """Whether the map, or every part of a concatenation, lies in the device's order: all but what the CPU has written."""
     node = source(graph, name)
     if isinstance(node.op, Concat):
-        return all(is_from_device(graph, part) for part in node.inputs)
-    return not isinstance(node.op, Input | Reshape | Softmax | Custom)
+        return all(in_device_order(graph, part) for part in node.inputs)
+    return not isinstance(node.op, Reshape | Softmax | Custom)

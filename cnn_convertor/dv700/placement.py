@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cnn_convertor.dv700.program import ElementType
-from cnn_convertor.dv700.steps import Step, is_view, joins_in_place
+from cnn_convertor.dv700.steps import Step, is_view, joins_in_place, source
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Custom, Softmax
 from cnn_convertor.memory import Buffer, Plan, plan
@@ -48,22 +48,20 @@ def place(graph: Graph, steps: Sequence[Step]) -> Placement:
 
 def nbytes(graph: Graph, name: str) -> int:
     """Size of the named map in memory."""
-    return graph.shape(name).size * element_type(graph[name]).value
+    return graph.shape(name).size * element_type(source(graph, name)).value
 
 
 def homes_of(graph: Graph) -> dict[str, tuple[str, int]]:
     """Node name -> the buffer in which its map lies (named after the largest map there) and the offset in bytes."""
     homes: dict[str, tuple[str, int]] = {}
-    # Backwards, since a concatenation stands after its parts, and a view after what it shows.
-    for node in reversed(graph.nodes):
-        home = homes.get(node.name, (node.name, 0))
-        homes[node.name] = home
+    for node in reversed(graph.nodes):  # backwards, since a concatenation stands after its parts
         if is_view(node):
-            homes.setdefault(node.inputs[0], home)
-        elif isinstance(node.op, Concat) and joins_in_place(graph, node):
-            offset = home[1]
+            continue
+        home, offset = homes.setdefault(node.name, (node.name, 0))
+        if isinstance(node.op, Concat) and joins_in_place(graph, node):
             for part in node.inputs:
-                assert part not in homes, f"{part} cannot lie in two places"
-                homes[part] = home[0], offset
+                written = source(graph, part).name
+                assert written not in homes, f"{written} cannot lie in two places"
+                homes[written] = home, offset
                 offset += nbytes(graph, part)
-    return homes
+    return {node.name: homes[source(graph, node.name).name] for node in graph.nodes}

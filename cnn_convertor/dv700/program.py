@@ -61,7 +61,7 @@ class PoolingKind(IntEnum):
 class Weights:
     """What a convolution reads from the weight buffer.
 
-    offset: bytes from the start of the buffer. kernels: (M, C, ky, kx), bias and slopes: (M,); the kernels stand as the device
+    offset: bytes from the start of the buffer, known once all steps are. kernels: (M, C, ky, kx), bias and slopes: (M,); the kernels stand as the device
     convolves with them (rotated for a deconvolution) but not yet transposed, padded or packed.
     """
 
@@ -139,7 +139,7 @@ class Layer:
 
     inputs: for a layer with runs, the map that they read and, when there are two, the operand of the element-wise add.
     sources: for each input the index of the layer that wrote it, or None when that is the application.
-    from_device: whether the input is a map that the convolution block wrote.
+    from_device: whether the convolution block wrote what the layer reads (for a layer on the CPU: or the application did).
     """
 
     name: str

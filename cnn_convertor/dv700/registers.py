@@ -13,6 +13,7 @@ from cnn_convertor.ir.ops import Elu, Function, Padding, Pair, PRelu, Relu, Relu
 TRANSPOSED = 0x8000  # input_circular_offset: maps lie in HWC order
 OUTPUT_CONCATENATES, OUTPUT_ADDS = 0, 1  # output_mode
 NO_WEIGHTS, FP16_WEIGHTS, PALETTE_WEIGHTS = 0, 1, 3  # weight_fmt
+MAX_HALF = 65504.0  # the largest FP16 number
 
 
 class RunRegisters(NamedTuple):

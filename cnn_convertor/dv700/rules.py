@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.program import Convolution, LayerType, Pooling, PoolingKind, Run
+from cnn_convertor.dv700.registers import MAX_HALF, half_bits
 from cnn_convertor.dv700.steps import Step, source
 from cnn_convertor.dv700.tiling import ConvGeometry, tiles
 from cnn_convertor.errors import Problem, UnsupportedError
@@ -20,6 +21,7 @@ from cnn_convertor.ir.ops import (
     Padding,
     Pair,
     PRelu,
+    Relu,
     Reshape,
     Softmax,
     Upsample,
@@ -190,6 +192,16 @@ def upsampling(subject: Subject) -> Iterator[str]:
     for node in subject.step.nodes:
         if isinstance(node.op, Upsample) and node.op.factor != (2, 2):
             yield f"upsampling by {_by(node.op.factor)}"
+
+
+@rule("DV503", "scale the layer's input or weights instead")
+def constants(subject: Subject) -> Iterator[str]:
+    """The factor of an average pool or a scale, and the slope of a leaky ReLU, are FP16 numbers: up to 65504, and not so small that they become 0."""
+    numbers = {"factor": [p.factor for p in _poolings(subject)], "slope": [r.activation.slope for r in _runs(subject) if isinstance(r.activation, Relu)]}
+    for what, values in numbers.items():
+        for value in values:
+            if not abs(value) <= MAX_HALF or (value != 0 and half_bits(abs(value)) == 0):
+                yield f"the {what} {value:g} is not near any FP16 number"
 
 
 # --- what lies between device and CPU ------------------------------------------------------------------------------------

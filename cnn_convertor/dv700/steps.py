@@ -68,9 +68,8 @@ class Step(NamedTuple):
 
 
 def select(graph: Graph, *, palette: bool, transposed: bool) -> tuple[Step, ...]:
-    """The steps of a legal graph, in execution order, their weights one after the other in the weight buffer."""
+    """The steps of a legal graph, in execution order. Where maps and weights lie is decided once the rules have looked at them."""
     steps: list[Step] = []
-    weight_offset = 0
     joined = {node.inputs[0]: node for node in graph.nodes if isinstance(node.op, MaxPool2d) and joins_convolution(graph, node)}
     announce = inputs_are_layers(graph)
     for node in graph.nodes:
@@ -80,9 +79,7 @@ def select(graph: Graph, *, palette: bool, transposed: bool) -> tuple[Step, ...]
         nodes = (before, node) if joined.get(before.name) is node else (node,)
         step = Step(layer_type(graph, node), nodes, nodes[0].inputs, node.name)
         if step.type is LayerType.CONV:
-            run = run_of(graph, nodes, weight_offset, palette=palette, transposed=transposed)
-            step = step._replace(run=run)
-            weight_offset += 0 if run.convolution is None else run.convolution.weights.nbytes
+            step = step._replace(run=run_of(graph, nodes, palette=palette, transposed=transposed))
         steps.append(step)
     return tuple(steps)
 
@@ -147,7 +144,7 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
 # --- runs ----------------------------------------------------------------------------------------------------------------
 
 
-def run_of(graph: Graph, nodes: tuple[Node, ...], weight_offset: int, *, palette: bool, transposed: bool) -> Run:
+def run_of(graph: Graph, nodes: tuple[Node, ...], *, palette: bool, transposed: bool) -> Run:
     """The run of one node, or of a convolution and the max pool after it."""
     first, last = nodes[0], nodes[-1]
     x, y = graph.shape(first.inputs[0]), graph.shape(last.name)
@@ -174,7 +171,8 @@ def run_of(graph: Graph, nodes: tuple[Node, ...], weight_offset: int, *, palette
             if isinstance(op, Dense):
                 op = _as_convolution(op, x, transposed=transposed)
                 x = Shape(1, 1, x.size)
-            convolution = _convolution(op, graph.shape(first.name), slopes, weight_offset, origins, palette=palette)
+            convolution = _convolution(op, graph.shape(first.name), slopes, origins, palette=palette)
+    assert convolution is not None or not isinstance(function, PRelu), "slopes travel with kernels"
     return Run(x, y, convolution, pooling, function, origins)
 
 
@@ -198,7 +196,6 @@ def _convolution(
     op: Conv2d | ConvTranspose2d,
     output: Shape,
     slopes: Constant | None,
-    weight_offset: int,
     origins: tuple[Origin, ...],
     *,
     palette: bool,
@@ -221,7 +218,7 @@ def _convolution(
         palette=palette and slopes is None,  # the device refuses slopes with a palette
         prelu=slopes is not None,
     )
-    weights = Weights(weight_offset, packed, kernels, op.bias, slopes, origins)
+    weights = Weights(0, packed, kernels, op.bias, slopes, origins)
     return Convolution(kind, window.kernel, window.stride, window.dilation, padding, output, weights)
 
 

@@ -88,6 +88,9 @@ class Graph:
     def __getitem__(self, name: str) -> Node:
         return self._index[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
     def shape(self, name: str) -> Shape:
         """Output shape of the named node."""
         return self._shapes[name]

@@ -53,6 +53,8 @@ def plan(buffers: Sequence[Buffer], *, alignment: int) -> Plan:
         if size == bound:
             break
     assert best is not None
+    if best.size > bound and (offsets := _from_both_ends(sorted(rounded, key=lambda b: b.first), bound)) is not None:
+        best = Plan({b.name: offsets[b.name] for b in buffers}, bound, bound)
     check([(b, best.offsets[b.name]) for b in buffers], size=best.size, alignment=alignment)
     return best
 
@@ -66,10 +68,30 @@ def _first_fit(buffers: Sequence[Buffer]) -> dict[str, int]:
     """Each buffer, in the order given, at the lowest place that no placed one needs while it lives."""
     placed: list[tuple[int, Buffer]] = []
     for buffer in buffers:
-        offset = 0
-        for start, other in sorted((p for p in placed if p[1].meets(buffer)), key=lambda p: p[0]):
-            if offset + buffer.size <= start:
-                break
-            offset = max(offset, start + other.size)
+        placed.append((_lowest_place(buffer, placed), buffer))
+    return {buffer.name: offset for offset, buffer in placed}
+
+
+def _from_both_ends(buffers: Sequence[Buffer], size: int) -> dict[str, int] | None:
+    """In turn at the lowest and at the highest place within `size` bytes, which is the best for chains; None if one has none."""
+    placed: list[tuple[int, Buffer]] = []
+    for position, buffer in enumerate(buffers):
+        if position % 2 == 0:
+            offset = _lowest_place(buffer, placed)
+        else:
+            mirrored = [(size - start - other.size, other) for start, other in placed]
+            offset = size - _lowest_place(buffer, mirrored) - buffer.size
+        if offset < 0 or offset + buffer.size > size:
+            return None
         placed.append((offset, buffer))
     return {buffer.name: offset for offset, buffer in placed}
+
+
+def _lowest_place(buffer: Buffer, placed: Sequence[tuple[int, Buffer]]) -> int:
+    """The lowest offset at which no placed buffer lies that lives at the same time."""
+    offset = 0
+    for start, other in sorted((p for p in placed if p[1].meets(buffer)), key=lambda p: p[0]):
+        if offset + buffer.size <= start:
+            break
+        offset = max(offset, start + other.size)
+    return offset

@@ -56,5 +56,6 @@ def sink_reshapes(graph: Graph) -> Graph:
         reshape = moved.get(node.inputs[0], graph[node.inputs[0]])
         if isinstance(reshape.op, Reshape) and graph.is_private(reshape.name):
             moved[reshape.name] = replace(node, name=reshape.name, inputs=reshape.inputs)
-            moved[node.name] = replace(reshape, name=node.name, inputs=(reshape.name,))
+            origins = reshape.origins + node.origins  # it gives what the activation gave
+            moved[node.name] = replace(reshape, name=node.name, inputs=(reshape.name,), origins=origins)
     return Graph(tuple(moved.get(node.name, node) for node in graph.nodes), graph.outputs) if moved else graph

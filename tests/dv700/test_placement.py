@@ -1,0 +1,178 @@
+"""Every map is found intact when it is read: a simulation of the memory, byte by byte, for any network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import random_networks
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.placement import ALIGNMENT, Placement, place
+from cnn_convertor.dv700.program import LayerType
+from cnn_convertor.dv700.rules import check
+from cnn_convertor.dv700.steps import Step, select
+from cnn_convertor.errors import UnsupportedError
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
+from cnn_convertor.passes import optimise
+
+Byte = tuple[str, int]  # the node that wrote it, and which of its bytes it is
+
+
+class Memory:
+    """What lies where. Nothing here looks at lifetimes: only at what is written and what is read."""
+
+    def __init__(self, graph: Graph, placement: Placement) -> None:
+        self.graph = graph
+        self.offsets = placement.offsets
+        self.bytes: list[Byte | None] = [None] * placement.plan.size
+
+    def content(self, name: str) -> list[Byte]:
+        """What the named map consists of."""
+        node = self.graph[name]
+        match node.op:
+            case ops.Reshape(order=Order.MEMORY):
+                return self.content(node.inputs[0])
+            case ops.Concat() if all(self.graph.shape(part).channels % 8 == 0 for part in node.inputs[:-1]):
+                return [byte for part in node.inputs for byte in self.content(part)]
+            case ops.Softmax() | ops.Custom():
+                return [(name, i) for i in range(4 * self.graph.shape(name).size)]
+            case _:
+                return [(name, i) for i in range(2 * self.graph.shape(name).size)]
+
+    def write(self, name: str) -> None:
+        content, start = self.content(name), self.offsets[name]
+        assert start + len(content) <= len(self.bytes)
+        self.bytes[start : start + len(content)] = content
+
+    def read(self, name: str) -> None:
+        content, start = self.content(name), self.offsets[name]
+        assert self.bytes[start : start + len(content)] == content, f"{name} is not what it should be"
+
+
+def simulate(graph: Graph, steps: Sequence[Step], placement: Placement) -> None:
+    memory = Memory(graph, placement)
+    for node in graph.inputs:
+        memory.write(node.name)
+    for step in steps:
+        for name in step.reads:
+            memory.read(name)
+        if step.type not in {LayerType.INPUT, LayerType.CONCAT}:
+            # The device writes some of the output while it still reads the input.
+            before = [memory.content(name) for name in step.reads]
+            memory.write(step.writes)
+            for name, content in zip(step.reads, before, strict=True):
+                assert memory.content(name) == content
+                memory.read(name)
+    for name in graph.outputs:
+        memory.read(name)
+
+
+def legal(graph: Graph) -> tuple[Graph, tuple[Step, ...]]:
+    graph = legalise(optimise(graph), Limits(), transposed=True)
+    return graph, select(graph, palette=False, transposed=True)
+
+
+def small(*made: Op, outputs: str = "", shape: Shape = Shape(2, 4, 8)) -> Graph:
+    nodes = [Node("x", ops.Input(shape))]
+    for op, name in zip(made, "abcdefgh", strict=False):
+        nodes.append(Node(name, op, (nodes[-1].name,)))
+    return Graph(tuple(nodes), tuple(outputs.split()) or (nodes[-1].name,))
+
+
+def conv(out: int = 8, channels: int = 8) -> Op:
+    return ops.Conv2d(Constant.of(np.ones((out, channels, 1, 1))), None, Window(ops.ONE))
+
+
+@settings(max_examples=250, deadline=None)
+@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 20))
+def test_every_read_finds_its_map_intact(seed: int, steps: int) -> None:
+    graph, chosen = legal(random_networks.network(seed, steps))
+    try:
+        check(graph, chosen, Limits())
+    except UnsupportedError:
+        assume(False)
+    placement = place(graph, chosen)
+    simulate(graph, chosen, placement)
+    starts = {step.writes for step in chosen} | {node.name for node in graph.inputs}
+    assert all(placement.offsets[name] % ALIGNMENT == 0 for name in starts)
+    assert placement.plan.size >= placement.plan.lower_bound
+
+
+def branches(*concats: Sequence[str], outputs: str) -> Graph:
+    """x: an input; y, z: after it; v: y in another shape; then concatenations c0, c1, ..."""
+    nodes = [
+        Node("x", ops.Input(Shape(2, 4, 8))), Node("y", conv(), ("x",)), Node("z", conv(16), ("x",)),
+        Node("v", ops.Reshape(Shape(2, 4, 8), Order.MEMORY), ("y",)),
+    ]  # fmt: skip
+    nodes += [Node(f"c{i}", ops.Concat(), tuple(parts)) for i, parts in enumerate(concats)]
+    return Graph(tuple(nodes), tuple(outputs.split()))
+
+
+@pytest.mark.parametrize(
+    ("graph", "parts"),
+    [
+        (branches(["y", "z"], outputs="c0"), {"y": 0, "z": 128}),
+        (branches(["z", "y", "x"], outputs="c0"), {"z": 0, "y": 256, "x": 384}),
+        (branches(["y", "z"], ["x", "c0"], outputs="c1"), {"x": 0, "c0": 128, "y": 128, "z": 256}),
+        (branches(["v", "z"], outputs="c0"), {"y": 0, "v": 0, "z": 128}),
+    ],
+)
+def test_parts_lie_inside_their_concatenation(graph: Graph, parts: dict[str, int]) -> None:
+    steps = select(graph, palette=False, transposed=True)
+    placement = place(graph, steps)
+    start = placement.offsets[graph.outputs[0]]
+    assert {name: placement.offsets[name] - start for name in parts} == parts
+    simulate(graph, steps, placement)
+
+
+def test_several_views_show_one_map() -> None:
+    views = [Node(f"v{i}", ops.Reshape(Shape(4, 2, 8), Order.HWC), ("y",)) for i in range(3)]
+    ends = [Node(f"e{i}", conv(), (f"v{i}",)) for i in range(3)]
+    graph, steps = legal(Graph((Node("x", ops.Input(Shape(2, 4, 8))), Node("y", conv(), ("x",)), *views, *ends), ("e0", "e1", "e2")))
+    placement = place(graph, steps)
+    assert {placement.offsets[f"v{i}"] for i in range(3)} == {placement.offsets["y"]}
+    simulate(graph, steps, placement)
+
+
+def test_a_softmax_behind_a_view_has_four_bytes_an_element() -> None:
+    graph, steps = legal(small(conv(), ops.Softmax(), ops.Reshape(Shape(4, 2, 8), Order.HWC)))
+    placement = place(graph, steps)
+    assert placement.plan.size == 2 * 64 + 4 * 64
+    simulate(graph, steps, placement)
+
+
+def test_inputs_live_from_the_start() -> None:
+    nodes = (
+        Node("x", ops.Input(Shape(2, 4, 8))), Node("a", conv(), ("x",)), Node("b", conv(), ("a",)),
+        Node("y", ops.Input(Shape(2, 4, 8))), Node("c", ops.Add(), ("b", "y")),
+    )  # fmt: skip
+    graph, steps = legal(Graph(nodes, ("c",)))
+    placement = place(graph, steps)
+    simulate(graph, steps, placement)
+    assert placement.plan.size == 3 * 128
+
+
+def test_outputs_live_to_the_end() -> None:
+    graph, steps = legal(small(conv(), conv(), conv(), conv(), outputs="a d"))
+    placement = place(graph, steps)
+    simulate(graph, steps, placement)
+    assert placement.plan.size == 3 * 128
+
+
+def test_a_chain_takes_two_maps() -> None:
+    graph, steps = legal(small(*[conv()] * 6))
+    plan = place(graph, steps).plan
+    assert plan.size == plan.lower_bound == 2 * 128
+
+
+def test_what_the_commands_keep_to_themselves_has_no_place() -> None:
+    graph, steps = legal(small(conv(), ops.MaxPool2d(Window(Pair(2, 2)))))
+    assert "a" not in place(graph, steps).offsets

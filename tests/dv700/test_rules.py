@@ -1,0 +1,230 @@
+"""Each rule lets the last legal value pass, and names layer and values of the first that is not."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from cnn_convertor.dv700 import legalise as legalise_module
+from cnn_convertor.dv700 import pools, rules
+from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.rules import RULES, check, manual
+from cnn_convertor.dv700.steps import select
+from cnn_convertor.errors import Origin, Problem, UnsupportedError
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
+
+LIMITS = Limits()
+
+
+def zeros(*shape: int) -> Constant:
+    """A constant that takes no memory before it is read, and nobody reads it here."""
+
+    def read(rows: slice) -> Array:
+        return np.zeros((rows.stop - rows.start, *shape[1:]), np.float32)
+
+    return Constant(shape, read)
+
+
+def problems(graph: Graph, limits: Limits = LIMITS, *, transposed: bool = True) -> tuple[Problem, ...]:
+    """What is wrong with the graph, once it is legalised."""
+    graph = legalise(graph, limits, transposed=transposed)
+    try:
+        check(graph, select(graph, palette=False, transposed=transposed), limits)
+    except UnsupportedError as error:
+        return error.problems
+    return ()
+
+
+def chain(*made: Op, shape: Shape = Shape(8, 8, 8)) -> Graph:
+    nodes = [Node("x", ops.Input(shape))]
+    for op, name in zip(made, "abcdefgh", strict=False):
+        nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name, type(op).__name__),)))
+    return Graph(tuple(nodes), (nodes[-1].name,))
+
+
+def concat(*channels: int, size: int = 2) -> Graph:
+    nodes = [Node(f"x{i}", ops.Input(Shape(size, size, c))) for i, c in enumerate(channels)]
+    parts = tuple(node.name for node in nodes)
+    return Graph((*nodes, Node("a", ops.Concat(), parts, (Origin("net", "a", "Concat"),))), ("a",))
+
+
+def conv(height: int = 1, width: int = 1, *, channels: int = 8, out: int = 8, **window: object) -> Op:
+    return ops.Conv2d(zeros(out, channels, height, width), None, Window(Pair(height, width))._replace(**window))
+
+
+def deconv(kernel: int, *, channels: int = 8, **window: object) -> Op:
+    made = Window(Pair(kernel, kernel))._replace(**window)
+    return ops.ConvTranspose2d(zeros(8, channels, kernel, kernel), None, made)
+
+
+def average(kernel: int, stride: int = 1, factor: float | None = None, uncounted: Padding = ops.NO_PADDING) -> Op:
+    return ops.AveragePool2d(Window(Pair(kernel, kernel), Pair(stride, stride)), uncounted, factor)
+
+
+def max_pool(height: int, width: int, stride: int = 1) -> Op:
+    return ops.MaxPool2d(Window(Pair(height, width), Pair(stride, stride)))
+
+
+def pad(**sides: int) -> Padding:
+    return ops.NO_PADDING._replace(**sides)
+
+
+LARGE = Shape(300, 300, 1)
+
+# code, the last that passes, the first that does not, what is said of it
+CASES: list[tuple[str, Graph, Graph, str]] = [
+    ("DV401", chain(conv(7, 7)), chain(conv(8, 7)), "the kernel 8x7 is larger than 7x7"),
+    ("DV401", chain(ops.Upsample(Pair(7, 1))), chain(deconv(8, stride=Pair(8, 8))), "the kernel 8x8 is larger than 7x7"),
+    ("DV402", chain(conv(channels=1, stride=Pair(255, 1)), shape=LARGE), chain(conv(channels=1, stride=Pair(256, 1)), shape=LARGE),
+     "the stride 256x1 is larger than 255"),
+    ("DV402", chain(max_pool(2, 2, 255), shape=LARGE), chain(max_pool(2, 2, 256), shape=LARGE), "the stride 256x256 is larger than 255"),
+    ("DV402", chain(average(2, 255), shape=LARGE), chain(average(2, 256), shape=LARGE), "the stride 256x256 is larger than 255"),
+    ("DV402",
+     chain(conv(3, 1, channels=1, dilation=Pair(127, 1), padding=pad(top=127, bottom=127)), shape=LARGE),
+     chain(conv(3, 1, channels=1, dilation=Pair(256, 1), padding=pad(top=256, bottom=256)), shape=LARGE),
+     "the dilation 256x1 is larger than 255"),
+    ("DV403", chain(conv(padding=pad(left=127, top=127))), chain(conv(padding=pad(left=128))), "the padding of 128 at the left is larger than 127"),
+    ("DV403", chain(conv(padding=pad(left=127, top=127))), chain(conv(padding=pad(top=128))), "the padding of 128 at the top is larger than 127"),
+    ("DV403", chain(conv(padding=pad(right=255, bottom=255))), chain(conv(padding=pad(right=256))),
+     "the padding of 256 at the right is larger than 255"),
+    ("DV403", chain(conv(padding=pad(right=255, bottom=255))), chain(conv(padding=pad(bottom=256))),
+     "the padding of 256 at the bottom is larger than 255"),
+    ("DV403", chain(deconv(3, padding=Padding(2, 2, 2, 2))), chain(deconv(3, padding=pad(bottom=3))),
+     "the deconvolution cuts 1 more at the bottom than its kernel reaches over the border"),
+    ("DV404", chain(average(1), shape=Shape(1024, 2047, 1)), chain(average(2, 2), shape=Shape(1025, 2, 1)),
+     "the input 1025x2x1 (height x width x channels) is larger than 1024x2047"),
+    ("DV404", chain(average(1), shape=Shape(1024, 2047, 1)), chain(ops.Upsample(Pair(2, 2)), shape=Shape(1, 1024, 1)),
+     "the output 2x2048x1 (height x width x channels) is larger than 1024x2047"),
+    ("DV404", chain(conv(channels=32_768), shape=Shape(1, 1, 32_768)), chain(conv(channels=32_769), shape=Shape(1, 1, 32_769)),
+     "the input has 32769 channels, more than 32768"),
+    ("DV404", chain(conv(out=32_768), shape=Shape(1, 1, 8)), chain(conv(out=32_769), shape=Shape(1, 1, 8)),
+     "the output has 32769 channels, more than 32768"),
+    ("DV404", chain(ops.Dense(zeros(8, 8, 64, 64), None), shape=Shape(64, 64, 8)),
+     chain(ops.Dense(zeros(8, 9, 64, 64), None), shape=Shape(64, 64, 9)), "the input has 36864 channels, more than 32768"),
+    ("DV404", chain(average(1), shape=Shape(1, 1, 65_535)), chain(average(1), shape=Shape(1, 1, 65_536)),
+     "the input has 65536 channels, more than 65535"),
+    ("DV405", chain(conv(3, 3, channels=1000), shape=Shape(90, 90, 1000)), chain(conv(3, 3, channels=1000), shape=Shape(120, 120, 1000)),
+     "an input of 120x120x1000 does not fit the unified buffer of 655360 bytes in any number of tiles"),
+    ("DV411", chain(conv(2, 2, dilation=Pair(6, 6))), chain(conv(2, 2, dilation=Pair(7, 7), padding=Padding(3, 4, 3, 4))),
+     "a convolution with dilation 7x7 has the even kernel 2x2"),
+    ("DV411", chain(conv(3, 3, dilation=Pair(4, 4), padding=Padding(4, 4, 4, 4)), shape=Shape(16, 16, 8)),
+     chain(conv(3, 3, dilation=Pair(4, 4)), shape=Shape(16, 16, 8)),
+     "a convolution with dilation 4x4 gives 8x8 from 16x16: times the stride 1x1 that is another size, and the kernel with the zeros "
+     "filled in is too large"),
+    ("DV411", chain(deconv(3, dilation=Pair(4, 4), padding=Padding(4, 4, 4, 4))),
+     chain(deconv(3, dilation=Pair(4, 4), stride=Pair(2, 2), padding=Padding(4, 4, 4, 4))),
+     "a convolution with dilation 4x4 is a deconvolution with stride 2x2"),
+    ("DV412", chain(max_pool(5, 5, 2)), chain(max_pool(2, 1, 2)),
+     "a max pool of 2x1 (height x width) is not a chain of pools of 2 or 3 wide and 1 to 3 high"),
+    ("DV412", chain(max_pool(3, 3, 2)), chain(conv(), max_pool(2, 1, 2)),
+     "a max pool of 2x1 (height x width) is not a chain of pools of 2 or 3 wide and 1 to 3 high"),
+    ("DV413", chain(average(7)), chain(average(8), shape=Shape(16, 16, 8)),
+     "an average pool of 8x8 with stride 1x1 is not a chain of pools of at most 7x7"),
+    ("DV414", chain(average(3, uncounted=Padding(1, 1, 1, 1), factor=0.1)), chain(average(3, uncounted=pad(right=1))),
+     "the average pool divides by fewer elements where its window reaches over the border"),
+    ("DV415", chain(ops.Upsample(Pair(7, 6))), chain(ops.Upsample(Pair(9, 6))), "upsampling by 9x6"),
+    ("DV421", chain(conv(), ops.Softmax()), chain(ops.Softmax(), conv()), 'it reads the result of "a", a layer on the CPU'),
+    ("DV421", chain(ops.Custom("Mine", (), Shape(2, 2, 8))), chain(ops.Custom("Mine", (), Shape(2, 2, 8)), conv()),
+     'it reads the result of "a", a layer on the CPU'),
+    ("DV421", chain(conv(), ops.Softmax()), chain(ops.Softmax(), ops.Reshape(Shape(4, 16, 8), Order.HWC), ops.Concat()),
+     'it reads the result of "a", a layer on the CPU'),
+    ("DV422", chain(ops.Reshape(Shape(1, 1, 1024), Order.HWC), shape=Shape(8, 8, 16)),
+     chain(ops.Reshape(Shape(1, 1, 1024), Order.CHW), shape=Shape(8, 8, 16)),
+     "reshaping 8x8x16 to 1x1x1024 (height x width x channels, counted in CHW order) moves data"),
+    ("DV422", chain(ops.Reshape(Shape(16, 4, 8), Order.HWC)), chain(average(1), ops.Reshape(Shape(2, 2, 16), Order.HWC), shape=Shape(1, 1, 64)),
+     "reshaping 1x1x64 to 2x2x16 (height x width x channels, counted in HWC order) moves data"),
+    ("DV423", concat(8, 16, 5), concat(8, 5, 8), "the parts have 8 + 5 + 8 channels, so that a part starts inside a chunk of 8"),
+    ("DV423", concat(5, 7, size=1), concat(1, 1), "the parts have 1 + 1 channels, so that a part starts inside a chunk of 8"),
+    ("DV503", chain(average(1, factor=65_504.0)), chain(average(1, factor=65_600.0)), "the factor 65600 is not near any FP16 number"),
+    ("DV503", chain(average(1, factor=-6e-8)), chain(average(1, factor=1e-8)), "the factor 1e-08 is not near any FP16 number"),
+    ("DV503", chain(average(1, factor=0.0)), chain(average(1, factor=float("nan"))), "the factor nan is not near any FP16 number"),
+    ("DV503", chain(ops.Activation(ops.Relu(0.01))), chain(ops.Activation(ops.Relu(1e6))), "the slope 1e+06 is not near any FP16 number"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "passing", "broken", "message"), CASES, ids=[f"{c[0]} {c[3][:60]}" for c in CASES])
+def test_rule(code: str, passing: Graph, broken: Graph, message: str) -> None:
+    assert problems(passing) == ()
+    found = [problem for problem in problems(broken) if problem.code == code]
+    assert found[0].message == message
+    assert all(problem.message.replace("output", "input") == message for problem in found[1:]), "of the output as of the input"
+    assert found[0].where is not None and found[0].where.file == "net"
+    assert found[0].hint
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {code for code, *_ in CASES} == {rule.code for rule in RULES}
+    assert len({rule.code for rule in RULES}) == len(RULES)
+
+
+def test_every_limit_is_used() -> None:
+    text = "".join(inspect.getsource(module) for module in (rules, legalise_module, pools))
+    assert [field for field in Limits._fields if f"limits.{field}" not in text] == []
+
+
+LOWERED: list[tuple[str, Limits, Graph]] = [
+    ("DV401", LIMITS._replace(max_kernel_size=3), chain(conv(5, 5))),
+    ("DV402", LIMITS._replace(max_stride=1), chain(conv(stride=Pair(2, 2)))),
+    ("DV402", LIMITS._replace(max_dilation=1), chain(conv(3, 3, dilation=Pair(2, 2), padding=Padding(2, 2, 2, 2)))),
+    ("DV403", LIMITS._replace(max_padding_left_top=1), chain(conv(3, 3, padding=Padding(2, 2, 2, 2)))),
+    ("DV403", LIMITS._replace(max_padding_right_bottom=1), chain(conv(3, 3, padding=Padding(2, 2, 2, 2)))),
+    ("DV404", LIMITS._replace(max_width=7), chain(conv())),
+    ("DV404", LIMITS._replace(max_height=7), chain(conv())),
+    ("DV404", LIMITS._replace(max_channels=7), chain(conv())),
+    ("DV404", LIMITS._replace(max_field=7), chain(average(2))),
+    ("DV405", LIMITS._replace(ub_size=100), chain(conv(channels=9), shape=Shape(8, 8, 9))),
+    ("DV412", LIMITS._replace(max_pool_widths=(3,)), chain(max_pool(2, 2))),
+    ("DV412", LIMITS._replace(max_pool_heights=(3,)), chain(max_pool(2, 2))),
+    ("DV413", LIMITS._replace(max_average_pool=2), chain(average(3))),
+]
+
+
+@pytest.mark.parametrize(("code", "limits", "graph"), LOWERED)
+def test_every_limit_has_an_effect(code: str, limits: Limits, graph: Graph) -> None:
+    assert problems(graph) == ()
+    assert code in {problem.code for problem in problems(graph, limits)}
+
+
+def test_every_limit_was_lowered() -> None:
+    lowered: Iterable[str] = [
+        field for _, limits, _ in LOWERED for field in Limits._fields if getattr(limits, field) != getattr(LIMITS, field)
+    ]
+    assert set(lowered) == set(Limits._fields)
+
+
+def test_all_broken_rules_are_told_together_in_network_order() -> None:
+    found = problems(
+        chain(max_pool(2, 1, 1), conv(9, 8, padding=pad(left=128)), average(8), ops.Upsample(Pair(9, 6)), shape=Shape(30, 30, 8))
+    )
+    assert [(problem.code, problem.where.layer if problem.where else "") for problem in found] == [
+        ("DV412", "a"),
+        ("DV401", "b"),
+        ("DV403", "b"),
+        ("DV413", "c"),
+        ("DV415", "d"),
+    ]
+
+
+def test_the_same_is_not_told_twice() -> None:
+    found = problems(chain(conv(stride=Pair(300, 300)), average(1, 300), shape=Shape(700, 700, 8)))
+    assert len(found) == len(set(found))
+
+
+def test_nothing_is_refused_for_the_order_of_maps_alone() -> None:
+    graph = chain(conv(3, 3), max_pool(2, 2), ops.Dense(zeros(10, 8, 5, 5), None))
+    assert problems(graph, transposed=False) == problems(graph, transposed=True) == ()
+
+
+def test_the_manual_has_every_rule() -> None:
+    text = manual()
+    for rule in RULES:
+        assert f"## {rule.code}" in text
+        assert rule.broken.__doc__ and rule.broken.__doc__ in text
+        assert rule.hint in text

@@ -1,0 +1,224 @@
+"""Streams of weights against a slow packer that was written apart, and what is said of numbers that FP16 cannot hold."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import packing_reference
+import pytest
+from numpy.typing import NDArray
+
+from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.lower import lower
+from cnn_convertor.dv700.program import Program, Weights
+from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.weights import encode, encode_all
+from cnn_convertor.errors import ConvertorWarning, Origin, UnsupportedError
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
+from cnn_convertor.passes import optimise
+
+Real = NDArray[np.float64]
+RANDOM = np.random.default_rng(0)
+
+
+def chain(*made: Op, shape: Shape) -> Graph:
+    nodes = [Node("x", ops.Input(shape))]
+    for op, name in zip(made, "abcdefgh", strict=False):
+        nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name, type(op).__name__),)))
+    return Graph(tuple(nodes), (nodes[-1].name,))
+
+
+def program(graph: Graph, *, palette: bool = False, transposed: bool = False) -> Program:
+    graph = legalise(optimise(graph), Limits(), transposed=transposed)
+    return lower(graph, select(graph, palette=palette, transposed=transposed), name="net", transposed=transposed)
+
+
+def stream(made: Program) -> bytes:
+    return b"".join(piece.tobytes() for piece in encode_all(made))
+
+
+def reference(kernels: Real, bias: Real, slopes: Real | None = None, *, dilated: bool = False, transposed: bool = False) -> bytes:
+    """FP16 weights, packed slowly."""
+    half = [None if v is None else v.astype(np.float32).astype(np.float16) for v in (kernels, bias, slopes)]
+    assert half[0] is not None and half[1] is not None
+    return packing_reference.packed(half[0], half[1], half[2], None, dilated=dilated, transposed=transposed)
+
+
+def values(*shape: int) -> Real:
+    """What FP32 holds exactly."""
+    drawn: Real = RANDOM.normal(size=shape).astype(np.float32).astype(np.float64)
+    return drawn
+
+
+def conv(kernels: Real, bias: Real | None = None, groups: int = 1, **window: object) -> Op:
+    made = Window(Pair(*kernels.shape[2:]))._replace(**window)
+    return ops.Conv2d(Constant.of(kernels), None if bias is None else Constant.of(bias), made, groups)
+
+
+BOTH = pytest.mark.parametrize("transposed", [False, True])
+
+
+@BOTH
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (3, 1), (2, 5), (7, 6)])
+def test_convolution(kernel: tuple[int, int], transposed: bool) -> None:
+    kernels, bias = values(9, 11, *kernel), values(9)
+    made = program(chain(conv(kernels, bias), shape=Shape(8, 8, 11)), transposed=transposed)
+    assert stream(made) == reference(kernels, bias, transposed=transposed)
+
+
+@BOTH
+def test_folded_convolution(transposed: bool) -> None:
+    kernels, bias, mean, variance, gamma, beta = values(5, 3, 3, 3), *values(5, 5)
+    variance = np.abs(variance)
+    norm = ops.BatchNorm(*(Constant.of(v) for v in (mean, variance, gamma, beta)), 1e-3)
+    made = program(chain(conv(kernels, bias), norm, shape=Shape(8, 8, 3)), transposed=transposed)
+    scale = gamma / np.sqrt(variance + 1e-3)
+    narrow = kernels.astype(np.float32) * scale.astype(np.float32)[:, None, None, None]
+    assert stream(made) == reference(narrow.astype(np.float64), (bias - mean) * scale + beta, transposed=transposed)
+
+
+@BOTH
+def test_depthwise(transposed: bool) -> None:
+    kernels, bias = values(11, 1, 3, 5), values(11)
+    made = program(chain(conv(kernels, bias, groups=11), shape=Shape(8, 8, 11)), transposed=transposed)
+    assert stream(made) == reference(kernels, bias, transposed=transposed)
+
+
+@BOTH
+def test_dilated(transposed: bool) -> None:
+    kernels, bias = values(9, 3, 3, 3), values(9)
+    op = conv(kernels, bias, dilation=Pair(2, 2), padding=Padding(2, 2, 2, 2))
+    made = program(chain(op, shape=Shape(8, 8, 3)), transposed=transposed)
+    assert stream(made) == reference(kernels, bias, dilated=True, transposed=transposed)
+
+
+@BOTH
+@pytest.mark.parametrize("groups", [1, 6])
+def test_deconvolution_is_rotated(groups: int, transposed: bool) -> None:
+    kernels, bias = values(6, 6 // groups, 3, 4), values(6)
+    op = ops.ConvTranspose2d(Constant.of(kernels), Constant.of(bias), Window(Pair(3, 4), Pair(2, 2)), groups=groups)
+    made = program(chain(op, shape=Shape(4, 4, 6)), transposed=transposed)
+    assert stream(made) == reference(kernels[:, :, ::-1, ::-1], bias, transposed=transposed)
+
+
+@BOTH
+def test_prelu_slopes_lie_behind_the_biases(transposed: bool) -> None:
+    kernels, slopes = values(9, 3, 3, 3), values(9)
+    prelu = ops.Activation(ops.PRelu(Constant.of(slopes)))
+    made = program(chain(conv(kernels), prelu, shape=Shape(8, 8, 3)), transposed=transposed, palette=True)
+    assert stream(made) == reference(kernels, np.zeros(9), slopes, transposed=transposed), "and there is no palette then"
+
+
+@BOTH
+def test_dense_reads_a_chunked_map_as_it_lies(transposed: bool) -> None:
+    shape = Shape(2, 3, 11)
+    kernels = values(5, 11, 2, 3)
+    made = program(chain(ops.Dense(Constant.of(kernels), None), shape=shape), transposed=transposed)
+    rows = np.zeros((5, shape.size, 1, 1))
+    for c, y, x in np.ndindex(11, 2, 3):
+        width = min(8, 11 - c // 8 * 8)
+        place = y * 3 + x if transposed else x * 2 + y
+        rows[:, c // 8 * 8 * 6 + place * width + c % 8, 0, 0] = kernels[:, c, y, x]
+    assert stream(made) == reference(rows, np.zeros(5), transposed=transposed)
+
+
+@BOTH
+@pytest.mark.parametrize("dilated", [False, True])
+def test_a_palette_of_few_values_loses_nothing(dilated: bool, transposed: bool) -> None:
+    kernels = RANDOM.integers(-9, 10, (9, 11, 3, 3)) / 4.0
+    bias = values(9)
+    op = conv(kernels, bias, padding=Padding(2, 2, 2, 2), dilation=Pair(2, 2)) if dilated else conv(kernels, bias)
+    data = stream(program(chain(op, shape=Shape(8, 8, 11)), transposed=transposed, palette=True))
+    palette = np.frombuffer(data[:512], np.float16)
+    assert palette[0] == 0
+    entries = {float(value): index for index, value in reversed(list(enumerate(palette)))}
+    codes = np.vectorize(entries.__getitem__, otypes=[np.uint8])(kernels)
+    assert data == packing_reference.packed(
+        codes, bias.astype(np.float32).astype(np.float16), None, palette, dilated=dilated, transposed=transposed
+    )
+
+
+def test_streams_lie_one_after_the_other_at_multiples_of_16() -> None:
+    graph = chain(conv(values(9, 3, 3, 3)), conv(values(4, 9, 1, 1)), conv(values(3, 4, 2, 2)), shape=Shape(8, 8, 3))
+    made = program(graph)
+    offset = 0
+    for weights in made.weights:
+        assert weights.offset == offset
+        assert offset % 16 == 0
+        offset += weights.nbytes
+    assert offset == made.weight_bytes == len(stream(made))
+
+
+# --- numbers that do not fit ---------------------------------------------------------------------------------------------
+
+VARIANTS = pytest.mark.parametrize(
+    ("palette", "dilated"), [(False, False), (True, False), (False, True), (True, True)], ids=["fp16", "palette", "dilated", "both"]
+)
+
+
+def weights_of(kernels: Real, bias: Real | None = None, slopes: Real | None = None, *, palette: bool, dilated: bool) -> Weights:
+    window = {"dilation": Pair(2, 2), "padding": Padding(2, 2, 2, 2)} if dilated else {}
+    made: list[Op] = [conv(kernels, bias, **window)]
+    (weights,) = program(chain(*made, shape=Shape(8, 8, kernels.shape[1])), palette=palette).weights
+    return weights if slopes is None else replace(
+        weights, slopes=Constant.of(slopes), packed=replace(weights.packed, prelu=True)
+    )  # fmt: skip
+
+
+@VARIANTS
+@pytest.mark.parametrize(
+    ("value", "shown"), [(65520.0, "65520"), (-1e5, "-100000"), (np.inf, "inf"), (np.nan, "nan"), (1e30, "1e+30")]
+)
+def test_a_weight_that_fp16_cannot_hold_is_an_error(value: float, shown: str, palette: bool, dilated: bool) -> None:
+    kernels = np.ones((9, 3, 3, 3))
+    kernels[8, 1, 2, 0] = kernels[3, 2, 2, 2] = value
+    with pytest.raises(UnsupportedError) as caught:
+        list(encode(weights_of(kernels, palette=palette, dilated=dilated), transposed=False))
+    (problem,) = caught.value.problems
+    assert problem.code == "DV501"
+    assert problem.message == f"a weight of {shown} does not fit FP16 (65504 at most) after folding; 2 such values"
+    assert problem.where == Origin("net", "a", "Conv2d")
+
+
+@VARIANTS
+def test_the_largest_numbers_of_fp16_fit(palette: bool, dilated: bool) -> None:
+    kernels = np.full((9, 3, 3, 3), -65519.0)
+    list(encode(weights_of(kernels, np.full(9, 65504.0), palette=palette, dilated=dilated), transposed=False))
+
+
+def test_biases_and_slopes_must_fit_as_well() -> None:
+    kernels, large = np.ones((9, 3, 3, 3)), np.full(9, 7e4)
+    for weights, what in [
+        (weights_of(kernels, large, palette=True, dilated=False), "bias"),
+        (weights_of(kernels, None, large, palette=False, dilated=False), "PReLU slope"),
+    ]:
+        with pytest.raises(UnsupportedError, match=f"DV501: a {what} of 70000 does not fit"):
+            list(encode(weights, transposed=False))
+
+
+@VARIANTS
+def test_weights_that_become_zero_are_counted_once(palette: bool, dilated: bool) -> None:
+    kernels = np.ones((9, 3, 3, 3))
+    kernels[:, 0, 0, 0] = 1e-9
+    kernels[:, 1, 1, 1] = -2e-8
+    kernels[:, 2, 2, 2] = 0
+    kernels[:, 2, 1, 1] = 6e-8  # the smallest number of FP16
+    with pytest.warns(ConvertorWarning) as caught:
+        list(encode(weights_of(kernels, palette=palette, dilated=dilated), transposed=False))
+    (warning,) = caught
+    assert isinstance(warning.message, ConvertorWarning)
+    problem = warning.message.problem
+    assert (problem.code, problem.where) == ("DV502", Origin("net", "a", "Conv2d"))
+    assert problem.message == "18 of 243 weights are too small for FP16 and became 0"
+
+
+def test_nothing_is_said_where_nothing_is_lost() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(encode(weights_of(np.ones((9, 3, 3, 3)), np.zeros(9), palette=True, dilated=True), transposed=False))

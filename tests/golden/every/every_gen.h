@@ -1,0 +1,55 @@
+// made by cnn-convertor 1.2.3 from net.h5, do not edit
+#ifndef EVERY_GEN_H
+#define EVERY_GEN_H
+
+#include <cstdint>
+
+#include "dmp_network.h"
+
+// Parameters of a layer of type Mine.
+struct custom_param_Mine {
+  int axis;
+  float scale;
+  bool on;
+  int sizes[2];
+};
+
+// Runs a layer of type Mine: to be defined by the application. It reads FP16 at io_ptr + layer.input_offs
+// and writes FP32 at io_ptr + layer.output_offs.
+void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
+
+// every: 33312 bytes of weights, 4096 bytes of I/O memory.
+// Input "image": 8x8x3 FP16 at offset 3072, in the order H, W, C.
+// Input "mask": 8x8x8 FP16 at offset 1024, in the order H, W, C.
+// Output 0 "prob": 17.
+// Output 1 "flat": 576.
+// Output 2 "mine": 2.
+// Output 3 "pool/flatten": 576.
+class Cevery : public CDMP_Network {
+ public:
+  Cevery();
+  virtual ~Cevery();
+  virtual bool Initialize();
+
+ private:
+  void Layer_0();
+  void Layer_1();
+  void Layer_2();
+  void Layer_3();
+  void Layer_4();
+  void Layer_5();
+  void Layer_6();
+  void Layer_7();
+  void Layer_8();
+  void Layer_9();
+  void Layer_10();
+  void Layer_11();
+  void Layer_12();
+  void Layer_13();
+  void Layer_14();
+
+  fpga_layer *inputs_of_layer_5_[2];
+  fpga_layer *inputs_of_layer_10_[2];
+};
+
+#endif  // EVERY_GEN_H

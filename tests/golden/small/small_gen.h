@@ -1,0 +1,24 @@
+// made by cnn-convertor 1.2.3 from net.h5, do not edit
+#ifndef SMALL_GEN_H
+#define SMALL_GEN_H
+
+#include <cstdint>
+
+#include "dmp_network.h"
+
+// small: 5120 bytes of weights, 640 bytes of I/O memory.
+// Input "input": 8x8x1 FP16 at offset 512, in the order H, W, C.
+// Output 0 "softmax": 10.
+class Csmall : public CDMP_Network {
+ public:
+  Csmall();
+  virtual ~Csmall();
+  virtual bool Initialize();
+
+ private:
+  void Layer_0();
+  void Layer_1();
+  void Layer_2();
+};
+
+#endif  // SMALL_GEN_H

@@ -1,0 +1,99 @@
+"""Constants are read a range of rows at a time, and never more than what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cnn_convertor.ir.constant import Array, Constant
+
+VALUES = np.arange(60, dtype=np.float32).reshape(10, 3, 2)
+
+
+class File:
+    """A constant that notes which rows are read."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, int]] = []
+        self.constant = Constant(VALUES.shape, self.read)
+
+    def read(self, rows: slice) -> Array:
+        self.rows.append((rows.start, rows.stop))
+        return VALUES[rows]
+
+
+DERIVATIONS: dict[str, tuple[Callable[[Constant], Constant], Callable[[Array], Array]]] = {
+    "as it is": (lambda c: c, lambda v: v),
+    "scaled": (lambda c: c.scale_rows(np.arange(10.0)), lambda v: v * np.arange(10)[:, None, None]),
+    "reshaped": (lambda c: c.map_rows(lambda v: v.reshape(-1, 6), (6,)), lambda v: v.reshape(10, 6)),
+    "transposed": (lambda c: c.map_rows(lambda v: v.swapaxes(1, 2), (2, 3)), lambda v: v.swapaxes(1, 2)),
+    "numbered": (lambda c: c.map_rows_with(lambda v, r: v + np.arange(r.start, r.stop, dtype=np.float32)[:, None, None]),
+                 lambda v: v + np.arange(10)[:, None, None]),
+    "reversed": (lambda c: c.take_rows(np.arange(10)[::-1]), lambda v: v[::-1]),
+    "scaled, reversed, scaled": (
+        lambda c: c.scale_rows(np.arange(10.0)).take_rows(np.arange(10)[::-1]).scale_rows(np.arange(10.0)),
+        lambda v: (v * np.arange(10)[:, None, None])[::-1] * np.arange(10)[:, None, None],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DERIVATIONS)
+def test_derived_constants_give_what_the_arithmetic_says(name: str) -> None:
+    derive, expected = DERIVATIONS[name]
+    constant = derive(Constant.of(VALUES))
+    np.testing.assert_array_equal(constant.load(), expected(VALUES))
+    assert constant.load().dtype == np.float32
+    assert constant.shape == expected(VALUES).shape
+    assert constant.size == 60
+
+
+@pytest.mark.parametrize("name", DERIVATIONS)
+@pytest.mark.parametrize("rows", [slice(0, 3), slice(3, 8), slice(9, 10), slice(8, 99), slice(4, 4)])
+def test_a_range_of_rows_is_that_part_of_the_whole(name: str, rows: slice) -> None:
+    derive, expected = DERIVATIONS[name]
+    np.testing.assert_array_equal(derive(Constant.of(VALUES)).load(rows), expected(VALUES)[rows])
+
+
+@pytest.mark.parametrize("name", [name for name in DERIVATIONS if "reversed" not in name])
+def test_reading_rows_never_loads_others(name: str) -> None:
+    file = File()
+    derived = DERIVATIONS[name][0](file.constant)
+    assert file.rows == [], "deriving reads nothing"
+    derived.load(slice(2, 5))
+    assert file.rows == [(2, 5)]
+
+
+def test_reading_rows_in_another_order_loads_no_more_than_their_span() -> None:
+    file = File()
+    derived = file.constant.take_rows(np.array([7, 2, 2, 9, 3]))
+    assert derived.shape == (5, 3, 2)
+    np.testing.assert_array_equal(derived.load(slice(1, 3)), VALUES[[2, 2]])
+    assert file.rows == [(2, 3)]
+    np.testing.assert_array_equal(derived.load(), VALUES[[7, 2, 2, 9, 3]])
+    assert file.rows[1:] == [(2, 10)]
+
+
+def test_every_reading_reads_anew() -> None:
+    file = File()
+    file.constant.load()
+    file.constant.load()
+    assert len(file.rows) == 2, "memory holds nothing between readings"
+
+
+def test_a_file_that_gives_another_shape_than_promised_is_noticed() -> None:
+    liar = Constant((4, 2), lambda rows: np.zeros((4, 3), np.float32))
+    with pytest.raises(AssertionError, match="promised"):
+        liar.load()
+
+
+def test_factors_are_applied_in_fp32() -> None:
+    factor: NDArray[np.float64] = np.array([1 / 3])
+    (value,) = Constant.of([3.0]).scale_rows(factor).load()
+    assert value == np.float32(3) * np.float32(1 / 3)
+
+
+def test_a_constant_prints_its_shape() -> None:
+    assert str(Constant.of(VALUES)) == "Constant(10x3x2)"

@@ -1,0 +1,127 @@
+"""Each operator's shape rule, and what it says when its inputs do not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import ONE, Op, Order, Padding, Pair, Shape, ShapeError, Window
+
+
+def ones(*shape: int) -> Constant:
+    return Constant.of(np.ones(shape))
+
+
+def conv(out: int, channels: int, *kernel: int, groups: int = 1, **window: object) -> ops.Conv2d:
+    made = Window(Pair(*kernel))._replace(**window)
+    return ops.Conv2d(ones(out, channels, *kernel), None, made, groups)
+
+
+def deconv(out: int, channels: int, *kernel: int, more: Pair = ops.NO_MORE, **window: object) -> ops.ConvTranspose2d:
+    made = Window(Pair(*kernel))._replace(**window)
+    return ops.ConvTranspose2d(ones(out, channels, *kernel), None, made, more)
+
+
+X = Shape(9, 12, 4)
+SAME = Padding(1, 1, 1, 1)
+SHAPES: list[tuple[Op, list[Shape], Shape]] = [
+    (ops.Input(X), [], X),
+    (ops.Identity(), [X], X),
+    (conv(6, 4, 3, 3), [X], Shape(7, 10, 6)),
+    (conv(6, 4, 3, 3, padding=SAME), [X], Shape(9, 12, 6)),
+    (conv(6, 4, 3, 3, stride=Pair(2, 2)), [X], Shape(4, 5, 6)),
+    (conv(6, 4, 3, 5, stride=Pair(2, 3), padding=Padding(0, 1, 2, 3)), [X], Shape(4, 5, 6)),
+    (conv(6, 4, 3, 3, dilation=Pair(2, 3)), [X], Shape(5, 6, 6)),
+    (conv(8, 1, 3, 3, groups=4), [X], Shape(7, 10, 8)),
+    (conv(6, 4, 9, 12), [X], Shape(1, 1, 6)),
+    (deconv(6, 4, 3, 3), [X], Shape(11, 14, 6)),
+    (deconv(6, 4, 4, 4, stride=Pair(2, 2), padding=SAME), [X], Shape(18, 24, 6)),
+    (deconv(6, 4, 3, 3, stride=Pair(2, 2), padding=SAME, more=ONE), [X], Shape(18, 24, 6)),
+    (deconv(6, 4, 3, 3, dilation=Pair(2, 2)), [X], Shape(13, 16, 6)),
+    (ops.Dense(ones(5, 4, 9, 12), None), [X], Shape(1, 1, 5)),
+    (ops.MaxPool2d(Window(Pair(2, 3), Pair(2, 3))), [X], Shape(4, 4, 4)),
+    (ops.AveragePool2d(Window(Pair(3, 3), Pair(2, 2)), uncounted=Padding(0, 0, 0, 1)), [X], Shape(4, 6, 4)),
+    (ops.Upsample(Pair(2, 3)), [X], Shape(18, 36, 4)),
+    (ops.BatchNorm(ones(4), ones(4), None, None, 0.001), [X], X),
+    (ops.Scale(ones(4)), [X], X),
+    (ops.Activation(ops.PRelu(ones(4))), [X], X),
+    (ops.Add(), [X, X], X),
+    (ops.Concat(), [X, Shape(9, 12, 3), X], Shape(9, 12, 11)),
+    (ops.Pad(Padding(1, 2, 3, 4)), [X], Shape(12, 19, 4)),
+    (ops.Reshape(Shape(1, 1, 432), Order.HWC), [X], Shape(1, 1, 432)),
+    (ops.Softmax(), [X], X),
+    (ops.Custom("Mine", (), Shape(1, 2, 3)), [X, X], Shape(1, 2, 3)),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "expected"), SHAPES, ids=lambda value: type(value).__name__)
+def test_output_shape(op: Op, inputs: list[Shape], expected: Shape) -> None:
+    assert op.output_shape(*inputs) == expected
+
+
+def test_every_operator_has_a_case() -> None:
+    assert {type(op) for op, _, _ in SHAPES} == set(ops.Op.__args__)
+
+
+MISFITS: list[tuple[Op, list[Shape], str]] = [
+    (ops.Input(Shape(0, 3, 3)), [], "the input size 0x3x3 is not a size"),
+    (conv(6, 3, 3, 3), [X], "kernels for 3 channels in 1 groups meet an input of 4"),
+    (conv(6, 1, 3, 3, groups=4), [X], "kernels for 4 channels in 4 groups meet an input of 4"),  # 6 kernels, 4 groups
+    (conv(6, 4, 10, 3), [X], "the padded input 9x12 is smaller than the kernel 10x3"),
+    (conv(6, 4, 3, 3, dilation=Pair(5, 1), padding=Padding(0, 1, 0, 0)), [X], "the padded input 10x12 is smaller than the kernel 11x3"),
+    (conv(6, 4, 3, 3, stride=Pair(0, 1)), [X], "kernel, stride and dilation must be at least 1"),
+    (deconv(6, 3, 3, 3), [X], "kernels for 3 channels in 1 groups meet an input of 4"),
+    (deconv(6, 4, 3, 3, padding=Padding(6, 6, 0, 0)), [X], "the padding leaves an output of -1x14"),
+    (ops.Dense(ones(5, 4, 9, 11), None), [X], "weights for 396 inputs (9x11x4) meet 432 (9x12x4)"),
+    (ops.MaxPool2d(Window(Pair(10, 2))), [X], "the padded input 9x12 is smaller than the kernel 10x2"),
+    (ops.Upsample(Pair(0, 2)), [X], "an upsampling factor must be at least 1"),
+    (ops.BatchNorm(ones(3), ones(3), None, None, 0.001), [X], "statistics of 3 channels meet an input of 4"),
+    (ops.Scale(ones(3)), [X], "3 factors meet an input of 4 channels"),
+    (ops.Activation(ops.PRelu(ones(3))), [X], "3 slopes meet an input of 4 channels"),
+    (ops.Add(), [X, Shape(9, 12, 3)], "cannot add maps of 9x12x4 and 9x12x3"),
+    (ops.Concat(), [X, Shape(9, 11, 4)], "cannot join maps of 9x12x4, 9x11x4 on channels"),
+    (ops.Pad(Padding(0, -1, 0, 0)), [X], "a padding below zero"),
+    (ops.Reshape(Shape(1, 1, 431), Order.CHW), [X], "cannot reshape 9x12x4 (432 elements) to 1x1x431 (431)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "inputs", "message"), MISFITS, ids=[m[2] for m in MISFITS])
+def test_what_does_not_fit_is_said_with_its_numbers(op: Op, inputs: list[Shape], message: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        op.output_shape(*inputs)
+    assert str(caught.value) == message
+
+
+def slopes(*values: float) -> ops.PRelu:
+    return ops.PRelu(Constant.of(values))
+
+
+@pytest.mark.parametrize(
+    ("function", "never_decreases", "never_negative"),
+    [
+        (None, True, False),
+        (ops.Relu(), True, True),
+        (ops.Relu(0.1), True, False),
+        (ops.Relu(-0.1), False, False),  # its results are never negative, either, but nobody needs to know
+        (ops.Relu6(), True, True),
+        (ops.Elu(), True, False),
+        (ops.Sigmoid(), True, True),
+        (ops.Tanh(), True, False),
+        (slopes(0.0, 0.5), True, False),
+        (slopes(0.5, -0.5), False, False),
+    ],
+)
+def test_what_is_known_of_activations(function: ops.Function | None, never_decreases: bool, never_negative: bool) -> None:
+    assert ops.never_decreases(function) is never_decreases
+    assert ops.never_negative(function) is never_negative
+
+
+@pytest.mark.parametrize(
+    ("op", "is_depthwise"),
+    [(conv(4, 1, 3, 3, groups=4), True), (conv(8, 1, 3, 3, groups=4), False), (conv(4, 2, 3, 3, groups=4), False),
+     (conv(1, 1, 3, 3), False), (conv(4, 1, 3, 3), False)],
+)  # fmt: skip
+def test_depthwise_is_one_kernel_a_channel_of_several(op: ops.Conv2d, is_depthwise: bool) -> None:
+    assert op.is_depthwise is is_depthwise

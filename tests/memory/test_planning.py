@@ -1,0 +1,111 @@
+"""Plans of memory: no two live buffers share bytes, and hardly a byte is wasted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cnn_convertor.memory import Buffer, Plan, plan
+from cnn_convertor.memory.checking import check
+from cnn_convertor.memory.planning import lower_bound
+
+
+@st.composite
+def buffer_lists(draw: st.DrawFn) -> list[Buffer]:
+    lives = draw(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6), st.integers(0, 200)), max_size=14))
+    return [Buffer(f"b{i}", size, first, first + length) for i, (first, length, size) in enumerate(lives)]
+
+
+def written_bytes(buffers: Sequence[Buffer], made: Plan) -> None:
+    """Walk through time: whoever starts to live writes all its bytes; nobody who lives may find them changed."""
+    memory = [""] * made.size
+    for step in range(max((b.last for b in buffers), default=-1) + 1):
+        for b in buffers:
+            if b.first == step:
+                memory[made.offsets[b.name] : made.offsets[b.name] + b.size] = [b.name] * b.size
+        assert len(memory) == made.size, "a buffer lies outside"
+        for b in buffers:
+            if b.first <= step <= b.last:
+                assert set(memory[made.offsets[b.name] : made.offsets[b.name] + b.size]) <= {b.name}
+
+
+@settings(deadline=None)
+@given(buffer_lists(), st.sampled_from([1, 2, 16, 64]))
+def test_live_buffers_never_share_bytes(buffers: list[Buffer], alignment: int) -> None:
+    made = plan(buffers, alignment=alignment)
+    written_bytes(buffers, made)
+    assert set(made.offsets) == {b.name for b in buffers}
+    assert all(offset % alignment == 0 for offset in made.offsets.values())
+
+
+@settings(deadline=None)
+@given(buffer_lists())
+def test_no_plan_is_below_the_lower_bound(buffers: list[Buffer]) -> None:
+    made = plan(buffers, alignment=1)
+    live = [sum(b.size for b in buffers if b.first <= step <= b.last) for step in range(20)]
+    assert made.lower_bound == max(live)
+    assert made.size >= made.lower_bound
+    assert made.size <= sum(b.size for b in buffers)
+
+
+def chain(sizes: Sequence[int]) -> list[Buffer]:
+    """Each buffer is written at one step and read at the next."""
+    return [Buffer(f"b{i}", size, i, i + 1) for i, size in enumerate(sizes)]
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=20))
+def test_chains_take_what_two_neighbours_take(sizes: list[int]) -> None:
+    made = plan(chain(sizes), alignment=1)
+    assert made.size == made.lower_bound == max(a + b for a, b in zip(sizes, [*sizes[1:], 0], strict=True))
+
+
+@given(st.integers(1, 10), st.integers(1, 1000))
+def test_residual_networks_take_three_maps(blocks: int, size: int) -> None:
+    # step 3n reads x and writes a, 3n+1 reads a and writes b, 3n+2 adds x and b into the next x
+    buffers = [Buffer("x0", size, 0, 2)]
+    for n in range(blocks):
+        t = 3 * n
+        buffers += [
+            Buffer(f"a{n}", size, t, t + 1),
+            Buffer(f"b{n}", size, t + 1, t + 2),
+            Buffer(f"x{n + 1}", size, t + 2, t + 5),
+        ]
+    made = plan(buffers, alignment=16)
+    assert made.size == made.lower_bound == 3 * -(-size // 16) * 16
+
+
+def test_the_same_buffers_give_the_same_plan() -> None:
+    buffers = [Buffer(f"b{i}", 10 * (i % 3), i // 2, i) for i in range(20)]
+    assert plan(buffers, alignment=16) == plan(list(buffers), alignment=16)
+
+
+def test_nothing_takes_nothing() -> None:
+    assert plan([], alignment=16) == Plan({}, 0, 0)
+
+
+def test_lower_bound_counts_both_ends_of_a_life() -> None:
+    assert lower_bound([Buffer("a", 10, 0, 3), Buffer("b", 5, 3, 4), Buffer("c", 7, 4, 9)]) == 15
+
+
+WRONG = [
+    ([(Buffer("a", 8, 0, 1), 0), (Buffer("b", 8, 1, 2), 4)], 16, 4, "a and b share bytes at step 1"),
+    ([(Buffer("a", 8, 0, 5), 0), (Buffer("b", 8, 3, 3), 0)], 16, 4, "share bytes at step 3"),
+    ([(Buffer("a", 8, 0, 1), 2)], 16, 4, "a at 2 is not aligned to 4"),
+    ([(Buffer("a", 8, 0, 1), 12)], 16, 4, "a at 12 is outside of 16 bytes"),
+    ([(Buffer("a", 8, 0, 1), -4)], 16, 4, "a at -4 is outside of 16 bytes"),
+]
+
+
+@pytest.mark.parametrize(("placed", "size", "alignment", "message"), WRONG, ids=[w[3] for w in WRONG])
+def test_the_checker_sees_wrong_plans(
+    placed: list[tuple[Buffer, int]], size: int, alignment: int, message: str
+) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check(placed, size=size, alignment=alignment)
+
+
+def test_the_checker_lets_neighbours_in_space_and_time_be() -> None:
+    check([(Buffer("a", 8, 0, 1), 0), (Buffer("b", 8, 1, 2), 8), (Buffer("c", 8, 2, 3), 0)], size=16, alignment=8)

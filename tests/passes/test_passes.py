@@ -1,0 +1,422 @@
+"""Each pass before and after, as text; and any network computes the same after all of them."""
+
+from __future__ import annotations
+
+import ir_reference
+import numpy as np
+import pytest
+import random_networks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cnn_convertor.errors import Origin
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
+from cnn_convertor.passes import optimise
+from cnn_convertor.passes.fold_activations import fold_activations
+from cnn_convertor.passes.fold_padding import fold_padding
+from cnn_convertor.passes.fold_reshapes import fold_reshapes
+from cnn_convertor.passes.fold_scales import fold_scales
+from cnn_convertor.passes.normalise import as_scale, batch_norms_to_scales, remove_identities, sink_reshapes
+
+RANDOM = np.random.default_rng(0)
+
+
+def some(*shape: int) -> Constant:
+    return Constant.of(RANDOM.normal(size=shape))
+
+
+def chain(*ops_: Op, outputs: str = "", shape: Shape = Shape(4, 6, 3)) -> Graph:
+    """Nodes a, b, c, ... one after the other; the last is the output, if nothing else is said."""
+    nodes = [Node("x", ops.Input(shape))]
+    for op, name in zip(ops_, "abcdefgh", strict=False):
+        nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name),)))
+    return Graph(tuple(nodes), tuple(outputs.split()) or (nodes[-1].name,))
+
+
+def text(graph: Graph) -> list[str]:
+    """A line for each node but the input, short forms for what the tests do not look at, and the outputs."""
+    return [line for line in str(graph).splitlines() if " = Input" not in line]
+
+
+def conv(out: int = 3, padding: Padding = ops.NO_PADDING, activation: ops.Function | None = None, bias: bool = False) -> Op:
+    window = Window(Pair(3, 3), padding=padding)
+    return ops.Conv2d(some(out, 3, 3, 3), some(out) if bias else None, window, activation=activation)
+
+
+def scale(shift: bool = True, channels: int = 3) -> Op:
+    return ops.Scale(some(channels), some(channels) if shift else None)
+
+
+RELU = ops.Activation(ops.Relu())
+SIGMOID = ops.Activation(ops.Sigmoid())
+ALL_SIDES = Padding(1, 1, 1, 1)
+PAD = ops.Pad(ALL_SIDES)
+CONV = "Conv2d[weight=Constant(3x3x3x3)"
+
+
+def same(graph: Graph, rewritten: Graph) -> None:
+    """Both compute the same outputs."""
+    x = random_networks.inputs_for(graph)
+    before, after = ir_reference.run(graph, x), ir_reference.run(rewritten, x)
+    for old, new in zip(graph.outputs, rewritten.outputs, strict=True):
+        assert_near(after[new], before[old])
+
+
+def assert_near(value: ir_reference.Array, expected: ir_reference.Array) -> None:
+    np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-4 * max(1e-3, np.abs(expected).max()))
+
+
+# --- normalise -----------------------------------------------------------------------------------------------------------
+
+
+def test_identities_and_reshapes_to_the_same_shape_vanish() -> None:
+    g = chain(ops.Identity(), RELU, ops.Reshape(Shape(4, 6, 3), Order.CHW), ops.Identity(), outputs="d b")
+    assert text(remove_identities(g)) == ["b = Activation[function=Relu](x) -> 4x6x3", "outputs: b, b"]
+
+
+def test_a_reshape_to_another_shape_stays() -> None:
+    g = chain(ops.Reshape(Shape(6, 4, 3), Order.HWC))
+    assert remove_identities(g) == g
+
+
+@pytest.mark.parametrize("gamma", [False, True])
+@pytest.mark.parametrize("beta", [False, True])
+def test_batch_norms_become_scales(gamma: bool, beta: bool) -> None:
+    variance = Constant.of(RANDOM.uniform(0.1, 2, 3))
+    norm = ops.BatchNorm(some(3), variance, some(3) if gamma else None, some(3) if beta else None, 1e-3)
+    g = chain(norm)
+    assert text(batch_norms_to_scales(g))[0] == "a = Scale[factor=Constant(3) shift=Constant(3)](x) -> 4x6x3"
+    same(g, batch_norms_to_scales(g))
+
+
+def test_batch_norm_is_computed_in_fp64() -> None:
+    norm = ops.BatchNorm(Constant.of([0.0]), Constant.of([0.0]), None, None, 1e-5)
+    (factor,) = as_scale(norm).factor.load()
+    assert factor == np.float32(1 / np.sqrt(1e-5))
+
+
+def test_activations_move_before_reshapes() -> None:
+    flatten = ops.Reshape(Shape(1, 1, 72), Order.HWC)
+    assert text(sink_reshapes(chain(flatten, RELU, SIGMOID))) == [
+        "a = Activation[function=Relu](x) -> 4x6x3",
+        "b = Activation[function=Sigmoid](a) -> 4x6x3",
+        "c = Reshape[shape=1x1x72 order=Order.HWC](b) -> 1x1x72",
+        "outputs: c",
+    ]
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        chain(ops.Reshape(Shape(1, 1, 72), Order.HWC), ops.Activation(ops.PRelu(some(72)))),  # slopes are of channels
+        chain(ops.Reshape(Shape(1, 1, 72), Order.HWC), RELU, outputs="b a"),  # an output in the middle
+    ],
+)
+def test_what_does_not_move_before_a_reshape(graph: Graph) -> None:
+    assert sink_reshapes(graph) == graph
+
+
+# --- scales --------------------------------------------------------------------------------------------------------------
+
+FOLDED_SCALES = {
+    "1: convolution -> scale": (chain(conv(), scale()), [f"b = {CONV} bias=Constant(3) window=kernel=3x3](x) -> 2x4x3"]),
+    "1: with a bias already": (chain(conv(bias=True), scale()), [f"b = {CONV} bias=Constant(3) window=kernel=3x3](x) -> 2x4x3"]),
+    "1: padding is on the other side": (
+        chain(conv(padding=ALL_SIDES), scale()),
+        [f"b = {CONV} bias=Constant(3) window=kernel=3x3 padding=1x1x1x1](x) -> 4x6x3"],
+    ),
+    "1: dense -> scale": (
+        chain(ops.Dense(some(5, 3, 4, 6), some(5)), scale(channels=5)),
+        ["b = Dense[weight=Constant(5x3x4x6) bias=Constant(5)](x) -> 1x1x5"],
+    ),
+    "1: deconvolution -> scale": (
+        chain(ops.ConvTranspose2d(some(2, 3, 3, 3), None, Window(Pair(3, 3))), scale(channels=2)),
+        ["b = ConvTranspose2d[weight=Constant(2x3x3x3) bias=Constant(2) window=kernel=3x3](x) -> 6x8x2"],
+    ),
+    "2: scale -> scale": (chain(scale(), scale()), ["b = Scale[factor=Constant(3) shift=Constant(3)](x) -> 4x6x3"]),
+    "3: scale -> convolution": (chain(scale(), conv()), [f"b = {CONV} bias=Constant(3) window=kernel=3x3](x) -> 2x4x3"]),
+    "3: a bare factor commutes with padding": (
+        chain(scale(shift=False), conv(padding=ALL_SIDES)),
+        [f"b = {CONV} window=kernel=3x3 padding=1x1x1x1](x) -> 4x6x3"],
+    ),
+    "3: scale -> groups": (
+        chain(scale(channels=4), ops.Conv2d(some(6, 2, 3, 3), None, Window(Pair(3, 3)), groups=2), shape=Shape(4, 6, 4)),
+        ["b = Conv2d[weight=Constant(6x2x3x3) bias=Constant(6) window=kernel=3x3 groups=2](x) -> 2x4x6"],
+    ),
+    "3: scale -> dense": (
+        chain(scale(), ops.Dense(some(5, 3, 4, 6), None)),
+        ["b = Dense[weight=Constant(5x3x4x6) bias=Constant(5)](x) -> 1x1x5"],
+    ),
+    "all of them": (
+        chain(scale(), scale(), conv(), scale(), scale(shift=False)),
+        [f"e = {CONV} bias=Constant(3) window=kernel=3x3](x) -> 2x4x3"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOLDED_SCALES)
+def test_scales_fold(case: str) -> None:
+    graph, expected = FOLDED_SCALES[case]
+    folded = fold_scales(graph)
+    assert text(folded)[:-1] == expected
+    same(graph, folded)
+
+
+KEPT_SCALES = {
+    "a shift before a padded convolution": chain(scale(), conv(padding=ALL_SIDES)),
+    "an activation between": chain(conv(activation=ops.Relu()), scale()),
+    "an activation between scale and convolution": chain(scale(), RELU, conv()),
+    "an output in the middle": chain(conv(), scale(), outputs="a b"),
+    "several users": Graph(
+        (Node("x", ops.Input(Shape(4, 6, 3))), Node("a", conv(), ("x",)), Node("b", scale(), ("a",)), Node("c", ops.Add(), ("a", "b"))),
+        ("c",),
+    ),
+    "a scale before a deconvolution": chain(scale(), ops.ConvTranspose2d(some(2, 3, 3, 3), None, Window(Pair(3, 3)))),
+}
+
+
+@pytest.mark.parametrize("case", KEPT_SCALES)
+def test_scales_that_stay(case: str) -> None:
+    assert fold_scales(KEPT_SCALES[case]) == KEPT_SCALES[case]
+
+
+def test_folding_a_scale_reads_large_weights_a_range_at_a_time() -> None:
+    rows: list[int] = []
+
+    def read(wanted: slice) -> ir_reference.Array:
+        rows.append(wanted.stop - wanted.start)
+        return np.ones((wanted.stop - wanted.start, 3, 1, 1), np.float32)
+
+    weight = Constant((1000, 3, 1, 1), read)
+    folded = fold_scales(chain(scale(), ops.Conv2d(weight, None, Window(ops.ONE)), scale(channels=1000)))
+    assert max(rows) <= 256
+    assert folded["c"].op.output_shape(Shape(4, 6, 3)) == Shape(4, 6, 1000)
+
+
+# --- activations ---------------------------------------------------------------------------------------------------------
+
+CARRIERS: list[Op] = [
+    conv(),
+    ops.ConvTranspose2d(some(2, 3, 3, 3), None, Window(Pair(3, 3))),
+    ops.Dense(some(5, 3, 4, 6), None),
+    ops.MaxPool2d(Window(Pair(2, 2))),
+    ops.AveragePool2d(Window(Pair(2, 2))),
+    scale(),
+]
+
+
+@pytest.mark.parametrize("op", CARRIERS, ids=lambda op: type(op).__name__)
+def test_activations_fold(op: Op) -> None:
+    graph = chain(op, ops.Activation(ops.Relu(0.1)))
+    folded = fold_activations(graph)
+    assert [n.name for n in folded.nodes] == ["x", "b"]
+    assert "activation=Relu[slope=0.1]" in str(folded)
+    same(graph, folded)
+
+
+def test_an_activation_after_a_sum_folds() -> None:
+    nodes = (Node("x", ops.Input(Shape(2, 2, 2))), Node("a", ops.Add(), ("x", "x")), Node("b", RELU, ("a",)))
+    assert text(fold_activations(Graph(nodes, ("b",)))) == ["b = Add[activation=Relu](x, x) -> 2x2x2", "outputs: b"]
+
+
+def test_a_second_activation_stays() -> None:
+    assert text(fold_activations(chain(scale(), RELU, SIGMOID))) == [
+        "b = Scale[factor=Constant(3) shift=Constant(3) activation=Relu](x) -> 4x6x3",
+        "c = Activation[function=Sigmoid](b) -> 4x6x3",
+        "outputs: c",
+    ]
+
+
+@pytest.mark.parametrize("graph", [chain(RELU), chain(PAD, RELU), chain(ops.Softmax(), RELU), chain(conv(), RELU, outputs="b a")])
+def test_activations_that_stay(graph: Graph) -> None:
+    assert fold_activations(graph) == graph
+
+
+# --- padding -------------------------------------------------------------------------------------------------------------
+
+
+def max_pool(padding: Padding = ops.NO_PADDING) -> Op:
+    return ops.MaxPool2d(Window(Pair(3, 3), padding=padding))
+
+
+FOLDED_PADDING = {
+    "1: pad -> convolution": (
+        chain(PAD, conv(padding=Padding(0, 1, 0, 1))),
+        [f"b = {CONV} window=kernel=3x3 padding=1x2x1x2](x) -> 5x7x3"],
+    ),
+    "2: pad -> average pool": (
+        chain(PAD, ops.AveragePool2d(Window(Pair(3, 3)))),
+        ["b = AveragePool2d[window=kernel=3x3 padding=1x1x1x1](x) -> 4x6x3"],
+    ),
+    "3: pad -> max pool of what is never negative": (
+        chain(SIGMOID, PAD, max_pool()),
+        ["a = Activation[function=Sigmoid](x) -> 4x6x3", "c = MaxPool2d[window=kernel=3x3 padding=1x1x1x1](a) -> 4x6x3"],
+    ),
+    "4: pad -> pad": (chain(PAD, PAD), ["b = Pad[padding=2x2x2x2](x) -> 8x10x3"]),
+    "one after the other": (chain(PAD, PAD, conv()), [f"c = {CONV} window=kernel=3x3 padding=2x2x2x2](x) -> 6x8x3"]),
+}
+
+
+@pytest.mark.parametrize("case", FOLDED_PADDING)
+def test_padding_folds(case: str) -> None:
+    graph, expected = FOLDED_PADDING[case]
+    folded = fold_padding(graph)
+    assert text(folded)[:-1] == expected
+    same(graph, folded)
+
+
+KEPT_PADDING = {
+    "a max pool of possibly negative values": chain(PAD, max_pool()),
+    "a leaky max pool": chain(ops.Activation(ops.Relu(0.1)), PAD, max_pool()),
+    "a max pool that would have a window of padding alone": chain(SIGMOID, ops.Pad(Padding(3, 0, 0, 0)), max_pool()),
+    "... together with its own padding": chain(SIGMOID, ops.Pad(Padding(2, 0, 0, 0)), max_pool(Padding(1, 0, 0, 0))),
+    "an average pool that does not count all padding": chain(PAD, ops.AveragePool2d(Window(Pair(3, 3)), uncounted=ALL_SIDES)),
+    "a scale": chain(PAD, scale()),
+    "an activation": chain(PAD, SIGMOID),
+    "a deconvolution": chain(PAD, ops.ConvTranspose2d(some(2, 3, 3, 3), None, Window(Pair(3, 3)))),
+}
+
+
+@pytest.mark.parametrize("case", KEPT_PADDING)
+def test_padding_that_stays(case: str) -> None:
+    assert fold_padding(KEPT_PADDING[case]) == KEPT_PADDING[case]
+
+
+def test_padding_with_several_users_goes_to_each_that_can_take_it() -> None:
+    nodes = (
+        Node("x", ops.Input(Shape(4, 6, 3))), Node("p", PAD, ("x",)), Node("a", conv(), ("p",)),
+        Node("b", ops.AveragePool2d(Window(Pair(3, 3))), ("p",)), Node("c", SIGMOID, ("p",)),
+    )  # fmt: skip
+    graph = Graph(nodes, ("a", "b", "c"))
+    folded = fold_padding(graph)
+    assert text(folded)[:-1] == [
+        "p = Pad[padding=1x1x1x1](x) -> 6x8x3",
+        f"a = {CONV} window=kernel=3x3 padding=1x1x1x1](x) -> 4x6x3",
+        "b = AveragePool2d[window=kernel=3x3 padding=1x1x1x1](x) -> 4x6x3",
+        "c = Activation[function=Sigmoid](p) -> 6x8x3",
+    ]
+    same(graph, folded)
+
+
+KNOWN_SIGNS: list[tuple[list[Op], bool]] = [
+    ([], False),
+    ([RELU], True),
+    ([ops.Activation(ops.Relu6())], True),
+    ([ops.Activation(ops.Tanh())], False),
+    ([ops.Activation(ops.Elu())], False),
+    ([conv(activation=ops.Relu())], True),
+    ([conv()], False),
+    ([RELU, ops.Upsample(Pair(2, 2))], True),
+    ([RELU, max_pool()], True),
+    ([RELU, ops.AveragePool2d(Window(Pair(2, 2)))], True),
+    ([RELU, ops.AveragePool2d(Window(Pair(2, 2)), factor=-1.0)], False),
+    ([RELU, ops.AveragePool2d(Window(Pair(2, 2)), activation=ops.Tanh())], False),
+    ([RELU, scale()], False),
+    ([RELU, ops.Identity(), ops.Reshape(Shape(6, 4, 3), Order.CHW)], True),
+    ([ops.Softmax()], True),
+]
+
+
+@pytest.mark.parametrize(("before", "known"), KNOWN_SIGNS)
+def test_what_is_known_of_signs(before: list[Op], known: bool) -> None:
+    graph = chain(*before, PAD, max_pool())
+    folded = fold_padding(graph)
+    assert any(isinstance(node.op, ops.Pad) for node in folded.nodes) is not known
+    same(graph, folded)
+
+
+def test_signs_through_sums_and_concatenations() -> None:
+    def joined(op: Op, first: Op) -> Graph:
+        nodes = (Node("x", ops.Input(Shape(4, 6, 3))), Node("a", first, ("x",)), Node("b", RELU, ("x",)), Node("c", op, ("a", "b")))
+        return Graph((*nodes, Node("p", PAD, ("c",)), Node("m", max_pool(), ("p",))), ("m",))
+
+    for op in (ops.Add(), ops.Concat()):
+        assert "Pad[" not in str(fold_padding(joined(op, SIGMOID)))
+        assert "Pad[" in str(fold_padding(joined(op, ops.Activation(ops.Tanh()))))
+
+
+# --- reshapes ------------------------------------------------------------------------------------------------------------
+
+
+def flatten(order: Order, size: int = 72) -> Op:
+    return ops.Reshape(Shape(1, 1, size), order)
+
+
+@pytest.mark.parametrize("order", [Order.HWC, Order.CHW])
+def test_flatten_folds_into_dense(order: Order) -> None:
+    graph = chain(flatten(order), ops.Dense(some(5, 72, 1, 1), None))
+    folded = fold_reshapes(graph)
+    assert text(folded)[0] == "b = Dense[weight=Constant(5x3x4x6)](x) -> 1x1x5"
+    same(graph, folded)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "order"),
+    [
+        (ops.Reshape(Shape(6, 4, 3), Order.HWC), ops.Reshape(Shape(8, 3, 3), Order.HWC), "HWC"),
+        (ops.Reshape(Shape(6, 4, 3), Order.CHW), flatten(Order.CHW), "CHW"),
+        (flatten(Order.HWC), ops.Reshape(Shape(6, 4, 3), Order.HWC), "HWC"),
+        (flatten(Order.CHW), flatten(Order.HWC), "CHW"),  # a vector counts the same in every order
+    ],
+)
+def test_reshapes_fold(first: Op, second: Op, order: str) -> None:
+    graph = chain(first, second)
+    folded = fold_reshapes(graph)
+    assert [n.name for n in folded.nodes] == ["x", "b"]
+    assert f"order=Order.{order}" in str(folded)
+    same(graph, folded)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (ops.Reshape(Shape(6, 4, 3), Order.HWC), flatten(Order.CHW)),
+        (flatten(Order.HWC), ops.Reshape(Shape(6, 4, 3), Order.CHW)),  # a permutation: Keras' channels_last, then channels_first
+        (ops.Reshape(Shape(6, 4, 3), Order.HWC), ops.Dense(some(5, 3, 6, 4), None)),
+    ],
+)
+def test_reshapes_that_stay(first: Op, second: Op) -> None:
+    graph = chain(first, second)
+    assert fold_reshapes(graph) == graph
+
+
+# --- all of them ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_residual_network_becomes_four_operators() -> None:
+    nodes = (
+        Node("x", ops.Input(Shape(8, 8, 3))),
+        Node("pad", PAD, ("x",)),
+        Node("conv1", conv(), ("pad",)),
+        Node("bn1", ops.BatchNorm(some(3), Constant.of(np.ones(3)), some(3), None, 1e-3), ("conv1",)),
+        Node("relu1", RELU, ("bn1",)),
+        Node("drop", ops.Identity(), ("relu1",)),
+        Node("conv2", conv(padding=ALL_SIDES), ("drop",)),
+        Node("bn2", ops.BatchNorm(some(3), Constant.of(np.ones(3)), None, some(3), 1e-3), ("conv2",)),
+        Node("add", ops.Add(), ("bn2", "drop")),
+        Node("relu2", RELU, ("add",)),
+        Node("flatten", flatten(Order.HWC, 192), ("relu2",)),
+        Node("fc", ops.Dense(some(10, 192, 1, 1), some(10)), ("flatten",)),
+        Node("unused", RELU, ("fc",)),
+    )
+    graph = Graph(nodes, ("fc",))
+    optimised = optimise(graph)
+    window = "window=kernel=3x3 padding=1x1x1x1"
+    assert text(optimised) == [
+        f"relu1 = {CONV} bias=Constant(3) {window} activation=Relu](x) -> 8x8x3",
+        f"bn2 = {CONV} bias=Constant(3) {window}](relu1) -> 8x8x3",
+        "relu2 = Add[activation=Relu](bn2, relu1) -> 8x8x3",
+        "fc = Dense[weight=Constant(10x3x8x8) bias=Constant(10)](relu2) -> 1x1x10",
+        "outputs: fc",
+    ]
+    same(graph, optimised)
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 12))
+def test_optimised_networks_compute_the_same(seed: int, steps: int) -> None:
+    graph = random_networks.network(seed, steps)
+    same(graph, optimise(graph))

@@ -1,0 +1,170 @@
+"""Runs what the convertor makes for the device with numpy: legal graphs, and programs in a memory of their own.
+
+A program's memory has one place for each two bytes, filled with NaN at the start, so what reads a map that was never
+written, or that another one has overwritten, gives another result. Written from the specification, apart from the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import ir_reference
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.dv700.program import ConvolutionKind, ElementType, Layer, LayerType, PoolingKind, Program, Run
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Pair, Shape, Window
+
+Real: TypeAlias = NDArray[np.float64]
+
+
+def to_memory(values: Real, *, transposed: bool) -> Real:
+    """A map (H, W, C) as it lies in memory: chunks of 8 channels, each W, H, C (H, W, C when transposed)."""
+    chunks = [values[:, :, c : c + 8] for c in range(0, values.shape[2], 8)]
+    return np.concatenate([(chunk if transposed else chunk.transpose(1, 0, 2)).reshape(-1) for chunk in chunks])
+
+
+def from_memory(memory: Real, shape: Shape, *, transposed: bool) -> Real:
+    """The map (H, W, C) that lies in memory."""
+    height, width, channels = shape
+    chunks, start = [], 0
+    for c in range(0, channels, 8):
+        k = min(8, channels - c)
+        chunk = memory[start : start + height * width * k]
+        chunks.append(chunk.reshape(height, width, k) if transposed else chunk.reshape(width, height, k).transpose(1, 0, 2))
+        start += height * width * k
+    return np.concatenate(chunks, axis=2)
+
+
+def run_legal(graph: Graph, inputs: Mapping[str, Real], *, transposed: bool) -> dict[str, Real]:
+    """Every node's value, where some reshapes are counted in memory order."""
+    values: dict[str, Any] = {}
+    for node in graph.nodes:
+        arguments = [values[name] for name in node.inputs]
+        match node.op:
+            case ops.Input():
+                values[node.name] = inputs[node.name]
+            case ops.Reshape(shape=shape, order=ops.Order.MEMORY):
+                values[node.name] = from_memory(to_memory(arguments[0], transposed=transposed), shape, transposed=transposed)
+            case _:
+                values[node.name] = ir_reference.execute(node.op, *arguments)
+        assert values[node.name].shape == tuple(graph.shape(node.name))
+    return values
+
+
+def as_output(values: Real, op: ops.Op, *, transposed: bool) -> Real:
+    """How an application finds the map, an output of the network: in chunks never, H, W, C then."""
+    height, width, channels = values.shape
+    if channels > 8 and height * width > 1 and not isinstance(op, ops.Custom):
+        return values.reshape(-1)
+    return to_memory(values, transposed=transposed)
+
+
+def run(program: Program, inputs: Mapping[str, Real], custom: Mapping[str, Any] = {}) -> list[Real]:
+    """The network's outputs, as they lie in memory at the end."""
+    machine = Machine(program, custom)
+    for name, tensor in program.inputs:
+        machine.write(tensor.offset, to_memory(inputs[name], transposed=program.transposed))
+    for layer in program.layers:
+        machine.execute(layer)
+    return [machine.read(program.layers[index].output) for index in program.outputs]
+
+
+class Machine:
+    def __init__(self, program: Program, custom: Mapping[str, Any]) -> None:
+        assert program.io_bytes % 2 == 0
+        self.program = program
+        self.custom = custom
+        self.memory = np.full(program.io_bytes // 2, np.nan)
+
+    def write(self, offset: int, values: Real, size: int = 2) -> None:
+        assert offset % 2 == 0 and offset + values.size * size <= self.program.io_bytes
+        assert not np.isnan(values).any()
+        start, count = offset // 2, values.size * size // 2
+        self.memory[start : start + count] = np.nan
+        self.memory[start : start + count : size // 2] = values
+
+    def read(self, tensor: Any) -> Real:
+        return self.read_at(tensor.offset, tensor.shape.size, tensor.type)
+
+    def read_at(self, offset: int, count: int, type: ElementType = ElementType.HALF) -> Real:
+        step = type.value // 2
+        values = self.memory[offset // 2 : offset // 2 + count * step : step]
+        assert values.size == count
+        return values.copy()
+
+    def map(self, offset: int, shape: Shape) -> Real:
+        return from_memory(self.read_at(offset, shape.size), shape, transposed=self.program.transposed)
+
+    def execute(self, layer: Layer) -> None:
+        transposed = self.program.transposed
+        match layer.type:
+            case LayerType.INPUT | LayerType.CONCAT:
+                pass
+            case LayerType.CONV:
+                (run,) = layer.runs
+                operand = self.map(layer.inputs[1].offset, run.output) if len(layer.inputs) == 2 else None
+                result = execute_run(run, self.map(layer.inputs[0].offset, run.input), operand)
+                assert result.shape == tuple(run.output)
+                assert layer.output.shape.size == run.output.size
+                self.write(layer.output.offset, to_memory(result, transposed=transposed))
+            case LayerType.FLATTEN:
+                (tensor,) = layer.inputs
+                self.write(layer.output.offset, self.map(tensor.offset, tensor.shape).reshape(-1))
+            case LayerType.COPY_CONCAT:
+                parts = [self.read(self.program.layers[source].output) for source in layer.sources if source is not None]
+                assert len(parts) == len(layer.sources)
+                self.write(layer.output.offset, np.concatenate(parts))
+            case LayerType.SOFTMAX:
+                (tensor,) = layer.inputs
+                values = ir_reference.execute(ops.Softmax(), self.map(tensor.offset, tensor.shape))
+                self.write(layer.output.offset, as_output(values, ops.Softmax(), transposed=transposed), size=4)
+            case LayerType.CUSTOM:
+                assert layer.custom is not None
+                maps = [self.map(tensor.offset, tensor.shape) for tensor in layer.inputs]
+                values = self.custom[layer.custom.type](*maps, **dict(layer.custom.parameters))
+                self.write(layer.output.offset, to_memory(values, transposed=transposed), size=4)
+
+
+def execute_run(run: Run, x: Any, operand: Real | None) -> Any:
+    """Convolution, operand, max pool, activation; or average pool, operand, activation."""
+    convolution, pooling = run.convolution, run.pooling
+    assert convolution is not None or pooling is not None
+    if convolution is not None:
+        stride = convolution.stride
+        assert min(convolution.padding) >= 0
+        if convolution.kind.is_transposed:
+            spread = np.zeros(((x.shape[0] - 1) * stride.height + 1, (x.shape[1] - 1) * stride.width + 1, x.shape[2]))
+            spread[:: stride.height, :: stride.width] = x
+            x, stride = spread, Pair(1, 1)
+        kernels = convolution.weights.kernels
+        groups = kernels.shape[0] if convolution.kind.is_depthwise else 1
+        assert kernels.shape[1] == (1 if convolution.kind.is_depthwise else run.input.channels)
+        window = Window(convolution.kernel, stride, convolution.dilation, convolution.padding)
+        x = ir_reference.execute(ops.Conv2d(kernels, convolution.weights.bias, window, groups), x)
+        assert x.shape == tuple(convolution.output)
+        assert convolution.weights.packed.channels == kernels.shape[1]
+    if pooling is not None and pooling.kind is PoolingKind.AVERAGE:
+        assert convolution is None
+        window = Window(pooling.kernel, pooling.stride, padding=pooling.padding)
+        x = ir_reference.execute(ops.AveragePool2d(window, factor=pooling.factor), x)
+    if operand is not None:
+        x = x + operand
+    if pooling is not None and pooling.kind is PoolingKind.MAX:
+        window = Window(pooling.kernel, pooling.stride, padding=pooling.padding)
+        x = ir_reference.execute(ops.MaxPool2d(window), x)
+    if pooling is not None and pooling.kind is PoolingKind.UPSAMPLE:
+        assert convolution is None and pooling.kernel == (2, 2)
+        x = ir_reference.execute(ops.Upsample(Pair(2, 2)), x)
+    if isinstance(run.activation, ops.PRelu):
+        assert convolution is not None and convolution.weights.slopes is not None, "slopes travel with kernels"
+        assert not convolution.weights.packed.palette
+        return ir_reference.activation(ops.PRelu(convolution.weights.slopes), x)
+    return x if run.activation is None else ir_reference.activation(run.activation, x)
+
+
+__all__ = ["Constant", "ConvolutionKind", "as_output", "from_memory", "run", "run_legal", "to_memory"]

@@ -1,0 +1,342 @@
+"""Generated texts: as they were (golden), compiled, unmoved by any name, and the same every time."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Golden
+from test_escaping import HOSTILE
+
+from cnn_convertor import codegen
+from cnn_convertor.codegen import Wishes, render
+from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.lower import lower
+from cnn_convertor.dv700.program import Program
+from cnn_convertor.dv700.rules import check
+from cnn_convertor.dv700.steps import select
+from cnn_convertor.errors import Origin
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
+from cnn_convertor.passes import optimise
+
+INCLUDE = Path(codegen.__file__).parent / "host" / "include"
+FLAGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", str(INCLUDE)]
+EVERYTHING = Wishes("net.h5", doxygen=True, dot=True, python_module="pynet", graphviz_path="/usr/bin")
+
+
+def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed: bool = True) -> Program:
+    graph = legalise(optimise(graph), Limits(), transposed=transposed)
+    steps = select(graph, palette=palette, transposed=transposed)
+    check(graph, steps, Limits())
+    return lower(graph, steps, name=name, transposed=transposed)
+
+
+def ones(*shape: int) -> Constant:
+    return Constant.of(np.ones(shape))
+
+
+TYPES = {"Conv2d": "Conv2D", "MaxPool2d": "MaxPooling2D", "BatchNorm": "BatchNormalization", "Relu": "ReLU"}
+
+
+class Network:
+    """A graph whose layers can be given other names."""
+
+    def __init__(self, names: dict[str, str] | None = None) -> None:
+        self.names = names or {}
+        self.nodes: list[Node] = []
+
+    def name(self, name: str) -> str:
+        return self.names.get(name, name)
+
+    def add(self, name: str, op: Op, *inputs: str) -> None:
+        origin = Origin("net.h5", self.name(name), TYPES.get(type(op).__name__, type(op).__name__))
+        self.nodes.append(Node(self.name(name), op, tuple(map(self.name, inputs)), (origin,)))
+
+    def graph(self, *outputs: str) -> Graph:
+        return Graph(tuple(self.nodes), tuple(map(self.name, outputs)))
+
+
+SAME = Padding(1, 1, 1, 1)
+
+
+def every_kind_of_layer(names: dict[str, str] | None = None, custom: str = "Mine") -> Graph:
+    """Two inputs, a residual block, in-place and copied concatenations, flatten, softmax, a custom layer."""
+    net = Network(names)
+    net.add("image", ops.Input(Shape(8, 8, 3)))
+    net.add("mask", ops.Input(Shape(8, 8, 8)))
+    net.add("conv1", ops.Conv2d(ones(8, 3, 3, 3), ones(8), Window(Pair(3, 3), padding=SAME)), "image")
+    net.add("relu1", ops.Activation(ops.Relu(0.25)), "conv1")
+    net.add("conv2", ops.Conv2d(ones(8, 8, 3, 5), None, Window(Pair(3, 5), dilation=Pair(2, 1), padding=Padding(2, 2, 2, 2))), "relu1")
+    net.add("add", ops.Add(ops.Relu6()), "conv2", "relu1")
+    net.add("join", ops.Concat(), "add", "mask")
+    net.add("up", ops.ConvTranspose2d(ones(12, 16, 4, 4), ones(12), Window(Pair(4, 4), Pair(2, 2), padding=SAME)), "join")
+    net.add("prelu", ops.Activation(ops.PRelu(ones(12))), "up")
+    net.add("pool", ops.MaxPool2d(Window(Pair(2, 3), Pair(2, 3), padding=Padding(0, 0, 0, 2))), "prelu")
+    net.add("gap", ops.AveragePool2d(Window(Pair(8, 6))), "pool")
+    net.add("fc", ops.Dense(ones(5, 12, 1, 1), ones(5)), "gap")
+    net.add("both", ops.Concat(), "fc", "gap")
+    net.add("prob", ops.Softmax(), "both")
+    net.add("flat", ops.Reshape(Shape(1, 1, 12 * 48), Order.HWC), "pool")
+    net.add("mine", ops.Custom(custom, (("axis", 1), ("scale", 0.5), ("on", True), ("sizes", (1, 2))), Shape(1, 1, 2)), "fc")
+    return net.graph("prob", "flat", "mine", "pool")
+
+
+def small() -> Graph:
+    net = Network()
+    net.add("input", ops.Input(Shape(8, 8, 1)))
+    net.add("conv2d", ops.Conv2d(ones(16, 1, 3, 3), ones(16), Window(Pair(3, 3), padding=SAME)), "input")
+    net.add("batch_normalization", ops.BatchNorm(ones(16), ones(16), None, ones(16), 0.001), "conv2d")
+    net.add("re_lu", ops.Activation(ops.Relu()), "batch_normalization")
+    net.add("max_pooling2d", ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))), "re_lu")
+    net.add("flatten", ops.Reshape(Shape(1, 1, 256), Order.HWC), "max_pooling2d")
+    net.add("dense", ops.Dense(ones(10, 256, 1, 1), ones(10)), "flatten")
+    net.add("softmax", ops.Softmax(), "dense")
+    return net.graph("softmax")
+
+
+# --- golden --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("graph", [small, every_kind_of_layer], ids=["small", "every"])
+def test_texts_are_as_they_were(graph: object, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codegen, "__version__", "1.2.3")
+    name = "small" if graph is small else "every"
+    program = build(small() if graph is small else every_kind_of_layer(), name=name, palette=graph is small)
+    texts = render(program, EVERYTHING)
+    assert set(texts) == {f"{name}_gen.h", f"{name}_gen.cpp", f"{name}.dot", "doc/Doxyfile", "doc/pages.dox", "pynet.cpp"}
+    for file, text in texts.items():
+        golden(f"{name}/{file}", text)
+
+
+# --- what is written when ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wishes", "files"),
+    [
+        (Wishes("m"), {"net_gen.h", "net_gen.cpp"}),
+        (Wishes("m", source=False), set()),
+        (Wishes("m", source=False, dot=True), {"net.dot"}),
+        (Wishes("m", source=False, doxygen=True), {"doc/Doxyfile", "doc/pages.dox"}),
+        (Wishes("m", source=False, python_module="mod"), {"mod.cpp"}),
+    ],
+)
+def test_files_are_rendered_as_wished(wishes: Wishes, files: set[str]) -> None:
+    assert set(render(build(small()), wishes)) == files
+
+
+def test_every_file_says_who_made_it_first() -> None:
+    texts = render(build(small()), EVERYTHING)
+    for text in texts.values():
+        assert re.match(r"(//|#) made by cnn-convertor \S+ from net\.h5, do not edit\n", text)
+        assert text.endswith("\n") and not text.endswith("\n\n")
+        assert not any(line != line.rstrip() for line in text.splitlines())
+
+
+# --- the code ------------------------------------------------------------------------------------------------------------
+
+
+def write(folder: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def compile_(folder: Path, file: str, *flags: str) -> str:
+    """What the compiler prints to stdout; it must not complain."""
+    result = subprocess.run(["g++", *FLAGS, *flags, file], cwd=folder, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    return result.stdout
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_sources_compile(transposed: bool, tmp_path: Path) -> None:
+    write(tmp_path, render(build(every_kind_of_layer(), transposed=transposed), Wishes("m")))
+    compile_(tmp_path, "net_gen.cpp", "-c")
+
+
+LAYERS = ["image", "mask", "conv1", "relu1", "conv2", "add", "join", "up", "prelu", "pool", "gap", "fc", "both", "prob", "flat", "mine"]
+
+
+def hostile_names() -> list[dict[str, str]]:
+    """Every hostile text is the name of some layer, in one of two networks."""
+    texts = [*HOSTILE, *(f"{text}{text}x" for text in HOSTILE)]
+    return [
+        {layer: f"{texts[(start + i) % len(texts)]}{'' if i % 2 else i}" for i, layer in enumerate(LAYERS)}
+        for start in range(0, len(HOSTILE), len(LAYERS))
+    ]
+
+
+def code(folder: Path, name: str) -> str:
+    """The network's code: preprocessed, what headers say left out, strings made equal."""
+    text = compile_(folder, f"{name}_gen.cpp", "-E", "-P")
+    text = text[text.index("class Cnet") :]
+    return re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', text)
+
+
+@pytest.mark.parametrize("names", hostile_names(), ids=["first", "second"])
+def test_names_do_not_change_the_code(names: dict[str, str], tmp_path: Path) -> None:
+    assert len(set(names.values())) == len(names)
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    write(good, render(build(every_kind_of_layer()), Wishes("m")))
+    program = build(every_kind_of_layer(names))
+    hostile = 'm*/ ??/\n#error "\\'
+    write(bad, render(program, Wishes(hostile, doxygen=True, dot=True, python_module="mod", graphviz_path=hostile)))
+    assert code(bad, "net") == code(good, "net")
+    compile_(bad, "net_gen.cpp", "-c")
+    is_well_formed_dot((bad / "net.dot").read_text(encoding="utf-8"))
+    is_one_comment((bad / "doc" / "pages.dox").read_text(encoding="utf-8"))
+    assert len((bad / "doc" / "Doxyfile").read_text(encoding="utf-8").splitlines()) == 11
+
+
+@pytest.mark.parametrize("name", ["graph", "Node", "edge", "strict", "subgraph", "digraph"])
+def test_networks_may_have_the_names_of_keywords(name: str, tmp_path: Path) -> None:
+    is_well_formed_dot(render(build(small(), name=name), Wishes("m", source=False, dot=True))[f"{name}.dot"])
+
+
+# --- documents -----------------------------------------------------------------------------------------------------------
+
+STRING = r'"(?:[^"\\\n]|\\.)*"'
+DOT_LINES = [
+    rf"digraph {STRING} \{{",
+    r"  rankdir = TB;",
+    rf"  (node|edge) \[(\w+ = (\w+|{STRING})(, )?)+\];",
+    rf"  \w+ \[label = {STRING}(, fillcolor = (\w+|{STRING}))?\];",
+    rf"  (\w+) -> (\w+) \[label = {STRING}\];",
+    r"\}",
+]
+
+
+def is_well_formed_dot(text: str) -> None:
+    first, *lines = text.splitlines()
+    assert first.startswith("// ")
+    for line in lines:
+        assert any(re.fullmatch(pattern, line) for pattern in DOT_LINES), line
+    drawn = set(re.findall(r"^  (\w+) \[label", text, re.MULTILINE))
+    for source, target in re.findall(r"^  (\w+) -> (\w+) ", text, re.MULTILINE):
+        assert {source, target} <= drawn
+
+
+def is_one_comment(text: str) -> None:
+    first, second, *_ = text.splitlines()
+    assert first.startswith("// ")
+    assert second == "/**"
+    assert text.endswith("\n*/\n")
+    assert text.count("*/") == 1 and text.count("/*") == 1
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
+
+
+def test_documents_are_well_formed() -> None:
+    texts = render(build(every_kind_of_layer()), EVERYTHING)
+    is_well_formed_dot(texts["net.dot"])
+    is_one_comment(texts["doc/pages.dox"])
+
+
+def test_the_description_says_what_an_application_must_know() -> None:
+    assert codegen.description(build(every_kind_of_layer(), transposed=True))[1:] == [
+        'Input "image": 8x8x3 FP16 at offset 0, in the order H, W, C.',
+        'Input "mask": 8x8x8 FP16 at offset 1408, in the order H, W, C.',
+        'Output 0 "prob": 17.',
+        'Output 1 "flat": 576.',
+        'Output 2 "mine": 2.',
+        'Output 3 "pool/flatten": 576.',
+    ]
+
+
+# --- the same every time -------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import hashlib, test_codegen as t
+texts = t.render(t.build(t.every_kind_of_layer(), palette=True), t.EVERYTHING)
+print(hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest())
+"""
+
+
+def test_texts_do_not_depend_on_the_order_of_hashes() -> None:
+    tests = Path(__file__).parent
+    digests = set()
+    for seed in ("0", "1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join([str(tests.parent), str(tests)])}
+        command = [sys.executable, "-c", SCRIPT]
+        digests.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    assert len(digests) == 1
+
+
+# --- custom layers -------------------------------------------------------------------------------------------------------
+
+
+def custom(*parameters: dict[str, ops.Parameter], types: str = "Mine") -> Program:
+    """A network of one custom layer for each set of parameters."""
+    nodes = [Node("x", ops.Input(Shape(1, 1, 4))), Node("a", ops.Activation(ops.Relu()), ("x",))]
+    for i, values in enumerate(parameters):
+        nodes.append(Node(f"c{i}", ops.Custom(types, tuple(values.items()), Shape(1, 1, 4)), ("a",)))
+    return build(Graph(tuple(nodes), tuple(f"c{i}" for i in range(len(parameters)))))
+
+
+CUSTOM_STRUCTS: list[tuple[str, list[dict[str, ops.Parameter]], list[str], list[str]]] = [
+    ("none", [{}], [], ["{}"]),
+    ("one of each", [{"a": 1, "b": True, "c": 0.5, "d": (1, 2), "e": (True,), "f": (0.5, 1e-5)}],
+     ["int a;", "bool b;", "float c;", "int d[2];", "bool e[1];", "float f[2];"], ["{1, true, 0.5f, {1, 2}, {true}, {0.5f, 1e-05f}}"]),
+    ("a whole number here, a fraction there", [{"a": 1}, {"a": 0.5}], ["float a;"], ["{1.0f}", "{0.5f}"]),
+    ("a truth value here, a number there", [{"a": True}, {"a": 3}], ["int a;"], ["{1}", "{3}"]),
+    ("lists of other lengths", [{"a": (1,)}, {"a": (1, 2, 3)}, {"a": ()}], ["int a[3];"], ["{{1}}", "{{1, 2, 3}}", "{{}}"]),
+    ("a list here, a value there", [{"a": (1, 2), "b": 7}, {"a": 3, "b": 8}], ["int a[2];", "int b;"], ["{{1, 2}, 7}", "{{3}, 8}"]),
+    ("an empty list", [{"a": ()}], ["bool a[1];"], ["{{}}"]),
+    ("parameters that a layer does not have", [{"a": 1, "b": 2}, {"b": 3, "c": (1.0,)}], ["int a;", "int b;", "float c[1];"],
+     ["{1, 2, {}}", "{{}, 3, {1.0f}}"]),
+    ("no numbers", [{"a": float("inf"), "b": float("-inf"), "c": float("nan"), "d": 1e300, "e": 1e-300}],
+     ["float a;", "float b;", "float c;", "float d;", "float e;"], ["{INFINITY, -INFINITY, NAN, INFINITY, 0.0f}"]),
+    ("names that C++ has taken", [{"default": 1, "class": 2, "my-name": 3, "2d": 4}],
+     ["int default_;", "int class_;", "int my_name;", "int _2d;"], ["{1, 2, 3, 4}"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parameters", "fields", "values"), [c[1:] for c in CUSTOM_STRUCTS], ids=[c[0] for c in CUSTOM_STRUCTS])
+def test_custom_layers(
+    parameters: list[dict[str, ops.Parameter]], fields: list[str], values: list[str], tmp_path: Path
+) -> None:
+    texts = render(custom(*parameters), Wishes("m"))
+    found = re.search(r"struct custom_param_Mine \{\n(.*?)\};", texts["net_gen.h"], re.DOTALL)
+    assert found is not None
+    assert [line.strip() for line in found[1].splitlines()] == fields
+    assert re.findall(r"custom_param_Mine param = (.*);", texts["net_gen.cpp"]) == values
+    write(tmp_path, texts)
+    compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
+
+
+def test_types_of_custom_layers_become_identifiers(tmp_path: Path) -> None:
+    texts = render(custom({"a": 1}, types="my pack*/age>Läyer\n"), Wishes("m", doxygen=True, dot=True))
+    assert "void custom_callback_my_pack__age_L_yer_(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);" in texts["net_gen.h"]
+    write(tmp_path, texts)
+    compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
+
+
+# --- the Python module ---------------------------------------------------------------------------------------------------
+
+
+def test_the_python_module_compiles(tmp_path: Path) -> None:
+    if importlib.util.find_spec("pybind11") is None:
+        pytest.skip("pybind11 is not installed")
+    write(tmp_path, render(build(every_kind_of_layer()), EVERYTHING))
+    command = [sys.executable, "-m", "pybind11", "--includes"]
+    includes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    compile_(tmp_path, "pynet.cpp", "-fsyntax-only", *includes)
+
+
+def test_the_python_module_knows_where_inputs_lie() -> None:
+    program = build(every_kind_of_layer())
+    text = render(program, EVERYTHING)["pynet.cpp"]
+    places = re.findall(r"\{(\d+), (\d+)\},  // (.*)", text)
+    assert places == [(str(t.offset), str(t.nbytes), f'"{name}" {t.shape.width}x{t.shape.height}x{t.shape.channels}') for name, t in program.inputs]
