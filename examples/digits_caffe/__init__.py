@@ -1,0 +1,1 @@
+"""A Caffe network that reads handwritten digits."""

@@ -1,0 +1,1 @@
+"""A Keras network that reads handwritten digits."""

@@ -1,0 +1,571 @@
+"""Builds well-known architectures with seeded random weights, as Caffe or Keras files, for tests and benchmarks.
+
+`python examples/zoo.py NAME ... --output DIR` makes DIR/NAME/ with the model's files and a net.ini; `--list` prints the
+names.
+
+The weights are random, but the numbers that flow are like a trained network's: mean and variance of every map are
+estimated from those of the maps before it, and each layer's weights are drawn such that its outputs have a variance of
+about 1, whatever the depth. Inputs should lie in -1..1 or 0..1. The same name, size and seed give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.frontends.caffe import writing
+
+Array: TypeAlias = NDArray[np.float32]
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+BIAS: Final = 0.05  # standard deviation of biases, and of batch norm's shifts and means
+GAMMA: Final = (0.5, 1.5)
+VARIANCE_SPREAD: Final = (0.8, 1.25)  # of the variances that a batch norm holds, around the estimate
+DAMPING: Final = 0.5  # of gamma in front of a residual sum, so that long chains of sums do not grow
+CAFFE_STATISTICS_FACTOR: Final = 999.0  # Caffe stores sums over its training, to be divided by this
+
+
+class Moments(NamedTuple):
+    """Of all elements of a map, as estimated."""
+
+    mean: float
+    variance: float
+
+    @property
+    def mean_square(self) -> float:
+        return self.mean**2 + self.variance
+
+    def after_relu(self) -> Moments:
+        """Of a normal distribution, cut at zero."""
+        deviation = math.sqrt(self.variance)
+        below = self.mean / deviation
+        share = (1 + math.erf(below / math.sqrt(2))) / 2
+        density = math.exp(-(below**2) / 2) / math.sqrt(2 * math.pi)
+        mean = self.mean * share + deviation * density
+        return Moments(mean, self.mean_square * share + self.mean * deviation * density - mean**2)
+
+    def after_max_pool(self) -> Moments:
+        """Of the largest among a few neighbours that resemble each other."""
+        return Moments(self.mean + math.sqrt(self.variance), self.variance)
+
+    def after_average_pool(self) -> Moments:
+        return Moments(self.mean, self.variance / 2)
+
+
+INPUT: Final = Moments(0.0, 1 / 3)  # uniform in -1..1; of a mean square, 0..1 has as much
+NORMALISED: Final = Moments(0.0, 1.0)
+
+
+def behind_batch_norm(damping: float) -> Moments:
+    return Moments(0.0, damping**2 * (1 + (GAMMA[1] - GAMMA[0]) ** 2 / 12))
+
+
+def of_sum(parts: Sequence[Moments]) -> Moments:
+    return Moments(sum(x.mean for x in parts), sum(x.variance for x in parts))
+
+
+def of_concatenation(parts: Sequence[Moments], channels: Sequence[int]) -> Moments:
+    mean = float(np.average([x.mean for x in parts], weights=channels))
+    return Moments(mean, float(np.average([x.mean_square for x in parts], weights=channels)) - mean**2)
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
+    """A generator for one tensor, so that no tensor depends on another."""
+    return np.random.default_rng([seed, *name.encode()])
+
+
+def normal(seed: int, name: str, shape: Sequence[int], deviation: float) -> Array:
+    """Values of a normal distribution around 0, in one array and nothing beside it."""
+    values = np.empty(shape, np.float32)
+    generator(seed, name).standard_normal(dtype=np.float32, out=values)
+    values *= np.float32(deviation)
+    return values
+
+
+def uniform(seed: int, name: str, shape: Sequence[int], limits: tuple[float, float]) -> Array:
+    return generator(seed, name).uniform(*limits, size=shape).astype(np.float32)
+
+
+def kernel(seed: int, name: str, shape: Sequence[int], inputs: tuple[int, ...], given: Moments) -> Array:
+    """Kernels that give outputs of variance 1. inputs: the axes that one output is summed over.
+
+    Behind a ReLU, the elements of a kernel sum to zero: else what all inputs have in common, their mean above all,
+    would grow from layer to layer until every image gives the same output.
+    """
+    fan_in = math.prod(shape[axis] for axis in inputs)
+    centred = given.mean > 0
+    values = normal(seed, name, shape, 1 / math.sqrt((fan_in - centred) * given.variance))
+    if centred:
+        values -= values.mean(axis=inputs, keepdims=True)
+    return values
+
+
+class BatchNorm(NamedTuple):
+    """Each (channels,)."""
+
+    gamma: Array
+    beta: Array
+    moving_mean: Array
+    moving_variance: Array
+
+
+def batch_norm(seed: int, name: str, channels: int, given: Moments, damping: float) -> BatchNorm:
+    return BatchNorm(
+        uniform(seed, f"{name}/gamma", [channels], GAMMA) * np.float32(damping),
+        normal(seed, f"{name}/beta", [channels], BIAS * damping),
+        normal(seed, f"{name}/mean", [channels], BIAS * math.sqrt(given.variance)),
+        uniform(seed, f"{name}/variance", [channels], VARIANCE_SPREAD) * np.float32(given.variance),
+    )
+
+
+# --- Caffe ------------------------------------------------------------------------------------------------------------
+
+Message: TypeAlias = Mapping[str, str | int | float | bool]
+Header: TypeAlias = Literal["layer", "input_shape", "input_dim"]
+
+
+def text_of(message: Message) -> str:
+    """A message in protobuf's text form, on one line; strings are the names of enumeration values."""
+    fields = (f"{name}: {str(of).lower() if isinstance(of, bool) else of}" for name, of in message.items())
+    return f"{{ {' '.join(fields)} }}"
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A feature map of a Caffe network."""
+
+    name: str
+    channels: int
+    height: int
+    width: int
+    moments: Moments
+
+
+class CaffeNet:
+    """A Caffe network in the making: each method appends a layer and returns its output."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self._seed = seed
+        self._text = [f'name: "{name}"']
+        self._weights: list[tuple[str, str, Callable[[], Iterator[Array]]]] = []
+
+    def input(self, size: int, channels: int = 3, *, header: Header = "layer") -> Map:
+        """header: whether a layer declares the input, or one of two forms of lines at the top."""
+        dims = (1, channels, size, size)
+        shape = " ".join(f"dim: {n}" for n in dims)
+        match header:
+            case "layer":
+                lines = ["layer {", '  name: "data"', '  type: "Input"', '  top: "data"']
+                lines += [f"  input_param {{ shape {{ {shape} }} }}", "}"]
+            case "input_shape":
+                lines = ['input: "data"', f"input_shape {{ {shape} }}"]
+            case "input_dim":
+                lines = ['input: "data"', *(f"input_dim: {n}" for n in dims)]
+        self._text += lines
+        return Map("data", channels, size, size, INPUT)
+
+    def conv(
+        self,
+        x: Map,
+        name: str,
+        channels: int,
+        kernel: int,
+        *,
+        stride: int = 1,
+        pad: int = 0,
+        group: int = 1,
+        bias: bool = True,
+    ) -> Map:
+        param: dict[str, int | bool] = {"num_output": channels, "kernel_size": kernel}
+        param |= {"pad": pad} if pad else {}
+        param |= {"stride": stride} if stride != 1 else {}
+        param |= {"group": group} if group != 1 else {}
+        param |= {} if bias else {"bias_term": False}
+        self._append("Convolution", name, [x], name, convolution_param=param)
+        self._add_kernel("Convolution", name, (channels, x.channels // group, kernel, kernel), x.moments, bias)
+        height, width = ((n + 2 * pad - kernel) // stride + 1 for n in (x.height, x.width))
+        return Map(name, channels, height, width, NORMALISED)
+
+    def dense(self, x: Map, name: str, channels: int) -> Map:
+        self._append("InnerProduct", name, [x], name, inner_product_param={"num_output": channels})
+        self._add_kernel("InnerProduct", name, (channels, x.channels * x.height * x.width), x.moments, True)
+        return Map(name, channels, 1, 1, NORMALISED)
+
+    def batch_norm(self, x: Map, norm: str, scale: str, *, damping: float = 1.0) -> Map:
+        """BatchNorm and Scale, both in place."""
+        gamma, beta, mean, variance = batch_norm(self._seed, norm, x.channels, x.moments, damping)
+        factor = np.float32(CAFFE_STATISTICS_FACTOR)
+        statistics = (mean * factor, variance * factor, np.array([factor]))
+        self._append("BatchNorm", norm, [x], x.name, batch_norm_param={"use_global_stats": True})
+        self._weights.append((norm, "BatchNorm", lambda: iter(statistics)))
+        self._append("Scale", scale, [x], x.name, scale_param={"bias_term": True})
+        self._weights.append((scale, "Scale", lambda: iter((gamma, beta))))
+        return replace(x, moments=behind_batch_norm(damping))
+
+    def relu(self, x: Map, name: str) -> Map:
+        """In place."""
+        self._append("ReLU", name, [x], x.name)
+        return replace(x, moments=x.moments.after_relu())
+
+    def max_pool(self, x: Map, name: str, kernel: int, stride: int, *, pad: int = 0) -> Map:
+        """Rounds up, as Caffe does: the last windows may reach beyond the map."""
+        param: dict[str, str | int] = {"pool": "MAX", "kernel_size": kernel, "stride": stride}
+        param |= {"pad": pad} if pad else {}
+        self._append("Pooling", name, [x], name, pooling_param=param)
+
+        def size(n: int) -> int:
+            count = -(-(n + 2 * pad - kernel) // stride) + 1
+            return count - (pad > 0 and (count - 1) * stride >= n + pad)
+
+        return Map(name, x.channels, size(x.height), size(x.width), x.moments.after_max_pool())
+
+    def whole_average(self, x: Map, name: str, *, by_size: bool = False) -> Map:
+        """The average of the whole map. by_size: with the size given, not as global_pooling."""
+        param: dict[str, str | int | bool] = {"pool": "AVE"}
+        param |= {"kernel_size": x.height, "stride": 1} if by_size else {"global_pooling": True}
+        self._append("Pooling", name, [x], name, pooling_param=param)
+        return Map(name, x.channels, 1, 1, x.moments.after_average_pool())
+
+    def lrn(self, x: Map, name: str) -> Map:
+        self._append("LRN", name, [x], name, lrn_param={"local_size": 5, "alpha": 0.0001, "beta": 0.75})
+        return replace(x, name=name)
+
+    def add(self, x: Map, y: Map, name: str) -> Map:
+        self._append("Eltwise", name, [x, y], name, eltwise_param={"operation": "SUM"})
+        return replace(x, name=name, moments=of_sum([x.moments, y.moments]))
+
+    def concat(self, maps: Sequence[Map], name: str) -> Map:
+        self._append("Concat", name, maps, name)
+        channels = [x.channels for x in maps]
+        moments = of_concatenation([x.moments for x in maps], channels)
+        return replace(maps[0], name=name, channels=sum(channels), moments=moments)
+
+    def dropout(self, x: Map, name: str, ratio: float) -> Map:
+        """In place."""
+        self._append("Dropout", name, [x], x.name, dropout_param={"dropout_ratio": ratio})
+        return x
+
+    def softmax(self, x: Map, name: str = "prob") -> Map:
+        self._append("Softmax", name, [x], name)
+        return replace(x, name=name)
+
+    def definition(self) -> str:
+        """The .prototxt."""
+        return "\n".join(self._text) + "\n"
+
+    def weights(self) -> Iterator[tuple[str, str, Iterator[Array]]]:
+        """Name, type and blobs of each layer that has weights; a kernel is drawn when it is asked for."""
+        for name, kind, blobs in self._weights:
+            yield name, kind, blobs()
+
+    def _append(self, kind: str, name: str, bottoms: Sequence[Map], top: str, **parameters: Message) -> None:
+        lines = [f'name: "{name}"', f'type: "{kind}"', *(f'bottom: "{x.name}"' for x in bottoms), f'top: "{top}"']
+        lines += [f"{key} {text_of(message)}" for key, message in parameters.items()]
+        self._text.append("layer {\n" + "".join(f"  {line}\n" for line in lines) + "}")
+
+    def _add_kernel(self, kind: str, name: str, shape: tuple[int, ...], given: Moments, bias: bool) -> None:
+        def blobs() -> Iterator[Array]:
+            yield kernel(self._seed, f"{name}/kernel", shape, tuple(range(1, len(shape))), given)
+            if bias:
+                yield normal(self._seed, f"{name}/bias", shape[:1], BIAS)
+
+        self._weights.append((name, kind, blobs))
+
+
+def lenet(net: CaffeNet, size: int) -> None:
+    x = net.input(size, 1)
+    x = net.max_pool(net.conv(x, "conv1", 20, 5), "pool1", 2, 2)
+    x = net.max_pool(net.conv(x, "conv2", 50, 5), "pool2", 2, 2)
+    x = net.relu(net.dense(x, "ip1", 500), "relu1")
+    net.softmax(net.dense(x, "ip2", 10))
+
+
+def squeezenet_1_1(net: CaffeNet, size: int) -> None:
+    def fire(x: Map, name: str, squeeze: int, expand: int) -> Map:
+        def conv(x: Map, part: str, channels: int, kernel: int, pad: int = 0) -> Map:
+            return net.relu(net.conv(x, f"{name}/{part}", channels, kernel, pad=pad), f"{name}/relu_{part}")
+
+        x = conv(x, "squeeze1x1", squeeze, 1)
+        return net.concat([conv(x, "expand1x1", expand, 1), conv(x, "expand3x3", expand, 3, pad=1)], f"{name}/concat")
+
+    x = net.input(size, header="input_shape")
+    x = net.relu(net.conv(x, "conv1", 64, 3, stride=2), "relu_conv1")
+    x = net.max_pool(x, "pool1", 3, 2)
+    x = fire(fire(x, "fire2", 16, 64), "fire3", 16, 64)
+    x = net.max_pool(x, "pool3", 3, 2)
+    x = fire(fire(x, "fire4", 32, 128), "fire5", 32, 128)
+    x = net.max_pool(x, "pool5", 3, 2)
+    x = fire(fire(x, "fire6", 48, 192), "fire7", 48, 192)
+    x = fire(fire(x, "fire8", 64, 256), "fire9", 64, 256)
+    x = net.relu(net.conv(net.dropout(x, "drop9", 0.5), "conv10", 1000, 1), "relu_conv10")
+    net.softmax(net.whole_average(x, "pool10"))
+
+
+def mobilenet_v1(net: CaffeNet, size: int) -> None:
+    def block(x: Map, name: str, channels: int, kernel: int, *, stride: int = 1, pad: int = 0, group: int = 1) -> Map:
+        x = net.conv(x, name, channels, kernel, stride=stride, pad=pad, group=group, bias=False)
+        return net.relu(net.batch_norm(x, f"{name}/bn", f"{name}/scale"), f"relu_{name}")
+
+    x = block(net.input(size, header="input_dim"), "conv1", 32, 3, stride=2, pad=1)
+    blocks = {"conv2_1": (64, 1), "conv2_2": (128, 2), "conv3_1": (128, 1), "conv3_2": (256, 2)}
+    blocks |= {"conv4_1": (256, 1), "conv4_2": (512, 2)} | {f"conv5_{i}": (512, 1) for i in range(1, 6)}
+    blocks |= {"conv5_6": (1024, 2), "conv6": (1024, 1)}
+    for name, (channels, stride) in blocks.items():
+        x = block(x, f"{name}/dw", x.channels, 3, stride=stride, pad=1, group=x.channels)
+        x = block(x, f"{name}/sep", channels, 1)
+    net.softmax(net.conv(net.whole_average(x, "pool6"), "fc7", 1000, 1))
+
+
+def googlenet(net: CaffeNet, size: int, *, lrn: bool) -> None:
+    def conv(x: Map, name: str, part: str, channels: int, kernel: int, *, stride: int = 1, pad: int = 0) -> Map:
+        return net.relu(net.conv(x, f"{name}/{part}", channels, kernel, stride=stride, pad=pad), f"{name}/relu_{part}")
+
+    def inception(x: Map, name: str, one: int, three: tuple[int, int], five: tuple[int, int], pool: int) -> Map:
+        name = f"inception_{name}"
+        branches = [
+            conv(x, name, "1x1", one, 1),
+            conv(conv(x, name, "3x3_reduce", three[0], 1), name, "3x3", three[1], 3, pad=1),
+            conv(conv(x, name, "5x5_reduce", five[0], 1), name, "5x5", five[1], 5, pad=2),
+            conv(net.max_pool(x, f"{name}/pool", 3, 1, pad=1), name, "pool_proj", pool, 1),
+        ]
+        return net.concat(branches, f"{name}/output")
+
+    x = conv(net.input(size), "conv1", "7x7_s2", 64, 7, stride=2, pad=3)
+    x = net.max_pool(x, "pool1/3x3_s2", 3, 2)
+    x = net.lrn(x, "pool1/norm1") if lrn else x
+    x = conv(conv(x, "conv2", "3x3_reduce", 64, 1), "conv2", "3x3", 192, 3, pad=1)
+    x = net.lrn(x, "conv2/norm2") if lrn else x
+    x = net.max_pool(x, "pool2/3x3_s2", 3, 2)
+    x = inception(x, "3a", 64, (96, 128), (16, 32), 32)
+    x = inception(x, "3b", 128, (128, 192), (32, 96), 64)
+    x = net.max_pool(x, "pool3/3x3_s2", 3, 2)
+    x = inception(x, "4a", 192, (96, 208), (16, 48), 64)
+    x = inception(x, "4b", 160, (112, 224), (24, 64), 64)
+    x = inception(x, "4c", 128, (128, 256), (24, 64), 64)
+    x = inception(x, "4d", 112, (144, 288), (32, 64), 64)
+    x = inception(x, "4e", 256, (160, 320), (32, 128), 128)
+    x = net.max_pool(x, "pool4/3x3_s2", 3, 2)
+    x = inception(x, "5a", 256, (160, 320), (32, 128), 128)
+    x = inception(x, "5b", 384, (192, 384), (48, 128), 128)
+    x = net.dropout(net.whole_average(x, "pool5/7x7_s1", by_size=True), "pool5/drop_7x7_s1", 0.4)
+    net.softmax(net.dense(x, "loss3/classifier", 1000))
+
+
+def googlenet_with_lrn(net: CaffeNet, size: int) -> None:
+    googlenet(net, size, lrn=True)
+
+
+def googlenet_without_lrn(net: CaffeNet, size: int) -> None:
+    googlenet(net, size, lrn=False)
+
+
+def vgg16(net: CaffeNet, size: int) -> None:
+    x = net.input(size, header="input_dim")
+    for stage, (channels, depth) in enumerate(((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)), 1):
+        for i in range(1, depth + 1):
+            x = net.relu(net.conv(x, f"conv{stage}_{i}", channels, 3, pad=1), f"relu{stage}_{i}")
+        x = net.max_pool(x, f"pool{stage}", 2, 2)
+    for number in (6, 7):
+        x = net.relu(net.dense(x, f"fc{number}", 4096), f"relu{number}")
+        x = net.dropout(x, f"drop{number}", 0.5)
+    net.softmax(net.dense(x, "fc8", 1000))
+
+
+def resnet50(net: CaffeNet, size: int) -> None:
+    def conv(x: Map, name: str, channels: int, kernel: int, *, stride: int = 1, damping: float = 1.0) -> Map:
+        x = net.conv(x, f"res{name}", channels, kernel, stride=stride, pad=kernel // 2, bias=False)
+        return net.batch_norm(x, f"bn{name}", f"scale{name}", damping=damping)
+
+    def block(x: Map, name: str, channels: int, stride: int) -> Map:
+        shortcut = conv(x, f"{name}_branch1", 4 * channels, 1, stride=stride) if name.endswith("a") else x
+        x = net.relu(conv(x, f"{name}_branch2a", channels, 1, stride=stride), f"res{name}_branch2a_relu")
+        x = net.relu(conv(x, f"{name}_branch2b", channels, 3), f"res{name}_branch2b_relu")
+        x = conv(x, f"{name}_branch2c", 4 * channels, 1, damping=DAMPING)
+        return net.relu(net.add(shortcut, x, f"res{name}"), f"res{name}_relu")
+
+    x = net.conv(net.input(size, header="input_dim"), "conv1", 64, 7, stride=2, pad=3)
+    x = net.relu(net.batch_norm(x, "bn_conv1", "scale_conv1"), "conv1_relu")
+    x = net.max_pool(x, "pool1", 3, 2)
+    for stage, (channels, depth) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3)), 2):
+        for letter in "abcdef"[:depth]:
+            x = block(x, f"{stage}{letter}", channels, 2 if letter == "a" and stage > 2 else 1)
+    net.softmax(net.dense(net.whole_average(x, "pool5", by_size=True), "fc1000", 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class Caffe:
+    """A Caffe network. lay_out: fills a CaffeNet, for an input size in pixels."""
+
+    lay_out: Callable[[CaffeNet, int], None]
+    size: int
+
+    def write(self, name: str, folder: Path, seed: int, size: int) -> None:
+        net = CaffeNet(name, seed)
+        self.lay_out(net, size)
+        (folder / f"{name}.prototxt").write_text(net.definition())
+        writing.write(folder / f"{name}.caffemodel", net.weights())
+        write_ini(folder / "net.ini", name, f"definition = {name}.prototxt", f"data = {name}.caffemodel")
+
+
+# --- Keras ------------------------------------------------------------------------------------------------------------
+# Layers are known by the names of their classes, since importing keras takes seconds.
+
+
+def keras_moments(layer: Any, given: Sequence[Moments], damping: float) -> Moments:
+    """The moments of a layer's output, from those of its inputs."""
+    rectified = getattr(getattr(layer, "activation", None), "__name__", "") == "relu"
+    match type(layer).__name__:
+        case "Conv2D" | "DepthwiseConv2D" | "Dense":
+            return NORMALISED.after_relu() if rectified else NORMALISED
+        case "BatchNormalization":
+            return behind_batch_norm(damping)
+        case "Activation" if rectified:
+            return given[0].after_relu()
+        case "ReLU":
+            return given[0].after_relu()
+        case "MaxPooling2D":
+            return given[0].after_max_pool()
+        case "AveragePooling2D" | "GlobalAveragePooling2D":
+            return given[0].after_average_pool()
+        case "Add":
+            return of_sum(given)
+        case "Concatenate":
+            return of_concatenation(given, [x.shape[-1] for x in layer.input])
+        case "Activation" | "ZeroPadding2D" | "Flatten" | "Reshape" | "Dropout":
+            return given[0]
+        case other:
+            raise NotImplementedError(f"no rule for the numbers behind a {other}")
+
+
+def keras_values(variable: Any, kind: str, given: Moments, damping: float, seed: int) -> Array:
+    """A variable's values. given: the moments of the layer's input."""
+    path, shape = variable.path, tuple(variable.shape)
+    match variable.name:
+        case "kernel":
+            inputs = (0, 1) if kind == "DepthwiseConv2D" else tuple(range(len(shape) - 1))
+            return kernel(seed, path, shape, inputs, given)
+        case "bias":
+            return normal(seed, path, shape, BIAS)
+        case "gamma" | "beta" | "moving_mean" | "moving_variance":
+            values: Array = getattr(batch_norm(seed, path.rpartition("/")[0], shape[0], given, damping), variable.name)
+            return values
+        case other:
+            raise NotImplementedError(f"no rule for a variable called {other}")
+
+
+def fill_keras(model: Any, seed: int) -> None:
+    """Give every weight of a Keras model its random value."""
+    summed = {id(x) for layer in model.layers if type(layer).__name__ == "Add" for x in layer.input}
+    moments = {id(x): INPUT for x in model.inputs}
+    for layer in model.layers:
+        if type(layer).__name__ == "InputLayer":
+            continue
+        given = [moments[id(x)] for x in (layer.input if isinstance(layer.input, list) else [layer.input])]
+        damping = DAMPING if id(layer.output) in summed else 1.0
+        for variable in layer.weights:
+            variable.assign(keras_values(variable, type(layer).__name__, given[0], damping, seed))
+        moments[id(layer.output)] = keras_moments(layer, given, damping)
+
+
+def save_keras(model: Any, path: Path) -> None:
+    """Write a .keras file as Keras 3 does, but for the dates: the same model gives the same bytes."""
+    from keras import __version__
+
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder, zipfile.ZipFile(path, "w") as archive:
+        weights = Path(folder, "model.weights.h5")
+        model.save_weights(weights)
+        archive.writestr(zipfile.ZipInfo("metadata.json"), json.dumps({"keras_version": __version__}))
+        archive.writestr(zipfile.ZipInfo("config.json"), model.to_json())
+        with weights.open("rb") as source, archive.open(zipfile.ZipInfo(weights.name), "w", force_zip64=True) as member:
+            shutil.copyfileobj(source, member, 1 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Keras:
+    """A network of keras.applications, by the name of its function."""
+
+    function: str
+    size: int
+
+    def write(self, name: str, folder: Path, seed: int, size: int) -> None:
+        import keras
+
+        keras.backend.clear_session()  # layers without a name of their own are counted from 1 again
+        model = getattr(keras.applications, self.function)(weights=None, input_shape=(size, size, 3))
+        fill_keras(model, seed)
+        save_keras(model, folder / f"{name}.keras")
+        model.save(folder / f"{name}.h5")
+        write_ini(folder / "net.ini", name, f"definition = {name}.keras")
+        write_ini(folder / "net_h5.ini", f"{name}_h5", f"definition = {name}.h5")
+
+
+# --- the zoo ----------------------------------------------------------------------------------------------------------
+
+NETWORKS: Final[dict[str, Caffe | Keras]] = {
+    "caffe_lenet": Caffe(lenet, 28),
+    "caffe_squeezenet_1_1": Caffe(squeezenet_1_1, 227),
+    "caffe_mobilenet_v1": Caffe(mobilenet_v1, 224),
+    "caffe_googlenet": Caffe(googlenet_with_lrn, 224),
+    "caffe_googlenet_without_lrn": Caffe(googlenet_without_lrn, 224),
+    "caffe_vgg16": Caffe(vgg16, 224),
+    "caffe_resnet50": Caffe(resnet50, 224),
+    "keras_mobilenet": Keras("MobileNet", 224),
+    "keras_mobilenet_v2": Keras("MobileNetV2", 224),
+    "keras_resnet50": Keras("ResNet50", 224),
+    "keras_vgg16": Keras("VGG16", 224),
+    "keras_inception_v3": Keras("InceptionV3", 299),
+    "keras_densenet121": Keras("DenseNet121", 224),
+}
+
+
+def write_ini(path: Path, name: str, *model: str) -> None:
+    """Write a net.ini for the FP16 form of a network."""
+    output = ["output_folder = output", "quantization = 0", "transpose_weight = 1"]
+    output += ["generate_source = 1", "generate_dot = 1"]
+    path.write_text("\n".join(["[INPUT]", f"name = {name}", *model, "", "[OUTPUT]", *output]) + "\n")
+
+
+def build(name: str, folder: Path, seed: int = 0, size: int | None = None) -> Path:
+    """Write a network's files to folder/name/; returns its net.ini, which is written last.
+
+    size: height and width of the input in pixels, the usual one by default.
+    """
+    network = NETWORKS[name]
+    home = folder / name
+    home.mkdir(parents=True, exist_ok=True)
+    network.write(name, home, seed, network.size if size is None else size)
+    return home / "net.ini"
+
+
+def print_names(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the names of all networks and end."""
+    if wanted:
+        click.echo("\n".join(NETWORKS))
+        context.exit()
+
+
+@click.command(help="Build NAMES, networks with random weights, each in a folder of its own.")
+@click.argument("names", nargs=-1, required=True, type=click.Choice(list(NETWORKS)), metavar="NAMES...")
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where the folders go.")
+@click.option("--seed", default=0, show_default=True, help="Another seed gives other weights.")
+@click.option("--size", type=click.IntRange(min=1), help="Height and width of the input, instead of the usual.")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=print_names, help="Print the names.")
+def main(names: tuple[str, ...], output: Path, seed: int, size: int | None) -> None:
+    for name in names:
+        click.echo(build(name, output, seed, size))
+
+
+if __name__ == "__main__":
+    main()
