@@ -28,6 +28,10 @@ from cnn_convertor.verify.inputs import Preparation
 Progress = Callable[[str, int, int], None]  # step, done, total
 
 
+def _silent(_step: str, _done: int, _total: int) -> None:
+    """Nobody wants to know how far it is."""
+
+
 class Report(NamedTuple):
     """files: what was written. summary: (label, value) rows for people."""
 
@@ -35,7 +39,7 @@ class Report(NamedTuple):
     summary: tuple[tuple[str, str], ...]
 
 
-def convert(config: Config, progress: Progress = lambda step, done, total: None) -> Report:
+def convert(config: Config, progress: Progress = _silent) -> Report:
     """Convert one network and write its files.
 
     Raises ConvertorError (one of its kinds, with every reason) and then leaves earlier outputs as they were.
@@ -46,7 +50,7 @@ def convert(config: Config, progress: Progress = lambda step, done, total: None)
     program = build(graph, config)
     texts = codegen.render(program, _wishes(config))
     tests = _selftest(program, config) if config.selftest else {}
-    weights = _counted(encode_all(program), program.weight_bytes, progress)
+    weights = _counted(encode_all(program.weights, transposed=program.transposed), program.weight_bytes, progress)
     outputs = {**texts, **tests, _weights_file(program): weights}
     return Report(files.replace_all(config.output_folder / config.name, outputs), summary(program))
 
@@ -95,7 +99,7 @@ def summary(program: Program) -> tuple[tuple[str, str], ...]:
 def _write_what_runs(program: Program, folder: Path, config: Config) -> None:
     """Sources and weights alone, whatever else the configuration wishes for."""
     texts = codegen.render(program, codegen.Wishes(model=config.definition.name))
-    files.replace_all(folder, {**texts, _weights_file(program): encode_all(program)})
+    files.replace_all(folder, {**texts, _weights_file(program): encode_all(program.weights, transposed=program.transposed)})
 
 
 def _weights_file(program: Program) -> str:

@@ -49,7 +49,7 @@ def legalise(graph: Graph, limits: Limits, *, transposed: bool) -> Graph:
         lambda g: g.expand(lambda g, node: small_pools(g, node, limits)),
         lambda g: g.expand(lambda g, node: dense_kernels(g, node, limits)),
         split_slopes,  # after these: it must know which pools and convolutions will share a command
-        lambda g: g.expand(lambda g, node: single_operators(g, node, limits)),  # also the activations that were set free
+        lambda g: g.expand(lambda g, node: single_operators(g, node, limits)),  # and what they set free
         lambda g: free_reshapes(g, transposed=transposed),
         copies_for_shared_parts,  # after the reshapes: a flattened map may be a part, too
         flattened_outputs,  # last: what is an output by now stays one
@@ -219,7 +219,8 @@ def small_pools(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | No
             *before, last = (MaxPool2d(w) for w in windows)
             return _chain(graph, node, [*before, replace(last, activation=function)])
         case AveragePool2d(window=window, uncounted=uncounted, factor=float()) if uncounted != NO_PADDING:
-            window = window._replace(padding=window.padding + uncounted)  # the factor is given: it does not matter what counts
+            # The factor is given, so it does not matter what counts.
+            window = window._replace(padding=window.padding + uncounted)
             node = replace(node, op=replace(node.op, window=window, uncounted=NO_PADDING))
             return small_pools(graph, node, limits) or (node,)
         case AveragePool2d(window=window, activation=function) if node.op.uncounted == NO_PADDING:

@@ -69,7 +69,7 @@ def _windows(vertical: list[Axis], horizontal: list[Axis]) -> list[Window]:
 def _max_axis(axis: Axis, size: int, count: int, allowed: tuple[int, ...]) -> list[Axis] | None:
     """A chain of `count` pools whose kernels are allowed, or None."""
     if _covers_all(axis, size):
-        chain = _cover(axis, size, count, allowed)
+        chain = _cover(size, count, allowed)
         if chain is not None:
             return chain
     for kernels in _products(axis.kernel, count, allowed):
@@ -84,7 +84,7 @@ def _covers_all(axis: Axis, size: int) -> bool:
     return axis.before + size + axis.after < axis.kernel + axis.stride and axis.kernel >= axis.before + size
 
 
-def _cover(axis: Axis, size: int, count: int, allowed: tuple[int, ...]) -> list[Axis] | None:
+def _cover(size: int, count: int, allowed: tuple[int, ...]) -> list[Axis] | None:
     """Side-by-side windows over the whole axis; what lies beyond it is padding, which never wins. Least padding first."""
     choices = sorted(_choices(count, allowed), key=math.prod)
     for kernels in choices:

@@ -196,9 +196,10 @@ def upsampling(subject: Subject) -> Iterator[str]:
 
 @rule("DV503", "scale the layer's input or weights instead")
 def constants(subject: Subject) -> Iterator[str]:
-    """The factor of an average pool or a scale, and the slope of a leaky ReLU, are FP16 numbers: up to 65504, and not so small that they become 0."""
-    numbers = {"factor": [p.factor for p in _poolings(subject)], "slope": [r.activation.slope for r in _runs(subject) if isinstance(r.activation, Relu)]}
-    for what, values in numbers.items():
+    """The factor of an average pool or a scale, and the slope of a leaky ReLU, are FP16 numbers, and not rounded to 0."""
+    factors = [pooling.factor for pooling in _poolings(subject)]
+    slopes = [run.activation.slope for run in _runs(subject) if isinstance(run.activation, Relu)]
+    for what, values in {"factor": factors, "slope": slopes}.items():
         for value in values:
             if not abs(value) <= MAX_HALF or (value != 0 and half_bits(abs(value)) == 0):
                 yield f"the {what} {value:g} is not near any FP16 number"

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.dv700.half import loss, to_half
 from cnn_convertor.dv700.packing import BLOCK, CodeReader, pack, palette_codes
-from cnn_convertor.dv700.program import Program, Weights
-from cnn_convertor.errors import Problem, UnsupportedError, warn
+from cnn_convertor.dv700.program import Weights
+from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.quantize import fit, histogram
 
 Half = NDArray[np.float16]
 _COUNTED_ROWS_BYTES = 16 << 20  # of FP32 weights that are counted at a time
+_NAMED_LAYERS = 5  # in a warning
 
 
-def encode_all(program: Program) -> Iterator[NDArray[np.uint8]]:
-    """The weight buffer, in order. Warns of weights that are too small for FP16.
+def encode_all(streams: Sequence[Weights], *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
+    """The weight buffer that holds the streams one after the other. Warns, once, of weights that are too small for FP16.
 
     Raises UnsupportedError at the first layer whose weights are too large for it.
     """
     written = 0
-    for weights in program.weights:
+    checks = []
+    for weights in streams:
         assert written == weights.offset
-        for piece in encode(weights, transposed=program.transposed):
+        checks.append(_Check(weights))
+        for piece in _encode(weights, checks[-1], transposed=transposed):
             written += piece.size
             yield piece
-    assert written == program.weight_bytes
+    _warn_of_zeros(checks)
 
 
-def encode(weights: Weights, *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
-    """The stream of one convolution."""
-    check = _Check(weights)
+def _encode(weights: Weights, check: _Check, *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
+    """The stream of one convolution; `check` sees every number of it once."""
     bias = check.halve(weights.bias.load(), "bias") if weights.bias else np.zeros(weights.packed.kernels, np.float16)
     slopes = check.halve(weights.slopes.load(), "PReLU slope") if weights.slopes else None
 
@@ -56,7 +58,6 @@ def encode(weights: Weights, *, transposed: bool) -> Iterator[NDArray[np.uint8]]
         palette=None if palette is None else palette.centres,
         transposed=transposed,
     )
-    check.report()
 
 
 def _count(kernels: Constant, read: CodeReader) -> NDArray[np.int64]:
@@ -70,11 +71,11 @@ def _count(kernels: Constant, read: CodeReader) -> NDArray[np.int64]:
 
 
 class _Check:
-    """Looks at all numbers of one layer as they become FP16."""
+    """Looks at all numbers of one layer as they become FP16. flushed: how many were not 0 and became 0."""
 
     def __init__(self, weights: Weights) -> None:
-        self._weights = weights
-        self._flushed = 0
+        self.weights = weights
+        self.flushed = 0
 
     def halve(self, values: NDArray[np.float32], what: str) -> Half:
         """The values as FP16. Raises UnsupportedError when one of them is too large, or no number."""
@@ -86,21 +87,26 @@ class _Check:
                 Problem(
                     "DV501",
                     f"a {what} of {value:g} does not fit FP16 (65504 at most) after folding; {lost.overflowed.size} such values",
-                    self._weights.origins[0],
+                    self.weights.origins[0],
                     "train again with a bound on the weights, and look for batch norm variances close to zero",
                 )
             )
-        self._flushed += lost.flushed
+        self.flushed += lost.flushed
         return half
 
-    def report(self) -> None:
-        """Warn of what was rounded to zero."""
-        if self._flushed:
-            warn(
-                Problem(
-                    "DV502",
-                    f"{self._flushed} of {self._weights.kernels.size} weights are too small for FP16 and became 0",
-                    self._weights.origins[0],
-                    "nothing, if the results are good: such weights seldom matter",
-                )
-            )
+
+def _warn_of_zeros(checks: Sequence[_Check]) -> None:
+    """One warning for the whole network, naming the layers that lost the largest share of their weights."""
+    losers = sorted((c for c in checks if c.flushed), key=lambda c: c.flushed / c.weights.kernels.size, reverse=True)
+    if not losers:
+        return
+    named = [f'{c.flushed} of {c.weights.kernels.size} in "{c.weights.origins[0].layer}"' for c in losers[:_NAMED_LAYERS]]
+    more = [f"some in {len(losers) - len(named)} layers more"] if len(losers) > len(named) else []
+    warn(
+        Problem(
+            "DV502",
+            f"weights too small for FP16 became 0: {', '.join(named + more)}",
+            Origin(losers[0].weights.origins[0].file),
+            "nothing, if the results are good: such weights seldom matter",
+        )
+    )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-import ir_reference
 import numpy as np
-import program_reference
 import pytest
-import random_networks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ir_reference
+import program_reference
+import random_networks
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.errors import Origin
@@ -36,7 +37,15 @@ def chain(*made: Op, shape: Shape = Shape(6, 6, 4), outputs: str = "") -> Graph:
     return Graph(tuple(nodes), tuple(outputs.split()) or (nodes[-1].name,))
 
 
-def conv(out: int, per_group: int, kernel: int = 3, *, groups: int = 1, function: ops.Function | None = None, **window: object) -> ops.Conv2d:
+def conv(
+    out: int,
+    per_group: int,
+    kernel: int = 3,
+    *,
+    groups: int = 1,
+    function: ops.Function | None = None,
+    **window: Any,
+) -> ops.Conv2d:
     made = Window(Pair(kernel, kernel))._replace(**window)
     return ops.Conv2d(some(out, per_group, kernel, kernel), some(out), made, groups, function)
 
@@ -53,7 +62,11 @@ def legal(graph: Graph, *, transposed: bool = True) -> Graph:
     for old, new in zip(graph.outputs, result.outputs, strict=True):
         expected = before[old]
         np.testing.assert_allclose(
-            after[new].reshape(-1), expected.reshape(-1), rtol=1e-4, atol=1e-4 * max(1e-3, np.abs(expected).max()), err_msg=old
+            after[new].reshape(-1),
+            expected.reshape(-1),
+            rtol=1e-4,
+            atol=1e-4 * max(1e-3, np.abs(expected).max()),
+            err_msg=old,
         )
     return result
 
@@ -250,7 +263,11 @@ def joined(*concats: Sequence[str]) -> Graph:
 
 
 def copied(graph: Graph) -> list[str]:
-    return [line.split(" = ")[0] + "(" + line.split("(")[1].split(")")[0] + ")" for line in text(legal(graph)) if "/copy" in line.split(" = ")[0]]
+    return [
+        line.split(" = ")[0] + "(" + line.split("(")[1].split(")")[0] + ")"
+        for line in text(legal(graph))
+        if "/copy" in line.split(" = ")[0]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +298,9 @@ PREFIXED: list[tuple[Op, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("op", "name"), PREFIXED, ids=lambda value: value if isinstance(value, str) else type(value).__name__)
+@pytest.mark.parametrize(
+    ("op", "name"), PREFIXED, ids=lambda value: value if isinstance(value, str) else type(value).__name__
+)
 @pytest.mark.parametrize("before", [False, True])
 def test_layers_of_the_user_may_have_the_names_that_we_would_choose(op: Op, name: str, before: bool) -> None:
     shape = Shape(6, 2, 16) if isinstance(op, ops.Reshape) else Shape(6, 6, 16)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ir_reference
 import numpy as np
-import program_reference
 import pytest
-import random_networks
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import ir_reference
+import program_reference
+import random_networks
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
@@ -41,7 +41,9 @@ def assert_computes(program: Program, graph: Graph) -> None:
     results = program_reference.run(program, x, custom)
     for name, result in zip(graph.outputs, results, strict=True):
         expected = program_reference.as_output(values[name], graph[name].op, transposed=program.transposed)
-        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4 * max(1e-3, np.abs(expected).max()), err_msg=name)
+        np.testing.assert_allclose(
+            result, expected, rtol=1e-4, atol=1e-4 * max(1e-3, np.abs(expected).max()), err_msg=name
+        )
 
 
 @settings(max_examples=150, deadline=None)
@@ -115,7 +117,13 @@ def test_networks(name: str, transposed: bool) -> None:
 
 def test_layers_know_who_wrote_their_inputs() -> None:
     program = build(NETWORKS["vectors of any length, joined"])
-    assert [layer.type for layer in program.layers] == [LayerType.CONV, LayerType.CONV, LayerType.CONV, LayerType.COPY_CONCAT, LayerType.CONV]
+    assert [layer.type for layer in program.layers] == [
+        LayerType.CONV,
+        LayerType.CONV,
+        LayerType.CONV,
+        LayerType.COPY_CONCAT,
+        LayerType.CONV,
+    ]
     assert [layer.sources for layer in program.layers] == [(None,), (None,), (0,), (0, 1, 2), (3,)]
 
 
@@ -139,7 +147,12 @@ ORIGINS_OF_MAPS = [
     (chain(conv(16, 8), FLATTEN), True),
     (chain(FLATTEN, shape=Shape(4, 6, 16)), True),  # the application fills it in that order
     (chain(conv(16, 8), FLATTEN, ops.Softmax()), False),  # the CPU has written it
-    (Graph((X, Node("a", conv(8, 8), ("x",)), Node("c", ops.Concat(), ("x", "a")), Node("f", FLATTEN, ("c",))), ("f",)), True),
+    (
+        Graph(
+            (X, Node("a", conv(8, 8), ("x",)), Node("c", ops.Concat(), ("x", "a")), Node("f", FLATTEN, ("c",))), ("f",)
+        ),
+        True,
+    ),
 ]
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import packing_reference
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import packing_reference
 from cnn_convertor.dv700 import packing
 from cnn_convertor.dv700.half import to_half
 from cnn_convertor.dv700.packing import PackedShape, half_codes, pack, palette_codes

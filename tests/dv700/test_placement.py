@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import random_networks
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import random_networks
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.placement import ALIGNMENT, Placement, place
@@ -136,7 +136,9 @@ def test_parts_lie_inside_their_concatenation(graph: Graph, parts: dict[str, int
 def test_several_views_show_one_map() -> None:
     views = [Node(f"v{i}", ops.Reshape(Shape(4, 2, 8), Order.HWC), ("y",)) for i in range(3)]
     ends = [Node(f"e{i}", conv(), (f"v{i}",)) for i in range(3)]
-    graph, steps = legal(Graph((Node("x", ops.Input(Shape(2, 4, 8))), Node("y", conv(), ("x",)), *views, *ends), ("e0", "e1", "e2")))
+    graph, steps = legal(
+        Graph((Node("x", ops.Input(Shape(2, 4, 8))), Node("y", conv(), ("x",)), *views, *ends), ("e0", "e1", "e2"))
+    )
     placement = place(graph, steps)
     assert {placement.offsets[f"v{i}"] for i in range(3)} == {placement.offsets["y"]}
     simulate(graph, steps, placement)

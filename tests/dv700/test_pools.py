@@ -31,19 +31,34 @@ def pool(values: Real, step: Step, *, fill: float) -> tuple[Real, bool]:
 def axes(window: Window) -> tuple[Step, Step]:
     """Vertical, horizontal."""
     pad = window.padding
-    return (window.kernel.height, window.stride.height, pad.top, pad.bottom), (window.kernel.width, window.stride.width, pad.left, pad.right)
+    return (window.kernel.height, window.stride.height, pad.top, pad.bottom), (
+        window.kernel.width,
+        window.stride.width,
+        pad.left,
+        pad.right,
+    )
 
 
 def cases() -> Iterator[tuple[Step, int]]:
     """Every kernel, stride, padding and size that a framework may ask for."""
     for kernel in range(1, 17):
         for stride in range(1, 6):
-            pads = {(0, 0), (0, 1), (1, 0), (0, kernel - 1), (kernel // 2, kernel // 2), ((kernel - 1) // 2, kernel // 2)}
+            pads = {
+                (0, 0),
+                (0, 1),
+                (1, 0),
+                (0, kernel - 1),
+                (kernel // 2, kernel // 2),
+                ((kernel - 1) // 2, kernel // 2),
+            }
             for before, after in sorted(pads):
                 if max(before, after) >= kernel:
                     continue
                 for size in (*range(1, 9), 11, 12, 16, 17, 20):
-                    if before + size + after >= kernel and pool(np.zeros(size), (kernel, stride, before, after), fill=0)[1]:
+                    if (
+                        before + size + after >= kernel
+                        and pool(np.zeros(size), (kernel, stride, before, after), fill=0)[1]
+                    ):
                         yield (kernel, stride, before, after), size
 
 
@@ -69,7 +84,7 @@ def test_every_chain_of_max_pools_equals_the_pool(vertical: bool) -> None:
         values = random.permutation(size).astype(float) - size
         expected = pool(values, step, fill=-np.inf)[0].max(axis=1)
         for part in chain:
-            mine, theirs = axes(part) if vertical else axes(part)[::-1]
+            mine, _ = axes(part) if vertical else axes(part)[::-1]
             assert is_within_limits(mine, kernels), (step, size, chain)
             windows, real = pool(values, mine, fill=-np.inf)
             assert real, f"a window of padding alone: {step} on {size}: {chain}"

@@ -16,13 +16,20 @@ from cnn_convertor.ir.ops import ONE, Padding, Pair, Shape
 
 SLOPES = Constant.of(np.ones(16))
 WEIGHTS = Weights(
-    offset=0x1230, packed=PackedShape(16, 3, Pair(5, 3)), kernels=Constant.of(np.ones((16, 3, 5, 3))), bias=None, slopes=None, origins=()
+    offset=0x1230,
+    packed=PackedShape(16, 3, Pair(5, 3)),
+    kernels=Constant.of(np.ones((16, 3, 5, 3))),
+    bias=None,
+    slopes=None,
+    origins=(),
 )
 CONVOLUTION = Convolution(
     ConvolutionKind.CONVOLUTION, kernel=Pair(height=5, width=3), stride=Pair(height=2, width=1), dilation=ONE,
     padding=Padding(top=4, bottom=3, left=2, right=1), output=Shape(9, 8, 16), weights=WEIGHTS,
 )  # fmt: skip
-POOL = Pooling(PoolingKind.MAX, Pair(height=3, width=2), Pair(height=2, width=1), Padding(top=1, bottom=2, left=0, right=5))
+POOL = Pooling(
+    PoolingKind.MAX, Pair(height=3, width=2), Pair(height=2, width=1), Padding(top=1, bottom=2, left=0, right=5)
+)
 RUN = Run(Shape(10, 9, 3), Shape(4, 8, 16), CONVOLUTION, None, None, ())
 
 
@@ -71,7 +78,9 @@ def test_dilation(dilation: Pair, value: int) -> None:
 
 def test_palette_weights() -> None:
     packed = PackedShape(16, 3, Pair(5, 3), palette=True)
-    assert encode(replace(RUN, convolution=replace(CONVOLUTION, weights=replace(WEIGHTS, packed=packed)))).weight_fmt == 3
+    assert (
+        encode(replace(RUN, convolution=replace(CONVOLUTION, weights=replace(WEIGHTS, packed=packed)))).weight_fmt == 3
+    )
 
 
 ACTIVATIONS: list[tuple[ops.Function | None, int, int]] = [

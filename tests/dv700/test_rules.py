@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,11 +56,11 @@ def concat(*channels: int, size: int = 2) -> Graph:
     return Graph((*nodes, Node("a", ops.Concat(), parts, (Origin("net", "a", "Concat"),))), ("a",))
 
 
-def conv(height: int = 1, width: int = 1, *, channels: int = 8, out: int = 8, **window: object) -> Op:
+def conv(height: int = 1, width: int = 1, *, channels: int = 8, out: int = 8, **window: Any) -> Op:
     return ops.Conv2d(zeros(out, channels, height, width), None, Window(Pair(height, width))._replace(**window))
 
 
-def deconv(kernel: int, *, channels: int = 8, **window: object) -> Op:
+def deconv(kernel: int, *, channels: int = 8, **window: Any) -> Op:
     made = Window(Pair(kernel, kernel))._replace(**window)
     return ops.ConvTranspose2d(zeros(8, channels, kernel, kernel), None, made)
 
@@ -116,8 +117,8 @@ CASES: list[tuple[str, Graph, Graph, str]] = [
      "a convolution with dilation 7x7 has the even kernel 2x2"),
     ("DV411", chain(conv(3, 3, dilation=Pair(4, 4), padding=Padding(4, 4, 4, 4)), shape=Shape(16, 16, 8)),
      chain(conv(3, 3, dilation=Pair(4, 4)), shape=Shape(16, 16, 8)),
-     "a convolution with dilation 4x4 gives 8x8 from 16x16: times the stride 1x1 that is another size, and the kernel with the zeros "
-     "filled in is too large"),
+     ("a convolution with dilation 4x4 gives 8x8 from 16x16: times the stride 1x1 that is another size, and the kernel with the zeros "
+      "filled in is too large")),
     ("DV411", chain(deconv(3, dilation=Pair(4, 4), padding=Padding(4, 4, 4, 4))),
      chain(deconv(3, dilation=Pair(4, 4), stride=Pair(2, 2), padding=Padding(4, 4, 4, 4))),
      "a convolution with dilation 4x4 is a deconvolution with stride 2x2"),
@@ -154,7 +155,9 @@ def test_rule(code: str, passing: Graph, broken: Graph, message: str) -> None:
     assert problems(passing) == ()
     found = [problem for problem in problems(broken) if problem.code == code]
     assert found[0].message == message
-    assert all(problem.message.replace("output", "input") == message for problem in found[1:]), "of the output as of the input"
+    assert all(problem.message.replace("output", "input") == message for problem in found[1:]), (
+        "of the output as of the input"
+    )
     assert found[0].where is not None and found[0].where.file == "net"
     assert found[0].hint
 
@@ -194,14 +197,23 @@ def test_every_limit_has_an_effect(code: str, limits: Limits, graph: Graph) -> N
 
 def test_every_limit_was_lowered() -> None:
     lowered: Iterable[str] = [
-        field for _, limits, _ in LOWERED for field in Limits._fields if getattr(limits, field) != getattr(LIMITS, field)
+        field
+        for _, limits, _ in LOWERED
+        for field in Limits._fields
+        if getattr(limits, field) != getattr(LIMITS, field)
     ]
     assert set(lowered) == set(Limits._fields)
 
 
 def test_all_broken_rules_are_told_together_in_network_order() -> None:
     found = problems(
-        chain(max_pool(2, 1, 1), conv(9, 8, padding=pad(left=128)), average(8), ops.Upsample(Pair(9, 6)), shape=Shape(30, 30, 8))
+        chain(
+            max_pool(2, 1, 1),
+            conv(9, 8, padding=pad(left=128)),
+            average(8),
+            ops.Upsample(Pair(9, 6)),
+            shape=Shape(30, 30, 8),
+        )
     )
     assert [(problem.code, problem.where.layer if problem.where else "") for problem in found] == [
         ("DV412", "a"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def run(graph: Graph, *, palette: bool = False) -> Run:
     return step.run
 
 
-def conv(function: ops.Function | None = None, kernel: int = 3, out: int = 8, **window: object) -> ops.Conv2d:
+def conv(function: ops.Function | None = None, kernel: int = 3, out: int = 8, **window: Any) -> ops.Conv2d:
     made = Window(Pair(kernel, kernel))._replace(**window)
     return ops.Conv2d(some(out, 8, kernel, kernel), some(out), made, activation=function)
 
@@ -62,7 +63,9 @@ JOINS: list[tuple[str, Op, ops.MaxPool2d, ops.Function | None]] = [
 
 
 @pytest.mark.parametrize(("first", "pool", "function"), [case[1:] for case in JOINS], ids=[case[0] for case in JOINS])
-def test_a_max_pool_joins_the_convolution_before_it(first: Op, pool: ops.MaxPool2d, function: ops.Function | None) -> None:
+def test_a_max_pool_joins_the_convolution_before_it(
+    first: Op, pool: ops.MaxPool2d, function: ops.Function | None
+) -> None:
     graph = chain(first, pool)
     (step,) = steps(graph)
     assert (step.reads, step.writes, [node.name for node in step.nodes]) == (("x",), "b", ["a", "b"])
@@ -147,7 +150,10 @@ def test_deconvolutions(kernel: Pair, stride: Pair, padding: Padding, more: Pair
     [
         (conv(), ConvolutionKind.CONVOLUTION),
         (ops.Conv2d(some(8, 1, 3, 3), None, Window(Pair(3, 3)), 8), ConvolutionKind.DEPTHWISE),
-        (ops.ConvTranspose2d(some(8, 1, 3, 3), None, Window(Pair(3, 3)), groups=8), ConvolutionKind.DEPTHWISE_DECONVOLUTION),
+        (
+            ops.ConvTranspose2d(some(8, 1, 3, 3), None, Window(Pair(3, 3)), groups=8),
+            ConvolutionKind.DEPTHWISE_DECONVOLUTION,
+        ),
         (ops.Dense(some(10, 8, 8, 8), None), ConvolutionKind.CONVOLUTION),
     ],
 )
@@ -193,7 +199,10 @@ TYPES: list[tuple[Graph, list[LayerType]]] = [
     (chain(conv(kernel=1), ops.Reshape(VECTOR, Order.MEMORY)), [LayerType.CONV]),
     (chain(ops.Custom("Mine", (), X)), [LayerType.CUSTOM]),
     (chain(ops.Concat()), [LayerType.INPUT, LayerType.CONCAT]),
-    (chain(conv(out=5), ops.Concat()), [LayerType.CONV, LayerType.CONCAT]),  # the last part may have any number of channels
+    (
+        chain(conv(out=5), ops.Concat()),
+        [LayerType.CONV, LayerType.CONCAT],
+    ),  # the last part may have any number of channels
 ]
 
 

@@ -1,0 +1,200 @@
+"""Runs a compiled network on the emulated device: maps in (N, H, W, C) go in and come out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.dv700.half import to_half
+from cnn_convertor.dv700.maps import is_chunked, memory_order
+from cnn_convertor.dv700.program import Layer, LayerType, Program
+from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
+from cnn_convertor.ir.ops import Order, Shape
+
+Maps: TypeAlias = NDArray[np.float32]
+LARGEST_HALF = 65504.0
+_ERROR = "error: "  # begins what the runner says when it fails
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outputs:
+    """What a network gave for N samples.
+
+    outputs: for each output of the program, (N, H, W, C). layers: for each layer of the program, (N, size) in the order in
+    which its map lies in memory; empty when they were not asked for.
+    """
+
+    outputs: tuple[Maps, ...]
+    layers: tuple[Maps, ...] = ()
+
+
+def run(
+    executable: Path,
+    weights: Path,
+    program: Program,
+    inputs: Mapping[str, Maps],
+    *,
+    shapes: Sequence[Shape] | None = None,
+    layers: bool = False,
+    exact: bool = False,
+    check_uninitialized: bool = True,
+) -> Outputs:
+    """Run a network, built from the program's sources, on samples.
+
+    inputs: input name -> (N, H, W, C). shapes: those of the outputs as the framework has them, where they differ from the
+    program's (a reshape that moves nothing); None: the program's own. layers: keep every layer's map, too.
+    exact: keep maps in FP32 beside the FP16 memory. check_uninitialized: reading what nothing wrote is an error.
+    Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
+    """
+    data, samples = input_bytes(program, inputs), len(next(iter(inputs.values())))
+    flat = execute(
+        executable,
+        weights,
+        program,
+        data,
+        samples=samples,
+        layers=layers,
+        exact=exact,
+        check_uninitialized=check_uninitialized,
+    )
+    return Outputs(_outputs(program, flat.outputs, shapes), flat.layers)
+
+
+class Flat(NamedTuple):
+    """Results as they lie in memory. outputs: (N, size of all of them). layers: (N, size) for each layer, or none."""
+
+    outputs: Maps
+    layers: tuple[Maps, ...]
+
+
+def execute(
+    executable: Path,
+    weights: Path,
+    program: Program,
+    data: bytes,
+    *,
+    samples: int,
+    layers: bool = False,
+    exact: bool = False,
+    check_uninitialized: bool = True,
+) -> Flat:
+    """Run a network on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
+
+    Raises ConvertorError when the device refuses a command.
+    """
+    switches = {"DMP_DV_EXACT": exact, "DMP_DV_CHECK_UNINITIALIZED": check_uninitialized}
+    environment = {name: value for name, value in os.environ.items() if name not in switches}
+    environment |= {name: "1" for name, on in switches.items() if on}
+    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
+        folder = Path(name)
+        (folder / "input.bin").write_bytes(data)
+        command = [str(executable), str(weights), str(folder / "input.bin"), str(folder), *["--layers"] * layers]
+        result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        if result.returncode != 0:
+            lines = [line for line in result.stderr.splitlines() if line.startswith(_ERROR)]
+            said = "\n".join(lines).removeprefix(_ERROR) or f"it ended with status {result.returncode}"
+            hint = "this is a fault of the convertor, unless its files were changed: please report it"
+            raise ConvertorError(
+                Problem("DV704", f"the device refuses the network: {said}", Origin(program.name), hint)
+            )
+        outputs = np.fromfile(folder / "outputs.bin", "<f4").reshape(samples, -1)
+        return Flat(outputs, _layers(folder, program, samples) if layers else ())
+
+
+# --- memory ------------------------------------------------------------------------------------------------------------
+
+
+def to_memory(values: Maps, *, transposed: bool) -> Maps:
+    """Maps (N, H, W, C) in the order in which the device keeps them: (N, size)."""
+    samples, *shape = values.shape
+    order = memory_order(Shape(*shape), transposed=transposed, order=Order.HWC)
+    return values.reshape(samples, -1)[:, order]
+
+
+def from_memory(memory: Maps, shape: Shape, *, transposed: bool) -> Maps:
+    """The inverse of to_memory."""
+    order = memory_order(shape, transposed=transposed, order=Order.HWC)
+    values = np.empty_like(memory)
+    values[:, order] = memory
+    return values.reshape(len(memory), *shape)
+
+
+def is_plain(layer: Layer) -> bool:
+    """Whether the layer writes its map in HWC order, whatever the device's order is: the CPU has put it right."""
+    return layer.type is LayerType.FLATTEN or (layer.type is LayerType.SOFTMAX and is_chunked(layer.output.shape))
+
+
+def as_maps(memory: Maps, layer: Layer, shape: Shape, *, transposed: bool) -> Maps:
+    """What a layer left in memory, (N, size), as maps (N, *shape) of a shape that lies in memory as the layer's own does."""
+    if is_plain(layer):
+        return memory.reshape(len(memory), *shape)
+    return from_memory(memory, shape, transposed=transposed)
+
+
+def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
+    """All samples, each with all inputs one after the other, in FP16. Raises UsageError for inputs that do not fit."""
+    names = [name for name, _ in program.inputs]
+    if set(inputs) != set(names):
+        problem = f"the network's inputs are {_listed(names)}, but {_listed(inputs) or 'none'} were given"
+        raise UsageError(Problem("DV705", problem))
+    parts = []
+    for name, tensor in program.inputs:
+        values = inputs[name]
+        if values.shape[1:] != tuple(tensor.shape):
+            given = "x".join(map(str, values.shape[1:]))
+            problem = f'the input "{name}" is {tensor.shape} (height x width x channels), but {given} was given'
+            raise UsageError(Problem("DV705", problem))
+        largest = float(np.abs(values).max(initial=0))
+        if not largest <= LARGEST_HALF:
+            problem = f'a value of {largest:g} in the input "{name}" does not fit FP16 ({LARGEST_HALF:g} at most)'
+            raise UsageError(Problem("DV706", problem, hint="check mean and scale in the ini file"))
+        parts.append(to_memory(values, transposed=program.transposed))
+    if len({len(part) for part in parts}) != 1:
+        raise UsageError(Problem("DV705", f"the inputs have {_listed(str(len(part)) for part in parts)} samples"))
+    return to_half(np.concatenate(parts, axis=1)).astype("<f2", copy=False).tobytes()
+
+
+def _outputs(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> tuple[Maps, ...]:
+    layers = [program.layers[index] for index in program.outputs]
+    sizes = [layer.output.shape.size for layer in layers]
+    if flat.shape[1] != sum(sizes):
+        raise _strange(program)
+    return tuple(
+        as_maps(memory, layer, shape, transposed=program.transposed)
+        for memory, layer, shape in zip(
+            np.split(flat, np.cumsum(sizes)[:-1], axis=1),
+            layers,
+            [layer.output.shape for layer in layers] if shapes is None else shapes,
+            strict=True,
+        )
+    )
+
+
+def _layers(folder: Path, program: Program, samples: int) -> tuple[Maps, ...]:
+    """Every layer's map, in memory order."""
+    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    sizes = [layer.output.shape.size for layer in program.layers]
+    if [entry["count"] for entry in index["layers"]] != sizes:
+        raise _strange(program)
+    flat = np.fromfile(folder / "layers.bin", "<f4").reshape(samples, -1)
+    return tuple(np.split(flat, np.cumsum(sizes)[:-1], axis=1))
+
+
+def _strange(program: Program) -> ConvertorError:
+    hint = "convert the network again"
+    problem = "the compiled network has other layers or outputs than the program: its sources were changed"
+    return ConvertorError(Problem("DV709", problem, Origin(program.name), hint))
+
+
+def _listed(names: object) -> str:
+    assert hasattr(names, "__iter__")
+    return ", ".join(f'"{name}"' for name in names)

@@ -1,0 +1,77 @@
+// The part of the C interface that opens and describes the device.
+#include "context.h"
+
+#include <cstdlib>
+
+namespace dv {
+namespace {
+
+thread_local std::string last_error;
+
+bool is_set(const char *variable) {
+  const char *value = std::getenv(variable);
+  return value && *value && std::string(value) != "0";
+}
+
+}  // namespace
+
+void set_last_error(const std::string &text) { last_error = text; }
+
+Context::Context() {
+  exact = is_set("DMP_DV_EXACT");
+  check_uninitialised = is_set("DMP_DV_CHECK_UNINITIALIZED");
+  description = "DV700, emulated: unified buffer " + std::to_string(limits.unified_buffer_bytes) +
+                " bytes, kernels up to " + std::to_string(limits.max_kernel) + "x" + std::to_string(limits.max_kernel) +
+                (exact ? ", maps kept in FP32" : "");
+}
+
+Registry<dmp_dv_context, Context> &contexts() {
+  static Registry<dmp_dv_context, Context> registry("context");
+  return registry;
+}
+
+}  // namespace dv
+
+using dv::contexts;
+using dv::Error;
+using dv::guarded;
+
+const char *dmp_dv_get_last_error_message() { return dv::last_error.c_str(); }
+
+const char *dmp_dv_get_version_string() { return "7.0 (emulated)"; }
+
+dmp_dv_context dmp_dv_context_create() {
+  return guarded(static_cast<dmp_dv_context>(nullptr), [] { return contexts().add(std::make_shared<dv::Context>()); });
+}
+
+int dmp_dv_context_retain(dmp_dv_context ctx) {
+  return guarded(-1, [&] { return contexts().retain(ctx); });
+}
+
+int dmp_dv_context_release(dmp_dv_context ctx) {
+  return guarded(-1, [&] { return contexts().release(ctx); });
+}
+
+const char *dmp_dv_context_get_info_string(dmp_dv_context ctx) {
+  return guarded(static_cast<const char *>(nullptr), [&] { return contexts().get(ctx)->description.c_str(); });
+}
+
+int dmp_dv_context_get_info(dmp_dv_context ctx, struct dmp_dv_info *info) {
+  return guarded(-1, [&] {
+    const auto context = contexts().get(ctx);
+    if (!info) throw Error("info is null");
+    if (info->version != 0)
+      throw Error("info.version = " + std::to_string(info->version) + ": only version 0 is known");
+    if (info->size < sizeof(dmp_dv_info_v0))
+      throw Error("info.size = " + std::to_string(info->size) + ": version 0 has " +
+                  std::to_string(sizeof(dmp_dv_info_v0)) + " bytes");
+    auto *answer = reinterpret_cast<dmp_dv_info_v0 *>(info);
+    answer->ub_size = static_cast<int32_t>(context->limits.unified_buffer_bytes);
+    answer->max_kernel_size = context->limits.max_kernel;
+    answer->conv_freq = 0;  // the PC has no such clock
+    answer->fc_freq = 0;
+    answer->max_fc_vector_size = 0;
+    answer->rsvd = 0;
+    return 0;
+  });
+}

@@ -1,0 +1,37 @@
+// A connection to the device: what it is able to do, and the modes that the environment asks for.
+#ifndef DV_CONTEXT_H
+#define DV_CONTEXT_H
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "dmp_dv.h"
+#include "registry.h"
+
+namespace dv {
+
+// The device's size. Everything that depends on it takes it as an argument.
+struct Limits {
+  int64_t unified_buffer_bytes = 655360;
+  int max_kernel = 7;
+  int max_width = 2047;
+  int max_height = 1024;
+  int max_channels = 32768;
+};
+
+struct Context {
+  Context();
+
+  Limits limits;
+  bool exact = false;               // DMP_DV_EXACT: keep unrounded FP32 maps beside the FP16 memory
+  bool check_uninitialised = false; // DMP_DV_CHECK_UNINITIALIZED: refuse to read what nothing wrote
+  std::atomic<int64_t> allocated{0};
+  std::string description;
+};
+
+Registry<dmp_dv_context, Context> &contexts();
+
+}  // namespace dv
+
+#endif

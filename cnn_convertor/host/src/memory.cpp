@@ -1,0 +1,214 @@
+#include "memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "dmp_dv_host.h"
+#include "half.h"
+#include "vector_loops.h"
+
+namespace dv {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+Memory::Memory(std::shared_ptr<Context> context, std::size_t size) : context_(std::move(context)), size_(size) {
+  if (size == 0) throw Error("size = 0: an allocation has at least one byte");
+  if (size > SIZE_MAX / 2) throw Error("size = " + std::to_string(size) + ": out of memory");
+  // The length is not rounded up to pages where the C library allows it: address sanitizers then see each overrun.
+  void *place = nullptr;
+  if (posix_memalign(&place, kPage, size) != 0)
+    throw Error("size = " + std::to_string(size) + ": out of memory");
+  data_ = static_cast<uint8_t *>(place);
+  std::memset(data_, 0, size);
+  if (context_->check_uninitialised) written_.assign((size + 1) / 2, 0);
+  if (context_->exact) exact_.assign((size + 1) / 2, 0.0f);
+  context_->allocated += static_cast<int64_t>(size);
+}
+
+Memory::~Memory() {
+  context_->allocated -= static_cast<int64_t>(size_);
+  std::free(data_);
+}
+
+uint8_t *Memory::map() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++maps_;
+  return data_;
+}
+
+void Memory::unmap() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (maps_ == 0) throw Error("the memory is not mapped");
+  --maps_;
+}
+
+void Memory::sync_start() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (maps_ == 0) throw Error("sync_start: the memory is not mapped");
+  syncing_ = true;
+}
+
+void Memory::sync_end() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!syncing_) throw Error("sync_end without sync_start");
+  syncing_ = false;
+}
+
+void Memory::begin_execution() { std::fill(written_.begin(), written_.end(), uint8_t{0}); }
+
+void Memory::mark_written(uint64_t offset, uint64_t bytes) {
+  if (written_.empty() || bytes == 0) return;
+  const auto first = static_cast<std::ptrdiff_t>(offset / 2);
+  const auto last = static_cast<std::ptrdiff_t>((offset + bytes - 1) / 2);
+  std::fill(written_.begin() + first, written_.begin() + last + 1, uint8_t{1});
+}
+
+void Memory::declare_written(uint64_t offset, uint64_t bytes) {
+  mark_written(offset, bytes);
+  if (exact_.empty()) return;
+  for (std::size_t i = offset / 2; i < (offset + bytes) / 2; ++i) {
+    uint16_t half;
+    std::memcpy(&half, data_ + 2 * i, sizeof(half));
+    exact_[i] = widen(half);
+  }
+}
+
+void Memory::check_written(uint64_t offset, uint64_t bytes, const char *what) const {
+  if (written_.empty() || bytes == 0) return;
+  const auto first = written_.begin() + static_cast<std::ptrdiff_t>(offset / 2);
+  const auto end = written_.begin() + static_cast<std::ptrdiff_t>((offset + bytes - 1) / 2) + 1;
+  const auto hole = std::find(first, end, uint8_t{0});
+  if (hole == end) return;
+  throw Error(std::string("use of uninitialised map: ") + what + " reads bytes " + std::to_string(offset) + " to " +
+              std::to_string(offset + bytes) + ", but nothing has written byte " +
+              std::to_string(2 * (hole - written_.begin())) + " in this execution");
+}
+
+void Memory::check_range(uint64_t offset, uint64_t bytes, const char *what) const {
+  if (offset <= size_ && bytes <= size_ - offset) return;
+  throw Error(std::string(what) + ": bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +
+              " are outside a memory of " + std::to_string(size_) + " bytes");
+}
+
+void Memory::read(uint64_t offset, std::size_t count, float *values) const {
+  widen_all(data_ + offset, count, values);
+  if (exact_.empty()) return;
+  // An unrounded value counts as long as the FP16 memory holds its rounding: whoever wrote there since has replaced it.
+  const float *exact = exact_.data() + offset / 2;
+  for (std::size_t i = 0; i < count; ++i)
+    if (bits_of_float(widen(narrow(exact[i]))) == bits_of_float(values[i])) values[i] = exact[i];
+}
+
+void Memory::write(uint64_t offset, std::size_t count, const float *values) {
+  narrow_all(values, count, data_ + offset);
+  if (!exact_.empty()) std::copy(values, values + count, exact_.begin() + static_cast<std::ptrdiff_t>(offset / 2));
+}
+
+Registry<dmp_dv_mem, Memory> &memories() {
+  static Registry<dmp_dv_mem, Memory> registry("memory");
+  return registry;
+}
+
+}  // namespace dv
+
+using dv::contexts;
+using dv::Error;
+using dv::guarded;
+using dv::memories;
+
+dmp_dv_mem dmp_dv_mem_alloc(dmp_dv_context ctx, size_t size) {
+  return guarded(static_cast<dmp_dv_mem>(nullptr),
+                 [&] { return memories().add(std::make_shared<dv::Memory>(contexts().get(ctx), size)); });
+}
+
+int dmp_dv_mem_retain(dmp_dv_mem mem) {
+  return guarded(-1, [&] { return memories().retain(mem); });
+}
+
+int dmp_dv_mem_release(dmp_dv_mem mem) {
+  return guarded(-1, [&] { return memories().release(mem); });
+}
+
+uint8_t *dmp_dv_mem_map(dmp_dv_mem mem) {
+  return guarded(static_cast<uint8_t *>(nullptr), [&] { return memories().get(mem)->map(); });
+}
+
+int dmp_dv_mem_unmap(dmp_dv_mem mem) {
+  return guarded(-1, [&] {
+    memories().get(mem)->unmap();
+    return 0;
+  });
+}
+
+int dmp_dv_mem_sync_start(dmp_dv_mem mem, int, int) {
+  return guarded(-1, [&] {
+    memories().get(mem)->sync_start();
+    return 0;
+  });
+}
+
+int dmp_dv_mem_sync_end(dmp_dv_mem mem) {
+  return guarded(-1, [&] {
+    memories().get(mem)->sync_end();
+    return 0;
+  });
+}
+
+size_t dmp_dv_mem_get_size(dmp_dv_mem mem) {
+  return guarded(size_t{0}, [&] { return memories().get(mem)->size(); });
+}
+
+int64_t dmp_dv_mem_get_total_size(dmp_dv_context ctx) {
+  return guarded(int64_t{-1}, [&] { return contexts().get(ctx)->allocated.load(); });
+}
+
+int dmp_dv_host_begin_execution(dmp_dv_mem mem) {
+  return guarded(-1, [&] {
+    memories().get(mem)->begin_execution();
+    return 0;
+  });
+}
+
+int dmp_dv_host_declare_written(dmp_dv_mem mem, uint64_t offs, uint64_t size) {
+  return guarded(-1, [&] {
+    const auto memory = memories().get(mem);
+    memory->check_range(offs, size, "declare_written");
+    memory->declare_written(offs, size);
+    return 0;
+  });
+}
+
+int dmp_dv_host_check_written(dmp_dv_mem mem, uint64_t offs, uint64_t size) {
+  return guarded(-1, [&] {
+    const auto memory = memories().get(mem);
+    memory->check_range(offs, size, "check_written");
+    memory->check_written(offs, size, "the CPU");
+    return 0;
+  });
+}
+
+int dmp_dv_host_read(dmp_dv_mem mem, uint64_t offs, uint64_t count, float *values) {
+  return guarded(-1, [&] {
+    const auto memory = memories().get(mem);
+    if (offs % 2 != 0) throw Error("read: offs = " + std::to_string(offs) + " is odd");
+    memory->check_range(offs, 2 * count, "read");
+    memory->check_written(offs, 2 * count, "the CPU");
+    memory->read(offs, count, values);
+    return 0;
+  });
+}
+
+int dmp_dv_host_write(dmp_dv_mem mem, uint64_t offs, uint64_t count, const float *values) {
+  return guarded(-1, [&] {
+    const auto memory = memories().get(mem);
+    if (offs % 2 != 0) throw Error("write: offs = " + std::to_string(offs) + " is odd");
+    memory->check_range(offs, 2 * count, "write");
+    memory->write(offs, count, values);
+    memory->mark_written(offs, 2 * count);
+    return 0;
+  });
+}

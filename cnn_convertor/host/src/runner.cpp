@@ -1,0 +1,171 @@
+// Runs a generated network on inputs from a file and saves its outputs.
+//
+//   runner WEIGHTS.bin INPUT.bin OUT_DIR [--layers]
+//
+// Compiled with -DNETWORK_HEADER='"NAME_gen.h"' -DNETWORK_CLASS=CNAME; without them this file is empty, so that an
+// application may be built of all files of this folder. INPUT.bin holds one sample or several: the bytes of the
+// network's input, FP16 in the device's order; of several inputs (LT_INPUT layers) one after the other.
+// OUT_DIR/outputs.bin: all outputs of each sample as FP32. With --layers, OUT_DIR/layers.bin: every layer's output as
+// FP32, in memory order, caught as soon as the layer has run. OUT_DIR/index.json says what lies where.
+#ifdef NETWORK_HEADER
+#include NETWORK_HEADER
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace {
+
+[[noreturn]] void fail(const std::string &text) { throw std::runtime_error(text); }
+
+std::vector<char> read_file(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail("cannot open " + path);
+  std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (file.bad()) fail("cannot read " + path);
+  return bytes;
+}
+
+// A file of FP32 values that grows.
+class Values {
+ public:
+  explicit Values(const std::string &path) : path_(path), file_(path, std::ios::binary) {}
+  void append(const std::vector<float> &values) {
+    file_.write(reinterpret_cast<const char *>(values.data()), static_cast<std::streamsize>(values.size() * 4));
+    count_ += values.size();
+  }
+  std::size_t count() const { return count_; }
+  void close() {
+    file_.close();
+    if (!file_) fail("cannot write " + path_);
+  }
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+  std::size_t count_ = 0;
+};
+
+// A piece of the input file that goes to a place in the I/O buffer.
+struct Input {
+  std::size_t offset, bytes;
+};
+
+std::vector<Input> inputs_of(const CDMP_Network &network) {
+  std::vector<Input> inputs;
+  for (int i = 0; i < network.get_total_layer_count(); ++i) {
+    const fpga_layer &layer = network.get_layer(i);
+    if (layer.type == LT_INPUT) inputs.push_back({layer.output_offs, layer.output_size});
+  }
+  if (!inputs.empty()) return inputs;
+  const fpga_layer &first = network.get_layer(0);
+  std::size_t bytes = 2;
+  for (int i = 0; i < first.input_dim_size; ++i) bytes *= static_cast<std::size_t>(first.input_dim[i]);
+  return {{first.input_offs, bytes}};
+}
+
+std::string quoted(const std::string &text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned>(static_cast<unsigned char>(c));
+    char escape[8];
+    std::snprintf(escape, sizeof(escape), "\\u%04x", code);
+    if (code < 0x20 || c == '"' || c == '\\')
+      result += escape;
+    else
+      result += c;
+  }
+  return result + "\"";
+}
+
+std::string entry(const fpga_layer &layer, std::size_t count, std::size_t offset) {
+  std::string dims;
+  for (int i = 0; i < layer.output_dim_size; ++i)
+    dims += (i ? ", " : "") + std::to_string(layer.output_dim[i]);
+  return "    {\"name\": " + quoted(layer.name) + ", \"dims\": [" + dims + "], \"count\": " + std::to_string(count) +
+         ", \"offset\": " + std::to_string(offset) + "}";
+}
+
+std::string joined(const std::vector<std::string> &entries) {
+  std::string text;
+  for (std::size_t i = 0; i < entries.size(); ++i) text += (i ? ",\n" : "\n") + entries[i];
+  return text;
+}
+
+void run(const std::string &weights, const std::string &input_path, const std::string &directory, bool with_layers) {
+  NETWORK_CLASS network;
+  const auto check = [&](bool good) {
+    if (good) return;
+    fail(network.get_last_error().empty() ? "the network could not be initialised" : network.get_last_error());
+  };
+  check(network.Initialize());
+  check(network.LoadWeights(weights));
+
+  Values outputs(directory + "/outputs.bin"), layers(directory + "/layers.bin");
+  std::vector<std::string> output_entries, layer_entries;
+  bool is_first_sample = true;
+  if (with_layers)
+    network.set_layer_observer([&](const fpga_layer &layer) {
+      std::vector<float> values;
+      check(network.get_layer_output(layer, values));
+      if (is_first_sample) layer_entries.push_back(entry(layer, values.size(), layers.count()));
+      layers.append(values);
+    });
+  check(network.Commit());
+
+  const std::vector<char> bytes = read_file(input_path);
+  const std::vector<Input> inputs = inputs_of(network);
+  std::size_t sample_bytes = 0;
+  for (const Input &input : inputs) sample_bytes += input.bytes;
+  if (bytes.empty() || bytes.size() % sample_bytes != 0)
+    fail(input_path + " has " + std::to_string(bytes.size()) + " bytes, a sample has " + std::to_string(sample_bytes));
+
+  for (const char *sample = bytes.data(); sample != bytes.data() + bytes.size(); is_first_sample = false) {
+    for (const Input &input : inputs) {
+      std::memcpy(network.get_io_ptr() + input.offset, sample, input.bytes);
+      sample += input.bytes;
+    }
+    check(network.RunNetwork());
+    for (int i = 0; i < network.get_output_layer_count(); ++i) {
+      std::vector<float> values;
+      check(network.get_final_output(values, i));
+      if (is_first_sample)
+        output_entries.push_back(entry(*network.get_output_layers()[static_cast<std::size_t>(i)], values.size(),
+                                       outputs.count()));
+      outputs.append(values);
+    }
+    std::fprintf(stderr, "convolution %lld us, fully connected %lld us, CPU %lld us\n",
+                 static_cast<long long>(network.get_conv_usec()), static_cast<long long>(network.get_fc_usec()),
+                 static_cast<long long>(network.get_cpu_usec()));
+  }
+  outputs.close();
+  layers.close();
+  if (!with_layers) std::remove((directory + "/layers.bin").c_str());
+
+  std::ofstream index(directory + "/index.json");
+  index << "{\n  \"samples\": " << bytes.size() / sample_bytes << ",\n  \"outputs\": [" << joined(output_entries)
+        << "\n  ],\n  \"layers\": [" << joined(layer_entries) << "\n  ]\n}\n";
+  index.close();
+  if (!index) fail("cannot write " + directory + "/index.json");
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  const bool with_layers = argc == 5 && std::strcmp(argv[4], "--layers") == 0;
+  if (argc != 4 && !with_layers) {
+    std::fprintf(stderr, "usage: %s WEIGHTS.bin INPUT.bin OUT_DIR [--layers]\n", argv[0]);
+    return 2;
+  }
+  try {
+    run(argv[1], argv[2], argv[3], with_layers);
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
+
+#endif

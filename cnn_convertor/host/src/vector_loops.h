@@ -1,0 +1,17 @@
+// FP16 arrays to FP32 and back.
+#ifndef DV_VECTOR_LOOPS_H
+#define DV_VECTOR_LOOPS_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dv {
+
+void widen_all(const uint8_t *halves, std::size_t count, float *values);
+void narrow_all(const float *values, std::size_t count, uint8_t *halves);
+// Rounds FP32 values to FP16 in place.
+void round_all(float *values, std::size_t count);
+
+}  // namespace dv
+
+#endif

@@ -1,0 +1,57 @@
+// Reads packed weights: biases, slopes and kernels of a run, straight from the bytes in device memory.
+#ifndef DV_WEIGHTS_H
+#define DV_WEIGHTS_H
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "command.h"
+
+namespace dv {
+
+// Output channels are read in blocks of 8, input channels in chunks of 8. Taps are the kernel's positions in the order
+// of the packed planes: rows (the axis that is inner in memory) outside, columns inside.
+class PackedWeights {
+ public:
+  // Bytes that the packed weights of a run take.
+  static uint64_t bytes(const Run &run);
+
+  // transposed: the memory order of the command's maps.
+  PackedWeights(const Run &run, bool transposed);
+
+  int taps() const { return rows_ * columns_; }
+
+  // Eight values each, zero for outputs that do not exist.
+  void read_bias(int block, float *values) const;
+  void read_slopes(int block, float *values) const;
+
+  // Weights of a block for the chunks first to last - 1; first must be a multiple of 8. The weight of tap t, chunk
+  // channel k and output o goes to values[(((chunk - first) * taps() + t) * 8 + k) * stride + o]. Places
+  // of outputs and channels that do not exist are left alone. Throws when the bytes hold a value where zero must be.
+  void read_kernels(int block, int first, int last, int stride, float *values) const;
+
+ private:
+  static constexpr int kTile = 72;  // elements of 12 rows by 6 columns
+
+  const uint8_t *header(int stream, int block) const;
+  const uint8_t *tile(int stream, int block, int output, int chunk, int index) const;
+  void load_tile(const uint8_t *from, float *values) const;
+  void expect_zeros(const float *values, const uint8_t *from, int block, int output) const;
+
+  const uint8_t *start_;
+  int outputs_, channels_;
+  int rows_, columns_, plane_;  // of the kernel; of the packed plane
+  int streams_;                 // one, or one a tap when the convolution is dilated
+  int chunk_channels_;          // input channels between two rounds over a block's outputs
+  int tile_channels_;
+  int tiles_;                   // of one output channel
+  int element_bytes_;
+  int header_bytes_;
+  std::array<float, 256> palette_{};
+  std::vector<int> positions_;  // of a tile's channel and a plane's tap
+};
+
+}  // namespace dv
+
+#endif

@@ -1,0 +1,216 @@
+"""Runs the same inputs through the framework and through the emulated device, and compares what comes out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from cnn_convertor.config import Config
+from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.errors import Origin as Place
+from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.host.build import build
+from cnn_convertor.host.run import Maps, Outputs, as_maps, run
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Order
+from cnn_convertor.verify import frameworks
+from cnn_convertor.verify.compare import Comparison, Pair, before_softmax, compare, first_jump, pairs, sqnr
+from cnn_convertor.verify.frameworks import Reference
+from cnn_convertor.verify.inputs import Preparation, Samples, random_samples, read_samples, shapes_of
+from cnn_convertor.verify.report import Attribution, Cause, LayerResult, Verification
+
+__all__ = ["Comparison", "Network", "Verification", "prepare", "run_network", "save", "verify"]
+
+MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
+SAMPLES = 4
+
+Convert: TypeAlias = Callable[[Config, Path], tuple[Graph, Program]]
+"""Converts a network and writes its sources and weights to a folder; gives the network before and after."""
+
+
+class Network(NamedTuple):
+    """A converted network, ready to run on the emulated device. graph: as its framework has it."""
+
+    graph: Graph
+    program: Program
+    executable: Path
+    weights: Path
+
+    def run(self, inputs: Mapping[str, Maps], *, layers: bool = False, exact: bool = False) -> Outputs:
+        """Run it on samples: input name -> (N, H, W, C)."""
+        shapes = [self.graph.shape(name) for name in self.graph.outputs]
+        return run(self.executable, self.weights, self.program, inputs, shapes=shapes, layers=layers, exact=exact)
+
+
+def prepare(config: Config, convert: Convert, folder: Path, *, sources: Sequence[Path] = ()) -> Network:
+    """Convert a network into a folder and compile it. sources: C++ files with the callbacks of custom layers."""
+    graph, program = convert(config, folder)
+    executable = build(folder, config.name, sources=sources)
+    return Network(graph, program, executable, folder / f"{config.name}_weights.bin")
+
+
+def verify(
+    config: Config,
+    convert: Convert,
+    *,
+    inputs: Path | None = None,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    layers: bool = False,
+    attribute: bool = False,
+    min_sqnr: float | None = None,
+    sources: Sequence[Path] = (),
+) -> Verification:
+    """Compare the converted network with its framework.
+
+    inputs: images or arrays; None: random images. layers: compare every map that exists on both sides.
+    attribute: find out what each layer's error comes from, too. min_sqnr: dB; None: 40, or 20 with a palette.
+    Layers are compared in any case when an output is below the threshold, to name the first one that is wrong.
+    """
+    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
+        folder = Path(name)
+        network = prepare(config, convert, folder / "network", sources=sources)
+        shapes, preparation = shapes_of(network.graph), Preparation.of(config)
+        if inputs is None:
+            given = random_samples(shapes, preparation, samples=samples, seed=seed)
+        else:
+            given = read_samples(inputs, shapes, preparation)
+        reference = reference_of(config, network.graph, given)
+        device = network.run(given.inputs, layers=True)
+        result = Verification(
+            network=config.name,
+            framework=reference.framework,
+            inputs=given.source,
+            samples=given.count,
+            palette=config.quantization,
+            transposed=config.transpose_weight,
+            min_sqnr=MIN_SQNR[config.quantization] if min_sqnr is None else min_sqnr,
+            outputs=compare_outputs(network, device, reference),
+        )
+        if layers or attribute or not result.passed:
+            compared, jump = compare_layers(network.program, device, reference, palette=config.quantization)
+            result = replace(result, layers=compared, first_jump=jump)
+        if attribute:
+            causes = _causes(config, convert, folder, network, given, reference, sources)
+            attributed = tuple(replace(r, causes=causes.get(r.comparison.name, ())) for r in result.layers)
+            result = replace(result, layers=attributed)
+        return result
+
+
+def run_network(config: Config, convert: Convert, given: Path, *, sources: Sequence[Path] = ()) -> dict[str, Maps]:
+    """Run the converted network on an image or an array: framework layer -> (N, H, W, C), for each output."""
+    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
+        network = prepare(config, convert, Path(name), sources=sources)
+        samples = read_samples(given, shapes_of(network.graph), Preparation.of(config))
+        results = network.run(samples.inputs).outputs
+    names = [_layer_of(network.graph, output) for output in network.graph.outputs]
+    return dict(zip(names, results, strict=True))
+
+
+def save(path: Path, results: Mapping[str, Maps]) -> None:
+    """Write outputs as a .npz file."""
+    try:
+        with path.open("wb") as stream:
+            np.savez(stream, **results)  # type: ignore[arg-type]  # names of layers are no keywords of numpy's
+    except OSError as error:
+        problem = f"cannot write the outputs: {error.strerror}"
+        raise UsageError(Problem("DV110", problem, Place(str(path)))) from error
+
+
+def reference_of(config: Config, graph: Graph, given: Samples) -> Reference:
+    """The framework's results, or those that came with the inputs if there is one for every output."""
+    order = Order.CHW if config.origin.name == "CAFFE" else Order.HWC
+    names = [_layer_of(graph, output) for output in graph.outputs]
+    if not all(name in given.expected for name in names):
+        return frameworks.run(config, graph, given.inputs)
+    return Reference(
+        framework="given results",
+        outputs=tuple(
+            frameworks.as_output(given.expected[name], graph.shape(output), order)
+            for name, output in zip(names, graph.outputs, strict=True)
+        ),
+        layers={n: m for n, values in given.expected.items() if (m := frameworks.as_maps(values, order)) is not None},
+        order=order,
+    )
+
+
+def compare_outputs(network: Network, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:
+    """One comparison for each output of the network, and one for what a softmax reads, if that is an output."""
+    graph, program = network.graph, network.program
+    compared = []
+    for position, output in enumerate(graph.outputs):
+        name, probabilities = _layer_of(graph, output), reference.outputs[position]
+        compared.append(compare(name, device.outputs[position], probabilities))
+        layer = program.layers[program.outputs[position]]
+        if layer.type is LayerType.SOFTMAX and layer.sources[0] is not None:
+            memory = device.layers[layer.sources[0]]
+            logits = as_maps(
+                memory, program.layers[layer.sources[0]], layer.output.shape, transposed=program.transposed
+            )
+            before = before_softmax(f"{name} before softmax", logits, probabilities.reshape(logits.shape))
+            compared += [] if before is None else [before]
+    return tuple(compared)
+
+
+def compare_layers(
+    program: Program, device: Outputs, reference: Reference, *, palette: bool
+) -> tuple[tuple[LayerResult, ...], str | None]:
+    """A comparison for every map that exists on both sides, and the first layer where the error jumps."""
+    found = pairs(program, device.layers, reference.layers, reference.order)
+    shapes = {name: maps.shape for name, maps in reference.layers.items()}  # they tell vectors from maps
+    compared = {
+        pair.layer: compare(name, pair.device.reshape(shapes[name]), pair.reference.reshape(shapes[name]))
+        for name, pair in found.items()
+    }
+    results = tuple(LayerResult(c, program.layers[index].origins[-1].type) for index, c in compared.items())
+    return results, first_jump(program, compared, palette=palette)
+
+
+def _causes(
+    config: Config,
+    convert: Convert,
+    folder: Path,
+    network: Network,
+    given: Samples,
+    reference: Reference,
+    sources: Sequence[Path],
+) -> dict[str, tuple[Attribution, ...]]:
+    """Framework layer -> its error with each cause alone.
+
+    The maps of a run that keeps everything but the weights in FP32 stand for the network without any cause: against them,
+    the FP16 maps, the palette and the order of arithmetic (a run in the other memory order) are switched on one by one.
+    The weights' FP16 is what separates that run from the framework.
+    """
+    plain, mirrored = network, replace(config, quantization=False, transpose_weight=not config.transpose_weight)
+    if config.quantization:
+        plain = prepare(replace(config, quantization=False), convert, folder / "plain", sources=sources)
+    other = prepare(mirrored, convert, folder / "mirrored", sources=sources)
+
+    def found(which: Network, *, exact: bool) -> dict[str, Pair]:
+        layers = which.run(given.inputs, layers=True, exact=exact).layers
+        return pairs(which.program, layers, reference.layers, reference.order)
+
+    exact = found(plain, exact=True)
+    alone = {Cause.MAPS: found(plain, exact=False), Cause.ARITHMETIC: found(other, exact=True)}
+    if config.quantization:
+        alone[Cause.PALETTE] = found(network, exact=True)
+
+    def causes(name: str, clean: Pair) -> Iterator[Attribution]:
+        for cause in Cause:
+            if cause is Cause.WEIGHTS:
+                yield Attribution(cause, sqnr(clean.device, clean.reference))
+            elif cause in alone and name in alone[cause]:
+                yield Attribution(cause, sqnr(alone[cause][name].device, clean.device))
+
+    return {name: tuple(causes(name, clean)) for name, clean in exact.items()}
+
+
+def _layer_of(graph: Graph, node: str) -> str:
+    """The framework layer whose output a node gives."""
+    where = graph[node].where
+    return node if where is None else where.layer

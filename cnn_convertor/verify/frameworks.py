@@ -1,0 +1,264 @@
+"""Runs samples through the framework that the network comes from, and keeps the output of every layer."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cnn_convertor.config import Config, Origin
+from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
+from cnn_convertor.errors import Origin as Place
+from cnn_convertor.frontends.caffe.definition import read_definition
+from cnn_convertor.host.run import Maps
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Order, Shape
+
+Tensor: TypeAlias = Any  # of tensorflow, which has no types of its own
+EXTRA = 'pip install "cnn-convertor[verify]"'
+LAYERS_BATCH = 8  # samples that go through Keras at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """What the framework gave for N samples.
+
+    outputs: (N, H, W, C) for each output of the network. layers: framework layer -> (N, H, W, C), a vector being 1 x 1 x C.
+    order: how the framework counts the elements of a map.
+    """
+
+    framework: str
+    outputs: tuple[Maps, ...]
+    layers: Mapping[str, Maps]
+    order: Order
+
+
+def run(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Reference:
+    """The framework's results for samples: input name -> (N, H, W, C).
+
+    Raises UsageError when the framework is not installed, ConvertorError when it refuses the network.
+    """
+    match config.origin:
+        case Origin.KERAS:
+            return _run_keras(config, graph, inputs)
+        case Origin.CAFFE:
+            return _run_caffe(config, graph, inputs)
+
+
+def as_output(values: Maps, shape: Shape, order: Order) -> Maps:
+    """A framework's tensor of N samples as maps (N, *shape): 4 axes that are counted C, H, W are turned."""
+    if order is Order.CHW and values.ndim == 4:
+        values = values.transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(values).reshape(len(values), *shape).astype(np.float32, copy=False)
+
+
+def as_maps(values: Maps, order: Order) -> Maps | None:
+    """A framework's tensor of N samples as (N, H, W, C); None for what is neither map, nor rows, nor vector."""
+    match values.shape[1:]:
+        case (channels,):
+            shape = Shape(1, 1, channels)
+        case (width, channels):
+            shape = Shape(1, width, channels)
+        case (channels, height, width) if order is Order.CHW:
+            shape = Shape(height, width, channels)
+        case (height, width, channels):
+            shape = Shape(height, width, channels)
+        case _:
+            return None
+    return as_output(values, shape, order)
+
+
+def _missing(module: str) -> UsageError:
+    return UsageError(Problem("DV711", f"verifying needs {module}, which is not installed", hint=EXTRA))
+
+
+# --- Keras ---------------------------------------------------------------------------------------------------------------
+
+
+def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Reference:
+    keras = import_keras()
+    if config.custom_layer is not None:
+        problem = "Keras cannot run custom layers from their description"
+        hint = "give the expected outputs together with the inputs (see docs/verify.md)"
+        raise UsageError(Problem("DV713", problem, Place(str(config.definition)), hint))
+    model = load_keras(config.definition, config.data, config.size)
+    order = Order.CHW if any(_is_channels_first(layer) for layer in _all_layers(model)) else Order.HWC
+    given = [
+        _for_keras(inputs[node.name], tensor.shape, order)
+        for node, tensor in zip(graph.inputs, model.inputs, strict=True)
+    ]
+    results: dict[str, list[Maps]] = {}
+    outputs: list[list[Maps]] = []
+    for start in range(0, len(given[0]), LAYERS_BATCH):
+        part = [values[start : start + LAYERS_BATCH] for values in given]
+        final, layers = _all_outputs(keras, model, part)
+        outputs.append(final)
+        for name, values in layers:
+            results.setdefault(name, []).append(values)
+    shapes = [graph.shape(name) for name in graph.outputs]
+    return Reference(
+        framework="Keras",
+        outputs=tuple(
+            as_output(np.concatenate(parts), shape, order)
+            for parts, shape in zip(zip(*outputs, strict=True), shapes, strict=True)
+        ),
+        layers={n: m for n, parts in results.items() if (m := as_maps(np.concatenate(parts), order)) is not None},
+        order=order,
+    )
+
+
+def import_keras() -> ModuleType:
+    """Keras, running on tensorflow. Raises UsageError when it is not installed."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same order of arithmetic on every machine
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    try:
+        import keras
+        import tensorflow as tf  # noqa: F401  # keras imports without it, and fails later
+    except ImportError as error:
+        raise _missing("tensorflow") from error
+    return keras  # type: ignore[no-any-return]  # keras has no types
+
+
+def load_keras(definition: Path, data: Path, size: tuple[int, int] | None) -> Tensor:
+    """The model, with its weights. size: (height, width) of the input, when that is not the model's own."""
+    keras = import_keras()
+    try:
+        model = keras.models.load_model(definition, custom_objects=_tolerant_layers(keras), compile=False)
+        if data != definition:
+            model.load_weights(data)
+        if size is not None:
+            channels = model.inputs[0].shape[-1]
+            resized = keras.models.clone_model(model, input_tensors=[keras.Input((*size, channels))])
+            resized.set_weights(model.get_weights())
+            model = resized
+    except Exception as error:  # Keras raises whatever it likes
+        problem = f"Keras refuses the model: {_first_line(error)}"
+        hint = "load and save it with the version of Keras that made it, or give the expected outputs with the inputs"
+        raise ModelError(Problem("DV712", problem, Place(str(definition)), hint)) from error
+    return model
+
+
+def _tolerant_layers(keras: ModuleType) -> dict[str, Tensor]:
+    """Layers that take the settings of Keras 2 that Keras 3 has dropped."""
+
+    def tolerant(layer: Tensor) -> Tensor:
+        def from_config(config: dict[str, Any]) -> Tensor:
+            return layer.from_config({name: value for name, value in config.items() if name != "groups"})
+
+        return type(layer.__name__, (layer,), {"from_config": staticmethod(from_config)})
+
+    return {layer.__name__: tolerant(layer) for layer in (keras.layers.DepthwiseConv2D, keras.layers.Conv2DTranspose)}
+
+
+def _all_outputs(keras: ModuleType, model: Tensor, inputs: Sequence[Maps]) -> tuple[list[Maps], list[tuple[str, Maps]]]:
+    """The model's outputs, and those of every layer: (name, values)."""
+    calls = list(_calls_made_once(model))
+    nested = [call for call in calls if hasattr(call.operation, "layers")]
+    tensors = [
+        *model.outputs,
+        *(call.output_tensors[0] for call in calls),
+        *(t for c in nested for t in c.input_tensors),
+    ]
+    values = [np.asarray(v, np.float32) for v in keras.Model(model.inputs, tensors)(list(inputs), training=False)]
+    count = len(model.outputs)
+    found = [(call.operation.name, v) for call, v in zip(calls, values[count:], strict=False)]
+    rest = iter(values[count + len(calls) :])
+    for call in nested:
+        _, layers = _all_outputs(keras, call.operation, [next(rest) for _ in call.input_tensors])
+        found += [(f"{call.operation.name}/{name}", v) for name, v in layers]
+    return values[:count], found
+
+
+def _calls_made_once(model: Tensor) -> Iterator[Tensor]:
+    """The model's calls of layers that are called once and have one output, so that a name says which tensor is meant."""
+    functional: Tensor = getattr(model, "_functional", model)  # a Sequential keeps its functional form
+    nodes = [node for depth in functional._nodes_by_depth.values() for node in depth]  # noqa: SLF001  # Keras tells it nowhere else
+    calls = Counter(id(node.operation) for node in nodes)
+    for layer in model.layers:
+        for node in nodes:
+            if node.operation is layer and calls[id(layer)] == 1 and len(node.output_tensors) == 1:
+                yield node
+
+
+def _all_layers(model: Tensor) -> Iterator[Tensor]:
+    for layer in model.layers:
+        yield layer
+        if hasattr(layer, "layers"):
+            yield from _all_layers(layer)
+
+
+def _is_channels_first(layer: Tensor) -> bool:
+    return getattr(layer, "data_format", None) == "channels_first"
+
+
+def _for_keras(values: Maps, shape: Sequence[int | None], order: Order) -> Maps:
+    if order is Order.CHW and len(shape) == 4:
+        return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
+    wanted = [have if want is None else want for have, want in zip(values.shape[1:], shape[1:], strict=False)]
+    return values.reshape(len(values), *(wanted if len(shape) == 4 else shape[1:]))
+
+
+# --- Caffe ---------------------------------------------------------------------------------------------------------------
+
+
+def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Reference:
+    try:
+        import cv2
+    except ImportError as error:
+        raise _missing("OpenCV") from error
+    layers = read_definition(config.definition)
+    tops = {layer.name: layer.tops[0] for layer in layers if layer.tops}
+    finals = [_layer_of(graph, output) for output in graph.outputs]
+    try:
+        net = cv2.dnn.readNetFromCaffe(str(config.definition), str(config.data))
+        net.enableFusion(False)  # so that every layer has an output
+        known = set(net.getLayerNames())
+        wanted = [layer.name for layer in layers if layer.name in known and len(layer.tops) == 1]
+        wanted += [name for name in finals if name not in wanted]
+        rows = []
+        for sample in range(len(next(iter(inputs.values())))):
+            for node in graph.inputs:
+                blob = np.ascontiguousarray(inputs[node.name][sample : sample + 1].transpose(0, 3, 1, 2))
+                net.setInput(_for_caffe(blob, node.name, layers), tops.get(node.name, node.name))
+            rows.append([np.array(blob, np.float32) for blob in net.forward(wanted)])
+    except cv2.error as error:
+        problem = f"OpenCV refuses the network: {_first_line(error)}"
+        hint = "give the expected outputs together with the inputs (see docs/verify.md)"
+        raise ConvertorError(Problem("DV712", problem, Place(str(config.definition)), hint)) from error
+    values = {name: np.concatenate(parts) for name, parts in zip(wanted, zip(*rows, strict=True), strict=True)}
+    return Reference(
+        framework="OpenCV",
+        outputs=tuple(
+            as_output(values[name], graph.shape(output), Order.CHW)
+            for name, output in zip(finals, graph.outputs, strict=True)
+        ),
+        layers={name: maps for name, v in values.items() if (maps := as_maps(v, Order.CHW)) is not None},
+        order=Order.CHW,
+    )
+
+
+def _for_caffe(blob: Maps, name: str, layers: Sequence[Any]) -> Maps:
+    """A vector has two axes, if the definition says so."""
+    for layer in layers:
+        if layer.name == name and layer.type == "Input":
+            shapes = layer.message.input_param.shape
+            if shapes and len(shapes[0].dim) == 2:
+                return blob.reshape(1, -1)
+    return blob
+
+
+def _layer_of(graph: Graph, node: str) -> str:
+    """The framework layer whose output a node gives."""
+    where = graph[node].where
+    return node if where is None else where.layer
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

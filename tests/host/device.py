@@ -1,0 +1,126 @@
+"""Builds the device with a test driver around it, and talks to it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from host.reference import Command
+
+ROOT = Path(__file__).resolve().parents[2]
+HOST = ROOT / "cnn_convertor" / "host"
+RUNNER = HOST / "src" / "runner.cpp"
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
+
+
+def sources() -> list[str]:
+    return sorted(str(path) for path in (HOST / "src").glob("*.cpp") if path.name != RUNNER.name)
+
+
+def build(program: Path, *extra: str, with_device: bool = True) -> Path:
+    """Compiles and links a program in one go, as the documentation says. extra: its sources and options."""
+    device = sources() if with_device else []
+    options = ["-std=c++17", "-O2", *WARNINGS, f"-I{HOST / 'include'}"]
+    result = subprocess.run(
+        ["g++", *options, *extra, *device, "-pthread", "-o", str(program)], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return program
+
+
+def archive(folder: Path, *options: str) -> Path:
+    """The device as a static library, compiled once for all programs of the tests."""
+    objects = []
+    for group in (sources()[0::2], sources()[1::2]):
+        flags = ["-std=c++17", "-O1", *WARNINGS, *options, f"-I{HOST / 'include'}", "-c"]
+        objects.append(subprocess.Popen(["g++", *flags, *group], cwd=folder, stderr=subprocess.PIPE, text=True))
+    for compiler in objects:
+        _, errors = compiler.communicate()
+        assert compiler.returncode == 0, errors
+    library = folder / "libdmpdv.a"
+    subprocess.run(["ar", "rcs", str(library), *map(str, sorted(folder.glob("*.o")))], check=True)
+    return library
+
+
+class DeviceError(Exception):
+    """The driver's message."""
+
+
+class Device:
+    """A running test driver."""
+
+    def __init__(self, program: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **(environment or {})}
+        )
+        self.count = 0
+
+    def ask(self, request: str, data: bytes = b"") -> str:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(request.encode() + b"\n" + data)
+        self.process.stdin.flush()
+        status, _, text = self.process.stdout.readline().decode().rstrip("\n").partition(" ")
+        if status != "ok":
+            raise DeviceError(text or "the driver ended")
+        return text
+
+    def answer(self, count: int) -> bytes:
+        assert self.process.stdout
+        return self.process.stdout.read(count)
+
+    def reset(self) -> None:
+        self.ask("reset")
+        self.count = 0
+
+    def alloc(self, size: int) -> int:
+        self.ask(f"alloc {size}")
+        self.count += 1
+        return self.count
+
+    def store(self, data: bytes) -> int:
+        """A new memory with these bytes."""
+        memory = self.alloc(len(data))
+        self.write(memory, 0, data)
+        return memory
+
+    def write(self, memory: int, offset: int, data: bytes) -> None:
+        self.ask(f"write {memory} {offset} {len(data)}", data)
+
+    def read(self, memory: int, offset: int, count: int) -> NDArray[np.float16]:
+        self.ask(f"read {memory} {offset} {2 * count}")
+        return np.frombuffer(self.answer(2 * count), np.float16)
+
+    def values(self, memory: int, offset: int, count: int) -> NDArray[np.float32]:
+        self.ask(f"values {memory} {offset} {4 * count}")
+        return np.frombuffer(self.answer(4 * count), np.float32)
+
+    def add(self, command: Command) -> None:
+        data = command.data()
+        self.ask(f"add {len(data)}", data)
+
+    def run(self, *commands: Command) -> None:
+        self.ask("list")
+        for command in commands:
+            self.add(command)
+        self.ask("run")
+
+    def needs(self, command: Command, unified_buffer: int) -> tuple[int, int]:
+        data = command.data()
+        need, strips = self.ask(f"needs {unified_buffer} {len(data)}", data).split()
+        return int(need), int(strips)
+
+    def close(self) -> int:
+        assert self.process.stdin
+        self.process.stdin.close()
+        return self.process.wait(timeout=60)

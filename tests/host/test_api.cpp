@@ -1,0 +1,215 @@
+// The driver's C interface: reference counts, mapping, information, errors per thread, dead handles.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dmp_dv.h"
+#include "dmp_dv_host.h"
+#include "half.h"
+
+namespace {
+
+void expect(bool good, const char *what, int line) {
+  if (good) return;
+  std::fprintf(stderr, "line %d: %s; last error: %s\n", line, what, dmp_dv_get_last_error_message());
+  std::exit(1);
+}
+
+#define EXPECT(condition) expect((condition), #condition, __LINE__)
+
+bool last_error_is(const char *text) { return std::strcmp(dmp_dv_get_last_error_message(), text) == 0; }
+
+void contexts_count_references() {
+  const dmp_dv_context context = dmp_dv_context_create();
+  EXPECT(context);
+  EXPECT(dmp_dv_context_retain(context) == 2);
+  EXPECT(dmp_dv_context_release(context) == 1);
+  EXPECT(dmp_dv_context_release(context) == 0);
+  EXPECT(dmp_dv_context_release(context) == -1);
+  EXPECT(last_error_is("released or foreign context handle"));
+  EXPECT(dmp_dv_context_retain(nullptr) == -1);
+  EXPECT(last_error_is("null context handle"));
+}
+
+void the_device_describes_itself() {
+  const dmp_dv_context context = dmp_dv_context_create();
+  dmp_dv_info_v0 info;
+  std::memset(&info, 0, sizeof(info));
+  EXPECT(dmp_dv_context_get_info(context, &info.header) == -1);
+  EXPECT(last_error_is("info.size = 0: version 0 has 32 bytes"));
+  info.header.size = sizeof(info);
+  info.header.version = 1;
+  EXPECT(dmp_dv_context_get_info(context, &info.header) == -1);
+  EXPECT(last_error_is("info.version = 1: only version 0 is known"));
+  info.header.version = 0;
+  EXPECT(dmp_dv_context_get_info(context, &info.header) == 0);
+  EXPECT(info.ub_size == 655360 && info.max_kernel_size == 7);
+  EXPECT(dmp_dv_context_get_info(context, nullptr) == -1);
+  EXPECT(std::string(dmp_dv_context_get_info_string(context)).find("655360") != std::string::npos);
+  dmp_dv_context_release(context);
+}
+
+void memory_is_mapped_and_counted() {
+  const dmp_dv_context context = dmp_dv_context_create();
+  EXPECT(!dmp_dv_mem_alloc(context, 0));
+  EXPECT(last_error_is("size = 0: an allocation has at least one byte"));
+  EXPECT(!dmp_dv_mem_alloc(context, SIZE_MAX));
+  const dmp_dv_mem memory = dmp_dv_mem_alloc(context, 1000);
+  EXPECT(dmp_dv_mem_get_size(memory) == 1000);
+  EXPECT(dmp_dv_mem_get_total_size(context) == 1000);
+  EXPECT(dmp_dv_mem_sync_start(memory, 1, 1) == -1);
+  EXPECT(dmp_dv_mem_unmap(memory) == -1);
+  uint8_t *address = dmp_dv_mem_map(memory);
+  EXPECT(address && dmp_dv_mem_map(memory) == address);
+  EXPECT(reinterpret_cast<uintptr_t>(address) % 16 == 0);
+  EXPECT(dmp_dv_mem_sync_end(memory) == -1);
+  EXPECT(dmp_dv_mem_sync_start(memory, 0, 1) == 0);
+  address[999] = 1;
+  EXPECT(dmp_dv_mem_sync_end(memory) == 0);
+  EXPECT(dmp_dv_mem_unmap(memory) == 0 && dmp_dv_mem_unmap(memory) == 0 && dmp_dv_mem_unmap(memory) == -1);
+  EXPECT(dmp_dv_mem_retain(memory) == 2 && dmp_dv_mem_release(memory) == 1);
+  EXPECT(dmp_dv_context_release(context) == 0);  // the memory keeps what it needs
+  EXPECT(dmp_dv_mem_release(memory) == 0);
+  EXPECT(dmp_dv_mem_release(memory) == -1);
+  EXPECT(dmp_dv_mem_get_size(memory) == 0);
+  EXPECT(last_error_is("released or foreign memory handle"));
+}
+
+void host_access_is_checked() {
+  const dmp_dv_context context = dmp_dv_context_create();
+  const dmp_dv_mem memory = dmp_dv_mem_alloc(context, 16);
+  const float values[2] = {1.5f, 100000.0f};
+  float read[2];
+  EXPECT(dmp_dv_host_write(memory, 2, 2, values) == 0);
+  EXPECT(dmp_dv_host_read(memory, 2, 2, read) == 0);
+  EXPECT(read[0] == 1.5f && read[1] > 1e30f);
+  EXPECT(dmp_dv_host_read(memory, 1, 1, read) == -1);
+  EXPECT(last_error_is("read: offs = 1 is odd"));
+  EXPECT(dmp_dv_host_write(memory, 14, 2, values) == -1);
+  EXPECT(last_error_is("write: bytes 14 to 18 are outside a memory of 16 bytes"));
+  EXPECT(dmp_dv_host_declare_written(memory, 8, 9) == -1);
+  EXPECT(dmp_dv_host_check_written(memory, 0, 16) == 0);
+  dmp_dv_mem_release(memory);
+  dmp_dv_context_release(context);
+}
+
+// Doubles four FP16 values.
+dmp_dv_cmdraw_conv_v0 doubling(dmp_dv_mem memory) {
+  dmp_dv_cmdraw_conv_v0 command;
+  std::memset(&command, 0, sizeof(command));
+  command.header.size = sizeof(command);
+  command.header.device_type = DMP_DV_DEV_CONV;
+  command.input_buf.mem = command.output_buf.mem = memory;
+  command.output_buf.offs = 8;
+  command.topo = 1;
+  command.w = command.h = command.z = 1;
+  command.c = command.run[0].m = 4;
+  command.run[0].pool_enable = DMP_DV_POOL_AVERAGE;
+  command.run[0].pool_size = command.run[0].pool_stride = 0x0101;
+  command.run[0].pool_avg_param = 0x4000;
+  return command;
+}
+
+void lists_keep_their_memories() {
+  const dmp_dv_context context = dmp_dv_context_create();
+  const dmp_dv_mem memory = dmp_dv_mem_alloc(context, 16);
+  uint8_t *bytes = dmp_dv_mem_map(memory);
+  const dmp_dv_cmdlist list = dmp_dv_cmdlist_create(context);
+  const dmp_dv_cmdraw_conv_v0 command = doubling(memory);
+  EXPECT(dmp_dv_cmdlist_exec(list) == -1);
+  EXPECT(last_error_is("exec: the list is not committed"));
+  EXPECT(dmp_dv_cmdlist_add_raw(list, nullptr) == -1);
+  EXPECT(dmp_dv_cmdlist_add_raw(list, &command.header) == 0);
+  EXPECT(dmp_dv_cmdlist_get_last_exec_time(list) == -1);
+  EXPECT(dmp_dv_cmdlist_commit(list) == 0);
+  EXPECT(dmp_dv_mem_release(memory) == 0);
+  bytes[1] = 0x3c;  // 1.0
+  const int64_t first = dmp_dv_cmdlist_exec(list), second = dmp_dv_cmdlist_exec(list);
+  EXPECT(first == 0 && second == 1);
+  EXPECT(dmp_dv_cmdlist_wait(list, second) == 0 && dmp_dv_cmdlist_wait(list, first) == 0);
+  EXPECT(dmp_dv_cmdlist_wait(list, 2) == -1);
+  EXPECT(last_error_is("wait: no execution has the id 2"));
+  EXPECT(dmp_dv_cmdlist_get_last_exec_time(list) >= 0);
+  EXPECT(bytes[8] == 0 && bytes[9] == 0x40);  // 2.0
+  const dmp_dv_cmdlist other = dmp_dv_cmdlist_create(context);
+  EXPECT(dmp_dv_cmdlist_add_raw(other, &command.header) == -1);
+  EXPECT(last_error_is("released or foreign memory handle"));
+  EXPECT(dmp_dv_cmdlist_release(other) == 0);
+  EXPECT(dmp_dv_cmdlist_retain(list) == 2 && dmp_dv_cmdlist_release(list) == 1);
+  EXPECT(dmp_dv_cmdlist_release(list) == 0);
+  EXPECT(dmp_dv_mem_get_total_size(context) == 0);
+  dmp_dv_context_release(context);
+}
+
+void errors_belong_to_their_thread() {
+  EXPECT(dmp_dv_mem_retain(nullptr) == -1);
+  std::string before, after;
+  std::thread([&] {
+    before = dmp_dv_get_last_error_message();
+    dmp_dv_cmdlist_retain(nullptr);
+    after = dmp_dv_get_last_error_message();
+  }).join();
+  EXPECT(before.empty());
+  EXPECT(after == "null command list handle");
+  EXPECT(last_error_is("null memory handle"));
+}
+
+void threads_share_the_device() {
+  const dmp_dv_context context = dmp_dv_context_create();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([context] {
+      for (int i = 0; i < 50; ++i) {
+        const dmp_dv_mem memory = dmp_dv_mem_alloc(context, 16);
+        uint8_t *bytes = dmp_dv_mem_map(memory);
+        bytes[1] = 0x3c;
+        const dmp_dv_cmdlist list = dmp_dv_cmdlist_create(context);
+        const dmp_dv_cmdraw_conv_v0 command = doubling(memory);
+        EXPECT(dmp_dv_cmdlist_add_raw(list, &command.header) == 0 && dmp_dv_cmdlist_commit(list) == 0);
+        EXPECT(dmp_dv_cmdlist_wait(list, dmp_dv_cmdlist_exec(list)) == 0);
+        EXPECT(bytes[9] == 0x40);
+        EXPECT(dmp_dv_cmdlist_release(list) == 0 && dmp_dv_mem_release(memory) == 0);
+      }
+    });
+  for (std::thread &thread : threads) thread.join();
+  EXPECT(dmp_dv_context_release(context) == 0);
+}
+
+// Both directions against arithmetic that shares nothing with the conversion.
+void halves_convert_both_ways() {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const int exponent = (half >> 10) & 31, fraction = half & 1023;
+    const float value = dv::widen(half);
+    if (exponent == 31) {
+      EXPECT(fraction ? value != value : value > 1e30f || value < -1e30f);
+      if (fraction) continue;
+    } else {
+      float expected = exponent ? static_cast<float>(1024 + fraction) : static_cast<float>(fraction);
+      for (int i = exponent ? exponent : 1; i < 25; ++i) expected /= 2;
+      for (int i = 25; i < exponent; ++i) expected *= 2;
+      EXPECT(value == (half & 0x8000 ? -expected : expected));
+    }
+    EXPECT(dv::narrow(value) == half);
+  }
+  EXPECT(dv::narrow(65519.996f) == 0x7bff && dv::narrow(65520.0f) == 0x7c00);
+  EXPECT(dv::narrow(2049.0f) == 0x6800 && dv::narrow(2051.0f) == 0x6802);
+  EXPECT(dv::narrow(2.98023224e-8f) == 0 && dv::narrow(2.98023260e-8f) == 1);
+}
+
+}  // namespace
+
+int main() {
+  contexts_count_references();
+  the_device_describes_itself();
+  memory_is_mapped_and_counted();
+  host_access_is_checked();
+  lists_keep_their_memories();
+  errors_belong_to_their_thread();
+  threads_share_the_device();
+  halves_convert_both_ways();
+  return 0;
+}

@@ -1,0 +1,32 @@
+"""The driver's C interface behaves; test_api.cpp says how."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from host.device import HOST, SANITIZERS, WARNINGS, build
+
+HERE = Path(__file__).resolve().parent
+
+
+def test_the_c_interface(library: Path) -> None:
+    source = str(HERE / "test_api.cpp")
+    program = build(library.with_name("api"), *SANITIZERS, f"-I{HOST / 'src'}", source, str(library), with_device=False)
+    result = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("compiler", "standard", "header"),
+    [("gcc", "c11", "dmp_dv.h"), ("gcc", "c11", "dmp_dv_host.h"), ("g++", "c++14", "dmp_network.h")],
+)
+def test_headers_compile_in_older_languages(compiler: str, standard: str, header: str, tmp_path: Path) -> None:
+    suffix = "c" if compiler == "gcc" else "cpp"
+    source = tmp_path / f"user.{suffix}"
+    source.write_text(f'#include "{header}"\n')
+    command = [compiler, f"-std={standard}", *WARNINGS, f"-I{HOST / 'include'}", "-fsyntax-only", str(source)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
