@@ -12,7 +12,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.ops import ONE, Padding, Pair, Shape, Window
 
-BLOCK = 64  # rows and columns of a piece when a matrix is turned: a piece stays in the cache
+BLOCK = 256  # rows and columns of a piece when a matrix is turned: a piece stays in the cache
 
 
 @keras.reads("Conv2D")
@@ -229,5 +229,5 @@ def turned(matrix: Array) -> Array:
     """The transposed matrix in memory order, moved in pieces that fit the cache."""
     result = np.empty(matrix.shape[::-1], np.float32)
     for at in range(0, len(matrix), BLOCK):
-        result[:, at : at + BLOCK] = matrix[at : at + BLOCK].T
+        result[:, at : at + BLOCK] = np.ascontiguousarray(matrix[at : at + BLOCK]).T  # a file's rows lie far apart
     return result
