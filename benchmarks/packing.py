@@ -64,19 +64,21 @@ def compare_packing(name: str, size: int, channels: int, kernels: int, output: B
     def cast() -> None:
         output.seek(0)
         flat = weights.reshape(-1)
-        for start in range(0, flat.size, CAST_AT_A_TIME):
-            output.write(flat[start : start + CAST_AT_A_TIME].astype(np.float16).data)
+        output.writelines(
+            flat[start : start + CAST_AT_A_TIME].astype(np.float16).data
+            for start in range(0, flat.size, CAST_AT_A_TIME)
+        )
 
     def packed() -> None:
         output.seek(0)
-        for piece in pack(shape, half_codes(lambda rows: weights[rows]), bias=bias):
-            output.write(piece.data)
+        output.writelines(piece.data for piece in pack(shape, half_codes(lambda rows: weights[rows]), bias=bias))
 
     def indexed() -> None:
         output.seek(0)
         read = palette_codes(lambda rows: weights[rows], palette)
-        for piece in pack(replace(shape, palette=True), read, bias=bias, palette=palette.centres):
-            output.write(piece.data)
+        output.writelines(
+            piece.data for piece in pack(replace(shape, palette=True), read, bias=bias, palette=palette.centres)
+        )
 
     bare, ours, small = best_times(cast, packed, indexed)
     report(name, weights.size, bare, FP16=ours, palette=small)

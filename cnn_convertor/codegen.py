@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +28,16 @@ _LAYER_TITLES = {
     LayerType.SOFTMAX: "softmax, on the CPU",
     LayerType.CUSTOM: "custom layer, on the CPU",
 }
-_HEX_FIELDS = {"p", "conv_pad", "conv_stride", "conv_dilation", "pool_size", "pool_stride", "pool_pad", "pool_avg_param"}
+_HEX_FIELDS = {
+    "p",
+    "conv_pad",
+    "conv_stride",
+    "conv_dilation",
+    "pool_size",
+    "pool_stride",
+    "pool_pad",
+    "pool_avg_param",
+}
 _HEX_FIELDS |= {"actfunc_param"}
 _MOST_EXPECTED_IN_SOURCE = 1024  # values; more go to a file of their own
 
@@ -58,7 +68,9 @@ def render(program: Program, wishes: Wishes) -> dict[str, str]:
         "io_bytes": program.io_bytes,
         "layers": [_layer(program, index) for index in range(len(program.layers))],
         "outputs": program.outputs,
-        "inputs": [_TensorView(tensor.offset, tensor.nbytes, f'"{name}" {_shape(tensor)}') for name, tensor in program.inputs],
+        "inputs": [
+            _TensorView(tensor.offset, tensor.nbytes, f'"{name}" {_shape(tensor)}') for name, tensor in program.inputs
+        ],
         "customs": _customs(program),
         "module": wishes.python_module,
         "graphviz_path": wishes.graphviz_path,
@@ -147,7 +159,9 @@ def description(program: Program) -> list[str]:
     order = "H, W, C" if program.transposed else "W, H, C"
     lines = [f"{program.name}: {program.weight_bytes} bytes of weights, {program.io_bytes} bytes of I/O memory."]
     for name, tensor in program.inputs:
-        lines.append(f'Input "{name}": {_shape(tensor)} FP16 at offset {tensor.offset}, in the order {_order(tensor, order)}.')
+        lines.append(
+            f'Input "{name}": {_shape(tensor)} FP16 at offset {tensor.offset}, in the order {_order(tensor, order)}.'
+        )
     for position, index in enumerate(program.outputs):
         layer = program.layers[index]
         lines.append(f'Output {position} "{layer.name}": {_shape(layer.output)}{_output_order(layer, order)}.')
@@ -377,13 +391,17 @@ def _fields(program: Program, custom_type: str) -> dict[str, _Field]:
     return fields
 
 
-_KINDS: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (bool, int), "float": (bool, int, float)}  # narrowest first
-_KEYWORDS = frozenset(
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const constexpr "
-    "const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend "
-    "goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
-    "register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this "
-    "thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq".split()
+_KINDS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (bool, int),
+    "float": (bool, int, float),
+}  # narrowest first
+_KEYWORDS = re.compile(
+    "alignas|alignof|and|and_eq|asm|auto|bitand|bitor|bool|break|case|catch|char|char16_t|char32_t|class|compl|const|constexpr|"
+    "const_cast|continue|decltype|default|delete|do|double|dynamic_cast|else|enum|explicit|export|extern|false|float|for|friend|"
+    "goto|if|inline|int|long|mutable|namespace|new|noexcept|not|not_eq|nullptr|operator|or|or_eq|private|protected|public|"
+    "register|reinterpret_cast|return|short|signed|sizeof|static|static_assert|static_cast|struct|switch|template|this|"
+    "thread_local|throw|true|try|typedef|typeid|typename|union|unsigned|using|virtual|void|volatile|wchar_t|while|xor|xor_eq"
 )
 
 
@@ -399,7 +417,7 @@ def _identifier(name: str) -> str:
 def _member(name: str) -> str:
     """The name as an identifier."""
     word = _identifier(name)
-    return f"_{word}" if not word or word[0].isdigit() else f"{word}_" if word in _KEYWORDS else word
+    return f"_{word}" if not word or word[0].isdigit() else f"{word}_" if _KEYWORDS.fullmatch(word) else word
 
 
 def _literal(kind: str, value: bool | int | float) -> str:

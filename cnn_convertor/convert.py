@@ -85,7 +85,9 @@ def build(graph: Graph, config: Config) -> Program:
 def summary(program: Program) -> tuple[tuple[str, str], ...]:
     """What a firmware engineer wants to know first."""
     on_device = sum(layer.type is LayerType.CONV for layer in program.layers)
-    on_cpu = [layer for layer in program.layers if layer.type not in {LayerType.CONV, LayerType.CONCAT, LayerType.INPUT}]
+    on_cpu = [
+        layer for layer in program.layers if layer.type not in {LayerType.CONV, LayerType.CONCAT, LayerType.INPUT}
+    ]
     cpu_types = ", ".join(dict.fromkeys(layer.type.name.lower() for layer in on_cpu))
     return (
         ("device commands", str(on_device)),
@@ -99,7 +101,9 @@ def summary(program: Program) -> tuple[tuple[str, str], ...]:
 def _write_what_runs(program: Program, folder: Path, config: Config) -> None:
     """Sources and weights alone, whatever else the configuration wishes for."""
     texts = codegen.render(program, codegen.Wishes(model=config.definition.name))
-    files.replace_all(folder, {**texts, _weights_file(program): encode_all(program.weights, transposed=program.transposed)})
+    files.replace_all(
+        folder, {**texts, _weights_file(program): encode_all(program.weights, transposed=program.transposed)}
+    )
 
 
 def _weights_file(program: Program) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +51,7 @@ def _write(folder: Path, path: Path, contents: Contents) -> None:
     with stream:
         # What the pieces raise while they are made is not about the folder, and passes.
         for piece in (contents.encode(),) if isinstance(contents, str) else contents:
-            left = memoryview(piece)
+            left = memoryview(piece) if isinstance(piece, bytes) else piece.data
             with _writing(folder):
                 while left:
                     left = left[stream.write(left) :]
@@ -65,7 +64,7 @@ def _move(folder: Path, unfinished: Path, files: Iterable[str]) -> None:
             if (folder / file).is_dir():  # before anything is moved
                 raise IsADirectoryError(EISDIR, f"{file} is a folder")
         for file in files:
-            os.replace(unfinished / file, folder / file)
+            (unfinished / file).replace(folder / file)
 
 
 @contextmanager

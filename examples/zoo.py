@@ -33,6 +33,7 @@ Array: TypeAlias = NDArray[np.float32]
 BIAS: Final = 0.05  # standard deviation of biases, and of batch norm's shifts and means
 GAMMA: Final = (0.5, 1.5)
 VARIANCE_SPREAD: Final = (0.8, 1.25)  # of the variances that a batch norm holds, around the estimate
+CENTRING: Final = 0.5  # share of a kernel's mean that is taken out
 DAMPING: Final = 0.5  # of gamma in front of a residual sum, so that long chains of sums do not grow
 CAFFE_STATISTICS_FACTOR: Final = 999.0  # Caffe stores sums over its training, to be divided by this
 
@@ -101,14 +102,15 @@ def uniform(seed: int, name: str, shape: Sequence[int], limits: tuple[float, flo
 def kernel(seed: int, name: str, shape: Sequence[int], inputs: tuple[int, ...], given: Moments) -> Array:
     """Kernels that give outputs of variance 1. inputs: the axes that one output is summed over.
 
-    Behind a ReLU, the elements of a kernel sum to zero: else what all inputs have in common, their mean above all,
-    would grow from layer to layer until every image gives the same output.
+    Behind a ReLU, most of what the elements of a kernel have in common is taken out (CENTRING): else what all inputs have in
+    common, their mean above all, would grow from layer to layer until every image gives the same output. Not all of it: the
+    rounding of a large mean would be left over, with nothing of the mean.
     """
     fan_in = math.prod(shape[axis] for axis in inputs)
-    centred = given.mean > 0
-    values = normal(seed, name, shape, 1 / math.sqrt((fan_in - centred) * given.variance))
-    if centred:
-        values -= values.mean(axis=inputs, keepdims=True)
+    kept = 1 - CENTRING if given.mean > 0 else 1.0
+    values = normal(seed, name, shape, 1 / math.sqrt(fan_in * (given.variance + (kept * given.mean) ** 2)))
+    if kept < 1:
+        values -= CENTRING * values.mean(axis=inputs, keepdims=True)
     return values
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-import ir_reference
 import numpy as np
 from numpy.typing import NDArray
 
+import ir_reference
 from cnn_convertor.dv700.program import ConvolutionKind, ElementType, Layer, LayerType, PoolingKind, Program, Run
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -22,7 +22,7 @@ from cnn_convertor.ir.ops import Pair, Shape, Window
 Real: TypeAlias = NDArray[np.float64]
 
 
-def to_memory(values: Real, *, transposed: bool) -> Real:
+def to_memory(values: NDArray[Any], *, transposed: bool) -> Real:
     """A map (H, W, C) as it lies in memory: chunks of 8 channels, each W, H, C (H, W, C when transposed)."""
     chunks = [values[:, :, c : c + 8] for c in range(0, values.shape[2], 8)]
     return np.concatenate([(chunk if transposed else chunk.transpose(1, 0, 2)).reshape(-1) for chunk in chunks])
@@ -35,7 +35,9 @@ def from_memory(memory: Real, shape: Shape, *, transposed: bool) -> Real:
     for c in range(0, channels, 8):
         k = min(8, channels - c)
         chunk = memory[start : start + height * width * k]
-        chunks.append(chunk.reshape(height, width, k) if transposed else chunk.reshape(width, height, k).transpose(1, 0, 2))
+        chunks.append(
+            chunk.reshape(height, width, k) if transposed else chunk.reshape(width, height, k).transpose(1, 0, 2)
+        )
         start += height * width * k
     return np.concatenate(chunks, axis=2)
 
@@ -49,14 +51,16 @@ def run_legal(graph: Graph, inputs: Mapping[str, Real], *, transposed: bool) -> 
             case ops.Input():
                 values[node.name] = inputs[node.name]
             case ops.Reshape(shape=shape, order=ops.Order.MEMORY):
-                values[node.name] = from_memory(to_memory(arguments[0], transposed=transposed), shape, transposed=transposed)
+                values[node.name] = from_memory(
+                    to_memory(arguments[0], transposed=transposed), shape, transposed=transposed
+                )
             case _:
                 values[node.name] = ir_reference.execute(node.op, *arguments)
         assert values[node.name].shape == tuple(graph.shape(node.name))
     return values
 
 
-def as_output(values: Real, op: ops.Op, *, transposed: bool) -> Real:
+def as_output(values: NDArray[Any], op: ops.Op, *, transposed: bool) -> Real:
     """How an application finds the map, an output of the network: in chunks never, H, W, C then."""
     height, width, channels = values.shape
     if channels > 8 and height * width > 1 and not isinstance(op, ops.Custom):
@@ -116,7 +120,9 @@ class Machine:
                 (tensor,) = layer.inputs
                 self.write(layer.output.offset, self.map(tensor.offset, tensor.shape).reshape(-1))
             case LayerType.COPY_CONCAT:
-                parts = [self.read(self.program.layers[source].output) for source in layer.sources if source is not None]
+                parts = [
+                    self.read(self.program.layers[source].output) for source in layer.sources if source is not None
+                ]
                 assert len(parts) == len(layer.sources)
                 self.write(layer.output.offset, np.concatenate(parts))
             case LayerType.SOFTMAX:

@@ -145,7 +145,9 @@ class Maker:
         window = window._replace(padding=self.padding(window.extent))
         groups, out = self.grouping(shape.channels)
         more = Pair(*(int(self.random.integers(0, s)) for s in window.stride))
-        op = ops.ConvTranspose2d(self.weight(out, shape.channels // groups, window), self.maybe(out, 0.6), window, more, groups)
+        op = ops.ConvTranspose2d(
+            self.weight(out, shape.channels // groups, window), self.maybe(out, 0.6), window, more, groups
+        )
         return self.add(self.name, op, source)
 
     def dense(self, source: str) -> bool:
@@ -184,7 +186,12 @@ class Maker:
             return self.add(self.name, ops.AveragePool2d(window), source)
         window = window._replace(padding=self.padding(window.kernel))
         uncounted = self.padding(window.kernel) if self.chance(0.1) else ops.NO_PADDING
-        if any(a + b >= k for a, b, k in zip(window.padding, uncounted, [*[window.kernel.height] * 2, *[window.kernel.width] * 2], strict=True)):
+        if any(
+            a + b >= k
+            for a, b, k in zip(
+                window.padding, uncounted, [*[window.kernel.height] * 2, *[window.kernel.width] * 2], strict=True
+            )
+        ):
             uncounted = ops.NO_PADDING
         factor = 0.3 if self.chance(0.2) else None
         return self.add(self.name, ops.AveragePool2d(window, uncounted, factor), source)
@@ -196,7 +203,9 @@ class Maker:
     def batch_norm(self, source: str) -> bool:
         channels = self.shapes[source].channels
         variance = Constant.of(self.random.uniform(0.5, 2, channels))
-        op = ops.BatchNorm(values(self.random, channels), variance, self.maybe(channels, 0.7), self.maybe(channels, 0.7), 1e-3)
+        op = ops.BatchNorm(
+            values(self.random, channels), variance, self.maybe(channels, 0.7), self.maybe(channels, 0.7), 1e-3
+        )
         return self.add(self.name, op, source)
 
     def scale(self, source: str) -> bool:

@@ -7,13 +7,15 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Golden
-from test_escaping import HOSTILE
 
+import ir_reference
+import random_networks
 from cnn_convertor import codegen
 from cnn_convertor.codegen import Wishes, render
 from cnn_convertor.dv700.legalise import legalise
@@ -22,12 +24,18 @@ from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.dv700.rules import check
 from cnn_convertor.dv700.steps import select
-from cnn_convertor.errors import Origin
+from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.errors import Origin, UnsupportedError
+from cnn_convertor.files import replace_all
+from cnn_convertor.host.build import build as build_program
+from cnn_convertor.host.run import run
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimise
+from conftest import Golden
+from test_escaping import HOSTILE
 
 INCLUDE = Path(codegen.__file__).parent / "host" / "include"
 FLAGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", str(INCLUDE)]
@@ -76,10 +84,16 @@ def every_kind_of_layer(names: dict[str, str] | None = None, custom: str = "Mine
     net.add("mask", ops.Input(Shape(8, 8, 8)))
     net.add("conv1", ops.Conv2d(ones(8, 3, 3, 3), ones(8), Window(Pair(3, 3), padding=SAME)), "image")
     net.add("relu1", ops.Activation(ops.Relu(0.25)), "conv1")
-    net.add("conv2", ops.Conv2d(ones(8, 8, 3, 5), None, Window(Pair(3, 5), dilation=Pair(2, 1), padding=Padding(2, 2, 2, 2))), "relu1")
+    net.add(
+        "conv2",
+        ops.Conv2d(ones(8, 8, 3, 5), None, Window(Pair(3, 5), dilation=Pair(2, 1), padding=Padding(2, 2, 2, 2))),
+        "relu1",
+    )
     net.add("add", ops.Add(ops.Relu6()), "conv2", "relu1")
     net.add("join", ops.Concat(), "add", "mask")
-    net.add("up", ops.ConvTranspose2d(ones(12, 16, 4, 4), ones(12), Window(Pair(4, 4), Pair(2, 2), padding=SAME)), "join")
+    net.add(
+        "up", ops.ConvTranspose2d(ones(12, 16, 4, 4), ones(12), Window(Pair(4, 4), Pair(2, 2), padding=SAME)), "join"
+    )
     net.add("prelu", ops.Activation(ops.PRelu(ones(12))), "up")
     net.add("pool", ops.MaxPool2d(Window(Pair(2, 3), Pair(2, 3), padding=Padding(0, 0, 0, 2))), "prelu")
     net.add("gap", ops.AveragePool2d(Window(Pair(8, 6))), "pool")
@@ -87,7 +101,9 @@ def every_kind_of_layer(names: dict[str, str] | None = None, custom: str = "Mine
     net.add("both", ops.Concat(), "fc", "gap")
     net.add("prob", ops.Softmax(), "both")
     net.add("flat", ops.Reshape(Shape(1, 1, 12 * 48), Order.HWC), "pool")
-    net.add("mine", ops.Custom(custom, (("axis", 1), ("scale", 0.5), ("on", True), ("sizes", (1, 2))), Shape(1, 1, 2)), "fc")
+    net.add(
+        "mine", ops.Custom(custom, (("axis", 1), ("scale", 0.5), ("on", True), ("sizes", (1, 2))), Shape(1, 1, 2)), "fc"
+    )
     return net.graph("prob", "flat", "mine", "pool")
 
 
@@ -113,7 +129,14 @@ def test_texts_are_as_they_were(graph: object, golden: Golden, monkeypatch: pyte
     name = "small" if graph is small else "every"
     program = build(small() if graph is small else every_kind_of_layer(), name=name, palette=graph is small)
     texts = render(program, EVERYTHING)
-    assert set(texts) == {f"{name}_gen.h", f"{name}_gen.cpp", f"{name}.dot", "doc/Doxyfile", "doc/pages.dox", "pynet.cpp"}
+    assert set(texts) == {
+        f"{name}_gen.h",
+        f"{name}_gen.cpp",
+        f"{name}.dot",
+        "doc/Doxyfile",
+        "doc/pages.dox",
+        "pynet.cpp",
+    }
     for file, text in texts.items():
         golden(f"{name}/{file}", text)
 
@@ -166,7 +189,24 @@ def test_sources_compile(transposed: bool, tmp_path: Path) -> None:
     compile_(tmp_path, "net_gen.cpp", "-c")
 
 
-LAYERS = ["image", "mask", "conv1", "relu1", "conv2", "add", "join", "up", "prelu", "pool", "gap", "fc", "both", "prob", "flat", "mine"]
+LAYERS = [
+    "image",
+    "mask",
+    "conv1",
+    "relu1",
+    "conv2",
+    "add",
+    "join",
+    "up",
+    "prelu",
+    "pool",
+    "gap",
+    "fc",
+    "both",
+    "prob",
+    "flat",
+    "mine",
+]
 
 
 def hostile_names() -> list[dict[str, str]]:
@@ -197,7 +237,7 @@ def test_names_do_not_change_the_code(names: dict[str, str], tmp_path: Path) -> 
     compile_(bad, "net_gen.cpp", "-c")
     is_well_formed_dot((bad / "net.dot").read_text(encoding="utf-8"))
     is_one_comment((bad / "doc" / "pages.dox").read_text(encoding="utf-8"))
-    assert len((bad / "doc" / "Doxyfile").read_text(encoding="utf-8").splitlines()) == 11
+    assert len((bad / "doc" / "Doxyfile").read_text(encoding="utf-8").splitlines()) == 12
 
 
 @pytest.mark.parametrize("name", ["graph", "Node", "edge", "strict", "subgraph", "digraph"])
@@ -233,7 +273,8 @@ def is_one_comment(text: str) -> None:
     assert first.startswith("// ")
     assert second == "/**"
     assert text.endswith("\n*/\n")
-    assert text.count("*/") == 1 and text.count("/*") == 1
+    comment = text.removeprefix(first)
+    assert comment.count("*/") == 1 and comment.count("/*") == 1
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
 
@@ -245,9 +286,12 @@ def test_documents_are_well_formed() -> None:
 
 
 def test_the_description_says_what_an_application_must_know() -> None:
-    assert codegen.description(build(every_kind_of_layer(), transposed=True))[1:] == [
-        'Input "image": 8x8x3 FP16 at offset 0, in the order H, W, C.',
-        'Input "mask": 8x8x8 FP16 at offset 1408, in the order H, W, C.',
+    program = build(every_kind_of_layer())
+    image, mask = (tensor.offset for _, tensor in program.inputs)
+    assert codegen.description(program) == [
+        f"net: {program.weight_bytes} bytes of weights, {program.io_bytes} bytes of I/O memory.",
+        f'Input "image": 8x8x3 FP16 at offset {image}, in the order H, W, C.',
+        f'Input "mask": 8x8x8 FP16 at offset {mask}, in the order H, W, C.',
         'Output 0 "prob": 17.',
         'Output 1 "flat": 576.',
         'Output 2 "mine": 2.',
@@ -268,7 +312,11 @@ def test_texts_do_not_depend_on_the_order_of_hashes() -> None:
     tests = Path(__file__).parent
     digests = set()
     for seed in ("0", "1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join([str(tests.parent), str(tests)])}
+        environment = {
+            **os.environ,
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": os.pathsep.join([str(tests.parent), str(tests)]),
+        }
         command = [sys.executable, "-c", SCRIPT]
         digests.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
     assert len(digests) == 1
@@ -303,7 +351,9 @@ CUSTOM_STRUCTS: list[tuple[str, list[dict[str, ops.Parameter]], list[str], list[
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("parameters", "fields", "values"), [c[1:] for c in CUSTOM_STRUCTS], ids=[c[0] for c in CUSTOM_STRUCTS])
+@pytest.mark.parametrize(
+    ("parameters", "fields", "values"), [c[1:] for c in CUSTOM_STRUCTS], ids=[c[0] for c in CUSTOM_STRUCTS]
+)
 def test_custom_layers(
     parameters: list[dict[str, ops.Parameter]], fields: list[str], values: list[str], tmp_path: Path
 ) -> None:
@@ -318,7 +368,10 @@ def test_custom_layers(
 
 def test_types_of_custom_layers_become_identifiers(tmp_path: Path) -> None:
     texts = render(custom({"a": 1}, types="my pack*/age>Läyer\n"), Wishes("m", doxygen=True, dot=True))
-    assert "void custom_callback_my_pack__age_L_yer_(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);" in texts["net_gen.h"]
+    assert (
+        "void custom_callback_my_pack__age_L_yer_(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);"
+        in texts["net_gen.h"]
+    )
     write(tmp_path, texts)
     compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
 
@@ -339,4 +392,36 @@ def test_the_python_module_knows_where_inputs_lie() -> None:
     program = build(every_kind_of_layer())
     text = render(program, EVERYTHING)["pynet.cpp"]
     places = re.findall(r"\{(\d+), (\d+)\},  // (.*)", text)
-    assert places == [(str(t.offset), str(t.nbytes), f'"{name}" {t.shape.width}x{t.shape.height}x{t.shape.channels}') for name, t in program.inputs]
+    assert places == [
+        (str(t.offset), str(t.nbytes), f'"{name}" {t.shape.width}x{t.shape.height}x{t.shape.channels}')
+        for name, t in program.inputs
+    ]
+
+
+# --- on the emulated device ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_random_networks_give_their_results_on_the_emulated_device(seed: int, tmp_path: Path) -> None:
+    graph, program = next(legal_networks(100 * seed, transposed=seed % 2 == 0))
+    replace_all(
+        tmp_path,
+        {**render(program, Wishes("m")), "w.bin": encode_all(program.weights, transposed=program.transposed)},
+    )
+    x = {name: v.astype(np.float16).astype(np.float32) for name, v in random_networks.inputs_for(graph).items()}
+    shapes = [graph.shape(name) for name in graph.outputs]
+    maps = {name: values[None] for name, values in x.items()}
+    result = run(build_program(tmp_path, "net"), tmp_path / "w.bin", program, maps, shapes=shapes, exact=True)
+    expected = ir_reference.run(graph, x)
+    for name, output in zip(graph.outputs, result.outputs, strict=True):
+        np.testing.assert_allclose(output[0], expected[name], atol=0.02 * max(1e-3, np.abs(expected[name]).max()))
+
+
+def legal_networks(seed: int, *, transposed: bool) -> Iterator[tuple[Graph, Program]]:
+    """Random networks that the device takes."""
+    while True:
+        graph = random_networks.network(seed, 8)
+        seed += 1
+        with suppress(UnsupportedError):
+            yield graph, build(graph, transposed=transposed)

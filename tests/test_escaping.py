@@ -41,7 +41,17 @@ HOSTILE = [
 ]  # fmt: skip
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=20) | st.text(st.sampled_from('?/\\*"\n @%'), max_size=12)
-TRIGRAPHS = {"??/": "\\", "??=": "#", "??(": "[", "??)": "]", "??'": "^", "??<": "{", "??>": "}", "??!": "|", "??-": "~"}
+TRIGRAPHS = {
+    "??/": "\\",
+    "??=": "#",
+    "??(": "[",
+    "??)": "]",
+    "??'": "^",
+    "??<": "{",
+    "??>": "}",
+    "??!": "|",
+    "??-": "~",
+}
 
 
 def as_compilers_see_it(text: str) -> str:
@@ -89,7 +99,10 @@ def test_any_text_is_a_literal_of_the_same_bytes(text: str) -> None:
 
 
 def test_a_compiler_reads_literals_as_they_were_meant(tmp_path: Path) -> None:
-    rows = [f"  {{{escaping.text(text)}, {len(text.encode('utf-8', 'surrogatepass'))}}},  // {escaping.comment(text)}" for text in HOSTILE]
+    rows = [
+        f"  {{{escaping.text(text)}, {len(text.encode('utf-8', 'surrogatepass'))}}},  // {escaping.comment(text)}"
+        for text in HOSTILE
+    ]
     source = "\n".join(
         ["#include <cstdio>", "struct Row { const char *text; unsigned size; };", "const Row rows[] = {", *rows, "};",
          "int main() { for (const Row &row : rows) std::fwrite(row.text, 1, row.size, stdout); }", ""]

@@ -33,7 +33,8 @@ def everything(folder: Path) -> list[str]:
 
 def test_texts_and_pieces_are_written(tmp_path: Path) -> None:
     written = replace_all(
-        tmp_path / "new" / "out", {"a.h": "größe\n", "w.bin": iter([piece(1, 2), piece(), piece(0, 255)]), "doc/p.dox": "p"}
+        tmp_path / "new" / "out",
+        {"a.h": "größe\n", "w.bin": iter([piece(1, 2), piece(), piece(0, 255)]), "doc/p.dox": "p"},
     )
     out = tmp_path / "new" / "out"
     assert written == (out / "a.h", out / "w.bin", out / "doc" / "p.dox")
@@ -57,14 +58,17 @@ def failing(error: BaseException) -> Iterator[Bytes]:
     raise error
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), Interrupted(), OSError("the model's file is gone"), FileNotFoundError(2, "No such file", "m")])
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("no"), Interrupted(), OSError("the model's file is gone"), FileNotFoundError(2, "No such file", "m")],
+)
 @pytest.mark.parametrize("first", [True, False])
 def test_a_failure_in_the_middle_leaves_earlier_files(tmp_path: Path, error: BaseException, first: bool) -> None:
-    earlier = {"a.h": "a", "w.bin": [piece(9)], "doc/p.dox": "p"}
+    earlier: dict[str, files.Contents] = {"a.h": "a", "w.bin": [piece(9)], "doc/p.dox": "p"}
     replace_all(tmp_path, earlier)
     before, names = tree(tmp_path), everything(tmp_path)
-    texts = {"a.h": "b", "doc/p.dox": "q"}
-    weights = {"w.bin": failing(error)}
+    texts: dict[str, files.Contents] = {"a.h": "b", "doc/p.dox": "q"}
+    weights: dict[str, files.Contents] = {"w.bin": failing(error)}
     with pytest.raises(type(error)) as caught:
         replace_all(tmp_path, {**weights, **texts} if first else {**texts, **weights})
     assert caught.value is error, "what the pieces raise is not about the folder"
@@ -112,7 +116,7 @@ def test_what_the_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    for name in ("tempfile.mkdtemp", "os.replace"):
+    for name in ("tempfile.mkdtemp", "pathlib.Path.replace"):
         with monkeypatch.context() as patched:
             patched.setattr(name, refuse)
             assert told(tmp_path) == "cannot write the outputs: Permission denied"
@@ -128,5 +132,8 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Path, "open", full)
     assert told(tmp_path, [np.zeros(1 << 20, np.uint8)]) == "cannot write the outputs: No space left on device"
-    assert told(tmp_path, "only a few bytes, which the system would keep in a buffer") == "cannot write the outputs: No space left on device"
+    assert (
+        told(tmp_path, "only a few bytes, which the system would keep in a buffer")
+        == "cannot write the outputs: No space left on device"
+    )
     assert everything(tmp_path) == []

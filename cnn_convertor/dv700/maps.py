@@ -38,6 +38,7 @@ def same_memory(before: Shape, after: Shape, order: Order, *, transposed: bool) 
         return True
     return bool(
         np.array_equal(
-            memory_order(before, transposed=transposed, order=order), memory_order(after, transposed=transposed, order=order)
+            memory_order(before, transposed=transposed, order=order),
+            memory_order(after, transposed=transposed, order=order),
         )
     )

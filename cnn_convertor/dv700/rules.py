@@ -164,7 +164,10 @@ def max_pool_size(subject: Subject) -> Iterator[str]:
     """A max pool is 2 or 3 wide and 1 to 3 high; larger ones run as chains of such pools where one exists."""
     limits = subject.limits
     for pooling in _poolings(subject):
-        width_fits, height_fits = pooling.kernel.width in limits.max_pool_widths, pooling.kernel.height in limits.max_pool_heights
+        width_fits, height_fits = (
+            pooling.kernel.width in limits.max_pool_widths,
+            pooling.kernel.height in limits.max_pool_heights,
+        )
         if pooling.kind is PoolingKind.MAX and not (width_fits and height_fits):
             yield f"a max pool of {_by(pooling.kernel)} (height x width) is not a chain of pools of 2 or 3 wide and 1 to 3 high"
 

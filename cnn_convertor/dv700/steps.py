@@ -70,7 +70,11 @@ class Step(NamedTuple):
 def select(graph: Graph, *, palette: bool, transposed: bool) -> tuple[Step, ...]:
     """The steps of a legal graph, in execution order. Where maps and weights lie is decided once the rules have looked at them."""
     steps: list[Step] = []
-    joined = {node.inputs[0]: node for node in graph.nodes if isinstance(node.op, MaxPool2d) and joins_convolution(graph, node)}
+    joined = {
+        node.inputs[0]: node
+        for node in graph.nodes
+        if isinstance(node.op, MaxPool2d) and joins_convolution(graph, node)
+    }
     announce = inputs_are_layers(graph)
     for node in graph.nodes:
         if is_view(node) or node.name in joined or (isinstance(node.op, Input) and not announce):
@@ -187,7 +191,9 @@ def _as_convolution(dense: Dense, x: Shape, *, transposed: bool) -> Conv2d:
         weight = dense.weight
     else:
         order = memory_order(x, transposed=transposed)
-        weight = dense.weight.map_rows(lambda w: w.reshape(len(w), -1).take(order, axis=1)[:, :, None, None], (x.size, 1, 1))
+        weight = dense.weight.map_rows(
+            lambda w: w.reshape(len(w), -1).take(order, axis=1)[:, :, None, None], (x.size, 1, 1)
+        )
     assert weight.shape == (out, x.size, 1, 1)
     return Conv2d(weight, dense.bias, Window(ONE), activation=dense.activation)
 

@@ -100,7 +100,9 @@ def _warn_of_zeros(checks: Sequence[_Check]) -> None:
     losers = sorted((c for c in checks if c.flushed), key=lambda c: c.flushed / c.weights.kernels.size, reverse=True)
     if not losers:
         return
-    named = [f'{c.flushed} of {c.weights.kernels.size} in "{c.weights.origins[0].layer}"' for c in losers[:_NAMED_LAYERS]]
+    named = [
+        f'{c.flushed} of {c.weights.kernels.size} in "{c.weights.origins[0].layer}"' for c in losers[:_NAMED_LAYERS]
+    ]
     more = [f"some in {len(losers) - len(named)} layers more"] if len(losers) > len(named) else []
     warn(
         Problem(

@@ -47,7 +47,9 @@ class Constant:
         """Apply a function that treats every row alike: (n, *shape[1:]) -> (n, *row_shape)."""
         return self.map_rows_with(lambda values, _: function(values), row_shape)
 
-    def map_rows_with(self, function: Callable[[Array, slice], Array], row_shape: tuple[int, ...] | None = None) -> Constant:
+    def map_rows_with(
+        self, function: Callable[[Array, slice], Array], row_shape: tuple[int, ...] | None = None
+    ) -> Constant:
         """Like map_rows, for a function that must know which rows it has: (array, rows) -> array."""
         return Constant(
             (self.shape[0], *(self.shape[1:] if row_shape is None else row_shape)),

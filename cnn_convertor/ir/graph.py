@@ -202,7 +202,11 @@ def _short(value: object) -> str:
     match value:
         case tuple() if hasattr(value, "_fields"):
             names = value._fields
-            inner = " ".join(f"{n}={_short(v)}" for n, v in zip(names, value, strict=True) if not (names[0] == "kernel" and _is_default(n, v)))
+            inner = " ".join(
+                f"{n}={_short(v)}"
+                for n, v in zip(names, value, strict=True)
+                if not (names[0] == "kernel" and _is_default(n, v))
+            )
             return inner if names[0] == "kernel" else "x".join(map(str, value))
         case _ if hasattr(value, "__dataclass_fields__") and not hasattr(value, "read"):
             return describe(value)  # type: ignore[arg-type]  # a function prints like an operator

@@ -193,7 +193,9 @@ class Conv2d:
         out, per_group, *kernel = self.weight.shape
         assert tuple(kernel) == tuple(self.window.kernel)
         if x.channels != per_group * self.groups or out % self.groups:
-            raise ShapeError(f"kernels for {per_group * self.groups} channels in {self.groups} groups meet an input of {x.channels}")
+            raise ShapeError(
+                f"kernels for {per_group * self.groups} channels in {self.groups} groups meet an input of {x.channels}"
+            )
         return self.window.slide(x, channels=out)
 
 
@@ -221,7 +223,9 @@ class ConvTranspose2d:
         out, per_group, *kernel = self.weight.shape
         assert tuple(kernel) == tuple(self.window.kernel)
         if x.channels != per_group * self.groups or out % self.groups:
-            raise ShapeError(f"kernels for {per_group * self.groups} channels in {self.groups} groups meet an input of {x.channels}")
+            raise ShapeError(
+                f"kernels for {per_group * self.groups} channels in {self.groups} groups meet an input of {x.channels}"
+            )
         pad, extent, stride = self.window.padding, self.window.extent, self.window.stride
         height = (x.height - 1) * stride.height + extent.height - pad.top - pad.bottom + self.output_padding.height
         width = (x.width - 1) * stride.width + extent.width - pad.left - pad.right + self.output_padding.width
@@ -241,7 +245,9 @@ class Dense:
     def output_shape(self, x: Shape) -> Shape:
         out, channels, height, width = self.weight.shape
         if x != (height, width, channels):
-            raise ShapeError(f"weights for {height * width * channels} inputs ({height}x{width}x{channels}) meet {x.size} ({x})")
+            raise ShapeError(
+                f"weights for {height * width * channels} inputs ({height}x{width}x{channels}) meet {x.size} ({x})"
+            )
         return Shape(1, 1, out)
 
 

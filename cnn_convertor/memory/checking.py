@@ -23,7 +23,7 @@ def check(placed: Sequence[tuple[Interval, int]], *, size: int, alignment: int) 
     """Raise AssertionError when two live buffers share bytes, an offset is not aligned, or one lies outside `size` bytes."""
     for buffer, offset in placed:
         assert offset % alignment == 0, f"{buffer.name} at {offset} is not aligned to {alignment}"
-        assert 0 <= offset and offset + buffer.size <= size, f"{buffer.name} at {offset} is outside of {size} bytes"
+        assert 0 <= offset <= size - buffer.size, f"{buffer.name} at {offset} is outside of {size} bytes"
     # Walk through time: among those alive at a step, neighbours in address order must not touch.
     for step in sorted({buffer.first for buffer, _ in placed}):
         end, owner = 0, ""

@@ -53,15 +53,17 @@ def plan(buffers: Sequence[Buffer], *, alignment: int) -> Plan:
         if size == bound:
             break
     assert best is not None
-    if best.size > bound and (offsets := _from_both_ends(sorted(rounded, key=lambda b: b.first), bound)) is not None:
-        best = Plan({b.name: offsets[b.name] for b in buffers}, bound, bound)
+    if best.size > bound and (found := _from_both_ends(sorted(rounded, key=lambda b: b.first), bound)) is not None:
+        best = Plan({b.name: found[b.name] for b in buffers}, bound, bound)
     check([(b, best.offsets[b.name]) for b in buffers], size=best.size, alignment=alignment)
     return best
 
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:
     """The largest sum of sizes that live at one step, in bytes."""
-    return max((sum(b.size for b in buffers if b.first <= step <= b.last) for step in {b.first for b in buffers}), default=0)
+    return max(
+        (sum(b.size for b in buffers if b.first <= step <= b.last) for step in {b.first for b in buffers}), default=0
+    )
 
 
 def _first_fit(buffers: Sequence[Buffer]) -> dict[str, int]:

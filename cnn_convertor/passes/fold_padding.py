@@ -42,7 +42,11 @@ def _fold(lookup: Lookup, first: Node, second: Node) -> Op | None:
         case Pad(padding=padding), MaxPool2d() as after:
             total, kernel = after.window.padding + padding, after.window.kernel
             # a window that lay in the padding as a whole would have nothing to take the maximum of
-            if max(total[:2]) < kernel.height and max(total[2:]) < kernel.width and is_never_negative(lookup, first.inputs[0]):
+            if (
+                max(total[:2]) < kernel.height
+                and max(total[2:]) < kernel.width
+                and is_never_negative(lookup, first.inputs[0])
+            ):
                 return replace(after, window=after.window._replace(padding=total))
             return None
         case Pad(padding=padding), Pad() as after:

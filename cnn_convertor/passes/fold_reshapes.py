@@ -22,10 +22,13 @@ def _fold(lookup: Lookup, first: Node, second: Node) -> Op | None:
             height, width, channels = lookup.shape(first.inputs[0])
             match order:
                 case Order.CHW:
-                    weight = after.weight.map_rows(lambda w: w.reshape(-1, channels, height, width), (channels, height, width))
+                    weight = after.weight.map_rows(
+                        lambda w: w.reshape(-1, channels, height, width), (channels, height, width)
+                    )
                 case Order.HWC:
                     weight = after.weight.map_rows(
-                        lambda w: w.reshape(-1, height, width, channels).transpose(0, 3, 1, 2), (channels, height, width)
+                        lambda w: w.reshape(-1, height, width, channels).transpose(0, 3, 1, 2),
+                        (channels, height, width),
                     )
                 case Order.MEMORY:
                     return None  # only after a graph is fitted to a device

@@ -47,7 +47,8 @@ def _scale_inputs(scale: Scale, after: Conv2d | Dense) -> Op | None:
     narrow = factor.astype(np.float32)
 
     def scaled(values: Array, rows: slice) -> Array:
-        return values * narrow[channel[rows]][:, :, None, None]
+        product: Array = values * narrow[channel[rows]][:, :, None, None]
+        return product
 
     bias = after.bias
     if scale.shift is not None:

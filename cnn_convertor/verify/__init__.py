@@ -184,7 +184,7 @@ def _causes(
 
     The maps of a run that keeps everything but the weights in FP32 stand for the network without any cause: against them,
     the FP16 maps, the palette and the order of arithmetic (a run in the other memory order) are switched on one by one.
-    The weights' FP16 is what separates that run from the framework.
+    The FP16 of inputs and weights is what separates that run from the framework.
     """
     plain, mirrored = network, replace(config, quantization=False, transpose_weight=not config.transpose_weight)
     if config.quantization:
@@ -202,7 +202,7 @@ def _causes(
 
     def causes(name: str, clean: Pair) -> Iterator[Attribution]:
         for cause in Cause:
-            if cause is Cause.WEIGHTS:
+            if cause is Cause.INPUTS_AND_WEIGHTS:
                 yield Attribution(cause, sqnr(clean.device, clean.reference))
             elif cause in alone and name in alone[cause]:
                 yield Attribution(cause, sqnr(alone[cause][name].device, clean.device))

@@ -17,7 +17,7 @@ class Cause(Enum):
     """A reason for an error, switched on alone. The value is what people are told."""
 
     MAPS = "maps in FP16"
-    WEIGHTS = "weights in FP16"
+    INPUTS_AND_WEIGHTS = "inputs and weights in FP16"
     PALETTE = "palette"
     ARITHMETIC = "order of arithmetic"
 

@@ -162,6 +162,7 @@ def test_streams_lie_one_after_the_other_at_multiples_of_16() -> None:
 
 # --- numbers that do not fit ---------------------------------------------------------------------------------------------
 
+
 def encoded(*streams: Weights) -> None:
     for _ in encode_all(streams, transposed=False):
         pass

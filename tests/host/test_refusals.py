@@ -195,6 +195,27 @@ def test_an_empty_list_is_refused(device: Device) -> None:
         device.ask("run")
 
 
+def test_the_unified_buffer_has_the_size_that_the_environment_says(driver: Path) -> None:
+    chain = replace(PLAIN, runs=[CONV, CONV], topo=2)
+    for size, fits in (("1000000", True), ("3000", False)):
+        device = Device(driver, {"DMP_DV_UB_SIZE": size})
+        device.alloc(1 << 17)
+        device.alloc(4096)
+        if fits:
+            device.run(chain)
+        else:
+            with pytest.raises(DeviceError, match="bytes of unified buffer, there are 3000"):
+                device.run(chain)
+        assert device.close() == 0
+
+
+def test_a_size_that_is_no_number_is_refused(driver: Path) -> None:
+    device = Device(driver, {"DMP_DV_UB_SIZE": "64k"})
+    with pytest.raises(DeviceError, match="null context handle"):
+        device.alloc(16)
+    assert device.close() == 0
+
+
 # The bytes of CONV's weights: a header of 16, then one tile of 144 for each output. Of 7 channels in a tile for 8, the
 # three rows from byte 6 on are not used.
 @pytest.mark.parametrize(

@@ -82,7 +82,13 @@ def test_a_wrong_number_of_inputs_is_the_users_to_know() -> None:
 
 
 def test_number_of_inputs() -> None:
-    assert [number_of_inputs(op) for op in (ops.Input, ops.Conv2d, ops.Add, ops.Concat, ops.Custom)] == [0, 1, 2, None, None]
+    assert [number_of_inputs(op) for op in (ops.Input, ops.Conv2d, ops.Add, ops.Concat, ops.Custom)] == [
+        0,
+        1,
+        2,
+        None,
+        None,
+    ]
 
 
 # --- changing it ---------------------------------------------------------------------------------------------------------
@@ -126,7 +132,12 @@ def test_fuse_shared_drops_what_all_users_took() -> None:
 
 def test_fuse_counts_the_readers_that_it_makes() -> None:
     # p is private until a, shared, is joined with b: then both read it, and it may not vanish into one of them.
-    nodes = (node("p", ONE_ROW, "x"), node("a", ONE_ROW, "p"), node("b", ONE_ROW, "a"), node("c", Activation(Relu()), "a"))
+    nodes = (
+        node("p", ONE_ROW, "x"),
+        node("a", ONE_ROW, "p"),
+        node("b", ONE_ROW, "a"),
+        node("c", Activation(Relu()), "a"),
+    )
     g = graph(*nodes, outputs="b c").fuse(join_pads, shared=True)
     assert g.shape("b") == Shape(7, 5, 3)
     assert g.shape("c") == Shape(6, 5, 3)
@@ -146,7 +157,9 @@ def test_fuse_never_sees_nodes_with_several_inputs_as_second() -> None:
 def test_a_rule_can_ask_for_shapes() -> None:
     def shapes(lookup: Lookup, first: Node, second: Node) -> Op | None:
         assert lookup[first.name] is first
-        return Pad(Padding(lookup.shape(first.inputs[0]).height, 0, 0, 0)) if isinstance(second.op, Activation) else None
+        return (
+            Pad(Padding(lookup.shape(first.inputs[0]).height, 0, 0, 0)) if isinstance(second.op, Activation) else None
+        )
 
     g = graph(node("a", Pad(Padding(4, 0, 0, 0)), "x"), node("b", Activation(Relu()), "a"), outputs="b")
     assert g.fuse(shapes).shape("b") == Shape(8, 5, 3)
@@ -167,7 +180,9 @@ def test_expand_puts_nodes_in_the_place_of_one() -> None:
 
 def test_expand_must_end_with_the_name_that_others_read() -> None:
     with pytest.raises(AssertionError):
-        graph(node("a", ONE_ROW, "x"), outputs="a").expand(lambda _, n: [replace(n, name="z")] if n.name == "a" else None)
+        graph(node("a", ONE_ROW, "x"), outputs="a").expand(
+            lambda _, n: [replace(n, name="z")] if n.name == "a" else None
+        )
 
 
 def test_bypass_leads_users_and_outputs_to_the_input() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,12 +16,12 @@ def ones(*shape: int) -> Constant:
     return Constant.of(np.ones(shape))
 
 
-def conv(out: int, channels: int, *kernel: int, groups: int = 1, **window: object) -> ops.Conv2d:
+def conv(out: int, channels: int, *kernel: int, groups: int = 1, **window: Any) -> ops.Conv2d:
     made = Window(Pair(*kernel))._replace(**window)
     return ops.Conv2d(ones(out, channels, *kernel), None, made, groups)
 
 
-def deconv(out: int, channels: int, *kernel: int, more: Pair = ops.NO_MORE, **window: object) -> ops.ConvTranspose2d:
+def deconv(out: int, channels: int, *kernel: int, more: Pair = ops.NO_MORE, **window: Any) -> ops.ConvTranspose2d:
     made = Window(Pair(*kernel))._replace(**window)
     return ops.ConvTranspose2d(ones(out, channels, *kernel), None, made, more)
 
@@ -113,7 +115,9 @@ def slopes(*values: float) -> ops.PRelu:
         (slopes(0.5, -0.5), False, False),
     ],
 )
-def test_what_is_known_of_activations(function: ops.Function | None, never_decreases: bool, never_negative: bool) -> None:
+def test_what_is_known_of_activations(
+    function: ops.Function | None, never_decreases: bool, never_negative: bool
+) -> None:
     assert ops.never_decreases(function) is never_decreases
     assert ops.never_negative(function) is never_negative
 

@@ -109,7 +109,12 @@ def test_a_vector_that_is_read_as_a_map_is_put_into_the_frameworks_order(
             Node("in", ops.Input(Shape(1, 1, 4)), (), origin("in")),
             Node("dense", ops.Dense(Constant.of(np.ones((60, 4, 1, 1))), None), ("in",), origin("dense")),
             Node("map", ops.Reshape(shape, order), ("dense",), origin("reshape")),
-            Node("conv", ops.Conv2d(Constant.of(np.ones((8, 10, 1, 1))), None, Window(Pair(1, 1))), ("map",), origin("conv")),
+            Node(
+                "conv",
+                ops.Conv2d(Constant.of(np.ones((8, 10, 1, 1))), None, Window(Pair(1, 1))),
+                ("map",),
+                origin("conv"),
+            ),
         ),
         ("conv",),
     )
@@ -119,7 +124,10 @@ def test_a_vector_that_is_read_as_a_map_is_put_into_the_frameworks_order(
     as_map = vector.reshape(1, *axes)
     as_map = as_map.transpose(0, 2, 3, 1) if order is Order.CHW else as_map
     memory = to_memory(np.ascontiguousarray(as_map), transposed=transposed)
-    layers = [memory if layer.name == "dense" else np.zeros((1, layer.output.shape.size)) for layer in program.layers]
+    layers = [
+        memory if layer.name == "dense" else np.zeros((1, layer.output.shape.size), np.float32)
+        for layer in program.layers
+    ]
     found = pairs(program, layers, {"dense": vector}, order)
     assert np.array_equal(found["dense"].device, found["dense"].reference)
 
@@ -163,7 +171,9 @@ def comparison(name: str, ratio: float) -> Comparison:
 def test_the_first_layer_that_is_much_worse_than_what_it_reads(
     ratios: list[float | None], palette: bool, expected: str | None
 ) -> None:
-    program: Any = SimpleNamespace(layers=[SimpleNamespace(sources=(i - 1 if i else None,)) for i in range(len(ratios))])
+    program: Any = SimpleNamespace(
+        layers=[SimpleNamespace(sources=(i - 1 if i else None,)) for i in range(len(ratios))]
+    )
     compared = {i: comparison(str(i), ratio) for i, ratio in enumerate(ratios) if ratio is not None}
     assert first_jump(program, compared, palette=palette) == expected
 

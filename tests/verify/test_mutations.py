@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-import ir_reference
 import numpy as np
 import pytest
-from verify.trials import config, converts, samples
 
+import ir_reference
 from cnn_convertor.config import Config
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.errors import ConvertorError, Origin
@@ -19,6 +18,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
 from cnn_convertor.verify import verify
+from verify.trials import config, converts, samples
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
@@ -47,7 +47,9 @@ def graph() -> Graph:
     same = Window(Pair(3, 3), padding=Padding(1, 1, 1, 1))
     make.add("image", ops.Input(Shape(11, 10, 3)))
     make.add("conv", ops.Conv2d(make.weights(16, 3, 3, 2), make.weights(16), odd, activation=ops.Relu(0.25)))
-    make.add("depthwise", ops.Conv2d(make.weights(16, 1, 3, 3), make.weights(16), same, groups=16, activation=ops.Tanh()))
+    make.add(
+        "depthwise", ops.Conv2d(make.weights(16, 1, 3, 3), make.weights(16), same, groups=16, activation=ops.Tanh())
+    )
     slopes = ops.PRelu(Constant.of(make.random.uniform(0.1, 0.9, 20)))
     make.add("prelu", ops.Conv2d(make.weights(20, 16, 1, 1), make.weights(20), Window(Pair(1, 1)), activation=slopes))
     make.add("pool", ops.MaxPool2d(Window(Pair(2, 3), Pair(2, 1), padding=Padding(0, 0, 1, 1))))
@@ -100,3 +102,142 @@ def is_found(given: Path, change: Callable[[Path], None], *, palette: bool = Fal
 @pytest.mark.parametrize("palette", [False, True], ids=["fp16", "palette"])
 def test_the_unchanged_network_passes(palette: bool, given: Path) -> None:
     assert not is_found(given, lambda _: None, palette=palette)
+
+
+# --- registers -----------------------------------------------------------------------------------------------------------
+
+REGISTERS = [
+    ("conv", "cmd.w", "9"),
+    ("conv", "cmd.h", "10"),
+    ("conv", "cmd.c", "2"),
+    ("conv", "cmd.input_circular_offset", "0x0000"),
+    ("conv", "cmd.input_buf.offs", "3536"),
+    ("conv", "cmd.output_buf.offs", "16"),
+    ("conv", "cmd.run[0].p", "0x0203"),  # transposed
+    ("conv", "cmd.run[0].conv_pad", "0x02000100"),  # top and bottom swapped
+    ("conv", "cmd.run[0].conv_pad", "0x00020001"),  # left and right swapped
+    ("conv", "cmd.run[0].actfunc", "0"),
+    ("conv", "cmd.run[0].actfunc_param", "0x3800"),
+    ("conv", "cmd.run[0].weight_buf.offs", "16"),
+    ("depthwise", "cmd.run[0].conv_enable", "1"),
+    ("depthwise", "cmd.run[0].actfunc", "3"),
+    ("depthwise", "cmd.run[0].rectifi_en", "1"),
+    ("depthwise", "cmd.run[0].conv_pad", "0x02000101"),
+    ("pool", "cmd.run[0].m", "19"),
+    ("pool", "cmd.run[0].actfunc", "2"),
+    ("pool", "cmd.run[0].pool_enable", "2"),
+    ("pool", "cmd.run[0].pool_size", "0x0202"),
+    ("pool", "cmd.run[0].pool_stride", "0x0102"),
+    ("pool", "cmd.run[0].pool_pad", "0x00010100"),
+    ("dilated", "cmd.run[0].conv_dilation", "0x0102"),
+    ("dilated", "cmd.run[0].weight_fmt", "3"),
+    ("sum", "cmd.output_mode", "0"),
+    ("sum", "cmd.eltwise_buf.offs", "0x10"),
+    ("sum", "cmd.run[0].pool_avg_param", "0x3800"),
+    ("sum", "cmd.run[0].actfunc", "2"),
+    ("left", "cmd.run[0].conv_stride", "0x0102"),
+    ("left", "cmd.run[0].actfunc", "1"),
+    ("up", "cmd.run[0].conv_enable", "1"),
+    ("up", "cmd.run[0].conv_pad", "0x01020201"),
+    ("average", "cmd.run[0].pool_avg_param", "0x3C00"),
+    ("twice", "cmd.run[0].pool_enable", "1"),
+    ("narrow", "cmd.run[0].p", "0x0705"),
+    ("dense", "cmd.c", "64"),
+    ("dense", "cmd.run[0].m", "8"),
+]
+
+
+@pytest.mark.parametrize(("layer", "field", "value"), REGISTERS)
+def test_a_changed_register_is_found(layer: str, field: str, value: str, given: Path) -> None:
+    def change(folder: Path) -> None:
+        path = folder / "net_gen.cpp"
+        functions = re.split(r"(?=^void Cnet::Layer_)", path.read_text(), flags=re.MULTILINE)
+        (number,) = (i for i, function in enumerate(functions) if f'layer.name = "{layer}";' in function)
+        changed, count = re.subn(rf"({re.escape(field)} = )\w+;", rf"\g<1>{value};", functions[number])
+        assert count == 1 and changed != functions[number]
+        path.write_text("".join([*functions[:number], changed, *functions[number + 1 :]]))
+
+    assert is_found(given, change)
+
+
+def test_two_layers_in_the_wrong_order_are_found(given: Path) -> None:
+    def change(folder: Path) -> None:
+        path = folder / "net_gen.cpp"
+        text = path.read_text()
+        path.write_text(
+            text.replace("get_layer(5)", "get_layer(x)").replace("get_layer(6)", "get_layer(5)").replace("(x)", "(6)")
+        )
+
+    assert is_found(given, change)
+
+
+# --- weights -------------------------------------------------------------------------------------------------------------
+
+
+def halves(data: bytearray) -> np.ndarray[tuple[int, ...], np.dtype[np.float16]]:
+    return np.frombuffer(data, "<f2")
+
+
+def streams(folder: Path) -> dict[str, tuple[int, int]]:
+    """Layer -> the first byte of its weights, and how many there are, from the comments of the source."""
+    pattern = r"weight_buf\.offs = (\d+); +// (\d+) bytes[\s\S]*?layer\.name = \"([^\"]+)\""
+    text = (folder / "net_gen.cpp").read_text()
+    return {name: (int(start), int(size)) for start, size, name in re.findall(pattern, text)}
+
+
+LAYERS = ["conv", "depthwise", "pool", "dilated", "left", "up", "narrow", "dense"]
+
+
+@pytest.mark.parametrize("palette", [False, True], ids=["fp16", "palette"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_changed_weight_is_found(layer: str, palette: bool, given: Path) -> None:
+    """The largest weight of the layer changes its sign, or the index of its most frequent palette entry."""
+
+    def change(folder: Path) -> None:
+        path, (start, size) = folder / "net_weights.bin", streams(folder)[layer]
+        data = bytearray(path.read_bytes())
+        stream = data[start : start + size]
+        if palette and layer != "pool":  # PReLU slopes: never with a palette
+            entries = halves(stream[:512])
+            largest = int(np.abs(entries.astype(np.float32)).argmax())
+            stream[2 * largest + 1] ^= 0x80
+        else:
+            largest = int(np.abs(halves(stream).astype(np.float32)).argmax())
+            stream[2 * largest + 1] ^= 0x80
+        data[start : start + size] = stream
+        path.write_bytes(data)
+
+    assert is_found(given, change, palette=palette)
+
+
+def test_a_swapped_pair_of_channels_is_found(given: Path) -> None:
+    def change(folder: Path) -> None:
+        path, (start, _) = folder / "net_weights.bin", streams(folder)["depthwise"]
+        data = bytearray(path.read_bytes())
+        first, second = start + 16, start + 16 + 144  # behind eight biases: a tile for each channel
+        data[first : first + 144], data[second : second + 144] = data[second : second + 144], data[first : first + 144]
+        path.write_bytes(data)
+
+    assert is_found(given, change)
+
+
+def test_kernels_that_are_transposed_are_found(given: Path) -> None:
+    """The weights of the other memory order under the sources of this one."""
+
+    def change(folder: Path) -> None:
+        other = folder / "other"
+        converts(graph())(config(Path("graph.keras"), transpose_weight=False), other)
+        weights = (other / "net_weights.bin").read_bytes()
+        assert len(weights) == (folder / "net_weights.bin").stat().st_size
+        (folder / "net_weights.bin").write_bytes(weights)
+
+    assert is_found(given, change)
+
+
+@pytest.mark.parametrize("change", [lambda data: data[:-16], lambda data: data + bytes(16)], ids=["short", "long"])
+def test_weights_of_the_wrong_length_are_found(change: Callable[[bytes], bytes], given: Path) -> None:
+    def write(folder: Path) -> None:
+        path = folder / "net_weights.bin"
+        path.write_bytes(change(path.read_bytes()))
+
+    assert is_found(given, write)

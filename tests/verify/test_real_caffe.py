@@ -34,7 +34,10 @@ def cases(folder: Path) -> list[Path]:
 
 def prepared(case: Path, facts: Any, folder: Path, *, transposed: bool) -> Network | None:
     """The case's network, ready to run; None when it is refused."""
-    definition, data = case / facts.get("prototxt", "deploy.prototxt"), case / facts.get("caffemodel", "weights.caffemodel")
+    definition, data = (
+        case / facts.get("prototxt", "deploy.prototxt"),
+        case / facts.get("caffemodel", "weights.caffemodel"),
+    )
     if not data.exists():  # a network without weights
         folder.mkdir(parents=True, exist_ok=True)
         data = folder / "empty.caffemodel"

@@ -29,7 +29,9 @@ def random(*shape: int, seed: int = 0) -> np.ndarray[tuple[int, ...], np.dtype[n
 
 def small_graph() -> Graph:
     """Two inputs; outputs of every kind: chunked, narrow, a vector, a vector that is read as a map."""
-    conv = ops.Conv2d(Constant.of(random(20, 3, 3, 3)), Constant.of(random(20)), Window(Pair(3, 3), padding=Padding(1, 1, 1, 1)))
+    conv = ops.Conv2d(
+        Constant.of(random(20, 3, 3, 3)), Constant.of(random(20)), Window(Pair(3, 3), padding=Padding(1, 1, 1, 1))
+    )
     narrow = ops.Conv2d(Constant.of(random(5, 20, 1, 2, seed=1) / 4), None, Window(Pair(1, 2)), activation=ops.Relu())
     dense = ops.Dense(Constant.of(random(24, 20, 5, 4, seed=2) / 20), None)
     return Graph(

@@ -24,7 +24,23 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 CHANNELS = [1, 3, 8, 9, 20, 64, 65]
 MODES = pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 AT_LEAST_DB = 50.0
-KERNELS = [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7), (1, 3), (3, 1), (2, 5), (5, 2), (7, 1), (1, 7), (7, 4), (3, 6)]
+KERNELS = [
+    (1, 1),
+    (2, 2),
+    (3, 3),
+    (4, 4),
+    (5, 5),
+    (6, 6),
+    (7, 7),
+    (1, 3),
+    (3, 1),
+    (2, 5),
+    (5, 2),
+    (7, 1),
+    (1, 7),
+    (7, 4),
+    (3, 6),
+]
 
 
 # --- Keras ---------------------------------------------------------------------------------------------------------------
@@ -61,7 +77,14 @@ def keras_layers(channels: int) -> Iterator[KerasLayer]:
         ((5, 5), (3, 3), "valid"),
     ]:
         yield k.Conv2DTranspose(10, kernel, strides=stride, padding=padding)
-    for size, stride in [((2, 2), (2, 2)), ((3, 3), (2, 2)), ((3, 3), (1, 1)), ((3, 2), (1, 2)), ((2, 3), (3, 2)), ((5, 5), (1, 1))]:
+    for size, stride in [
+        ((2, 2), (2, 2)),
+        ((3, 3), (2, 2)),
+        ((3, 3), (1, 1)),
+        ((3, 2), (1, 2)),
+        ((2, 3), (3, 2)),
+        ((5, 5), (1, 1)),
+    ]:
         yield k.MaxPooling2D(size, strides=stride)
         yield k.MaxPooling2D(size, strides=stride, padding="same")
     for size, stride in [((2, 2), (2, 2)), ((3, 3), (1, 2)), ((7, 7), (1, 1)), ((5, 2), (5, 2))]:
@@ -91,7 +114,9 @@ def keras_model(channels: int) -> Any:
     padded = k.ZeroPadding2D(((2, 1), (0, 3)))(x)
     outputs.append(k.Conv2D(8, (4, 3))(padded))  # padding of its own on each side
     outputs.append(k.MaxPooling2D(3, strides=2)(k.ReLU()(k.Conv2D(20, 3, padding="same")(x))))
-    falling = k.PReLU(shared_axes=[1, 2], alpha_initializer="random_normal")  # slopes below zero: must not follow the pool
+    falling = k.PReLU(
+        shared_axes=[1, 2], alpha_initializer="random_normal"
+    )  # slopes below zero: must not follow the pool
     outputs.append(k.MaxPooling2D(2)(falling(k.Conv2D(20, 3)(x))))
     outputs.append(k.Dense(10)(k.Flatten()(x)))
     outputs.append(k.Dense(9, activation="relu")(k.Flatten()(k.Conv2D(20, 3)(x))))
@@ -131,7 +156,9 @@ class Net:
     def blob(self, *shape: int, fan_in: int = 1) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
         return (self._random.normal(size=shape) / np.sqrt(fan_in)).astype(np.float32)
 
-    def add(self, type: str, settings: str = "", *blobs: Any, bottoms: tuple[str, ...] = ("data",), top: str = "") -> str:
+    def add(
+        self, type: str, settings: str = "", *blobs: Any, bottoms: tuple[str, ...] = ("data",), top: str = ""
+    ) -> str:
         name = f"{type.lower()}{self.text.count('layer {')}"
         reads = " ".join(f'bottom: "{bottom}"' for bottom in bottoms)
         self.text += f'layer {{ name: "{name}" type: "{type}" {reads} top: "{top or name}" {settings} }}\n'
@@ -139,7 +166,9 @@ class Net:
             self.weights.append((name, type, list(blobs)))
         return name
 
-    def convolution(self, out: int, kernel: tuple[int, int], settings: str = "", *, group: int = 1, type: str = "Convolution") -> str:
+    def convolution(
+        self, out: int, kernel: tuple[int, int], settings: str = "", *, group: int = 1, type: str = "Convolution"
+    ) -> str:
         height, width = kernel
         per_group = self.channels // group if type == "Convolution" else out // group
         rows = out if type == "Convolution" else self.channels
@@ -160,16 +189,30 @@ def caffe_convolutions(net: Net) -> None:
         net.convolution(2 * net.channels, (3, 3), "pad: 1 stride: 2", group=net.channels)
     if net.channels % 4 == 0:
         net.convolution(16, (3, 3), group=4)
-    for kernel, settings in [((2, 2), "stride: 2"), ((4, 4), "stride: 2 pad: 1"), ((3, 3), "pad: 1"), ((5, 3), "stride: 3 pad: 1")]:
+    for kernel, settings in [
+        ((2, 2), "stride: 2"),
+        ((4, 4), "stride: 2 pad: 1"),
+        ((3, 3), "pad: 1"),
+        ((5, 3), "stride: 3 pad: 1"),
+    ]:
         net.convolution(10, kernel, settings, type="Deconvolution")
     if net.channels > 1:
         net.convolution(net.channels, (4, 4), "stride: 2 pad: 1", type="Deconvolution", group=net.channels)
 
 
 def caffe_pools(net: Net) -> None:
-    for settings in ("kernel_size: 2 stride: 2", "kernel_size: 3 stride: 2", "kernel_size: 3 pad: 1", "kernel_h: 3 kernel_w: 2 stride: 2"):
+    for settings in (
+        "kernel_size: 2 stride: 2",
+        "kernel_size: 3 stride: 2",
+        "kernel_size: 3 pad: 1",
+        "kernel_h: 3 kernel_w: 2 stride: 2",
+    ):
         net.add("Pooling", f"pooling_param {{ pool: MAX {settings} }}")
-    for settings in ("kernel_h: 2 kernel_w: 1 stride_h: 2 stride_w: 1", "kernel_size: 3 pad: 1", "kernel_h: 4 kernel_w: 5"):
+    for settings in (
+        "kernel_h: 2 kernel_w: 1 stride_h: 2 stride_w: 1",
+        "kernel_size: 3 pad: 1",
+        "kernel_h: 4 kernel_w: 5",
+    ):
         net.add("Pooling", f"pooling_param {{ pool: AVE {settings} }}")
     net.add("Pooling", "pooling_param { pool: AVE global_pooling: true }")
     net.add("Pooling", "pooling_param { pool: MAX global_pooling: true }")
@@ -188,7 +231,12 @@ def caffe_others(net: Net) -> None:
     net.add("Scale", "scale_param { bias_term: true }", net.blob(channels), net.blob(channels))
     variance = np.abs(net.blob(channels)) + np.float32(0.5)
     net.add("BatchNorm", "", net.blob(channels) * 2, variance * 2, np.array([2], np.float32))
-    net.add("InnerProduct", "inner_product_param { num_output: 13 }", net.blob(13, channels * 132, fan_in=channels * 132), net.blob(13))
+    net.add(
+        "InnerProduct",
+        "inner_product_param { num_output: 13 }",
+        net.blob(13, channels * 132, fan_in=channels * 132),
+        net.blob(13),
+    )
     one = net.convolution(16, (1, 1))
     other = net.convolution(16, (3, 3), "pad: 1")
     net.add("ReLU", bottoms=(other,), top=other)  # in place
@@ -198,7 +246,9 @@ def caffe_others(net: Net) -> None:
 
 @MODES
 @pytest.mark.parametrize("channels", CHANNELS)
-@pytest.mark.parametrize("fill", [caffe_convolutions, caffe_pools, caffe_others], ids=lambda f: f.__name__.removeprefix("caffe_"))
+@pytest.mark.parametrize(
+    "fill", [caffe_convolutions, caffe_pools, caffe_others], ids=lambda f: f.__name__.removeprefix("caffe_")
+)
 def test_caffe_layers(fill: Callable[[Net], None], channels: int, transposed: bool, tmp_path: Path) -> None:
     pytest.importorskip("cv2")
     net = Net(channels, seed=channels)

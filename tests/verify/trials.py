@@ -53,7 +53,9 @@ def converts(graph: Graph) -> Convert:
     def convert(config: Config, folder: Path) -> tuple[Graph, Program]:
         program = build(graph, config)
         texts = render(program, Wishes(model="a graph"))
-        replace_all(folder, {**texts, f"{program.name}_weights.bin": encode_all(program.weights, transposed=program.transposed)})
+        replace_all(
+            folder, {**texts, f"{program.name}_weights.bin": encode_all(program.weights, transposed=program.transposed)}
+        )
         return graph, program
 
     return convert
@@ -66,6 +68,4 @@ def network(graph: Graph, folder: Path, **fields: Any) -> Network:
 
 def samples(*values: Mapping[str, NDArray[Any]]) -> dict[str, Maps]:
     """Input name -> (N, H, W, C) for N samples of (H, W, C), in what FP16 holds exactly."""
-    return {
-        name: np.stack([np.asarray(v[name], np.float16).astype(np.float32) for v in values]) for name in values[0]
-    }
+    return {name: np.stack([np.asarray(v[name], np.float16).astype(np.float32) for v in values]) for name in values[0]}

@@ -13,11 +13,23 @@ bool is_set(const char *variable) {
   return value && *value && std::string(value) != "0";
 }
 
+// The variable as a positive number of bytes; what is given otherwise when it is not set.
+int64_t bytes_of(const char *variable, int64_t otherwise) {
+  const char *text = std::getenv(variable);
+  if (!text || !*text) return otherwise;
+  char *end = nullptr;
+  const long long value = std::strtoll(text, &end, 10);
+  if (*end || value < 1 || value > INT32_MAX)
+    throw Error(std::string(variable) + " = " + text + ": not a number of bytes");
+  return value;
+}
+
 }  // namespace
 
 void set_last_error(const std::string &text) { last_error = text; }
 
 Context::Context() {
+  limits.unified_buffer_bytes = bytes_of("DMP_DV_UB_SIZE", limits.unified_buffer_bytes);
   exact = is_set("DMP_DV_EXACT");
   check_uninitialised = is_set("DMP_DV_CHECK_UNINITIALIZED");
   description = "DV700, emulated: unified buffer " + std::to_string(limits.unified_buffer_bytes) +

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import ir_reference
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import ir_reference
 from cnn_convertor.frontends import caffe
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir.graph import Graph

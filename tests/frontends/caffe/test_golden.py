@@ -8,10 +8,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import ir_reference
 import numpy as np
 import pytest
 
+import ir_reference
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.frontends import caffe
 from cnn_convertor.frontends.caffe.writing import write
