@@ -78,6 +78,16 @@ class Terminal:
         colour = {"error": "red", "warning": "yellow"}[kind]
         _print(f"{click.style(kind, fg=colour, bold=True)} {_tame(str(problem))}", err=True)
 
+    def find(self, problem: Problem) -> None:
+        """Tell what is wrong with something that was checked; the program ends with 1."""
+        self.complain("error", problem)
+        self.code = max(self.code, FAILED)
+
+    def show(self, text: str) -> None:
+        """A result that is a text already."""
+        if self._level >= 0:
+            _print(_tame(text.rstrip("\n")))
+
     def note(self, text: str) -> None:
         if self._level >= 0:
             _print(_tame(text), err=True)
@@ -341,6 +351,7 @@ def _check_apart(config: Config, ini: Path, others: Sequence[tuple[Path, Config]
 # --- on the emulated device ----------------------------------------------------------------------------------------------
 
 FILE = click.Path(path_type=Path)
+COUNT = click.IntRange(1)
 with_sources = click.option(
     "--source",
     "sources",
@@ -355,7 +366,9 @@ with_sources = click.option(
 @click.argument("ini", metavar="NET.ini", type=FILE)
 @click.option("--input", "given", metavar="FILE", required=True, type=FILE, help="An image, a .npy or a .npz file.")
 @click.option("--output", metavar="FILE.npz", type=FILE, help="Save the outputs, each as (N, H, W, C).")
-@click.option("--top", metavar="N", default=5, show_default=True, help="How many of the best classes to show.")
+@click.option(
+    "--top", metavar="N", type=COUNT, default=5, show_default=True, help="How many of the best classes to show."
+)
 @click.option("--labels", metavar="FILE", type=FILE, help="Names of the classes, one a line.")
 @with_sources
 @with_device
@@ -403,8 +416,22 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 @commands.command()
 @click.argument("ini", metavar="NET.ini", type=FILE)
 @click.option("--inputs", metavar="PATH", type=FILE, help="A .npz or .npy file, an image, or a folder of them.")
-@click.option("--samples", metavar="N", default=4, show_default=True, help="Number of random images, without --inputs.")
-@click.option("--seed", metavar="N", default=0, show_default=True, help="What the random images follow from.")
+@click.option(
+    "--samples",
+    metavar="N",
+    type=COUNT,
+    default=4,
+    show_default=True,
+    help="Number of random images, without --inputs.",
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="What the random images follow from.",
+)
 @click.option("--layers", is_flag=True, help="Compare every map that exists on both sides.")
 @click.option("--attribute", is_flag=True, help="Find out what each layer's error comes from.")
 @click.option("--min-sqnr", metavar="DB", type=float, help="What each output must reach: 40 for FP16, 20 for palettes.")
@@ -445,6 +472,24 @@ def verify(
         if json_file is not None:
             json_file.write_text(result.to_json(), encoding="utf-8", newline="\n")
         terminal.verification(result)
+    return terminal.code
+
+
+@commands.command()
+@click.argument("source", metavar="NAME_gen.cpp", type=FILE)
+@click.argument("weights", metavar="[NAME_weights.bin]", required=False, type=FILE)
+@with_device
+@with_verbosity
+def audit(terminal: Terminal, source: Path, weights: Path | None, **device: int) -> int:
+    """Check a generated source and its weights, whoever made them, and list its commands."""
+    with terminal.attempt():
+        from cnn_convertor.audit import audit
+
+        result = audit(source, weights, **device)
+        for finding in result.findings:
+            terminal.find(finding)
+        terminal.show(result.listing)
+        terminal.show(f"{result.name}: {result.commands} commands, {len(result.findings)} findings")
     return terminal.code
 
 

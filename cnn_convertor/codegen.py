@@ -231,7 +231,7 @@ def _layer(program: Program, index: int) -> dict[str, object]:
         "output_text": _shape(layer.output),
         "command": _command(program, layer) if layer.runs else None,
         "rows": _layer_rows(layer, first),
-        "sources": layer.sources if layer.type in {LayerType.CONCAT, LayerType.COPY_CONCAT} else (),
+        "sources": layer.sources if layer.lists_sources else (),
         "custom": None
         if layer.custom is None
         else {

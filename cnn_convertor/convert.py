@@ -114,7 +114,7 @@ def _selftest(program: Program, config: Config) -> Mapping[str, files.Contents]:
     """A test of the network that runs on the board, too: expected is what the emulated device gives."""
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
         _write_what_runs(program, Path(name), config)
-        test = selftest.record(program, Path(name), *Preparation.of(config).range)
+        test = selftest.record(program, Path(name), *Preparation.of(config).range, ub_size=config.ub_size)
     return codegen.render_selftest(
         program,
         model=config.definition.name,

@@ -378,3 +378,18 @@ def test_progress_is_drawn_on_a_terminal(digits: str, variable: str, drawn: bool
     os.close(main)
     assert (b"\x1b[" in shown) is drawn
     assert b"digits: " in shown
+
+
+def test_audit_lists_a_source_and_finds_what_is_wrong_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = ROOT / "examples/digits_keras/output/digits"
+    source, weights = made / "digits_gen.cpp", made / "digits_weights.bin"
+    assert cli.main(["audit", str(source), str(weights)]) == 0
+    assert capsys.readouterr().out.endswith("digits: 9 commands, 0 findings\n")
+    broken = tmp_path / "digits_gen.cpp"
+    broken.write_text(source.read_text().replace("cmd.output_buf.offs = 768", "cmd.output_buf.offs = 6144"))
+    assert cli.main(["audit", "-q", str(broken), str(weights)]) == 1
+    assert "DV6" in capsys.readouterr().err
+    assert cli.main(["audit", str(tmp_path / "no.cpp")]) == 1
+    assert "DV600" in capsys.readouterr().err

@@ -366,6 +366,20 @@ def test_custom_layers(
     compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
 
 
+def test_a_custom_layer_with_several_inputs_is_told_all_of_them() -> None:
+    graph = Graph(
+        (
+            Node("a", ops.Input(Shape(1, 1, 4))),
+            Node("b", ops.Activation(ops.Tanh()), ("a",)),
+            Node("both", ops.Custom("Both", (), Shape(1, 1, 4)), ("a", "b")),
+        ),
+        ("both",),
+    )
+    source = render(build(graph), Wishes("m"))["net_gen.cpp"]
+    assert "inputs_of_layer_2_[0] = &get_layer(0);\n  inputs_of_layer_2_[1] = &get_layer(1);" in source
+    assert "layer.input_layer_num = 2;" in source
+
+
 def test_types_of_custom_layers_become_identifiers(tmp_path: Path) -> None:
     texts = render(custom({"a": 1}, types="my pack*/age>Läyer\n"), Wishes("m", doxygen=True, dot=True))
     assert (

@@ -154,6 +154,12 @@ class Layer:
     is_output: bool = False
 
     @property
+    def lists_sources(self) -> bool:
+        """Whether the firmware must know which layers this one reads: one offset is not enough for it."""
+        joins = self.type in {LayerType.CONCAT, LayerType.COPY_CONCAT}
+        return joins or (self.type is LayerType.CUSTOM and len(self.inputs) > 1)
+
+    @property
     def topo(self) -> int:
         """Which runs write to external memory: so far every command has one run."""
         return 1 if self.runs else 0

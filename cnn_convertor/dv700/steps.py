@@ -102,9 +102,10 @@ def source(graph: Graph, name: str) -> Node:
 
 
 def inputs_are_layers(graph: Graph) -> bool:
-    """Whether the firmware must be told about the inputs: when there are several, or one is part of a concatenation."""
-    parts = {source(graph, name).name for node in graph.nodes if isinstance(node.op, Concat) for name in node.inputs}
-    return len(graph.inputs) > 1 or any(node.name in parts for node in graph.inputs)
+    """Whether the firmware must be told about the inputs: when there are several, or a layer lists all that it reads."""
+    listing = [n for n in graph.nodes if isinstance(n.op, Concat) or (isinstance(n.op, Custom) and len(n.inputs) > 1)]
+    listed = {source(graph, name).name for node in listing for name in node.inputs}
+    return len(graph.inputs) > 1 or any(node.name in listed for node in graph.inputs)
 
 
 def joins_convolution(graph: Graph, pool: Node) -> bool:

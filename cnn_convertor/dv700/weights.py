@@ -103,7 +103,7 @@ def _warn_of_zeros(checks: Sequence[_Check]) -> None:
     named = [
         f'{c.flushed} of {c.weights.kernels.size} in "{c.weights.origins[0].layer}"' for c in losers[:_NAMED_LAYERS]
     ]
-    more = [f"some in {len(losers) - len(named)} layers more"] if len(losers) > len(named) else []
+    more = [f"and in other layers ({len(losers) - len(named)})"] if len(losers) > len(named) else []
     warn(
         Problem(
             "DV502",

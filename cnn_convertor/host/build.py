@@ -38,7 +38,7 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
     Raises UsageError when there is no compiler, ConvertorError when the sources do not compile.
     """
     compiler = find_compiler()
-    library = _library(compiler)
+    library = device_library(compiler)
     generated = [folder / f"{name}_gen.h", folder / f"{name}_gen.cpp"]
     files = [*generated, SOURCES / RUNNER, *_sorted(INCLUDE), *sources]
     defines = (f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}")
@@ -74,7 +74,7 @@ def find_compiler() -> Compiler:
     return Compiler((program, *command[1:]), told.stdout)
 
 
-def _library(compiler: Compiler) -> Path:
+def device_library(compiler: Compiler) -> Path:
     """The emulated device, as an archive of objects."""
     sources = [path for path in _sorted(SOURCES) if path.suffix == ".cpp" and path.name != RUNNER]
     key = _key(compiler, LIBRARY_FLAGS, [*_sorted(SOURCES), *_sorted(INCLUDE)])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.dv700.half import to_half
+from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.maps import is_chunked, memory_order
 from cnn_convertor.dv700.program import Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
@@ -22,6 +23,7 @@ from cnn_convertor.ir.ops import Order, Shape
 
 Maps: TypeAlias = NDArray[np.float32]
 LARGEST_HALF = 65504.0
+UB_SIZE = Limits().ub_size
 _ERROR = "error: "  # begins what the runner says when it fails
 
 
@@ -47,12 +49,14 @@ def run(
     layers: bool = False,
     exact: bool = False,
     check_uninitialized: bool = True,
+    ub_size: int = UB_SIZE,
 ) -> Outputs:
     """Run a network, built from the program's sources, on samples.
 
     inputs: input name -> (N, H, W, C). shapes: those of the outputs as the framework has them, where they differ from the
     program's (a reshape that moves nothing); None: the program's own. layers: keep every layer's map, too.
     exact: keep maps in FP32 beside the FP16 memory. check_uninitialized: reading what nothing wrote is an error.
+    ub_size: bytes of the device's unified buffer.
     Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
     """
     data, samples = input_bytes(program, inputs), len(next(iter(inputs.values())))
@@ -65,6 +69,7 @@ def run(
         layers=layers,
         exact=exact,
         check_uninitialized=check_uninitialized,
+        ub_size=ub_size,
     )
     return Outputs(_outputs(program, flat.outputs, shapes), flat.layers)
 
@@ -86,6 +91,7 @@ def execute(
     layers: bool = False,
     exact: bool = False,
     check_uninitialized: bool = True,
+    ub_size: int = UB_SIZE,
 ) -> Flat:
     """Run a network on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
 
@@ -93,7 +99,7 @@ def execute(
     """
     switches = {"DMP_DV_EXACT": exact, "DMP_DV_CHECK_UNINITIALIZED": check_uninitialized}
     environment = {name: value for name, value in os.environ.items() if name not in switches}
-    environment |= {name: "1" for name, on in switches.items() if on}
+    environment |= {name: "1" for name, on in switches.items() if on} | {"DMP_DV_UB_SIZE": str(ub_size)}
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
         folder = Path(name)
         (folder / "input.bin").write_bytes(data)

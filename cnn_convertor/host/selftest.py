@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cnn_convertor.dv700.program import LayerType, Program
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.host.build import build
-from cnn_convertor.host.run import Maps, execute
+from cnn_convertor.host.run import UB_SIZE, Maps, execute
 
 LEVELS = 256
 MULTIPLIER, INCREMENT = 1664525, 1013904223  # of the linear congruential generator that draws the levels
@@ -25,9 +25,10 @@ class SelfTest:
     outputs: tuple[Maps, ...]
 
 
-def record(program: Program, folder: Path, low: float, high: float) -> SelfTest:
+def record(program: Program, folder: Path, low: float, high: float, *, ub_size: int = UB_SIZE) -> SelfTest:
     """Run the network, whose sources and weights lie in a folder, on values from low to high.
 
+    ub_size: bytes of the device's unified buffer.
     Raises UsageError for networks with custom layers, whose callbacks only the firmware has.
     """
     custom = [layer for layer in program.layers if layer.type is LayerType.CUSTOM]
@@ -38,7 +39,8 @@ def record(program: Program, folder: Path, low: float, high: float) -> SelfTest:
     levels = np.linspace(low, high, LEVELS).astype("<f2").view(np.uint16)
     halves = levels[_drawn(sum(tensor.shape.size for _, tensor in program.inputs))]
     executable = build(folder, program.name)
-    flat = execute(executable, folder / f"{program.name}_weights.bin", program, halves.tobytes(), samples=1).outputs
+    weights = folder / f"{program.name}_weights.bin"
+    flat = execute(executable, weights, program, halves.tobytes(), samples=1, ub_size=ub_size).outputs
     sizes = [program.layers[index].output.shape.size for index in program.outputs]
     return SelfTest(levels, tuple(np.split(flat[0], np.cumsum(sizes)[:-1])))
 

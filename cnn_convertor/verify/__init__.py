@@ -20,7 +20,7 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order
 from cnn_convertor.verify import frameworks
 from cnn_convertor.verify.compare import Comparison, Pair, before_softmax, compare, first_jump, pairs, sqnr
-from cnn_convertor.verify.frameworks import Reference
+from cnn_convertor.verify.frameworks import KEPT, Reference
 from cnn_convertor.verify.inputs import Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verify.report import Attribution, Cause, LayerResult, Verification
 
@@ -34,24 +34,33 @@ Convert: TypeAlias = Callable[[Config, Path], tuple[Graph, Program]]
 
 
 class Network(NamedTuple):
-    """A converted network, ready to run on the emulated device. graph: as its framework has it."""
+    """A converted network, ready to run on the emulated device. graph: as its framework has it. ub_size: bytes."""
 
     graph: Graph
     program: Program
     executable: Path
     weights: Path
+    ub_size: int
 
     def run(self, inputs: Mapping[str, Maps], *, layers: bool = False, exact: bool = False) -> Outputs:
         """Run it on samples: input name -> (N, H, W, C)."""
-        shapes = [self.graph.shape(name) for name in self.graph.outputs]
-        return run(self.executable, self.weights, self.program, inputs, shapes=shapes, layers=layers, exact=exact)
+        return run(
+            self.executable,
+            self.weights,
+            self.program,
+            inputs,
+            shapes=[self.graph.shape(name) for name in self.graph.outputs],
+            layers=layers,
+            exact=exact,
+            ub_size=self.ub_size,
+        )
 
 
 def prepare(config: Config, convert: Convert, folder: Path, *, sources: Sequence[Path] = ()) -> Network:
     """Convert a network into a folder and compile it. sources: C++ files with the callbacks of custom layers."""
     graph, program = convert(config, folder)
     executable = build(folder, config.name, sources=sources)
-    return Network(graph, program, executable, folder / f"{config.name}_weights.bin")
+    return Network(graph, program, executable, folder / f"{config.name}_weights.bin", config.ub_size)
 
 
 def verify(
@@ -81,7 +90,7 @@ def verify(
         else:
             given = read_samples(inputs, shapes, preparation)
         reference = reference_of(config, network.graph, given)
-        device = network.run(given.inputs, layers=True)
+        device = _run_all(network, given.inputs)
         result = Verification(
             network=config.name,
             framework=reference.framework,
@@ -102,14 +111,32 @@ def verify(
         return result
 
 
+def _run_all(network: Network, inputs: Mapping[str, Maps]) -> Outputs:
+    """The device's outputs for all samples, and its layers for the first ones."""
+    first = network.run(_first(inputs), layers=True)
+    rest = {name: values[KEPT:] for name, values in inputs.items()}
+    if not all(map(len, rest.values())):
+        return first
+    outputs = zip(first.outputs, network.run(rest).outputs, strict=True)
+    return Outputs(tuple(map(np.concatenate, outputs)), first.layers)
+
+
+def _first(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
+    """The samples whose layers are kept."""
+    return {name: values[:KEPT] for name, values in inputs.items()}
+
+
 def run_network(config: Config, convert: Convert, given: Path, *, sources: Sequence[Path] = ()) -> dict[str, Maps]:
     """Run the converted network on an image or an array: framework layer -> (N, H, W, C), for each output."""
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
         network = prepare(config, convert, Path(name), sources=sources)
         samples = read_samples(given, shapes_of(network.graph), Preparation.of(config))
         results = network.run(samples.inputs).outputs
-    names = [_layer_of(network.graph, output) for output in network.graph.outputs]
-    return dict(zip(names, results, strict=True))
+    named: dict[str, Maps] = {}
+    for output, values in zip(network.graph.outputs, results, strict=True):
+        name = _layer_of(network.graph, output)
+        named[name if name not in named else f"{name}#{len(named) + 1}"] = values  # a layer may give several outputs
+    return named
 
 
 def save(path: Path, results: Mapping[str, Maps]) -> None:
@@ -134,7 +161,9 @@ def reference_of(config: Config, graph: Graph, given: Samples) -> Reference:
             frameworks.as_output(given.expected[name], graph.shape(output), order)
             for name, output in zip(names, graph.outputs, strict=True)
         ),
-        layers={n: m for n, values in given.expected.items() if (m := frameworks.as_maps(values, order)) is not None},
+        layers={
+            n: m for n, values in given.expected.items() if (m := frameworks.as_maps(values[:KEPT], order)) is not None
+        },
         order=order,
     )
 
@@ -152,7 +181,8 @@ def compare_outputs(network: Network, device: Outputs, reference: Reference) -> 
             logits = as_maps(
                 memory, program.layers[layer.sources[0]], layer.output.shape, transposed=program.transposed
             )
-            before = before_softmax(f"{name} before softmax", logits, probabilities.reshape(logits.shape))
+            known = probabilities[: len(logits)].reshape(logits.shape)
+            before = before_softmax(f"{name} before softmax", logits, known)
             compared += [] if before is None else [before]
     return tuple(compared)
 
@@ -192,7 +222,7 @@ def _causes(
     other = prepare(mirrored, convert, folder / "mirrored", sources=sources)
 
     def found(which: Network, *, exact: bool) -> dict[str, Pair]:
-        layers = which.run(given.inputs, layers=True, exact=exact).layers
+        layers = which.run(_first(given.inputs), layers=True, exact=exact).layers
         return pairs(which.program, layers, reference.layers, reference.order)
 
     exact = found(plain, exact=True)

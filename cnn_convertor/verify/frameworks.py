@@ -22,14 +22,16 @@ from cnn_convertor.ir.ops import Order, Shape
 
 Tensor: TypeAlias = Any  # of tensorflow, which has no types of its own
 EXTRA = 'pip install "cnn-convertor[verify]"'
-LAYERS_BATCH = 8  # samples that go through Keras at a time
+BATCH = 8  # samples that go through Keras at a time
+KEPT = 8  # samples whose layers are kept; more of them would fill the memory, and tell little
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
     """What the framework gave for N samples.
 
-    outputs: (N, H, W, C) for each output of the network. layers: framework layer -> (N, H, W, C), a vector being 1 x 1 x C.
+    outputs: (N, H, W, C) for each output of the network. layers: framework layer -> (N or KEPT, H, W, C) of the first samples,
+    a vector being 1 x 1 x C.
     order: how the framework counts the elements of a map.
     """
 
@@ -95,9 +97,9 @@ def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Refe
     ]
     results: dict[str, list[Maps]] = {}
     outputs: list[list[Maps]] = []
-    for start in range(0, len(given[0]), LAYERS_BATCH):
-        part = [values[start : start + LAYERS_BATCH] for values in given]
-        final, layers = _all_outputs(keras, model, part)
+    for start in range(0, len(given[0]), BATCH):
+        part = [values[start : start + BATCH] for values in given]
+        final, layers = _all_outputs(keras, model, part, with_layers=start < KEPT)
         outputs.append(final)
         for name, values in layers:
             results.setdefault(name, []).append(values)
@@ -134,15 +136,27 @@ def load_keras(definition: Path, data: Path, size: tuple[int, int] | None) -> Te
         if data != definition:
             model.load_weights(data)
         if size is not None:
-            channels = model.inputs[0].shape[-1]
-            resized = keras.models.clone_model(model, input_tensors=[keras.Input((*size, channels))])
-            resized.set_weights(model.get_weights())
-            model = resized
+            model = _resized(keras, model, size)
     except Exception as error:  # Keras raises whatever it likes
         problem = f"Keras refuses the model: {_first_line(error)}"
         hint = "load and save it with the version of Keras that made it, or give the expected outputs with the inputs"
         raise ModelError(Problem("DV712", problem, Place(str(definition)), hint)) from error
     return model
+
+
+def _resized(keras: ModuleType, model: Tensor, size: tuple[int, int]) -> Tensor:
+    """The same model for inputs of another height and width, as far as they are maps."""
+    first = any(_is_channels_first(layer) for layer in _all_layers(model))
+
+    def resized(given: Tensor) -> Tensor:
+        _, *dims = given.shape
+        if len(dims) == 3:
+            dims = [dims[0], *size] if first else [*size, dims[2]]
+        return keras.Input(dims)
+
+    other = keras.models.clone_model(model, input_tensors=keras.tree.map_structure(resized, model.input))
+    other.set_weights(model.get_weights())
+    return other
 
 
 def _tolerant_layers(keras: ModuleType) -> dict[str, Tensor]:
@@ -157,16 +171,19 @@ def _tolerant_layers(keras: ModuleType) -> dict[str, Tensor]:
     return {layer.__name__: tolerant(layer) for layer in (keras.layers.DepthwiseConv2D, keras.layers.Conv2DTranspose)}
 
 
-def _all_outputs(keras: ModuleType, model: Tensor, inputs: Sequence[Maps]) -> tuple[list[Maps], list[tuple[str, Maps]]]:
+def _all_outputs(
+    keras: ModuleType, model: Tensor, inputs: Sequence[Maps], *, with_layers: bool = True
+) -> tuple[list[Maps], list[tuple[str, Maps]]]:
     """The model's outputs, and those of every layer: (name, values)."""
-    calls = list(_calls_made_once(model))
+    calls = list(_calls_made_once(model)) if with_layers else []
     nested = [call for call in calls if hasattr(call.operation, "layers")]
     tensors = [
         *model.outputs,
         *(call.output_tensors[0] for call in calls),
         *(t for c in nested for t in c.input_tensors),
     ]
-    values = [np.asarray(v, np.float32) for v in keras.Model(model.inputs, tensors)(list(inputs), training=False)]
+    results = keras.Model(model.inputs, tensors)(list(inputs), training=False)
+    values = [np.asarray(v, np.float32) for v in keras.tree.flatten(results)]  # one result comes without a list
     count = len(model.outputs)
     found = [(call.operation.name, v) for call, v in zip(calls, values[count:], strict=False)]
     rest = iter(values[count + len(calls) :])
@@ -222,12 +239,16 @@ def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Refe
         known = set(net.getLayerNames())
         wanted = [layer.name for layer in layers if layer.name in known and len(layer.tops) == 1]
         wanted += [name for name in finals if name not in wanted]
-        rows = []
+        rows, ends = [], []
         for sample in range(len(next(iter(inputs.values())))):
             for node in graph.inputs:
                 blob = np.ascontiguousarray(inputs[node.name][sample : sample + 1].transpose(0, 3, 1, 2))
                 net.setInput(_for_caffe(blob, node.name, layers), tops.get(node.name, node.name))
-            rows.append([np.array(blob, np.float32) for blob in net.forward(wanted)])
+            if sample < KEPT:
+                rows.append([np.array(blob, np.float32) for blob in net.forward(wanted)])
+                ends.append([rows[-1][wanted.index(name)] for name in finals])
+            else:
+                ends.append([np.array(blob, np.float32) for blob in net.forward(finals)])
     except cv2.error as error:
         problem = f"OpenCV refuses the network: {_first_line(error)}"
         hint = "give the expected outputs together with the inputs (see docs/verify.md)"
@@ -236,8 +257,8 @@ def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Refe
     return Reference(
         framework="OpenCV",
         outputs=tuple(
-            as_output(values[name], graph.shape(output), Order.CHW)
-            for name, output in zip(finals, graph.outputs, strict=True)
+            as_output(np.concatenate(parts), graph.shape(output), Order.CHW)
+            for parts, output in zip(zip(*ends, strict=True), graph.outputs, strict=True)
         ),
         layers={name: maps for name, v in values.items() if (maps := as_maps(v, Order.CHW)) is not None},
         order=Order.CHW,

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, UsageError
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.verify.inputs import Preparation, random_samples, read_samples
@@ -127,3 +128,30 @@ def test_what_cannot_be_read_is_said(name: str, content: bytes | None, message: 
     np.save(tmp_path / "b.npy", np.zeros((5, 6, 7)))
     with pytest.raises(UsageError, match=r"5x6x7 does not fit the input \"in\" of 2x2x3"):
         read_samples(tmp_path / "b.npy", {"in": Shape(2, 2, 3)}, COLOUR)
+
+
+# --- keys of the ini file ------------------------------------------------------------------------------------------------
+
+
+def ini(folder: Path, lines: str) -> Path:
+    (folder / "net.keras").write_bytes(b"PK\x03\x04")
+    path = folder / "net.ini"
+    path.write_text(f"[INPUT]\nname = net\ndefinition = net.keras\n{lines}\n[OUTPUT]\noutput_folder = out\n")
+    return path
+
+
+def test_the_keys_of_an_images_preparation(tmp_path: Path) -> None:
+    read = Config.read(ini(tmp_path, "mean = 104, 117.5,123\nscale = 1/255\nchannel_order = bgr"))
+    assert (read.mean, read.scale, read.channel_order) == ((104.0, 117.5, 123.0), 1 / 255, "BGR")
+    read = Config.read(ini(tmp_path, "mean = -1 ; shifted\nscale = 7.8125e-3"))
+    assert (read.mean, read.scale, read.channel_order) == ((-1.0,), 0.0078125, "")
+    read = Config.read(ini(tmp_path, ""))
+    assert (read.mean, read.scale, read.channel_order) == ((), None, "")
+
+
+@pytest.mark.parametrize(
+    "line", ["scale = 0", "scale = 1/0", "scale = x", "mean = 1, x", "mean = inf", "channel_order = GBR"]
+)
+def test_values_that_make_no_sense(line: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"DV106.*(a number|RGB or BGR)"):
+        Config.read(ini(tmp_path, line))

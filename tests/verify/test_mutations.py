@@ -84,7 +84,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def is_found(given: Path, change: Callable[[Path], None], *, palette: bool = False) -> bool:
-    """Whether verify fails when the converted network's files are changed."""
+    """Whether verify fails when the converted network's files are changed. Unchanged it has 64 dB, 41 with a palette."""
     convert = converts(graph())
 
     def convert_and_change(config: Config, folder: Path) -> tuple[Graph, Program]:
@@ -94,7 +94,7 @@ def is_found(given: Path, change: Callable[[Path], None], *, palette: bool = Fal
 
     chosen = config(Path("graph.keras"), quantization=palette)
     try:
-        return not verify(chosen, convert_and_change, inputs=given, min_sqnr=40 if not palette else None).passed
+        return not verify(chosen, convert_and_change, inputs=given, min_sqnr=38 if palette else 40).passed
     except ConvertorError:
         return True
 
@@ -134,7 +134,7 @@ REGISTERS = [
     ("sum", "cmd.output_mode", "0"),
     ("sum", "cmd.eltwise_buf.offs", "0x10"),
     ("sum", "cmd.run[0].pool_avg_param", "0x3800"),
-    ("sum", "cmd.run[0].actfunc", "2"),
+    ("sum", "cmd.run[0].actfunc", "3"),
     ("left", "cmd.run[0].conv_stride", "0x0102"),
     ("left", "cmd.run[0].actfunc", "1"),
     ("up", "cmd.run[0].conv_enable", "1"),
@@ -191,19 +191,15 @@ LAYERS = ["conv", "depthwise", "pool", "dilated", "left", "up", "narrow", "dense
 @pytest.mark.parametrize("palette", [False, True], ids=["fp16", "palette"])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_changed_weight_is_found(layer: str, palette: bool, given: Path) -> None:
-    """The largest weight of the layer changes its sign, or the index of its most frequent palette entry."""
+    """The largest weight of the layer, or the largest entry of its palette, changes its sign."""
 
     def change(folder: Path) -> None:
         path, (start, size) = folder / "net_weights.bin", streams(folder)[layer]
         data = bytearray(path.read_bytes())
         stream = data[start : start + size]
-        if palette and layer != "pool":  # PReLU slopes: never with a palette
-            entries = halves(stream[:512])
-            largest = int(np.abs(entries.astype(np.float32)).argmax())
-            stream[2 * largest + 1] ^= 0x80
-        else:
-            largest = int(np.abs(halves(stream).astype(np.float32)).argmax())
-            stream[2 * largest + 1] ^= 0x80
+        has_palette = palette and layer != "pool"  # PReLU slopes never stand beside a palette
+        numbers = halves(stream[:512] if has_palette else stream).astype(np.float32)
+        stream[2 * int(np.abs(numbers).argmax()) + 1] ^= 0x80
         data[start : start + size] = stream
         path.write_bytes(data)
 

@@ -166,3 +166,44 @@ def test_interrupted_builds_leave_nothing_behind(tmp_path: Path, monkeypatch: py
     with pytest.raises(KeyboardInterrupt):
         building.build(tmp_path / "net", NAME)
     assert set(cache.iterdir()) == before
+
+
+@needs_compiler
+def test_the_emulated_device_has_the_unified_buffer_that_was_converted_for(tmp_path: Path) -> None:
+    conv = ops.Conv2d(Constant.of(random(512, 256, 3, 3)), None, Window(Pair(3, 3)))
+    graph = Graph((Node("in", ops.Input(Shape(200, 4, 256))), Node("conv", conv, ("in",))), ("conv",))
+    inputs = samples({"in": random(200, 4, 256) / 1000})
+    large = network(graph, tmp_path / "large", ub_size=1 << 20)
+    expected = large.run(inputs).outputs[0]
+    assert np.isfinite(expected).all()
+    with pytest.raises(ConvertorError, match="DV704"):
+        large._replace(ub_size=1 << 17).run(inputs)
+
+
+CALLBACK = """
+#include <cstring>
+#include "net_gen.h"
+
+// Repeats the first input value, an FP16 power of two, in FP32, plus the parameter.
+void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr) {
+  const float more = static_cast<custom_param_Mine *>(custom_param)->more;
+  uint16_t bits;
+  std::memcpy(&bits, io_ptr + layer.input_offs, sizeof(bits));
+  uint32_t wide = (static_cast<uint32_t>(bits) << 13) + (112u << 23);
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  value += more;
+  for (std::size_t i = 0; i < layer.output_size; i += 4) std::memcpy(io_ptr + layer.output_offs + i, &value, 4);
+}
+"""
+
+
+@needs_compiler
+def test_custom_layers_run_the_firmwares_code(tmp_path: Path) -> None:
+    custom = ops.Custom("Mine", (("more", 0.5),), Shape(2, 1, 3))
+    graph = Graph((Node("in", ops.Input(Shape(1, 1, 8))), Node("mine", custom, ("in",))), ("mine",))
+    with pytest.raises(ConvertorError, match=r"custom_callback_Mine[\s\S]*--source"):
+        network(graph, tmp_path / "without")
+    (tmp_path / "mine.cpp").write_text(CALLBACK)
+    trial = network(graph, tmp_path / "with", sources=[tmp_path / "mine.cpp"])
+    assert np.array_equal(trial.run(samples({"in": np.full((1, 1, 8), 4.0)})).outputs[0], np.full((1, 2, 1, 3), 4.5))

@@ -14,8 +14,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.convert import convert
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.errors import UsageError
-from cnn_convertor.host.build import INCLUDE, find_compiler
-from cnn_convertor.host.build import _library as library
+from cnn_convertor.host.build import INCLUDE, device_library, find_compiler
 from cnn_convertor.host.selftest import record
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
@@ -34,7 +33,7 @@ def selftest(folder: Path) -> Path:
     made = written.files[0].parent
     compiler = find_compiler()
     sources = ["digits_caffe_selftest.cpp", "digits_caffe_gen.cpp"]
-    command = [*compiler.command, *STRICT, f"-I{INCLUDE}", *sources, str(library(compiler)), "-o", "selftest"]
+    command = [*compiler.command, *STRICT, f"-I{INCLUDE}", *sources, str(device_library(compiler)), "-o", "selftest"]
     subprocess.run(command, cwd=made, check=True)
     return made
 

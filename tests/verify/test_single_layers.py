@@ -6,6 +6,7 @@ Compiling takes longer than running, so each network holds many layers side by s
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -63,8 +64,8 @@ def keras_layers(channels: int) -> Iterator[KerasLayer]:
     yield k.Conv2D(some, 3, padding="same", dilation_rate=(1, 3))
     yield k.Conv2D(some, (5, 3), padding="same", dilation_rate=2)
     yield k.Conv2D(some, 3, dilation_rate=(3, 2))  # "valid": with the zeros filled in
-    for kernel, stride in [((3, 3), 1), ((2, 2), 2), ((5, 5), 2), ((7, 7), 1)]:
-        yield k.DepthwiseConv2D(kernel, strides=stride, padding="same")
+    for side, step in [(3, 1), (2, 2), (5, 2), (7, 1)]:
+        yield k.DepthwiseConv2D(side, strides=step, padding="same")
     yield k.DepthwiseConv2D(3, depth_multiplier=2)
     yield k.SeparableConv2D(some, 3, padding="same")
     if channels % 4 == 0:
@@ -154,7 +155,7 @@ class Net:
         self.weights: list[tuple[str, str, Blobs]] = [("data", "Input", [])]
 
     def blob(self, *shape: int, fan_in: int = 1) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-        return (self._random.normal(size=shape) / np.sqrt(fan_in)).astype(np.float32)
+        return np.float32(1 / math.sqrt(fan_in)) * self._random.standard_normal(shape, np.float32)
 
     def add(
         self, type: str, settings: str = "", *blobs: Any, bottoms: tuple[str, ...] = ("data",), top: str = ""

@@ -91,6 +91,13 @@ def test_the_same_samples_give_the_same_report(digits: Config) -> None:
     assert first != verify(digits, convert_for_trial, layers=True, seed=4).to_json()
 
 
+def test_many_samples_are_compared_though_layers_are_kept_of_a_few_only(digits: Config) -> None:
+    few, many = (verify(digits, convert_for_trial, samples=n, layers=True) for n in (frameworks.KEPT, 20))
+    assert many.samples == 20 and many.passed
+    assert [layer.comparison for layer in many.layers] == [layer.comparison for layer in few.layers]
+    assert many.outputs[0] != few.outputs[0] and many.outputs[1] == few.outputs[1]
+
+
 def test_results_that_are_known_stand_for_the_framework(
     digits: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -61,9 +61,9 @@ def converts(graph: Graph) -> Convert:
     return convert
 
 
-def network(graph: Graph, folder: Path, **fields: Any) -> Network:
-    """A graph, ready to run."""
-    return prepare(config(Path("graph.keras"), **fields), converts(graph), folder)
+def network(graph: Graph, folder: Path, *, sources: Sequence[Path] = (), **fields: Any) -> Network:
+    """A graph, ready to run. sources: the callbacks of custom layers."""
+    return prepare(config(Path("graph.keras"), **fields), converts(graph), folder, sources=sources)
 
 
 def samples(*values: Mapping[str, NDArray[Any]]) -> dict[str, Maps]:

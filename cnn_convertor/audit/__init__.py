@@ -1,0 +1,41 @@
+"""Reads a generated source back, and checks it: written from the device's specification, apart from what generates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cnn_convertor.audit.checking import check, in_order
+from cnn_convertor.audit.flow import Flow
+from cnn_convertor.audit.listing import listing
+from cnn_convertor.audit.reading import read
+from cnn_convertor.audit.rules import Device
+from cnn_convertor.errors import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """layers, commands: how many. findings: what is wrong, in the order of the source. listing: the network for people."""
+
+    name: str
+    layers: int
+    commands: int
+    findings: tuple[Problem, ...]
+    listing: str
+
+
+def audit(source: Path, weights: Path | None, *, ub_size: int = 655360, max_kernel_size: int = 7) -> Audit:
+    """Check NAME_gen.cpp, of this convertor or another one, and its weights; without them, what is said of them.
+
+    ub_size: bytes of the device's unified buffer. Raises ModelError when the source cannot be read, or is none.
+    """
+    network, unread = read(source)
+    flow = Flow(network)
+    findings = [*unread, *check(network, flow, weights, Device(ub_size, max_kernel_size))]
+    return Audit(
+        name=network.name,
+        layers=len(network.layers),
+        commands=sum(layer.is_on_device and layer.command is not None for layer in network.layers),
+        findings=in_order(findings),
+        listing=listing(network, flow),
+    )

@@ -1,0 +1,123 @@
+"""What the codes of the audit's findings mean: the entries of docs/audit.md."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    cause: str
+    cure: str
+
+
+_OFFSETS = "Look at the plan of the maps: no two that are needed at the same time may share bytes."
+_AGAIN = "Convert again, and copy the source and the weights together."
+
+CODES: dict[str, Entry] = {
+    # --- reading ---
+    "DV600": Entry(
+        "The file cannot be read, or holds no generated network.", "Name a NAME_gen.cpp that has an Initialize()."
+    ),
+    "DV602": Entry(
+        "A statement is not understood, so nothing of it counts.",
+        "Write it as the SDK's tools do, one field after the other; where the preprocessor decides, audit what g++ -E leaves.",
+    ),
+    "DV603": Entry(
+        "Layers or outputs are missing or too many: a Layer_N() is never called, a layer never described, a count wrong.",
+        "Make Initialize(), set_num_layers and set_num_output_layers agree with the layers.",
+    ),
+    "DV604": Entry("A value is too large for its field; the device would see a part of it.", "Give a value that fits."),
+    # --- commands ---
+    "DV610": Entry(
+        "A header of the command does not say what the driver expects, or a field of 8-bit input is used.",
+        "size = sizeof the structure, device_type = DMP_DV_DEV_CONV, version 1 outside and 0 inside.",
+    ),
+    "DV611": Entry("The size of the input is 0 or beyond the device.", "Give w, h, c of the map, and z = 1."),
+    "DV612": Entry(
+        "input_circular_offset is unknown, or another order than is_weight_transposed says.",
+        "0x8000 in every command of a transposed network, 0 in every other one.",
+    ),
+    "DV613": Entry("topo is 0, or ends before a run that is described.", "Set the bit of the last run."),
+    "DV614": Entry(
+        "output_mode is unknown, or the outputs of several runs cannot be joined or added.",
+        "Join maps of one size, all but the last of a multiple of 8 channels; add in a command with one output.",
+    ),
+    "DV615": Entry("A mode has a value that means nothing.", "Use the values of dmp_dv.h."),
+    "DV616": Entry("A kernel is larger than the device allows, or has a depth.", "Split the kernel; pz is 1."),
+    "DV617": Entry("A stride is 0.", "Strides start at 1: 0x0101."),
+    "DV618": Entry("Padding at the left or top does not fit its 7 bits.", "Use less padding."),
+    "DV619": Entry(
+        "An average pool or upsampling stands behind a convolution in its run.", "Give it a run of its own."
+    ),
+    "DV620": Entry(
+        "m is 0 or too large, or a run that keeps its channels has another number of them.",
+        "m is c in depthwise convolutions and in runs without convolution.",
+    ),
+    "DV621": Entry("A pool has a size that the device does not have.", "Split the pool."),
+    "DV622": Entry("A window is larger than the padded input: nothing would come out.", "Check w, h and the padding."),
+    "DV623": Entry(
+        "A dilated convolution breaks one of its rules.",
+        "One run, odd kernel, 'same' output, no pool, no PReLU, stride 1 when it is a deconvolution.",
+    ),
+    "DV624": Entry(
+        "PReLU without a convolution, or with palette weights.", "Add a depthwise convolution; use FP16 weights."
+    ),
+    "DV625": Entry("A run does nothing.", "Leave it out."),
+    "DV626": Entry("The input fits the unified buffer in no number of strips.", "Use a smaller input; check ub_size."),
+    "DV627": Entry("The runs of a command do not fit the unified buffer together.", "Split the command."),
+    "DV629": Entry("An FP16 register holds no finite number, or an average pool the factor 0.", "Check the number."),
+    # --- layers and their places ---
+    "DV640": Entry("A map starts at an odd offset, or FP32 values not at a multiple of 4.", "Align maps to 16 bytes."),
+    "DV641": Entry("A map reaches beyond the I/O memory.", "Reserve more in ReserveMemory, or check the offset."),
+    "DV642": Entry(
+        "The layer and its command name different places, or a buffer is not in the memory of the maps.",
+        "input_offs and output_offs are those of the command; mem is io_mem_.",
+    ),
+    "DV643": Entry("A layer writes over what it is reading.", "Put the output elsewhere."),
+    "DV644": Entry("output_size is not that of the map.", "2 bytes an element, 4 when the output is FP32."),
+    "DV645": Entry("input_dim is not what the command reads, or LT_FC reads a map.", "Make both equal."),
+    "DV646": Entry("output_dim is not what the registers give.", "Check windows, m, and output_dim."),
+    "DV647": Entry("Dimensions are missing or below 1.", "Give W, H, C, or the length of a vector."),
+    # --- maps ---
+    "DV650": Entry("A layer reads bytes that nobody has written.", "Check the offset, and the order of the layers."),
+    "DV651": Entry("A map is overwritten, all or a part of it, before its last reader.", _OFFSETS),
+    "DV652": Entry("A layer reads a map, or a piece of one, as if it had another form.", "Check offsets, w, h and c."),
+    "DV653": Entry("An output of the network is overwritten, or never written.", _OFFSETS),
+    "DV654": Entry("FP32 is read as FP16 or the other way round.", "Only softmax and custom layers write FP32."),
+    "DV655": Entry(
+        "is_input_hw_layout does not say who has written the input.", "True for what commands have written."
+    ),
+    "DV656": Entry("Nobody reads a map that is no output: a reader looks elsewhere.", "Check the offsets behind it."),
+    # --- layers of the CPU ---
+    "DV660": Entry("The inputs of an LT_CONCAT do not lie one behind the other in it.", "Check offsets, or copy."),
+    "DV661": Entry(
+        "The inputs of a concatenation are not named, or do not form its output.",
+        "All have its width and height, all but the last a multiple of 8 channels.",
+    ),
+    "DV662": Entry("A flatten or softmax has more or fewer elements than its input.", "Make them equal."),
+    "DV663": Entry("A softmax does not write FP32, or its axis is none.", "is_f32_output = true; -1 is the channels."),
+    "DV664": Entry("A custom layer has no function, or does not write FP32.", "Set custom_proc_ptr and is_f32_output."),
+    "DV665": Entry(
+        "A layer has no known type, no name, or a command against its type.", "Check type and conv_conf_v1."
+    ),
+    # --- outputs and inputs ---
+    "DV670": Entry("output_layers_ and is_output do not agree.", "Enter every output, and nothing else."),
+    "DV671": Entry("An output lies in chunks of 8 channels.", "End the network with an LT_FLATTEN."),
+    "DV672": Entry("The application writes its input where no LT_INPUT is.", "Make an LT_INPUT the first layer."),
+    # --- weights ---
+    "DV680": Entry("The weights cannot be read, or are not as many as the source reserves.", _AGAIN),
+    "DV681": Entry("Weights are not aligned to 16 bytes, or not in the memory of the weights.", "Use weights_mem_."),
+    "DV682": Entry("The weights of the runs overlap, leave gaps or end elsewhere.", "Put them one behind the other."),
+    "DV683": Entry("A position of a tile that belongs to no weight is not 0 (not index 0 of a palette).", _AGAIN),
+    "DV684": Entry("A bias or slope behind the last output channel is not 0.", _AGAIN),
+    "DV685": Entry("A byte that only fills up to a multiple of 16 is not 0.", _AGAIN),
+    "DV686": Entry("Entry 0 of a palette is not 0.0.", _AGAIN),
+    "DV687": Entry("A weight, bias, slope or palette entry is infinite or no number.", "Check the trained weights."),
+    "DV688": Entry("A tap of a dilated convolution that is not the last has a bias.", _AGAIN),
+}
+
+
+def manual() -> str:
+    """The codes as a part of a page."""
+    rows = [f"| {code} | {entry.cause} | {entry.cure} |" for code, entry in CODES.items()]
+    return "\n".join(["| code | cause | cure |", "|---|---|---|", *rows]) + "\n"

@@ -1,0 +1,292 @@
+"""Follows the maps through the I/O memory: every layer must find there, whole, what it is to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cnn_convertor.audit.layers import overlap
+from cnn_convertor.audit.memory import Memory, Segment, Written
+from cnn_convertor.audit.network import Layer, Map, Network
+from cnn_convertor.audit.registers import command_output, operand_of
+from cnn_convertor.errors import Problem
+
+DEVICE, CPU, APPLICATION = "device", "CPU", "application"
+_WRITERS = {"LT_CONV", "LT_FC", "LT_FLATTEN", "LT_COPY_CONCAT", "LT_SOFTMAX", "LT_CUSTOM"}
+_PLACE = "let no two maps that are needed at the same time share bytes"
+
+
+class Read(NamedTuple):
+    """A map that a layer expects. source: the layer that must have written it, where the source says so."""
+
+    field: str
+    start: int
+    map: Map
+    element: int = 2
+    source: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.map.elements * self.element
+
+    def __str__(self) -> str:
+        return f"{self.field}: reads {self.map} at {self.start}"
+
+
+class Flow:
+    """findings: what is wrong. born and dies: for every map that is written, the steps at which it must be there."""
+
+    def __init__(self, network: Network) -> None:
+        self.findings: list[Problem] = []
+        self.born: dict[Written, int] = {}
+        self.dies: dict[Written, int] = {}
+        self._network = network
+        self._memory = Memory()
+        self._parts: dict[int, set[int]] = {}  # a layer -> who has written what it stands for
+        self._inputs()
+        for layer in network.layers:
+            self._layer(layer)
+        self._outputs()
+        self._unread()
+
+    @property
+    def peak(self) -> int:
+        """The largest number of bytes that are needed at the same time."""
+        changes: dict[int, int] = {}
+        for written, born in self.born.items():
+            changes[born] = changes.get(born, 0) + written.nbytes
+            last = self.dies[written] + 1
+            changes[last] = changes.get(last, 0) - written.nbytes
+        now = most = 0
+        for step in sorted(changes):
+            now += changes[step]
+            most = max(most, now)
+        return most
+
+    # --- what is written ---
+
+    def _write(self, written: Written, step: int) -> None:
+        self._memory.write(written)
+        self.born[written] = self.dies[written] = step
+
+    def _inputs(self) -> None:
+        """What the application fills before the network runs."""
+        layers = self._network.layers
+        inputs = [layer for layer in layers if layer.type == "LT_INPUT"]
+        order = frozenset({APPLICATION})
+        for layer in inputs:
+            if layer.output_map is not None:
+                self._write(Written(layer.index, layer.name, layer.output_offs, layer.output_map, 2, order), 0)
+                self._parts[layer.index] = {layer.index}
+        if not layers:
+            return
+        first = layers[0]
+        if inputs:
+            if first.input_offs not in {layer.output_offs for layer in inputs}:
+                message = f"input_offs: the application writes its input at {first.input_offs}, no LT_INPUT is there"
+                self._found(first, "DV672", message, "make an LT_INPUT the first layer", "input_offs")
+        elif (given := first.command.map if first.command else first.input_map) is not None:
+            self._write(Written(-1, "the network's input", first.input_offs, given, 2, order), 0)
+
+    def _layer(self, layer: Layer) -> None:
+        found = [written for read in self._reads(layer) for written in self._read(layer, read)]
+        if layer.type == "LT_CONCAT":
+            self._join(layer, found)
+        self._order(layer, found)
+        if layer.type not in _WRITERS:
+            return
+        made = self._made(layer)
+        if made is not None and min(made) > 0:
+            element = 4 if layer.is_f32_output and not layer.is_on_device else 2
+            start = layer.command.output.offs if layer.command and layer.is_on_device else layer.output_offs
+            order = frozenset({DEVICE if layer.is_on_device else CPU})
+            if layer.type == "LT_COPY_CONCAT":
+                order = frozenset(part for written in found for part in written.order)
+            self._write(Written(layer.index, layer.name, start, made, element, order), layer.index)
+            self._parts[layer.index] = {layer.index}
+
+    def _made(self, layer: Layer) -> Map | None:
+        """What the layer writes: as its registers say, where they have a meaning."""
+        made = command_output(layer.command) if layer.is_on_device and layer.command else None
+        return made if made is not None and min(made) > 0 else layer.output_map
+
+    # --- what is read ---
+
+    def _reads(self, layer: Layer) -> Iterator[Read]:
+        command, given = layer.command, layer.input_map
+        if layer.is_on_device:
+            if command is not None:
+                yield Read("input_buf.offs", command.input.offs, command.map)
+                operand = operand_of(command)
+                if operand is not None:
+                    yield Read("eltwise_buf.offs", command.operand.offs, operand)
+            return
+        sources = [self._network.layers[i] for i in layer.sources if i is not None and i < layer.index]
+        if layer.type in {"LT_CONCAT", "LT_COPY_CONCAT"} or (layer.type == "LT_CUSTOM" and sources):
+            for source in sources:
+                if source.output_map is not None:
+                    element = 4 if source.is_f32_output else 2
+                    yield Read("input_layers", source.output_offs, source.output_map, element, source.index)
+        elif layer.type != "LT_INPUT" and given is not None:
+            element = 4 if sources and sources[0].is_f32_output else 2
+            if layer.type == "LT_CUSTOM" and self._holds_floats(layer.input_offs):
+                element = 4  # the user's code knows what it reads
+            yield Read("input_offs", layer.input_offs, given, element)
+
+    def _holds_floats(self, start: int) -> bool:
+        content = self._memory.read(start, 1)[0].content
+        return content is not None and content.element == 4
+
+    def _read(self, layer: Layer, read: Read) -> list[Written]:
+        """Who has written what is there; what is wrong with it is noted."""
+        if min(read.map) < 1:
+            return []
+        segments = self._memory.read(read.start, read.nbytes)
+        contents = list(dict.fromkeys(s.content for s in segments if s.content is not None))
+        for written in contents:
+            self.dies[written] = max(self.dies[written], layer.index)
+        wrong = _wrong(read, segments, contents)
+        expected = self._parts.get(read.source, set()) if read.source is not None else None
+        if wrong is None and expected is not None and not {written.layer for written in contents} <= expected:
+            others = ", ".join(_named(written) for written in contents if written.layer not in expected)
+            wrong = "DV651", f"{others} has overwritten it"
+        if wrong is not None:
+            self._found(layer, wrong[0], f"{read}: {wrong[1]}", _PLACE, read.field)
+        if (
+            not layer.is_on_device
+            and layer.type != "LT_CONCAT"
+            and overlap(read.start, read.nbytes, layer.output_offs, layer.output_size)
+        ):
+            message = f"output_offs: {layer.output_size} bytes at {layer.output_offs} overlap the input at {read.start}"
+            self._found(layer, "DV643", message, "put the output elsewhere", "output_offs")
+        return contents
+
+    def _join(self, layer: Layer, found: list[Written]) -> None:
+        """A concatenation in place does nothing: its inputs must be where its output is."""
+        self._parts[layer.index] = {written.layer for written in found}
+        at = layer.output_offs
+        for index in layer.sources:
+            if index is None or index >= layer.index:
+                return
+            source = self._network.layers[index]
+            if source.output_offs != at:
+                message = f'output_offs: "{source.name}" lies at {source.output_offs}, not at {at}'
+                self._found(
+                    layer, "DV660", message, "let inputs lie one behind the other, from output_offs on", "output_offs"
+                )
+                return
+            at += source.output_size
+        if layer.input_offs != layer.output_offs:
+            message = f"input_offs is {layer.input_offs}, output_offs {layer.output_offs}: nothing is moved"
+            self._found(layer, "DV660", message, "give both the same offset", "input_offs")
+
+    def _order(self, layer: Layer, found: list[Written]) -> None:
+        """Whether is_input_hw_layout tells the truth; what the application has written may count as either."""
+        orders = {part for written in found for part in written.order}
+        says, is_true = layer.is_input_hw_layout, orders == {DEVICE}
+        if layer.type == "LT_INPUT" or says == is_true or APPLICATION in orders or not found:
+            return
+        if says and layer.is_on_device and found[0].order == {DEVICE}:
+            return  # the operand comes from the CPU, the input does not
+        who = "the device" if not says else f"the {' and the '.join(sorted(orders))}"
+        message = f"is_input_hw_layout is {str(says).lower()}, but {who} has written the input"
+        self._found(layer, "DV655", message, "it is true for what convolution commands write", "is_input_hw_layout")
+
+    # --- at the end ---
+
+    def _outputs(self) -> None:
+        network, last = self._network, len(self._network.layers)
+        if not network.outputs:
+            self.findings.append(network.problem("DV670", "the network has no outputs", "enter them in output_layers_"))
+        for position, index in enumerate(network.outputs):
+            if index is None or index >= last:
+                message = f"output_layers_[{position}] points to no layer of the network"
+                self.findings.append(network.problem("DV670", message, "enter &get_layer(N)"))
+                continue
+            layer = network.layers[index]
+            if not layer.is_output:
+                self._found(
+                    layer,
+                    "DV670",
+                    f"output_layers_[{position}] names it, is_output is false",
+                    "make it true",
+                    "is_output",
+                )
+            self._intact(layer, last)
+            made = layer.output_map
+            if (
+                made is not None
+                and made.channels > 8
+                and made.area > 1
+                and layer.type not in {"LT_SOFTMAX", "LT_CUSTOM", "LT_FLATTEN"}
+            ):
+                message = f"the output, {made}, lies in chunks of 8 channels"
+                self._found(layer, "DV671", message, "end the network with an LT_FLATTEN", "type")
+        for layer in network.layers:
+            if layer.is_output and layer.index not in network.outputs:
+                message = "is_output is true, but output_layers_ does not name it"
+                self._found(layer, "DV670", message, "enter it, or make it false", "is_output")
+
+    def _intact(self, layer: Layer, last: int) -> None:
+        expected = self._parts.get(layer.index, set())
+        for _, _, content in self._memory.read(layer.output_offs, layer.output_size) if layer.output_size else ():
+            if content is None or content.layer not in expected:
+                who = _named(content) if content else "nobody"
+                message = f"output_offs: at the end {who} has written what should be this output"
+                self._found(layer, "DV653", message, _PLACE, "output_offs")
+                break
+            self.dies[content] = last
+
+    def _unread(self) -> None:
+        """A map that nobody reads was meant for somebody: an offset is wrong."""
+        for written, born in self.born.items():
+            layer = self._network.layers[written.layer]
+            if written.layer >= 0 and self.dies[written] == born and not (layer.is_output or layer.type == "LT_INPUT"):
+                hint = "check the offsets of the layers behind it, or leave the layer out"
+                self._found(
+                    layer, "DV656", "nobody reads the output, and it is no output of the network", hint, "output_offs"
+                )
+
+    def _found(self, layer: Layer, code: str, message: str, hint: str, field: str) -> None:
+        self.findings.append(layer.problem(code, message, hint, field))
+
+
+def _named(written: Written) -> str:
+    return f'"{written.name}"' if written.layer >= 0 else written.name
+
+
+def _wrong(read: Read, segments: list[Segment], contents: list[Written]) -> tuple[str, str] | None:
+    """What is wrong with the bytes that are read: a code, and why."""
+    gap = next((s for s in segments if s.content is None), None)
+    if gap is not None:
+        return "DV650", f"bytes {gap.start} to {gap.end - 1} were never written"
+    floats = next((written for written in contents if written.element != read.element), None)
+    if floats is not None:
+        return "DV654", f"{_named(floats)} has {8 * floats.element} bits an element, {8 * read.element} are read"
+    end = read.start + read.nbytes
+    for written in contents:
+        owned = sum(s.end - s.start for s in segments if s.content == written)
+        if owned != min(end, written.end) - max(read.start, written.start):
+            other = next(s.content for s in segments if s.content is not None and s.content != written)
+            return "DV651", f"{_named(other)} has overwritten a part of {_named(written)}"
+    text = ", ".join(f"{_named(written)}, {written.map}" for written in contents)
+    return None if _fits(read, contents) else ("DV652", f"what lies there is not such a map: {text}")
+
+
+def _fits(read: Read, contents: list[Written]) -> bool:
+    """Whether the maps, or slices of them, form the map that is read."""
+    end = read.start + read.nbytes
+    whole = all(read.start <= written.start and written.end <= end for written in contents)
+    if whole and read.map.area == 1:
+        return True  # memory as it is
+    if whole and len(contents) == 1 and max(read.map.channels, contents[0].map.channels) <= 8:
+        return True  # neither is chunked, so that each is the other one in another form
+    for written in contents:
+        begins, ends = max(read.start - written.start, 0), min(end, written.end) - written.start
+        area = read.map.area if written.map.area == 1 else written.map.area
+        chunk = 8 * area * read.element
+        if area not in {1, read.map.area} and read.map.area > 1:
+            return False
+        if begins % chunk or (ends % chunk and (written is not contents[-1] or ends != written.nbytes)):
+            return False  # not whole chunks of 8 channels; a narrow one comes last
+    return True

@@ -1,0 +1,138 @@
+"""Writes the commands of a network as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cnn_convertor.audit.flow import Flow
+from cnn_convertor.audit.network import Layer, Map, Network
+from cnn_convertor.audit.registers import (
+    AVERAGE_POOL,
+    MAX_POOL,
+    PALETTE,
+    UPSAMPLE,
+    Meaning,
+    Pair,
+    Sides,
+    meanings,
+    operand_of,
+)
+from cnn_convertor.audit.rules import half
+from cnn_convertor.audit.weights import stream_of
+
+_KINDS = {1: "conv", 3: "depthwise", 5: "deconv", 7: "depthwise deconv"}
+_ACTIVATIONS = {1: "tanh", 3: "sigmoid", 4: "PReLU", 5: "ELU", 6: "ReLU6"}
+
+
+def listing(network: Network, flow: Flow) -> str:
+    """A line for each layer, a line for each of its runs, and totals."""
+    order = "HWC" if network.transposed else "WHC"
+    lines = [f"{network.name}: {len(network.layers)} layers, maps in {order} order"]
+    commands = macs = 0
+    for layer in network.layers:
+        lines.append(_layer(layer))
+        if layer.is_on_device and layer.command is not None:
+            commands += 1
+            macs += sum(max(made.macs, 0) for made in meanings(layer.command))
+            lines += [f"       {line}" for line in _runs(layer)]
+    outputs = ", ".join(_output(network, index) for index in network.outputs)
+    lines += [
+        f"outputs: {outputs or 'none'}",
+        f"commands: {commands}",
+        f"multiply-accumulates: {macs:,}",
+        f"weights: {network.weight_bytes:,} bytes",
+        f"I/O memory: {network.io_bytes:,} bytes, at most {flow.peak:,} in use at a time",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _output(network: Network, index: int | None) -> str:
+    return f'"{network.layers[index].name}"' if index is not None and index < len(network.layers) else "nothing"
+
+
+def _layer(layer: Layer) -> str:
+    """index, type, name, input -> output, bytes"""
+    made = _at(layer.output_map, layer.output_offs)
+    flow = f"{_at(layer.input_map, layer.input_offs)} -> {made}"
+    if layer.type == "LT_INPUT":
+        flow = made
+    elif layer.sources:
+        flow = f"layers {', '.join('?' if i is None else str(i) for i in layer.sources)} -> {made}"
+    name = layer.name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    kind = " FP32" if layer.is_f32_output else ""
+    return (
+        f'{layer.index:4}  {layer.type.removeprefix("LT_").lower()} "{name}": {flow}, {layer.output_size} bytes{kind}'
+    )
+
+
+def _at(map: Map | None, offset: int) -> str:
+    return f"{map or '?'}@{offset}"
+
+
+def _runs(layer: Layer) -> Iterator[str]:
+    command = layer.command
+    assert command is not None
+    several = len(command.runs) > 1
+    for made in meanings(command):
+        parts = [
+            part
+            for part in (_convolution(made, transposed=command.order != 0), *_pools(made), _activation(made))
+            if part
+        ]
+        operand = operand_of(command) if made.adds else None
+        if operand is not None:
+            parts.insert(1, f"add {operand}@{command.operand.offs}")
+        place = f"run {made.index}, to {'memory' if made.is_external else 'the unified buffer'}: " if several else ""
+        yield place + (", ".join(parts) or "nothing")
+
+
+def _convolution(made: Meaning, *, transposed: bool) -> str:
+    run, window = made.run, made.convolution
+    if window is None:
+        return ""
+    stride = window.spread if made.is_deconvolution else window.stride
+    words = [_KINDS.get(run.conv_enable, f"conv_enable {run.conv_enable}"), str(window.size)]
+    words += [f"s{_short(stride)}", *_pad(window.pad)]
+    if window.is_dilated:
+        words.append(f"d{_short(window.dilation)}")
+    stream = stream_of(made, transposed=transposed)
+    words += [
+        f"{made.input.channels}->{run.m}",
+        "8-bit palette" if run.weight_fmt == PALETTE else "FP16",
+        f"@{run.weight_offs}",
+    ]
+    return " ".join(words) + (f" {stream.nbytes} bytes" if stream else "")
+
+
+def _pools(made: Meaning) -> Iterator[str]:
+    run, window = made.run, made.pool
+    if run.pool_enable == UPSAMPLE:
+        yield "upsample 2x2"
+    elif window is not None:
+        name = {MAX_POOL: "max pool", AVERAGE_POOL: "average pool"}[run.pool_enable]
+        words = [name, str(window.size), f"s{_short(window.stride)}", *_pad(window.pad)]
+        if run.pool_enable == AVERAGE_POOL:
+            words.append(f"factor {half(run.pool_avg_param):.4g}")
+        yield " ".join(words)
+
+
+def _activation(made: Meaning) -> str:
+    run = made.run
+    words = _ACTIVATIONS.get(run.actfunc, "" if run.actfunc == 0 else f"actfunc {run.actfunc}")
+    if run.actfunc == 2:
+        slope = half(run.actfunc_param)
+        words = f"leaky ReLU {slope:.4g}" if slope else "ReLU"
+    return f"{words}, absolute value".removeprefix(", ") if run.rectifi_en else words
+
+
+def _short(pair: Pair) -> str:
+    """One number when both are equal."""
+    return str(pair.x) if pair.x == pair.y else str(pair)
+
+
+def _pad(pad: Sides) -> list[str]:
+    if not any(pad):
+        return []
+    if len(set(pad)) == 1:
+        return [f"p{pad.left}"]
+    return [f"pad left {pad.left} right {pad.right} top {pad.top} bottom {pad.bottom}"]

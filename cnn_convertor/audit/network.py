@@ -1,0 +1,170 @@
+"""What a generated source says of its network, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cnn_convertor.errors import Origin, Problem
+
+
+class Map(NamedTuple):
+    """Width, height, channels: as the SDK counts."""
+
+    width: int
+    height: int
+    channels: int
+
+    @property
+    def area(self) -> int:
+        return self.width * self.height
+
+    @property
+    def elements(self) -> int:
+        return self.area * self.channels
+
+    def __str__(self) -> str:
+        return str(self.channels) if self.area == 1 else f"{self.width}x{self.height}x{self.channels}"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The registers of one run. weight_mem is the name of the memory; empty for none."""
+
+    weight_mem: str
+    weight_offs: int
+    conv_pad: int
+    pool_pad: int
+    m: int
+    conv_enable: int
+    p: int
+    pz: int
+    conv_stride: int
+    conv_dilation: int
+    weight_fmt: int
+    pool_enable: int
+    pool_avg_param: int
+    pool_size: int
+    pool_stride: int
+    actfunc: int
+    actfunc_param: int
+    rectifi_en: int
+    lrn: int
+    rsvd: int
+
+
+class Header(NamedTuple):
+    size: int
+    device_type: int
+    version: int
+
+
+class Buffer(NamedTuple):
+    mem: str
+    offs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """outer: the header of the version 1 around the command; None in the form of version 0.
+
+    runs: as many as topo has bits. extras: fields that this device does not have, which are not 0.
+    idle: runs behind the last bit of topo that are set all the same.
+    """
+
+    outer: Header | None
+    header: Header
+    input: Buffer
+    output: Buffer
+    operand: Buffer
+    topo: int
+    w: int
+    h: int
+    z: int
+    c: int
+    order: int
+    output_mode: int
+    runs: tuple[Run, ...]
+    extras: tuple[str, ...]
+    idle: tuple[int, ...]
+
+    @property
+    def map(self) -> Map:
+        return Map(self.w, self.h, self.c)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """dims: as far as the size says. sources: what input_layers points to, layers by index; None for something else."""
+
+    index: int
+    name: str
+    type: str
+    command: Command | None
+    input_offs: int
+    output_offs: int
+    output_size: int
+    input_dims: tuple[int, ...]
+    output_dims: tuple[int, ...]
+    input_dim_size: int
+    output_dim_size: int
+    is_output: bool
+    is_f32_output: bool
+    is_input_hw_layout: bool
+    softmax_axis: int
+    has_callback: bool
+    sources: tuple[int | None, ...]
+    source_count: int
+    file: str
+    lines: Mapping[str, int] = field(repr=False)
+
+    def at(self, name: str = "") -> Origin:
+        """Where the field is assigned; the layer's first line when it is not."""
+        line = self.lines.get(name) or self.lines.get("")
+        return Origin(self.file, self.name or f"#{self.index}", self.type, line)
+
+    def problem(self, code: str, message: str, hint: str, name: str = "") -> Problem:
+        """A finding about one of its fields. The command's are named without its place: topo, run[0].m."""
+        return Problem(code, message, self.at(name), hint)
+
+    @property
+    def input_map(self) -> Map | None:
+        return as_map(self.input_dims)
+
+    @property
+    def output_map(self) -> Map | None:
+        return as_map(self.output_dims)
+
+    @property
+    def is_on_device(self) -> bool:
+        return self.type in {"LT_CONV", "LT_FC"}
+
+
+def as_map(dims: tuple[int, ...]) -> Map | None:
+    """The map with the given dimensions: W, H, C; or C alone. None for none that there could be."""
+    if not 1 <= len(dims) <= 3 or min(dims) < 1:
+        return None
+    match dims:
+        case (channels,):
+            return Map(1, 1, channels)
+        case (width, channels):
+            return Map(width, 1, channels)
+    return Map(*dims)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """outputs: layer by layer as output_layers_ has them; None where nothing known was entered."""
+
+    name: str
+    file: str
+    line: int
+    transposed: bool
+    weight_bytes: int
+    io_bytes: int
+    layers: tuple[Layer, ...]
+    outputs: tuple[int | None, ...]
+
+    def problem(self, code: str, message: str, hint: str) -> Problem:
+        return Problem(code, message, Origin(self.file, line=self.line), hint)

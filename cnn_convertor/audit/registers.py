@@ -1,0 +1,162 @@
+"""What the registers of a command mean: windows, and the map behind each step of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from cnn_convertor.audit.network import Command, Map, Run
+
+MAX_POOL, AVERAGE_POOL, UPSAMPLE = 1, 2, 4
+PRELU = 4
+FP16, PALETTE = 1, 3
+
+
+class Sides(NamedTuple):
+    left: int
+    right: int
+    top: int
+    bottom: int
+
+
+class Pair(NamedTuple):
+    """Across and down: the order of the registers' bytes."""
+
+    x: int
+    y: int
+
+    def __str__(self) -> str:
+        return f"{self.x}x{self.y}"
+
+
+class Window(NamedTuple):
+    """How kernels, or pools, go over a map. spread: zeros between the input's elements make it so much larger."""
+
+    size: Pair
+    stride: Pair
+    dilation: Pair
+    pad: Sides
+    spread: Pair = Pair(1, 1)
+
+    @property
+    def extent(self) -> Pair:
+        return Pair((self.size.x - 1) * self.dilation.x + 1, (self.size.y - 1) * self.dilation.y + 1)
+
+    @property
+    def is_dilated(self) -> bool:
+        return max(self.dilation) > 1
+
+    def padded(self, width: int, height: int) -> Pair:
+        """The size of the input with zeros between and around."""
+        left, right, top, bottom = self.pad
+        return Pair(left + (width - 1) * self.spread.x + 1 + right, top + (height - 1) * self.spread.y + 1 + bottom)
+
+    def positions(self, width: int, height: int) -> Pair:
+        """The size of the output; 0 or less where the window does not fit."""
+        x, y = self.padded(width, height)
+        if min(self.stride) < 1:
+            return Pair(0, 0)
+        return Pair((x - self.extent.x) // self.stride.x + 1, (y - self.extent.y) // self.stride.y + 1)
+
+
+def pair(register: int) -> Pair:
+    return Pair(register & 0xFF, register >> 8)
+
+
+def sides(register: int) -> Sides:
+    return Sides(*((register >> shift) & 0xFF for shift in (0, 8, 16, 24)))
+
+
+def kernel(p: int) -> Pair:
+    """Height 0 says: as wide as high."""
+    width, height = pair(p)
+    return Pair(width, height or width)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A run in the context of its command. convolved: behind the convolution, before a pool."""
+
+    index: int
+    run: Run
+    is_external: bool
+    adds: bool
+    input: Map
+    convolved: Map
+    output: Map
+
+    @property
+    def convolution(self) -> Window | None:
+        """None without a convolution. A deconvolution is one with stride 1 over a spread input."""
+        run = self.run
+        if run.conv_enable == 0:
+            return None
+        dilation = pair(run.conv_dilation)
+        dilation = Pair(dilation.x or 1, dilation.y or 1)
+        window = Window(kernel(run.p), pair(run.conv_stride), dilation, sides(run.conv_pad))
+        return window._replace(stride=Pair(1, 1), spread=window.stride) if self.is_deconvolution else window
+
+    @property
+    def pool(self) -> Window | None:
+        """The window of a maximal or average pool."""
+        run = self.run
+        if run.pool_enable not in {MAX_POOL, AVERAGE_POOL}:
+            return None
+        return Window(pair(run.pool_size), pair(run.pool_stride), Pair(1, 1), sides(run.pool_pad))
+
+    @property
+    def is_depthwise(self) -> bool:
+        return self.run.conv_enable in {3, 7}
+
+    @property
+    def is_deconvolution(self) -> bool:
+        return self.run.conv_enable in {5, 7}
+
+    @property
+    def operand(self) -> Map:
+        """The map that is added: before a maximal pool, behind any other."""
+        return self.convolved if self.run.conv_enable or self.run.pool_enable == MAX_POOL else self.output
+
+    @property
+    def kernel_channels(self) -> int:
+        return 1 if self.is_depthwise else self.input.channels
+
+    @property
+    def macs(self) -> int:
+        """Multiplications that the network asks for; a deconvolution's inserted zeros are not counted."""
+        window = self.convolution
+        if window is None:
+            return 0
+        places = self.input.area if self.is_deconvolution else self.convolved.area
+        return places * self.run.m * self.kernel_channels * window.size.x * window.size.y
+
+
+def meanings(command: Command) -> Iterator[Meaning]:
+    """Every run with its maps. Sizes that cannot be are 0 or less, and go on."""
+    given = command.map
+    for index, run in enumerate(command.runs):
+        is_external = bool(command.topo >> index & 1)
+        made = Meaning(index, run, is_external, is_external and command.output_mode == 1, given, given, given)
+        if made.convolution is not None:
+            made = replace(made, convolved=Map(*made.convolution.positions(*given[:2]), run.m))
+        output = made.convolved._replace(channels=run.m)
+        if made.pool is not None:
+            output = Map(*made.pool.positions(*output[:2]), run.m)
+        elif run.pool_enable == UPSAMPLE:
+            output = Map(2 * output.width, 2 * output.height, run.m)
+        yield replace(made, output=output)
+        given = command.map if is_external else output
+
+
+def command_output(command: Command) -> Map:
+    """What the command writes: the outputs of its external runs, one behind the other in channels."""
+    outputs = [made.output for made in meanings(command) if made.is_external]
+    if not outputs:
+        return Map(0, 0, 0)
+    return outputs[-1]._replace(channels=sum(output.channels for output in outputs))
+
+
+def operand_of(command: Command) -> Map | None:
+    """The map that the command adds; None when it adds none."""
+    return next((made.operand for made in meanings(command) if made.adds), None)

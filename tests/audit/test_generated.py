@@ -1,0 +1,99 @@
+"""The audit finds nothing in what the convertor writes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import random_networks
+from audit.networks import generate, graph, networks
+from cnn_convertor.audit import audit
+from cnn_convertor.errors import ConvertorError
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import Pair, Shape, Window
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("palette", [False, True])
+@pytest.mark.parametrize("name", networks())
+def test_nothing_is_found_in_networks_of_every_kind(name: str, palette: bool, transposed: bool, tmp_path: Path) -> None:
+    result = generate(networks()[name], palette=palette, transposed=transposed).audit(tmp_path)
+    assert not result.findings
+    assert result.name == "Net"
+
+
+def test_nothing_is_found_in_random_networks(tmp_path: Path) -> None:
+    """The convertor refuses some of them."""
+    audited = 0
+    for seed in range(40):
+        network = random_networks.network(seed, 3 + seed % 12)
+        with suppress(ConvertorError):
+            written = generate(network, palette=seed % 2 == 0, transposed=seed % 3 == 0)
+            assert not written.audit(tmp_path).findings, seed
+            audited += 1
+    assert audited > 10
+
+
+def test_without_weights_all_else_is_checked(tmp_path: Path) -> None:
+    written = generate(networks()["residual"])
+    source = tmp_path / "Net_gen.cpp"
+    source.write_text(written.text, encoding="utf-8")
+    assert not audit(source, None).findings
+    source.write_text(written.with_field(1, "run[0].weight_buf.offs", 0).text, encoding="utf-8")
+    assert "DV682" in {finding.code for finding in audit(source, None).findings}
+
+
+def test_a_smaller_device_refuses_what_a_larger_one_takes(tmp_path: Path) -> None:
+    written = generate(networks()["kernels"])
+    written.audit(tmp_path)
+    found = audit(tmp_path / "Net_gen.cpp", tmp_path / "Net_weights.bin", max_kernel_size=5, ub_size=1024).findings
+    assert {finding.code for finding in found} == {"DV616", "DV626"}
+
+
+def test_the_listing_says_in_words_what_the_commands_do(tmp_path: Path) -> None:
+    result = generate(networks()["residual"]).audit(tmp_path)
+    assert (result.layers, result.commands) == (7, 5)
+    assert result.listing == LISTING
+
+
+def test_a_map_that_only_a_custom_layer_could_read_is_seen(tmp_path: Path) -> None:
+    """Where the source says which layers a custom layer reads, all of them are read."""
+    pool = Window(Pair(3, 3))
+    written = generate(
+        graph(
+            ("mine",),
+            ("data", ops.Input(Shape(4, 6, 12)), ()),
+            ("a", ops.MaxPool2d(pool), ("data",)),
+            ("b", ops.AveragePool2d(pool), ("data",)),
+            ("mine", ops.Custom("Mine", (), Shape(2, 4, 12)), ("a", "b")),
+        )
+    )
+    text = written.text
+    if "input_layers" not in text:
+        named = "  static fpga_layer *read[] = {&get_layer(0), &get_layer(1)};\n  layer.input_layers = read;\n"
+        text = text.replace("  output_layers_[0]", f"{named}  layer.input_layer_num = 2;\n  output_layers_[0]")
+    assert not written._replace(text=text).audit(tmp_path).findings
+
+
+LISTING = """\
+Net: 7 layers, maps in WHC order
+   0  conv "pool": 16x16x3@4096 -> 8x8x16@2048, 2048 bytes
+       conv 3x3 s1 p1 3->16 FP16 @0 2336 bytes, max pool 2x2 s2, ReLU
+   1  conv "dw": 8x8x16@2048 -> 8x8x16@4096, 2048 bytes
+       depthwise 3x3 s1 p1 16->16 FP16 @2336 2336 bytes
+   2  conv "prelu/linear": 8x8x16@2048 -> 8x8x16@6144, 2048 bytes
+       average pool 1x1 s1 factor 1, add 8x8x16@4096
+   3  conv "prelu": 8x8x16@6144 -> 8x8x16@0, 2048 bytes
+       depthwise 1x1 s1 16->16 FP16 @4672 2368 bytes, PReLU
+   4  concat "cat": layers 3, 0 -> 8x8x32@0, 4096 bytes
+   5  conv "fc": 8x8x32@0 -> 10@4096, 20 bytes
+       conv 1x1 s1 2048->10 FP16 @7040 46112 bytes
+   6  softmax "prob": 10@4096 -> 10@0, 40 bytes FP32
+outputs: "prob"
+commands: 5
+multiply-accumulates: 141,312
+weights: 53,152 bytes
+I/O memory: 8,192 bytes, at most 6,144 in use at a time
+"""

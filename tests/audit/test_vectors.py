@@ -1,0 +1,83 @@
+"""The audit's own arithmetic gives the numbers of the specification's vectors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cnn_convertor.audit.network import Buffer, Command, Header, Run
+from cnn_convertor.audit.registers import meanings
+from cnn_convertor.audit.unified_buffer import need, strips
+from cnn_convertor.audit.weights import Stream, faults, place
+
+ZERO: dict[str, Any] = dict.fromkeys(Run.__slots__, 0) | {
+    "weight_mem": "",
+    "pz": 1,
+    "weight_fmt": 1,
+    "conv_stride": 257,
+    "pool_stride": 257,
+}
+NOWHERE = Buffer("", 0)
+
+
+def command(case: dict[str, Any], topo: int, runs: list[dict[str, int]]) -> Command:
+    made = tuple(Run(**{**ZERO, **run}) for run in runs)
+    sizes = {key: case[key] for key in ("w", "h", "c")}
+    header = Header(1864, 1, 0)
+    return Command(
+        None,
+        header,
+        NOWHERE,
+        NOWHERE,
+        NOWHERE,
+        topo,
+        z=1,
+        order=0,
+        output_mode=0,
+        runs=made,
+        extras=(),
+        idle=(),
+        **sizes,
+    )
+
+
+def test_numbers_of_strips(shared: Path) -> None:
+    for case in json.loads((shared / "vectors/dv700/tiles.json").read_text(encoding="utf-8")):
+        left, right, top, bottom = case["pad_lrtb"]
+        run = {
+            "m": case["m"],
+            "conv_enable": 5 if case["deconv"] else 1,
+            "p": case["kx"] | case["ky"] << 8,
+            "conv_pad": left | right << 8 | top << 16 | bottom << 24,
+            "conv_stride": case["stride_xy"][0] | case["stride_xy"][1] << 8,
+            "conv_dilation": case["dilation_xy"][0] | case["dilation_xy"][1] << 8,
+        }
+        (made,) = meanings(command(case, 1, [run]))
+        assert strips(made, case["ub_size"]) == case["tiles"], case
+
+
+def test_need_of_several_runs(shared: Path) -> None:
+    for case in json.loads((shared / "vectors/dv700/unified_buffer.json").read_text(encoding="utf-8")):
+        assert need(command(case, case["topo"], case["runs"])) == case["need_bytes"], case
+
+
+def test_the_vendors_weights_have_the_right_size_and_no_faults(shared: Path) -> None:
+    folder = shared / "vectors/dv700"
+    cases = json.loads((folder / "index.json").read_text(encoding="utf-8"))["cases"]
+    for case in (case for case in cases if case["kind"] != "fc"):
+        stream = Stream(case["n_kernels"], case["n_channels"], case["ky"], case["kx"], 1, case["quant"], case["prelu"])
+        if case["kind"] == "dil":
+            stream = stream._replace(taps=case["kx"] * case["ky"], rows=1, columns=1)
+        with np.load(folder / case["file"]) as data:
+            packed = data["packed"]
+        assert (stream.nbytes, [*faults(stream, packed)]) == (packed.size, []), case["name"]
+
+
+def test_places_in_a_tile_are_different() -> None:
+    for plane, channels in ((7, 1), (5, 2), (3, 8), (1, 64)):
+        places = {place(plane, c, y, x) for c in range(channels) for y in range(plane) for x in range(plane)}
+        assert len(places) == channels * plane * plane
+        assert places <= set(range(72))
