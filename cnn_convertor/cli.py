@@ -1,17 +1,11 @@
-"""The command line: the only module that prints, and that ends the program."""
+"""The command line: what each command is called, what it takes and with which code it ends."""
 
 from __future__ import annotations
 
 import difflib
 import io
-import math
-import os
 import sys
-import time
-import traceback
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,226 +14,11 @@ import click
 
 from cnn_convertor import __version__
 from cnn_convertor.config import MAX_KERNEL_SIZE, UB_SIZE, Config
-from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Problem, UsageError
+from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.terminal import DONE, INTERRUPTED, Terminal
 
 if TYPE_CHECKING:
-    from cnn_convertor.convert import Progress, Report
-    from cnn_convertor.verify import Comparison, Verification
-
-DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
-DEBUG = "CNN_CONVERTOR_DEBUG"
-LARGEST_HALF = 65504.0
-
-# Model files name their layers as they like; what would steer a terminal is shown as an escape.
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in b"\n\t"}
-
-
-class Terminal:
-    """Says things to the user: results on standard output, everything else on standard error.
-
-    level: -1 quiet, 0 normal, 1 with the time of each step, 2 with tracebacks.
-    code: what the program is to end with, the worst of what was said.
-    """
-
-    def __init__(self, level: int) -> None:
-        self.code = DONE
-        self._level = level
-        self._debugging = level > 1 or os.environ.get(DEBUG, "0") != "0"
-
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Do something; what it warns of and how it fails is said, and does not leave the block."""
-        failure: Exception | None = None
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", ConvertorWarning)
-            try:
-                yield
-            except BrokenPipeError:  # nobody listens any more
-                raise
-            except Exception as error:  # noqa: BLE001  # whatever it is, no traceback reaches a user
-                failure = error
-        # The same warning comes once, however many places see its reason.
-        for problem in dict.fromkeys(w.message.problem for w in caught if isinstance(w.message, ConvertorWarning)):
-            self.complain("warning", problem)
-        for other in caught:
-            if self._debugging and not isinstance(other.message, ConvertorWarning):
-                _print(warnings.formatwarning(other.message, other.category, other.filename, other.lineno), err=True)
-        if failure is not None:
-            self._fail(failure)
-
-    def _fail(self, error: Exception) -> None:
-        if self._debugging:
-            _print("".join(traceback.format_exception(error)), err=True)
-        for problem in _problems(error):
-            self.complain("error", problem)
-        self.code = max(self.code, MISUSED if isinstance(error, UsageError) else FAILED)
-
-    def complain(self, kind: str, problem: Problem) -> None:
-        colour = {"error": "red", "warning": "yellow"}[kind]
-        _print(f"{click.style(kind, fg=colour, bold=True)} {_tame(str(problem))}", err=True)
-
-    def find(self, problem: Problem) -> None:
-        """Tell what is wrong with something that was checked; the program ends with 1."""
-        self.complain("error", problem)
-        self.code = max(self.code, FAILED)
-
-    def show(self, text: str) -> None:
-        """A result that is a text already."""
-        if self._level >= 0:
-            _print(_tame(text.rstrip("\n")))
-
-    def note(self, text: str) -> None:
-        if self._level >= 0:
-            _print(_tame(text), err=True)
-
-    def result(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
-        """A title and a table of (label, value); a label that comes again is not repeated."""
-        if self._level < 0:
-            return
-        width = max((len(label) for label, _ in rows), default=0)
-        lines, before = [title], None
-        for label, value in rows:
-            lines.append(f"  {'' if label == before else label:{width}}  {value}")
-            before = label
-        _print(_tame("\n".join(lines)))
-
-    def verification(self, result: Verification) -> None:
-        """Show a verification; one that failed ends the program with 1, and says where to look."""
-        weights = "palette weights" if result.palette else "FP16 weights"
-        samples = f"{result.samples} sample{'s' * (result.samples != 1)}"
-        title = f"{result.network} against {result.framework}, {weights}: {samples} ({result.inputs})"
-        tables = [_table("output", [_cells(output) for output in result.outputs], _MEASURES)]
-        if result.layers:
-            causes = tuple(dict.fromkeys(c.cause for layer in result.layers for c in layer.causes))
-            measures = (*_MEASURES, *(f"{cause.value} alone" for cause in causes))
-            rows = [
-                [f"{layer.comparison.name} ({layer.type})", *_cells(layer.comparison)[1:]]
-                + [_decibels(c.sqnr) for c in layer.causes]
-                for layer in result.layers
-            ]
-            tables.append(_table("layer", rows, measures))
-        lines = [title, *(f"  {line}" for table in tables for line in (*table, ""))]
-        jump = "" if result.first_jump is None else f'; the error jumps at the layer "{result.first_jump}"'
-        if result.passed:
-            lines.append(f"pass: every output has {result.min_sqnr:g} dB or more{jump}")
-        else:
-            self.code = max(self.code, FAILED)
-            bad = ", ".join(f'"{o.name}"' for o in result.outputs if o.sqnr < result.min_sqnr)
-            lines.append(f"fail: {bad} below {result.min_sqnr:g} dB{jump}")
-        if self._level >= 0 or not result.passed:
-            _print(_tame("\n".join(lines)))
-
-    @contextmanager
-    def progress(self, title: str, *, verbose: bool) -> Iterator[Progress]:
-        """Show how far the work on `title` is: a bar on a terminal, a line for each step elsewhere."""
-        timed = verbose or self._level > 0
-        if self._level < 0:
-            yield lambda *_: None
-        elif timed or not _draws(sys.stderr):
-            steps = _Steps(lambda text: _print(_tame(f"{title}: {text}"), err=True), timed=timed)
-            yield steps
-            steps.end()
-        else:
-            with _bar(title) as bar:
-                yield bar
-
-
-class _Steps:
-    """Progress as lines: each step when it begins, or when it ends, with its time."""
-
-    def __init__(self, say: Callable[[str], None], *, timed: bool) -> None:
-        self._say = say
-        self._timed = timed
-        self._step = ""
-        self._start = 0.0
-
-    def __call__(self, step: str, *_: int) -> None:
-        if step != self._step:
-            self.end()
-            self._step, self._start = step, time.perf_counter()
-            if not self._timed:
-                self._say(step)
-
-    def end(self) -> None:
-        if self._timed and self._step:
-            self._say(f"{self._step} took {time.perf_counter() - self._start:.2f} s")
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[Progress]:
-    from rich import progress
-    from rich.console import Console
-
-    columns = (
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.TimeElapsedColumn(),
-    )
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-
-        def show(step: str, done: int, total: int) -> None:
-            bar.update(task, description=f"{title}: {step}", completed=done, total=total if total > 1 else None)
-
-        yield show
-
-
-_MEASURES = ("SQNR dB", "cosine", "max error", "mean error", "top-1", "largest")
-
-
-def _cells(comparison: Comparison) -> list[str]:
-    """One line of a verification; a magnitude beyond FP16's is marked."""
-    c = comparison
-    top1 = "" if c.top1 is None else f"{c.top1:.1%}"
-    largest = f"{c.largest:.4g}{' > 65504' * (c.largest > LARGEST_HALF)}"
-    return [c.name, _decibels(c.sqnr), f"{c.cosine:.7f}", f"{c.max_error:.2g}", f"{c.mean_error:.2g}", top1, largest]
-
-
-def _decibels(ratio: float) -> str:
-    return {math.inf: "exact", -math.inf: "none"}.get(ratio, f"{ratio:.1f}")
-
-
-def _table(first: str, rows: Sequence[Sequence[str]], measures: Sequence[str]) -> list[str]:
-    """Lines of aligned columns, under their titles; the first is aligned left."""
-    lines = [[first, *measures], *([*row, *[""] * (1 + len(measures) - len(row))] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]).rstrip()
-        for line in lines
-    ]
-
-
-def _draws(stream: Any) -> bool:
-    return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
-
-
-def _print(text: str, *, err: bool = False) -> None:
-    click.echo(text, err=err, color=False if os.environ.get("NO_COLOR") else None)
-
-
-def _tame(text: str) -> str:
-    return text.translate(_CONTROLS)
-
-
-def _problems(error: Exception) -> tuple[Problem, ...]:
-    """What to tell the user of an exception."""
-    match error:
-        case ConvertorError():
-            return error.problems
-        case OSError(errno=int(), filename=name):
-            return (Problem("DV113", f"the system says: {error.strerror}", Origin(str(name)) if name else None),)
-        case _:
-            hint = f"report this, please, with the ini file and what {DEBUG}=1 in the environment shows"
-            message = f"internal error, {type(error).__name__}: {error} ({_culprit(error)})"
-            return (Problem("DV000", message, hint=hint),)
-
-
-def _culprit(error: Exception) -> str:
-    """The last line of this package that an exception came through, as file:line."""
-    package = Path(__file__).parent
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(package)]
-    return f"{Path(ours[-1].filename).relative_to(package.parent).as_posix()}:{ours[-1].lineno}"
+    from cnn_convertor.convert import Report
 
 
 class Commands(click.Group):
@@ -506,5 +285,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Terminal(0).complain("error", Problem("DV100", error.format_message(), hint=f"{help_of} --help"))
         return error.exit_code
     except click.Abort:
-        _print("interrupted", err=True)
+        Terminal(0).note("interrupted")
         return INTERRUPTED

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from cnn_convertor import cli
+from cnn_convertor import cli, terminal
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -180,7 +180,7 @@ def test_warnings_come_once_with_their_code(folder: Path, converts: Any, capsys:
 def test_an_unforeseen_error_is_no_traceback(
     folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(cli.DEBUG, raising=False)
+    monkeypatch.delenv(terminal.DEBUG, raising=False)
     converts(raises(IndexError("list index out of range")))
     assert cli.main(["a.ini"]) == 1
     err = capsys.readouterr().err
@@ -196,7 +196,7 @@ def test_an_unforeseen_error_is_no_traceback(
 def test_developers_get_the_traceback(
     folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setenv(cli.DEBUG, "1" if how == "variable" else "0")
+    monkeypatch.setenv(terminal.DEBUG, "1" if how == "variable" else "0")
     converts(raises(IndexError("x")))
     assert cli.main(["a.ini", *([how] if how == "-vv" else [])]) == 1
     err = capsys.readouterr().err

@@ -22,6 +22,7 @@ RANKS = (
     {"dv700"},
     {"codegen", "report", "host", "verify"},
     {"convert"},
+    {"terminal"},
     {"cli"},
     {"__main__"},
 )
@@ -31,8 +32,8 @@ NEIGHBOURS = {("verify", "host")}
 STRANGERS = ({"frontends.caffe", "frontends.keras"},)
 # Foreign packages that belong to some rooms alone.
 HOMES = {
-    "click": {"cli"},
-    "rich": {"cli"},
+    "click": {"cli", "terminal"},
+    "rich": {"terminal"},
     "h5py": {"frontends"},
     "google": {"frontends"},
     "jinja2": {"codegen", "report"},
