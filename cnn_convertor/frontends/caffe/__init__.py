@@ -24,13 +24,13 @@ DATA_HINT = (
 def load(definition: Path, data: Path, *, size: tuple[int, int] | None = None) -> Graph:
     """The network of a definition and its weights, at test time.
 
+    data: the .caffemodel; the definition itself when there is none, which is enough for a network without weights.
     size: (height, width) that every input map has instead of the definition's.
     Raises ModelError when a file is not what it should be, UnsupportedError with all layers that cannot be converted.
     """
     layers = read_definition(definition)
-    return _assemble(
-        connect(layers), SharedWeights.of(Weights.open(data), layers), None if size is None else Pair(*size)
-    )
+    weights = Weights.none(data) if data == definition else Weights.open(data)
+    return _assemble(connect(layers), SharedWeights.of(weights, layers), None if size is None else Pair(*size))
 
 
 def _assemble(net: Net, weights: SharedWeights, size: Pair | None) -> Graph:

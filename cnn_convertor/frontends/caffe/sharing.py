@@ -69,5 +69,5 @@ class SharedWeights:
 
     def _hint(self) -> str:
         if not self.weights.layers:
-            return "the file holds no layer at all: is it the .caffemodel?"
+            return "the file holds no layer at all: [INPUT] data in the ini file is to name the .caffemodel"
         return "are the definition and the weights of the same network? Layers are matched by name"

@@ -77,6 +77,11 @@ class Weights:
         except WireError as error:
             raise _damaged(path, error, _what_it_is(file.data)) from None
 
+    @staticmethod
+    def none(definition: Path) -> Weights:
+        """What stands in for the weights where the user names none."""
+        return Weights(definition, MappedFile(definition), {})
+
     def blobs(self, layer: str) -> tuple[Blob, ...]:
         """A layer's blobs; none when the file does not have the layer."""
         return tuple(self._blob(layer, place) for place in self.layers.get(layer, ()))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError
+from cnn_convertor.frontends import caffe
 from cnn_convertor.frontends.caffe.weights import Weights
 from cnn_convertor.frontends.caffe.wire import WireType, encode, tag
 from cnn_convertor.frontends.caffe.writing import write
@@ -180,3 +181,18 @@ def test_files_beyond_two_gigabytes_are_read(tmp_path: Path) -> None:
         file.write(delimited(100, delimited(1, b"a") + delimited(7, FORMS["packed"])))
     (blob,) = Weights.open(tmp_path / "w").blobs("a")
     np.testing.assert_array_equal(blob.numbers(0, 6), NUMBERS.ravel())
+
+
+def test_a_network_without_weights_needs_no_weights_file(tmp_path: Path) -> None:
+    head = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: [1, 2, 4, 4] } } }\n'
+    definition = tmp_path / "net.prototxt"
+    definition.write_text(head + 'layer { name: "r" type: "ReLU" bottom: "x" top: "r" }')
+    assert caffe.load(definition, definition).outputs == ("r",)
+    definition.write_text(
+        head + 'layer { name: "f" type: "InnerProduct" bottom: "x" top: "f" inner_product_param { num_output: 3 } }'
+    )
+    with pytest.raises(ModelError) as caught:
+        caffe.load(definition, definition)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.message) == ("DV204", "net.prototxt holds no weights for the layer")
+    assert "[INPUT] data" in problem.hint
