@@ -162,9 +162,12 @@ def description(program: Program) -> list[str]:
         lines.append(
             f'Input "{name}": {_shape(tensor)} FP16 at offset {tensor.offset}, in the order {_order(tensor, order)}.'
         )
-    for position, index in enumerate(program.outputs):
+    for position, (index, (name, tensor)) in enumerate(zip(program.outputs, program.results, strict=True)):
         layer = program.layers[index]
-        lines.append(f'Output {position} "{layer.name}": {_shape(layer.output)}{_output_order(layer, order)}.')
+        if layer.type is LayerType.FLATTEN:  # what was flattened tells more than the length of the vector
+            lines.append(f'Output {position} "{name}": {_shape(layer.inputs[0])}, in the order H, W, C.')
+        else:
+            lines.append(f'Output {position} "{name}": {_shape(tensor)}{_output_order(layer, tensor, order)}.')
     return lines
 
 
@@ -174,13 +177,12 @@ def _order(tensor: Tensor, order: str) -> str:
     return f"{order}, in chunks of 8 channels" if is_chunked(tensor.shape) else order
 
 
-def _output_order(layer: Layer, order: str) -> str:
-    if layer.output.shape.is_vector:
+def _output_order(layer: Layer, tensor: Tensor, order: str) -> str:
+    if tensor.shape.is_vector:
         return ""
-    chunked = is_chunked(layer.output.shape)
-    if layer.type is LayerType.SOFTMAX and chunked:
+    if layer.type is LayerType.SOFTMAX and is_chunked(tensor.shape):
         return ", in the order H, W, C"
-    return f", in the order {_order(layer.output, order)}"
+    return f", in the order {_order(tensor, order)}"
 
 
 def _shape(tensor: Tensor) -> str:

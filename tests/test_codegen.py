@@ -293,10 +293,21 @@ def test_the_description_says_what_an_application_must_know() -> None:
         f'Input "image": 8x8x3 FP16 at offset {image}, in the order H, W, C.',
         f'Input "mask": 8x8x8 FP16 at offset {mask}, in the order H, W, C.',
         'Output 0 "prob": 17.',
-        'Output 1 "flat": 576.',
+        'Output 1 "flat": 6x8x12, in the order H, W, C.',
         'Output 2 "mine": 2.',
-        'Output 3 "pool/flatten": 576.',
+        'Output 3 "pool/flatten": 6x8x12, in the order H, W, C.',
     ]
+
+
+def test_the_description_of_a_reshaped_output_is_that_of_the_map() -> None:
+    dense = ops.Dense(Constant.of(np.ones((12, 4, 1, 1))), None)
+    nodes = (
+        Node("x", ops.Input(Shape(1, 1, 4))),
+        Node("fc", dense, ("x",)),
+        Node("map", ops.Reshape(Shape(2, 3, 2), ops.Order.HWC), ("fc",)),
+    )
+    *_, output = codegen.description(build(Graph(nodes, ("map",))))
+    assert output == 'Output 0 "map": 3x2x2, in the order H, W, C.'
 
 
 # --- the same every time -------------------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -
         layers=tuple(layers),
         inputs=tuple((node.name, tensor(node.name)) for node in graph.inputs),
         outputs=outputs,
+        results=tuple((name, tensor(name)) for name in graph.outputs),
         plan=placement.plan,
         weight_bytes=weight_bytes,
         transposed=transposed,

@@ -167,12 +167,17 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """layers in execution order. outputs: indices into layers, in the order of the user's definition. Sizes are bytes."""
+    """layers in execution order. Sizes are bytes.
+
+    outputs: indices into layers, in the order of the user's definition. results: name and map of each, which may show the
+    layer's memory in another shape.
+    """
 
     name: str
     layers: tuple[Layer, ...]
     inputs: tuple[tuple[str, Tensor], ...]
     outputs: tuple[int, ...]
+    results: tuple[tuple[str, Tensor], ...]
     plan: Plan
     weight_bytes: int
     transposed: bool

@@ -22,9 +22,9 @@ void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr
 // Input "image": 8x8x3 FP16 at offset 3072, in the order H, W, C.
 // Input "mask": 8x8x8 FP16 at offset 1024, in the order H, W, C.
 // Output 0 "prob": 17.
-// Output 1 "flat": 576.
+// Output 1 "flat": 6x8x12, in the order H, W, C.
 // Output 2 "mine": 2.
-// Output 3 "pool/flatten": 576.
+// Output 3 "pool/flatten": 6x8x12, in the order H, W, C.
 class Cevery : public CDMP_Network {
  public:
   Cevery();
