@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -45,6 +46,15 @@ def test_examples_convert_and_compile_in_every_way(
     strict = ["-std=c++14", "-Wall", "-Wextra", "-Werror"]
     source = tmp_path / "out/net/net_gen.cpp"
     subprocess.run(["g++", *strict, "-c", "-I", str(INCLUDE), str(source), "-o", str(tmp_path / "net.o")], check=True)
+
+
+@pytest.mark.parametrize(("folder", "name"), [("digits_keras", "digits"), ("digits_caffe", "digits_caffe")])
+def test_the_outputs_that_the_readme_shows_are_fresh(folder: str, name: str, tmp_path: Path) -> None:
+    for file in (ROOT / "examples" / folder).glob("*.*"):
+        shutil.copy(file, tmp_path)
+    assert cli.main(["-q", str(tmp_path / "net.ini")]) == 0
+    shown, made = ROOT / "examples" / folder / "output" / name, tmp_path / "output" / name
+    assert {f.name: f.read_bytes() for f in made.iterdir()} == {f.name: f.read_bytes() for f in shown.iterdir()}
 
 
 def networks(shared: Path) -> list[tuple[Path, Path | None]]:

@@ -147,7 +147,7 @@ def _chain(graph: Graph, node: Node, ops: Sequence[MaxPool2d | AveragePool2d | U
     for position, op in enumerate(ops):
         last = position == len(ops) - 1
         name = node.name if last else fresh(graph, f"{node.name}/{position + 1}")
-        nodes.append(Node(name, op, (nodes[-1].name,) if nodes else node.inputs, node.origins))
+        nodes.append(replace(node, name=name, op=op, inputs=(nodes[-1].name,) if nodes else node.inputs))
     return nodes
 
 

@@ -152,7 +152,7 @@ def _sum_axis(axis: Axis, size: int, limit: int) -> list[Axis] | None:
     """A chain of sums, each over at most `limit` elements; padding is zeros, so it may be added where nothing else lies."""
     if axis.kernel <= limit:
         return [axis]
-    if axis.before == 0 and axis.kernel == size + axis.after:
+    if axis.kernel == axis.before + size + axis.after:
         chain, left = [], size
         while left > limit:
             kernel = next((k for k in range(limit, 1, -1) if left % k == 0), limit)

@@ -62,7 +62,7 @@ class Weights:
     """What a convolution reads from the weight buffer.
 
     offset: bytes from the start of the buffer, known once all steps are. kernels: (M, C, ky, kx), bias and slopes: (M,); the kernels stand as the device
-    convolves with them (rotated for a deconvolution) but not yet transposed, padded or packed.
+    convolves with them (rotated for a deconvolution) but not yet transposed, padded or packed. where: the user's layer.
     """
 
     offset: int
@@ -70,7 +70,7 @@ class Weights:
     kernels: Constant
     bias: Constant | None
     slopes: Constant | None
-    origins: tuple[Origin, ...]
+    where: Origin | None
 
     @property
     def nbytes(self) -> int:

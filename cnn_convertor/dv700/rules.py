@@ -10,7 +10,7 @@ from cnn_convertor.dv700.program import Convolution, LayerType, Pooling, Pooling
 from cnn_convertor.dv700.registers import MAX_HALF, half_bits
 from cnn_convertor.dv700.steps import Step, source
 from cnn_convertor.dv700.tiling import ConvGeometry, tiles
-from cnn_convertor.errors import Problem, UnsupportedError
+from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import (
     NO_PADDING,
@@ -37,19 +37,28 @@ class Subject(NamedTuple):
     limits: Limits
 
 
+class Breach(NamedTuple):
+    """What is wrong, and the user's layer to name: of a convolution, a pool and an activation that share a step, one."""
+
+    where: Origin | None
+    message: str
+
+
 class Rule(NamedTuple):
     code: str
-    broken: Callable[[Subject], Iterator[str]]
+    broken: Callable[[Subject], Iterator[Breach]]
     hint: str
 
 
 RULES: list[Rule] = []
 
 
-def rule(code: str, hint: str) -> Callable[[Callable[[Subject], Iterator[str]]], Callable[[Subject], Iterator[str]]]:
-    """Enter a rule: a function that yields a message for each way in which a step breaks it."""
+def rule(
+    code: str, hint: str
+) -> Callable[[Callable[[Subject], Iterator[Breach]]], Callable[[Subject], Iterator[Breach]]]:
+    """Enter a rule: a function that yields each way in which a step breaks it."""
 
-    def enter(function: Callable[[Subject], Iterator[str]]) -> Callable[[Subject], Iterator[str]]:
+    def enter(function: Callable[[Subject], Iterator[Breach]]) -> Callable[[Subject], Iterator[Breach]]:
         RULES.append(Rule(code, function, hint))
         return function
 
@@ -59,10 +68,10 @@ def rule(code: str, hint: str) -> Callable[[Callable[[Subject], Iterator[str]]],
 def check(graph: Graph, steps: Sequence[Step], limits: Limits) -> None:
     """Raise UnsupportedError with every broken rule, in network order."""
     problems = [
-        Problem(r.code, message, step.where, r.hint)
+        Problem(r.code, message, where, r.hint)
         for step in steps
         for r in RULES
-        for message in r.broken(Subject(graph, step, limits))
+        for where, message in r.broken(Subject(graph, step, limits))
     ]
     if problems:
         raise UnsupportedError(dict.fromkeys(problems))
@@ -72,27 +81,28 @@ def check(graph: Graph, steps: Sequence[Step], limits: Limits) -> None:
 
 
 @rule("DV401", "use kernels of at most the maximal size, or several smaller ones after each other")
-def kernel_size(subject: Subject) -> Iterator[str]:
+def kernel_size(subject: Subject) -> Iterator[Breach]:
     """A convolution kernel is at most max_kernel_size in each direction (7 by default)."""
-    for convolution in _convolutions(subject):
-        if max(convolution.kernel) > subject.limits.max_kernel_size:
-            yield f"the kernel {_by(convolution.kernel)} is larger than {subject.limits.max_kernel_size}x{subject.limits.max_kernel_size}"
+    most = subject.limits.max_kernel_size
+    for where, convolution in _convolutions(subject):
+        if max(convolution.kernel) > most:
+            yield Breach(where, f"the kernel {_by(convolution.kernel)} is larger than {most}x{most}")
 
 
 @rule("DV402", "use a smaller stride or dilation")
-def strides_and_dilations(subject: Subject) -> Iterator[str]:
+def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
     """Strides and dilations are at most 255 in each direction."""
     limits = subject.limits
-    for what in _windows(subject):
-        if max(what.stride) > limits.max_stride:
-            yield f"the stride {_by(what.stride)} is larger than {limits.max_stride}"
-    for convolution in _convolutions(subject):
+    for where, window in _windows(subject):
+        if max(window.stride) > limits.max_stride:
+            yield Breach(where, f"the stride {_by(window.stride)} is larger than {limits.max_stride}")
+    for where, convolution in _convolutions(subject):
         if max(convolution.dilation) > limits.max_dilation:
-            yield f"the dilation {_by(convolution.dilation)} is larger than {limits.max_dilation}"
+            yield Breach(where, f"the dilation {_by(convolution.dilation)} is larger than {limits.max_dilation}")
 
 
 @rule("DV403", "use less padding")
-def padding(subject: Subject) -> Iterator[str]:
+def padding(subject: Subject) -> Iterator[Breach]:
     """Padding is at most 127 on the left and top, 255 on the right and bottom, and never negative."""
     limits = subject.limits
     most = Padding(
@@ -101,29 +111,33 @@ def padding(subject: Subject) -> Iterator[str]:
         limits.max_padding_left_top,
         limits.max_padding_right_bottom,
     )
-    for what in _windows(subject):
-        for side, value, maximum in zip(Padding._fields, what.padding, most, strict=True):
+    for where, window in _windows(subject):
+        for side, value, maximum in zip(Padding._fields, window.padding, most, strict=True):
             if value > maximum:
-                yield f"the padding of {value} at the {side} is larger than {maximum}"
+                yield Breach(where, f"the padding of {value} at the {side} is larger than {maximum}")
             if value < 0:
-                yield f"the deconvolution cuts {-value} more at the {side} than its kernel reaches over the border"
+                yield Breach(
+                    where, f"the deconvolution cuts {-value} more at the {side} than its kernel reaches over the border"
+                )
 
 
 @rule("DV404", "convert for a smaller input (width_override and height_override in the ini file)")
-def map_sizes(subject: Subject) -> Iterator[str]:
+def map_sizes(subject: Subject) -> Iterator[Breach]:
     """A map is at most 2047 wide and 1024 high; a convolution has at most 32768 channels, any other map 65535."""
     limits = subject.limits
+    first, last = _first(subject), _last(subject)
     for run in _runs(subject):
-        for what, shape in {"input": run.input, "output": run.output}.items():
+        for what, shape, where in (("input", run.input, first), ("output", run.output, last)):
             if shape.width > limits.max_width or shape.height > limits.max_height:
-                yield f"the {what} {shape} (height x width x channels) is larger than {limits.max_height}x{limits.max_width}"
+                size = f"{limits.max_height}x{limits.max_width}"
+                yield Breach(where, f"the {what} {shape} (height x width x channels) is larger than {size}")
             most = limits.max_field if run.convolution is None else limits.max_channels
             if shape.channels > most:
-                yield f"the {what} has {shape.channels} channels, more than {most}"
+                yield Breach(where, f"the {what} has {shape.channels} channels, more than {most}")
 
 
 @rule("DV405", "convert for a smaller input, or tell the convertor the true size of the unified buffer (--ub_size)")
-def unified_buffer(subject: Subject) -> Iterator[str]:
+def unified_buffer(subject: Subject) -> Iterator[Breach]:
     """A convolution's input must fit the unified buffer, cut into at most as many tiles as it is wide."""
     for run in _runs(subject):
         convolution = run.convolution
@@ -132,128 +146,151 @@ def unified_buffer(subject: Subject) -> Iterator[str]:
         window = Window(convolution.kernel, convolution.stride, convolution.dilation, convolution.padding)
         geometry = ConvGeometry(run.input, run.output.channels, window, convolution.kind.is_transposed)
         if tiles(geometry, ub_size=subject.limits.ub_size) is None:
-            yield f"an input of {run.input} does not fit the unified buffer of {subject.limits.ub_size} bytes in any number of tiles"
+            size = subject.limits.ub_size
+            yield Breach(
+                _first(subject),
+                f"an input of {run.input} does not fit the unified buffer of {size} bytes in any number of tiles",
+            )
 
 
 # --- what the convolution block cannot do --------------------------------------------------------------------------------
 
 
 @rule("DV411", "train with an odd kernel, stride 1 and 'same' padding, or without dilation")
-def dilation(subject: Subject) -> Iterator[str]:
+def dilation(subject: Subject) -> Iterator[Breach]:
     """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by its stride."""
     for run in _runs(subject):
         convolution = run.convolution
         if convolution is None or convolution.dilation == ONE:
             continue
-        text = f"a convolution with dilation {_by(convolution.dilation)}"
+        where, text = _first(subject), f"a convolution with dilation {_by(convolution.dilation)}"
         if any(k % 2 == 0 for k in convolution.kernel):
-            yield f"{text} has the even kernel {_by(convolution.kernel)}"
+            yield Breach(where, f"{text} has the even kernel {_by(convolution.kernel)}")
         out, stride = convolution.output, convolution.stride
         if convolution.kind.is_transposed and stride != ONE:
-            yield f"{text} is a deconvolution with stride {_by(stride)}"
+            yield Breach(where, f"{text} is a deconvolution with stride {_by(stride)}")
         elif (out.height * stride.height, out.width * stride.width) != run.input[:2]:
-            yield (
+            yield Breach(
+                where,
                 f"{text} gives {_by(out)} from {_by(run.input)}: times the stride {_by(stride)} that is another size, and the "
-                "kernel with the zeros filled in is too large"
+                "kernel with the zeros filled in is too large",
             )
         assert run.pooling is None and not isinstance(run.activation, PRelu), "legalise keeps these apart"
 
 
 @rule("DV412", "use a pool of another size or stride")
-def max_pool_size(subject: Subject) -> Iterator[str]:
+def max_pool_size(subject: Subject) -> Iterator[Breach]:
     """A max pool is 2 or 3 wide and 1 to 3 high; larger ones run as chains of such pools where one exists."""
     limits = subject.limits
-    for pooling in _poolings(subject):
+    for where, pooling in _poolings(subject):
         width_fits, height_fits = (
             pooling.kernel.width in limits.max_pool_widths,
             pooling.kernel.height in limits.max_pool_heights,
         )
         if pooling.kind is PoolingKind.MAX and not (width_fits and height_fits):
-            yield f"a max pool of {_by(pooling.kernel)} (height x width) is not a chain of pools of 2 or 3 wide and 1 to 3 high"
+            yield Breach(
+                where,
+                f"a max pool of {_by(pooling.kernel)} (height x width) is not a chain of pools of 2 or 3 wide and 1 to 3 high",
+            )
 
 
 @rule("DV413", "use a pool size whose factors are at most 7, with a stride that they divide")
-def average_pool_size(subject: Subject) -> Iterator[str]:
+def average_pool_size(subject: Subject) -> Iterator[Breach]:
     """An average pool is at most 7 in each direction; larger ones run as chains where the sizes allow it."""
     most = subject.limits.max_average_pool
-    for pooling in _poolings(subject):
+    for where, pooling in _poolings(subject):
         if pooling.kind is PoolingKind.AVERAGE and max(pooling.kernel) > most:
-            yield f"an average pool of {_by(pooling.kernel)} with stride {_by(pooling.stride)} is not a chain of pools of at most {most}x{most}"
+            text = f"an average pool of {_by(pooling.kernel)} with stride {_by(pooling.stride)}"
+            yield Breach(where, f"{text} is not a chain of pools of at most {most}x{most}")
 
 
 @rule("DV414", "choose sizes so that no window reaches over the border, or pad with a layer of its own")
-def average_pool_border(subject: Subject) -> Iterator[str]:
+def average_pool_border(subject: Subject) -> Iterator[Breach]:
     """An average pool divides by the same number everywhere: padding counts, and no window may be cut at the border."""
     for node in subject.step.nodes:
         if isinstance(node.op, AveragePool2d) and node.op.uncounted != NO_PADDING and node.op.factor is None:
-            yield "the average pool divides by fewer elements where its window reaches over the border"
+            yield Breach(
+                node.where, "the average pool divides by fewer elements where its window reaches over the border"
+            )
 
 
 @rule("DV415", "use factors of at most 7, or powers of two that are equal in both directions")
-def upsampling(subject: Subject) -> Iterator[str]:
+def upsampling(subject: Subject) -> Iterator[Breach]:
     """Upsampling repeats pixels by 2, by any power of 2, or by any two factors up to max_kernel_size."""
     for node in subject.step.nodes:
         if isinstance(node.op, Upsample) and node.op.factor != (2, 2):
-            yield f"upsampling by {_by(node.op.factor)}"
+            yield Breach(node.where, f"upsampling by {_by(node.op.factor)}")
 
 
 @rule("DV503", "scale the layer's input or weights instead")
-def constants(subject: Subject) -> Iterator[str]:
+def constants(subject: Subject) -> Iterator[Breach]:
     """The factor of an average pool or a scale, and the slope of a leaky ReLU, are FP16 numbers, and not rounded to 0."""
-    factors = [pooling.factor for pooling in _poolings(subject)]
-    slopes = [run.activation.slope for run in _runs(subject) if isinstance(run.activation, Relu)]
-    for what, values in {"factor": factors, "slope": slopes}.items():
-        for value in values:
-            if not abs(value) <= MAX_HALF or (value != 0 and half_bits(abs(value)) == 0):
-                yield f"the {what} {value:g} is not near any FP16 number"
+    found = [(where, "factor", pooling.factor) for where, pooling in _poolings(subject)]
+    for node in subject.step.nodes:
+        function = getattr(node.op, "activation", None)
+        if isinstance(function, Relu):
+            found.append((next(reversed(node.origins), None), "slope", function.slope))
+    for where, what, value in found:
+        if not abs(value) <= MAX_HALF or (value != 0 and half_bits(abs(value)) == 0):
+            yield Breach(where, f"the {what} {value:g} is not near any FP16 number")
 
 
 # --- what lies between device and CPU ------------------------------------------------------------------------------------
 
 
 @rule("DV421", "let the network end there, and do the rest in the application")
-def cpu_results_are_final(subject: Subject) -> Iterator[str]:
+def cpu_results_are_final(subject: Subject) -> Iterator[Breach]:
     """Softmax and custom layers write FP32, which no other layer reads: they are outputs."""
     for name in subject.step.reads:
         before = source(subject.graph, name)
         if isinstance(before.op, Softmax | Custom):
-            yield f'it reads the result of "{before.name}", a layer on the CPU'
+            yield Breach(_first(subject), f'it reads the result of "{before.name}", a layer on the CPU')
 
 
 @rule("DV422", "flatten right before a fully connected layer, or let the network end before the reshape")
-def reshapes(subject: Subject) -> Iterator[str]:
+def reshapes(subject: Subject) -> Iterator[Breach]:
     """A reshape moves no data, or flattens in HWC order, or stands between a map and a fully connected layer."""
     for node in subject.step.nodes:
         if isinstance(node.op, Reshape):
             x, y = subject.graph.shape(node.inputs[0]), node.op.shape
             if node.op.order is not Order.HWC or not y.is_vector:
-                yield f"reshaping {x} to {y} (height x width x channels, counted in {node.op.order.value} order) moves data"
+                counted = f"height x width x channels, counted in {node.op.order.value} order"
+                yield Breach(node.where, f"reshaping {x} to {y} ({counted}) moves data")
 
 
 @rule("DV423", "make the channels of all parts but the last multiples of 8")
-def concatenations(subject: Subject) -> Iterator[str]:
+def concatenations(subject: Subject) -> Iterator[Breach]:
     """The parts of a concatenation have multiples of 8 channels, but for the last; vectors may have any length."""
     if subject.step.type is LayerType.COPY_CONCAT and not subject.graph.shape(subject.step.writes).is_vector:
         channels = [subject.graph.shape(name).channels for name in subject.step.reads]
-        yield f"the parts have {' + '.join(map(str, channels))} channels, so that a part starts inside a chunk of 8"
+        sizes = " + ".join(map(str, channels))
+        yield Breach(_last(subject), f"the parts have {sizes} channels, so that a part starts inside a chunk of 8")
 
 
 # --- helpers of the rules ------------------------------------------------------------------------------------------------
+
+
+def _first(subject: Subject) -> Origin | None:
+    return subject.step.nodes[0].where
+
+
+def _last(subject: Subject) -> Origin | None:
+    return subject.step.nodes[-1].where
 
 
 def _runs(subject: Subject) -> list[Run]:
     return [] if subject.step.run is None else [subject.step.run]
 
 
-def _convolutions(subject: Subject) -> list[Convolution]:
-    return [run.convolution for run in _runs(subject) if run.convolution is not None]
+def _convolutions(subject: Subject) -> list[tuple[Origin | None, Convolution]]:
+    return [(_first(subject), run.convolution) for run in _runs(subject) if run.convolution is not None]
 
 
-def _poolings(subject: Subject) -> list[Pooling]:
-    return [run.pooling for run in _runs(subject) if run.pooling is not None]
+def _poolings(subject: Subject) -> list[tuple[Origin | None, Pooling]]:
+    return [(_last(subject), run.pooling) for run in _runs(subject) if run.pooling is not None]
 
 
-def _windows(subject: Subject) -> list[Convolution | Pooling]:
+def _windows(subject: Subject) -> list[tuple[Origin | None, Convolution | Pooling]]:
     return [*_convolutions(subject), *_poolings(subject)]
 
 

@@ -58,11 +58,6 @@ class Step(NamedTuple):
     run: Run | None = None
 
     @property
-    def where(self) -> Origin | None:
-        """The user's layer to name in a message."""
-        return self.nodes[-1].where
-
-    @property
     def origins(self) -> tuple[Origin, ...]:
         return tuple(origin for node in self.nodes for origin in node.origins)
 
@@ -176,7 +171,7 @@ def run_of(graph: Graph, nodes: tuple[Node, ...], *, palette: bool, transposed: 
             if isinstance(op, Dense):
                 op = _as_convolution(op, x, transposed=transposed)
                 x = Shape(1, 1, x.size)
-            convolution = _convolution(op, graph.shape(first.name), slopes, origins, palette=palette)
+            convolution = _convolution(op, graph.shape(first.name), slopes, first.where, palette=palette)
     assert convolution is not None or not isinstance(function, PRelu), "slopes travel with kernels"
     return Run(x, y, convolution, pooling, function, origins)
 
@@ -203,7 +198,7 @@ def _convolution(
     op: Conv2d | ConvTranspose2d,
     output: Shape,
     slopes: Constant | None,
-    origins: tuple[Origin, ...],
+    where: Origin | None,
     *,
     palette: bool,
 ) -> Convolution:
@@ -225,7 +220,7 @@ def _convolution(
         palette=palette and slopes is None,  # the device refuses slopes with a palette
         prelu=slopes is not None,
     )
-    weights = Weights(0, packed, kernels, op.bias, slopes, origins)
+    weights = Weights(0, packed, kernels, op.bias, slopes, where)
     return Convolution(kind, window.kernel, window.stride, window.dilation, padding, output, weights)
 
 

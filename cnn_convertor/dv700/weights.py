@@ -22,16 +22,22 @@ _NAMED_LAYERS = 5  # in a warning
 def encode_all(streams: Sequence[Weights], *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
     """The weight buffer that holds the streams one after the other. Warns, once, of weights that are too small for FP16.
 
-    Raises UnsupportedError at the first layer whose weights are too large for it.
+    Raises UnsupportedError at the end, with every layer that has weights which are too large for it, or no numbers.
     """
     written = 0
     checks = []
+    problems: list[Problem] = []
     for weights in streams:
-        assert written == weights.offset
+        assert problems or written == weights.offset
         checks.append(_Check(weights))
-        for piece in _encode(weights, checks[-1], transposed=transposed):
-            written += piece.size
-            yield piece
+        try:
+            for piece in _encode(weights, checks[-1], transposed=transposed):
+                written += piece.size
+                yield piece
+        except UnsupportedError as error:
+            problems += error.problems
+    if problems:
+        raise UnsupportedError(problems)
     _warn_of_zeros(checks)
 
 
@@ -83,12 +89,13 @@ class _Check:
         lost = loss(values, half)
         if lost.overflowed.size:
             value = values.reshape(-1)[lost.overflowed[0]]
+            flaw = "is no number" if np.isnan(value) else "does not fit FP16 (65504 at most)"
             raise UnsupportedError(
                 Problem(
                     "DV501",
-                    f"a {what} of {value:g} does not fit FP16 (65504 at most) after folding; {lost.overflowed.size} such values",
-                    self.weights.origins[0],
-                    "train again with a bound on the weights, and look for batch norm variances close to zero",
+                    f"a {what} of {value:g} {flaw} after folding; {lost.overflowed.size} such values",
+                    self.weights.where,
+                    "train again with a bound on the weights, and look for batch norm variances that are zero or negative",
                 )
             )
         self.flushed += lost.flushed
@@ -100,15 +107,17 @@ def _warn_of_zeros(checks: Sequence[_Check]) -> None:
     losers = sorted((c for c in checks if c.flushed), key=lambda c: c.flushed / c.weights.kernels.size, reverse=True)
     if not losers:
         return
+    origins = [c.weights.where or Origin("") for c in losers]
     named = [
-        f'{c.flushed} of {c.weights.kernels.size} in "{c.weights.origins[0].layer}"' for c in losers[:_NAMED_LAYERS]
+        f'{c.flushed} of {c.weights.kernels.size} in "{origin.layer}"'
+        for c, origin in zip(losers[:_NAMED_LAYERS], origins, strict=False)
     ]
     more = [f"and in other layers ({len(losers) - len(named)})"] if len(losers) > len(named) else []
     warn(
         Problem(
             "DV502",
             f"weights too small for FP16 became 0: {', '.join(named + more)}",
-            Origin(losers[0].weights.origins[0].file),
+            Origin(origins[0].file),
             "nothing, if the results are good: such weights seldom matter",
         )
     )

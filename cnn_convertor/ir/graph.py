@@ -17,17 +17,19 @@ class Node:
     """One operator, whose single output has the node's name.
 
     origins: the framework layers that it stands for, the last one being the layer whose output it gives.
+    main: the one whose operator it is (the convolution, of a convolution and an activation); None is the last one.
     """
 
     name: str
     op: Op
     inputs: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
+    main: Origin | None = None
 
     @property
     def where(self) -> Origin | None:
         """The layer to name in a message."""
-        return self.origins[-1] if self.origins else None
+        return self.main or (self.origins[-1] if self.origins else None)
 
 
 class Lookup(Protocol):
@@ -110,7 +112,8 @@ class Graph:
     def fuse(self, rule: FuseRule, *, shared: bool = False) -> Graph:
         """Join neighbours: rule(lookup, first, second) -> the operator that does the work of both, or None.
 
-        `second` reads nothing but `first`. The joined node has the second's name, the first's inputs and both's origins.
+        `second` reads nothing but `first`. The joined node has the second's name, the first's inputs and both's origins;
+        messages about it name the one whose kind of operator it is.
         shared: also offer a `first` that has other users; it stays for those that are not joined with it.
         """
         draft = dict(self._index)
@@ -124,7 +127,8 @@ class Graph:
                 op = rule(lookup, first, second)
                 if op is None:
                     break
-                draft[name] = Node(name, op, first.inputs, first.origins + second.origins)
+                main = (second if isinstance(op, type(second.op)) else first).where
+                draft[name] = Node(name, op, first.inputs, first.origins + second.origins, main)
                 readers[first.name] -= 1
                 if readers[first.name] == 0:
                     del draft[first.name]

@@ -57,5 +57,7 @@ def sink_reshapes(graph: Graph) -> Graph:
         if isinstance(reshape.op, Reshape) and graph.is_private(reshape.name):
             moved[reshape.name] = replace(node, name=reshape.name, inputs=reshape.inputs)
             origins = reshape.origins + node.origins  # it gives what the activation gave
-            moved[node.name] = replace(reshape, name=node.name, inputs=(reshape.name,), origins=origins)
+            moved[node.name] = replace(
+                reshape, name=node.name, inputs=(reshape.name,), origins=origins, main=reshape.where
+            )
     return Graph(tuple(moved.get(node.name, node) for node in graph.nodes), graph.outputs) if moved else graph

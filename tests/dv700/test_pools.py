@@ -179,6 +179,11 @@ def test_side_by_side_max_pools_are_short_chains(kernel: tuple[int, int], stride
     assert chain is not None and len(chain) == count
 
 
+def test_a_sum_over_all_may_have_padding_on_every_side() -> None:
+    chain = split_average(Window(Pair(11, 10), padding=Padding(1, 2, 3, 0)), Shape(8, 7, 8), LIMITS)
+    assert chain == [Window(Pair(4, 7), Pair(4, 1)), Window(Pair(2, 1))]
+
+
 def test_what_has_no_chain() -> None:
     split = partial(split_max, shape=Shape(20, 20, 8), limits=LIMITS)
     assert split(Window(Pair(2, 1))) is None, "a max pool 1 wide needs 1-wide pools, which the device has not"

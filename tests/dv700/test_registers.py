@@ -21,7 +21,7 @@ WEIGHTS = Weights(
     kernels=Constant.of(np.ones((16, 3, 5, 3))),
     bias=None,
     slopes=None,
-    origins=(),
+    where=None,
 )
 CONVOLUTION = Convolution(
     ConvolutionKind.CONVOLUTION, kernel=Pair(height=5, width=3), stride=Pair(height=2, width=1), dilation=ONE,

@@ -20,6 +20,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
+from cnn_convertor.passes import optimise
 
 LIMITS = Limits()
 
@@ -221,6 +222,22 @@ def test_all_broken_rules_are_told_together_in_network_order() -> None:
         ("DV403", "b"),
         ("DV413", "c"),
         ("DV415", "d"),
+    ]
+
+
+def test_the_layer_at_fault_is_named_and_not_its_neighbours_in_the_command() -> None:
+    batch_norm = ops.BatchNorm(zeros(8), Constant.of(np.ones(8)), None, None, 0.0)
+    relu, leaky = ops.Activation(ops.Relu()), ops.Activation(ops.Relu(1e9))
+    graph = chain(
+        ops.Pad(Padding(1, 1, 1, 1)), conv(9, 9), batch_norm, leaky, max_pool(2, 1, 1), average(8), relu,
+        shape=Shape(30, 30, 8),
+    )  # fmt: skip
+    found = problems(optimise(graph))
+    assert [(problem.code, problem.where.layer if problem.where else "") for problem in found] == [
+        ("DV401", "b"),
+        ("DV412", "e"),
+        ("DV503", "d"),
+        ("DV413", "f"),
     ]
 
 

@@ -197,7 +197,8 @@ def test_a_weight_that_fp16_cannot_hold_is_an_error(value: float, shown: str, pa
         list(encode_all([weights_of(kernels, palette=palette, dilated=dilated)], transposed=False))
     (problem,) = caught.value.problems
     assert problem.code == "DV501"
-    assert problem.message == f"a weight of {shown} does not fit FP16 (65504 at most) after folding; 2 such values"
+    flaw = "is no number" if shown == "nan" else "does not fit FP16 (65504 at most)"
+    assert problem.message == f"a weight of {shown} {flaw} after folding; 2 such values"
     assert problem.where == Origin("net", "a", "Conv2d")
 
 
@@ -215,6 +216,23 @@ def test_biases_and_slopes_must_fit_as_well() -> None:
     ]:
         with pytest.raises(UnsupportedError, match=f"DV501: a {what} of 70000 does not fit"):
             list(encode_all([weights], transposed=False))
+
+
+def test_all_layers_with_numbers_that_do_not_fit_are_told_at_once() -> None:
+    large, small = np.full((9, 9, 3, 3), 1e6), np.ones((9, 9, 3, 3))
+    made = program(chain(conv(large), conv(small), conv(large), shape=Shape(8, 8, 9)), palette=True)
+    with pytest.raises(UnsupportedError) as caught:
+        stream(made)
+    assert [problem.where for problem in caught.value.problems] == [Origin("net", name, "Conv2d") for name in "ac"]
+
+
+def test_the_convolution_is_named_and_not_what_is_folded_into_it() -> None:
+    factor = Constant.of(np.full(9, 1e9))
+    graph = chain(ops.Scale(factor), conv(values(9, 9, 1, 1)), ops.Activation(ops.Relu()), shape=Shape(4, 4, 9))
+    with pytest.raises(UnsupportedError) as caught:
+        stream(program(graph))
+    (problem,) = caught.value.problems
+    assert problem.where == Origin("net", "b", "Conv2d")
 
 
 @VARIANTS

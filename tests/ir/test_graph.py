@@ -101,6 +101,20 @@ def test_fuse_keeps_the_last_name_and_all_origins() -> None:
     assert g["c"].where == Origin("net", "c", "Pad")
 
 
+def test_a_joined_node_is_called_in_messages_as_the_layer_whose_operator_it_is() -> None:
+    def join(_: Lookup, first: Node, second: Node) -> Op | None:
+        match first.op, second.op:
+            case (Pad(), Activation()) | (Activation(), Pad()):
+                return ONE_ROW
+            case _:
+                return None
+
+    nodes = node("a", Activation(Relu()), "x"), node("b", ONE_ROW, "a"), node("c", Activation(Relu()), "b")
+    joined = graph(*nodes, outputs="c").fuse(join)["c"]
+    assert [origin.layer for origin in joined.origins] == ["a", "b", "c"]
+    assert joined.where == Origin("net", "b", "Pad")
+
+
 def test_fuse_leaves_what_others_read() -> None:
     g = graph(node("a", ONE_ROW, "x"), node("b", ONE_ROW, "a"), node("c", Activation(Relu()), "a"), outputs="b c")
     assert g.fuse(join_pads) == g

@@ -60,6 +60,7 @@ def test_a_size_replaces_height_and_width_of_every_map(load: Any) -> None:
         ('input: "x" input_dim: [1, 3, 4]', "but the sizes given are not for as many"),
         ('input: "x" input_shape { dim: [1, 3, 4, 5] } input_shape { dim: [1, 3, 4, 5] }', "not for as many"),
         ('input: "x" input_shape { dim: [1, 3, 0, 0] }', "set width_override and height_override"),
+        ('input: "x" input_shape { dim: [1, 0, 4, 4] }', 'the number of channels of the input "x" is not defined'),
         ('layer { name: "in" type: "Input" top: "x" }', "0 sizes are given for 1 inputs"),
     ],
 )

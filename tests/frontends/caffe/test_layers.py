@@ -224,6 +224,10 @@ SENSELESS = {
     "half a stride": (layer("Convolution", CONVOLUTION % "stride_h: 2"), "DV206", "must be given together"),
     "three pads": (layer("Convolution", CONVOLUTION % "pad: [1, 1, 1]"), "DV206", '"pad" is given 3 times'),
     "three dilations": (layer("Convolution", CONVOLUTION % "dilation: [1, 1, 1]"), "DV206", '"dilation" is given 3 times'),
+    "a kernel beyond all memory": (
+        layer("Convolution", "convolution_param { num_output: 2 kernel_size: 4000000000 pad: 4000000000 bias_term: false }"),
+        "DV205", "but the definition needs 2x4x4000000000x4000000000",
+    ),
     "groups that do not divide": (layer("Convolution", CONVOLUTION % "group: 3"), "DV206", "do not make 3 groups"),
     "no group": (layer("Deconvolution", CONVOLUTION % "group: 0"), "DV206", "do not make 0 groups"),
     "axis beyond": (layer("Softmax", "softmax_param { axis: 4 }"), "DV206", "axis is 4, but the input has 4 axes"),

@@ -30,6 +30,8 @@ def _one_input(reading: Reading, name: str, dims: tuple[int, ...]) -> Value:
     sizes = list(dims[1:])
     if len(sizes) == 3 and reading.size is not None:
         sizes[1:] = reading.size
+    if sizes[0] < 1:
+        raise reading.wrong(f'the number of channels of the input "{name}" is not defined', "give it in the definition")
     if min(sizes) < 1:
         raise reading.wrong(f'the size of the input "{name}" is not defined', "set width_override and height_override")
     channels, height, width = (*sizes, 1, 1)[:3]
