@@ -256,6 +256,9 @@ class _Setting(NamedTuple):
 
 def _text(path: Path) -> str:
     """The file's text, its lines ended by \\n."""
+    if any(path.suffix.lower() in suffixes for suffixes in _SUFFIXES.values()):
+        hint = f"write a net.ini that says definition = {path.name} in its section [INPUT], and give that"
+        raise UsageError(Problem("DV101", "this is a model, not an ini file", Place(str(path)), hint))
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -339,7 +342,8 @@ class _Reading:
                 if first != line:
                     self._wrong("DV103", f"[{section}] begins twice, here and in line {first}", line)
             elif section is None:
-                self._wrong("DV102", "expected a section before anything else", line, "[INPUT]")
+                self._wrong("DV102", "expected a section before anything else", line, "begin with a line [INPUT]")
+                return  # whatever this file is, more of it says no more
             elif match := _SETTING.fullmatch(content):
                 name = match[1].lower()
                 setting = _Setting(match[3] if match[2] is None else match[2], line)

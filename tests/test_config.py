@@ -437,3 +437,21 @@ def test_any_file_is_read_or_refused(content: str | bytes) -> None:
             warnings.simplefilter("ignore", ConvertorWarning)
             with suppress(UsageError):
                 assert isinstance(Config.read(ini), Config)
+
+
+def test_a_model_given_as_an_ini_file_is_told_once(tmp_path: Path) -> None:
+    for name in ("net.prototxt", "net.H5", "net.keras"):
+        (tmp_path / name).write_text("layer {\n}\n" * 50)
+        with pytest.raises(UsageError) as caught:
+            Config.read(tmp_path / name)
+        (problem,) = caught.value.problems
+        assert (problem.code, problem.message) == ("DV101", "this is a model, not an ini file")
+        assert f"definition = {name}" in problem.hint
+
+
+def test_a_file_that_is_no_ini_file_does_not_flood_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("some text\n" * 1000)
+    with pytest.raises(UsageError) as caught:
+        Config.read(tmp_path / "notes.txt")
+    codes = [problem.code for problem in caught.value.problems]
+    assert codes == ["DV102", "DV105", "DV105", "DV105"]
