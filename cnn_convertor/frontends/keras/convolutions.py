@@ -17,6 +17,7 @@ BLOCK = 256  # rows and columns of a piece when a matrix is turned: a piece stay
 
 @keras.reads("Conv2D")
 def conv2d(reading: Reading) -> Value:
+    activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
     source, shape = reading.map_input(), reading.shape
     window = same_padded(read_window(reading), shape, same=reading.same())
     groups, filters = reading.integer("groups"), reading.integer("filters")
@@ -24,11 +25,12 @@ def conv2d(reading: Reading) -> Value:
         reading.misfit(f"{shape.channels} channels and {filters} filters cannot be cut into {groups} groups")
     kernel = reading.variable("kernel", (*window.kernel, shape.channels // groups, filters))
     op = ops.Conv2d(convolution_kernel(kernel, flip=is_flipped(reading)), bias(reading, filters), window, groups)
-    return add_activated(reading, op, source.node, source.axes, take_activation(reading))
+    return add_activated(reading, op, source.node, source.axes, activation)
 
 
 @keras.reads("DepthwiseConv2D")
 def depthwise_conv2d(reading: Reading) -> Value:
+    activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
     source, shape = reading.map_input(), reading.shape
     refuse_theano(reading)
     window = same_padded(read_window(reading), shape, same=reading.same())
@@ -36,11 +38,12 @@ def depthwise_conv2d(reading: Reading) -> Value:
     reading.settings.take("groups")  # written by Keras 2, which has one group a channel whatever it says
     kernel = reading.variable("depthwise_kernel", (*window.kernel, shape.channels, multiplier))
     op = ops.Conv2d(depthwise_kernel(kernel), bias(reading, shape.channels * multiplier), window, shape.channels)
-    return add_activated(reading, op, source.node, source.axes, take_activation(reading))
+    return add_activated(reading, op, source.node, source.axes, activation)
 
 
 @keras.reads("SeparableConv2D")
 def separable_conv2d(reading: Reading) -> Value:
+    activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
     source, shape = reading.map_input(), reading.shape
     refuse_theano(reading)
     window = same_padded(read_window(reading), shape, same=reading.same())
@@ -52,11 +55,12 @@ def separable_conv2d(reading: Reading) -> Value:
     depthwise = ops.Conv2d(depthwise_kernel(kernel), None, window, shape.channels)
     op = ops.Conv2d(convolution_kernel(pointwise), bias(reading, filters), Window(ONE))
     name = reading.add(depthwise, source.node, part="depthwise")
-    return add_activated(reading, op, name, source.axes, take_activation(reading))
+    return add_activated(reading, op, name, source.axes, activation)
 
 
 @keras.reads("Conv2DTranspose")
 def conv2d_transpose(reading: Reading) -> Value:
+    activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
     source, shape = reading.map_input(), reading.shape
     window, filters = read_window(reading), reading.integer("filters")
     if window.dilation != ONE:
@@ -79,12 +83,13 @@ def conv2d_transpose(reading: Reading) -> Value:
     kernel = reading.variable("kernel", (*window.kernel, filters, shape.channels))
     weight = transposed_kernel(kernel, flip=is_flipped(reading))
     op = ops.ConvTranspose2d(weight, bias(reading, filters), window._replace(padding=padding), output_padding)
-    return add_activated(reading, op, source.node, source.axes, take_activation(reading))
+    return add_activated(reading, op, source.node, source.axes, activation)
 
 
 @keras.reads("Dense")
 def dense(reading: Reading) -> Value:
     """Works on the last axis: a fully connected layer on a vector, a 1x1 convolution on a map."""
+    activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
     source, shape = reading.input, reading.shape
     units = reading.integer("units")
     if not source.axes.is_channels(-1):
@@ -101,7 +106,7 @@ def dense(reading: Reading) -> Value:
         op = ops.Dense(weight, bias(reading, units))
     else:
         op = ops.Conv2d(weight, bias(reading, units), Window(ONE))
-    return add_activated(reading, op, source.node, source.axes, take_activation(reading))
+    return add_activated(reading, op, source.node, source.axes, activation)
 
 
 # --- settings ------------------------------------------------------------------------------------------------------------

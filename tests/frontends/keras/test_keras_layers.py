@@ -77,6 +77,7 @@ def test_every_reason_is_given_at_once(model: Any) -> None:
     )
     assert refused(model.h5(network)) == [
         "DV301 layers of type Rescaling are not supported @first",
+        "DV302 the activation 'gelu' is not supported @conv",
         "DV301 layers of type Lambda are not supported @second",
         "DV302 an ELU with alpha=2 is not supported @elu",
     ]

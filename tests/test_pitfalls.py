@@ -1,0 +1,186 @@
+"""Where convertors of this kind go wrong (spec/pitfalls.md), as far as no room of the package has a test of its own for it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import ir_reference
+import program_reference
+from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.lower import lower
+from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.dv700.rules import check
+from cnn_convertor.dv700.steps import select
+from cnn_convertor.errors import UnsupportedError
+from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe.writing import write
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
+from cnn_convertor.passes import optimise
+
+Real = NDArray[np.float64]
+RANDOM = np.random.default_rng(0)
+BOTH = pytest.mark.parametrize("transposed", [False, True])
+
+
+def some(*shape: int) -> Constant:
+    return Constant.of(RANDOM.normal(size=shape))
+
+
+def program(graph: Graph, *, transposed: bool, palette: bool = False) -> Program:
+    limits = Limits()
+    graph = legalise(optimise(graph), limits, transposed=transposed)
+    steps = select(graph, palette=palette, transposed=transposed)
+    check(graph, steps, limits)
+    return lower(graph, steps, name="net", transposed=transposed)
+
+
+def agrees(graph: Graph, *, transposed: bool) -> Program:
+    """The program, which computes what the network computes."""
+    made = program(graph, transposed=transposed)
+    inputs = {node.name: RANDOM.normal(size=graph.shape(node.name)) for node in graph.inputs}
+    values = ir_reference.run(graph, inputs)
+    for name, got in zip(graph.outputs, program_reference.run(made, inputs), strict=True):
+        expected = program_reference.as_output(values[name], graph[name].op, transposed=transposed)
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+    return made
+
+
+def chain(*made: Op, shape: Shape) -> Graph:
+    nodes = [Node("x", ops.Input(shape))]
+    for op, name in zip(made, "abcdefgh", strict=False):
+        nodes.append(Node(name, op, (nodes[-1].name,)))
+    return Graph(tuple(nodes), (nodes[-1].name,))
+
+
+def conv(out: int, channels: int, side: int = 1) -> Op:
+    return ops.Conv2d(some(out, channels, side, side), some(out), Window(Pair(side, side)))
+
+
+# --- Caffe ---------------------------------------------------------------------------------------------------------------
+
+
+def caffes_pool(values: Real, kernel: int, stride: int, pad: int, *, average: bool) -> Real:
+    """pooling_layer.cpp, axis by axis alike, written out: (H, W) -> (h, w)."""
+    size = len(values)
+    count = math.ceil((size + 2 * pad - kernel) / stride) + 1
+    if pad and (count - 1) * stride >= size + pad:
+        count -= 1
+    result = np.empty((count, count))
+    for i, j in np.ndindex(count, count):
+        top, left = i * stride - pad, j * stride - pad
+        bottom, right = min(top + kernel, size + pad), min(left + kernel, size + pad)
+        area = max(bottom - top, 0) * max(
+            right - left, 0
+        )  # padding counts, what lies beyond it does not; 0: no window at all
+        window = values[max(top, 0) : min(bottom, size), max(left, 0) : min(right, size)]
+        result[i, j] = window.max(initial=-np.inf) if not average else window.sum() / area if area else -np.inf
+    return result
+
+
+@pytest.mark.parametrize("method", ["AVE", "MAX"])
+def test_caffe_pools_of_every_size_are_caffes(method: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    seen = 0
+    for size, kernel, stride, pad in itertools.product((4, 5, 6, 7), (1, 2, 3, 4), (1, 2, 3), (0, 1, 2)):
+        if pad >= kernel or kernel > size + 2 * pad:
+            continue
+        values = RANDOM.normal(size=(size, size))
+        expected = caffes_pool(values, kernel, stride, pad, average=method == "AVE")
+        settings = f"pooling_param {{ pool: {method} kernel_size: {kernel} stride: {stride} pad: {pad} }}"
+        path.write_text(
+            f'input: "x" input_shape {{ dim: 1 dim: 1 dim: {size} dim: {size} }}\n'
+            f'layer {{ name: "y" type: "Pooling" bottom: "x" top: "y" {settings} }}'
+        )
+        try:
+            graph = caffe.load(path, path)
+        except UnsupportedError:
+            assert np.isinf(expected).any(), "a window that sees nothing is all that may be refused"
+            continue
+        got = ir_reference.run(graph, {"x": values[:, :, None]})["y"][:, :, 0]
+        np.testing.assert_allclose(got, expected, atol=1e-6, err_msg=settings)
+        seen += 1
+    assert seen > 50
+
+
+@BOTH
+@pytest.mark.parametrize("end", ["in place", "concatenation", "several outputs"])
+def test_networks_may_end_anyhow(end: str, transposed: bool, tmp_path: Path) -> None:
+    def layer(name: str, type: str, bottoms: str, top: str, more: str = "") -> str:
+        reads = " ".join(f'bottom: "{bottom}"' for bottom in bottoms.split())
+        return f'layer {{ name: "{name}" type: "{type}" {reads} top: "{top}" {more} }}\n'
+
+    one = "convolution_param { num_output: 8 kernel_size: 1 }"
+    network = layer("c", "Convolution", "x", "c", one)
+    network += {
+        "in place": layer("r", "ReLU", "c", "c") + layer("d", "Dropout", "c", "c"),
+        "concatenation": layer("k", "Concat", "c x c", "k"),
+        "several outputs": layer("r", "TanH", "c", "r") + layer("d", "Convolution", "c", "d", one),
+    }[end]
+    (tmp_path / "net.prototxt").write_text('input: "x" input_shape { dim: [1, 8, 3, 5] }\n' + network)
+    blobs = [RANDOM.normal(size=(8, 8, 1, 1)), RANDOM.normal(size=8)]
+    kept = [(name, "Convolution", blobs) for name in ("c", "d") if f'name: "{name}" type: "Conv' in network]
+    write(tmp_path / "net.caffemodel", kept)
+    graph = caffe.load(tmp_path / "net.prototxt", tmp_path / "net.caffemodel")
+    assert len(graph.outputs) == (2 if end == "several outputs" else 1)
+    agrees(graph, transposed=transposed)
+
+
+# --- the device ----------------------------------------------------------------------------------------------------------
+
+
+@BOTH
+def test_an_activation_behind_a_sum_or_a_lone_batch_norm_needs_no_layer(transposed: bool) -> None:
+    norm = ops.BatchNorm(some(9), Constant.of(RANDOM.uniform(0.5, 2, 9)), some(9), some(9), 1e-3)
+    relu = ops.Activation(ops.Relu())
+    assert len(agrees(chain(norm, relu, shape=Shape(3, 4, 9)), transposed=transposed).layers) == 2  # and the flatten
+    nodes = (Node("x", ops.Input(Shape(3, 4, 8))), Node("a", ops.Add(), ("x", "x")), Node("b", relu, ("a",)))
+    assert len(agrees(Graph(nodes, ("b",)), transposed=transposed).layers) == 1
+
+
+@BOTH
+@pytest.mark.parametrize("shape", [Shape(1, 1, 40), Shape(1, 5, 8), Shape(5, 1, 8), Shape(4, 5, 1)])
+def test_a_flatten_that_moves_nothing_is_free(shape: Shape, transposed: bool) -> None:
+    graph = chain(conv(shape.channels, shape.channels), ops.Reshape(Shape(1, 1, shape.size), Order.HWC), shape=shape)
+    types = {layer.type for layer in agrees(graph, transposed=transposed).layers}
+    assert (LayerType.FLATTEN in types) == (shape == (4, 5, 1) and not transposed)
+
+
+@BOTH
+def test_maps_one_high_one_wide_and_of_one_or_nine_channels(transposed: bool) -> None:
+    for height, width, channels in itertools.product((1, 9), (1, 9), (1, 9)):
+        window = Window(Pair(min(3, height), min(3, width)), padding=Padding(0, height > 1, width > 1, 0))
+        weight = some(9, channels, *window.kernel)
+        depthwise = ops.Conv2d(some(9, 1, 1, 1), None, Window(ops.ONE), groups=9)
+        graph = chain(
+            ops.Conv2d(weight, some(9), window), depthwise, ops.Activation(ops.PRelu(some(9))),
+            ops.MaxPool2d(Window(Pair(min(2, height), min(2, width)))), conv(1, 9), shape=Shape(height, width, channels),
+        )  # fmt: skip
+        agrees(graph, transposed=transposed)
+
+
+@BOTH
+@pytest.mark.parametrize("after", ["convolution", "max pool", "average pool", "global pool", "batch norm", "sum"])
+def test_padding_with_an_unequal_number_on_each_side_before_anything(after: str, transposed: bool) -> None:
+    window = Window(Pair(3, 3), Pair(2, 2))
+    made: dict[str, Op] = {
+        "convolution": ops.Conv2d(some(9, 9, 3, 3), None, window),
+        "max pool": ops.MaxPool2d(window),
+        "average pool": ops.AveragePool2d(window),
+        "global pool": ops.AveragePool2d(Window(Pair(12, 11))),
+        "batch norm": ops.Scale(some(9), some(9)),
+        "sum": ops.Add(),
+    }
+    pad = ops.Pad(Padding(1, 2, 3, 0))
+    inputs = ("a", "a") if after == "sum" else ("a",)
+    nodes = (Node("x", ops.Input(Shape(9, 8, 9))), Node("a", pad, ("x",)), Node("b", made[after], inputs))
+    agrees(Graph(nodes, ("b",)), transposed=transposed)
