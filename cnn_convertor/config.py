@@ -52,6 +52,12 @@ def _cpp_identifier(text: str, _: Path) -> str:
     return text
 
 
+def _network_name(text: str, folder: Path) -> str:
+    if text == "DMP_Network":  # its class would be its own base class
+        raise ValueError
+    return _cpp_identifier(text, folder)
+
+
 def _module_name(text: str, folder: Path) -> str:
     if keyword.iskeyword(text):
         raise ValueError
@@ -120,7 +126,7 @@ def _channel_order(text: str, _: Path) -> str:
     return text.upper()
 
 
-CPP_IDENTIFIER = Kind("a C++ identifier that is not a keyword", _cpp_identifier)
+NETWORK_NAME = Kind("a C++ identifier that is not a keyword", _network_name)
 MODULE_NAME = Kind("the name of a Python module: an identifier that is not a keyword", _module_name)
 FLAG = Kind("0 or 1", _flag)
 PIXELS = Kind("a number of pixels, or -1 for the network's own", _pixels)
@@ -144,7 +150,7 @@ class Key(NamedTuple):
 
 
 KEYS = (
-    Key("INPUT", "name", CPP_IDENTIFIER, None, "names the class (`C` + name), the files and the folder they go to"),
+    Key("INPUT", "name", NETWORK_NAME, None, "names the class (`C` + name), the files and the folder they go to"),
     Key("INPUT", "definition", FILE, None, "Caffe: .prototxt; Keras: .h5, .hdf5 or .keras"),
     Key(
         "INPUT",
@@ -271,6 +277,9 @@ def _text(path: Path) -> str:
         where = Place(str(path), line=data.count(b"\n", 0, error.start) + 1)
         problem = Problem("DV101", "this is not text in UTF-8", where, "give a net.ini, saved as UTF-8")
         raise UsageError(problem) from None
+    if "\0" in text:
+        where = Place(str(path), line=text.count("\n", 0, text.index("\0")) + 1)
+        raise UsageError(Problem("DV101", "this is not text: it holds a zero byte", where, "give a net.ini"))
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -291,6 +300,10 @@ class _Reading:
         if values.get("definition") and "data" in values and "origin" in values:
             values["data"] = values["data"] or values["definition"]
             values["origin"] = values["origin"] or self._guessed_origin(values["definition"], values["data"])
+        taken = {f"{values.get('name')}_gen", f"{values.get('name')}_selftest"}
+        if values.get("python_module") in taken:
+            line = self._settings["OUTPUT", "python_module"].line
+            self._wrong("DV106", "[OUTPUT] python_module: its source would replace the network's own file", line)
         overrides = [name for name in ("width_override", "height_override") if values.get(name)]
         if len(overrides) == 1:
             problem = f"[INPUT] {overrides[0]}: width_override and height_override are given together, or neither is"

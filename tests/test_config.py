@@ -455,3 +455,20 @@ def test_a_file_that_is_no_ini_file_does_not_flood_the_terminal(tmp_path: Path) 
         Config.read(tmp_path / "notes.txt")
     codes = [problem.code for problem in caught.value.problems]
     assert codes == ["DV102", "DV105", "DV105", "DV105"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("name = DMP_Network", "expected a C\\+\\+ identifier"),
+        ("name = n\n[OUTPUT]\npython_module = n_gen", "would replace the network's own file"),
+        ("name = n\n[OUTPUT]\npython_module = n_selftest", "would replace the network's own file"),
+        ("name = n\0", "it holds a zero byte"),
+    ],
+)
+def test_names_that_would_break_or_replace_what_is_generated(lines: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "net.h5").touch()
+    output = "output_folder = out\n" if "[OUTPUT]" in lines else "[OUTPUT]\noutput_folder = out\n"
+    (tmp_path / "net.ini").write_text(f"[INPUT]\ndefinition = net.h5\n{lines}\n{output}")
+    with pytest.raises(UsageError, match=message):
+        Config.read(tmp_path / "net.ini")

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
+
+LONGEST_CHAIN = 32  # max pools; the search would take for ever with the pools of hundreds of pixels that have no chain
 
 
 class Axis(NamedTuple):
@@ -25,7 +28,7 @@ class Axis(NamedTuple):
 def split_max(window: Window, shape: Shape, limits: Limits) -> list[Window] | None:
     """Windows of a chain of max pools that equals the given one, or None when there is none."""
     rows, columns = _axes(window)
-    for count in range(1, max(window.kernel) + 1):
+    for count in range(1, min(max(window.kernel), LONGEST_CHAIN) + 1):
         vertical = _max_axis(rows, shape.height, count, limits.max_pool_heights)
         horizontal = _max_axis(columns, shape.width, count, limits.max_pool_widths)
         if vertical is not None and horizontal is not None:
@@ -136,12 +139,7 @@ def _overlapping(axis: Axis, count: int, allowed: tuple[int, ...]) -> list[Axis]
 
 def _choices(count: int, allowed: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """All non-increasing tuples of `count` kernels."""
-    if count == 0:
-        yield ()
-        return
-    for kernel in sorted(allowed, reverse=True):
-        for rest in _choices(count - 1, tuple(k for k in allowed if k <= kernel)):
-            yield (kernel, *rest)
+    return combinations_with_replacement(sorted(allowed, reverse=True), count)
 
 
 def _products(kernel: int, count: int, allowed: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -180,7 +180,7 @@ def dilation(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV412", "use a pool of another size or stride")
 def max_pool_size(subject: Subject) -> Iterator[Breach]:
-    """A max pool is 2 or 3 wide and 1 to 3 high; larger ones run as chains of such pools where one exists."""
+    """A max pool is 2 or 3 wide and 1 to 3 high; larger ones run as chains of such pools where one of at most 32 exists."""
     limits = subject.limits
     for where, pooling in _poolings(subject):
         width_fits, height_fits = (

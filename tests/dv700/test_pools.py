@@ -184,6 +184,13 @@ def test_a_sum_over_all_may_have_padding_on_every_side() -> None:
     assert chain == [Window(Pair(4, 7), Pair(4, 1)), Window(Pair(2, 1))]
 
 
+@pytest.mark.parametrize("size", [50, 300, 2000])
+def test_the_search_for_a_chain_ends(size: int) -> None:
+    """The maximum over time of a text: no pool is one wide."""
+    assert split_max(Window(Pair(size, 1)), Shape(size, 4, 8), LIMITS) is None
+    assert split_max(Window(Pair(1, size)), Shape(4, size, 8), LIMITS) is not None
+
+
 def test_what_has_no_chain() -> None:
     split = partial(split_max, shape=Shape(20, 20, 8), limits=LIMITS)
     assert split(Window(Pair(2, 1))) is None, "a max pool 1 wide needs 1-wide pools, which the device has not"
