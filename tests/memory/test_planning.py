@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn_convertor.memory import Buffer, Plan, plan
+from cnn_convertor.memory import Buffer, Peak, Plan, plan
 from cnn_convertor.memory.checking import check
 from cnn_convertor.memory.planning import lower_bound
 
@@ -46,8 +47,8 @@ def test_live_buffers_never_share_bytes(buffers: list[Buffer], alignment: int) -
 def test_no_plan_is_below_the_lower_bound(buffers: list[Buffer]) -> None:
     made = plan(buffers, alignment=1)
     live = [sum(b.size for b in buffers if b.first <= step <= b.last) for step in range(20)]
-    assert made.lower_bound == max(live)
-    assert made.size >= made.lower_bound
+    assert made.peak.size == max(live)
+    assert made.size >= made.lower_bound >= made.peak.size
     assert made.size <= sum(b.size for b in buffers)
 
 
@@ -84,6 +85,42 @@ def test_the_same_buffers_give_the_same_plan() -> None:
 
 def test_nothing_takes_nothing() -> None:
     assert plan([], alignment=16) == Plan({}, 0, 0)
+
+
+def test_a_plan_tells_who_makes_its_peak() -> None:
+    made = plan(
+        [Buffer("a", 10, 0, 3), Buffer("b", 20, 2, 4), Buffer("c", 7, 4, 9), Buffer("n", 0, 2, 3)], alignment=16
+    )
+    assert made.peak == Peak(2, 48, ("b", "a"))
+    assert str(made) == "48 bytes, proven smallest"
+    assert str(made.peak) == 'most at step 2: "b", "a"'
+
+
+def test_a_peak_of_many_names_the_largest() -> None:
+    assert str(Peak(3, 60, tuple("abcdef"))) == 'most at step 3: "a", "b", "c", "d" and 2 more'
+
+
+def test_a_plan_that_is_not_proven_says_so() -> None:
+    assert str(Plan({}, 2048, 1024)) == "2,048 bytes, not proven smallest: the lower bound is 1,024"
+
+
+def convolutions(rng: random.Random, layers: int) -> list[Buffer]:
+    """Maps as networks have them: chains, with now and then a skip over some layers or a branch, and sizes that fall."""
+    sizes, lasts = [1 << 16], [1]
+    for step in range(1, layers):
+        sizes.append(max(64, int(sizes[-1] * rng.choice([0.25, 0.5, 1, 1, 1, 1, 2]))))
+        lasts.append(step + 1)
+        if rng.random() < 0.3:
+            source = max(0, step - rng.randint(2, 4))
+            lasts[source] = max(lasts[source], step)
+    return [Buffer(f"b{i}", size, i, last) for i, (size, last) in enumerate(zip(sizes, lasts, strict=True))]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_networks_take_what_the_peak_takes(seed: int) -> None:
+    rng = random.Random(seed)
+    made = plan(convolutions(rng, rng.randint(10, 120)), alignment=16)
+    assert made.size == made.lower_bound == made.peak.size
 
 
 def test_lower_bound_counts_both_ends_of_a_life() -> None:

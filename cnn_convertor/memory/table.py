@@ -1,0 +1,99 @@
+"""Buffers and their offsets as the table that allocators are compared with: id,lower,upper,size and offset, a line a buffer.
+
+A buffer lives from lower up to, but not at, upper.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.memory.planning import Buffer
+
+# The published instances name the same columns in two ways.
+_NAMES = {
+    "id": "id",
+    "buffer": "id",
+    "lower": "lower",
+    "start": "lower",
+    "upper": "upper",
+    "end": "upper",
+    "size": "size",
+}
+_COLUMNS = ("id", "lower", "upper", "size")
+_WHOLE = re.compile("-?[0-9]{1,20}")
+_LARGEST = 1 << 53  # of any figure, and of the sum of sizes: far from where 64 bits end
+
+
+def load(path: Path) -> tuple[Buffer, ...]:
+    """The buffers of a file. Raises ModelError, or OSError when there is none."""
+    try:
+        return read(path.read_text("utf-8-sig"), str(path))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ModelError(Problem("DV121", f"not a table in UTF-8: {error}", Origin(str(path)))) from None
+
+
+def read(text: str, file: str) -> tuple[Buffer, ...]:
+    """The buffers of a table. Raises ModelError with all lines that are wrong."""
+    rows = csv.reader(io.StringIO(text))
+    header = [name.strip().lower() for name in next(rows, [])]
+    columns = {_NAMES[name]: position for position, name in enumerate(header) if name in _NAMES}
+    if missing := [name for name in _COLUMNS if name not in columns]:
+        reason = f"the first line must name the columns {','.join(_COLUMNS)}; missing: {', '.join(missing)}"
+        raise ModelError(Problem("DV121", reason, Origin(file, line=1)))
+    problems: list[Problem] = []
+    buffers: dict[str, Buffer] = {}
+    for line, row in _lines(rows):
+        where = Origin(file, line=line)
+        match _buffer(row, columns, len(header)):
+            case str(reason):
+                problems.append(Problem("DV122", reason, where))
+            case Buffer(name=name) if name in buffers:
+                problems.append(Problem("DV122", f'the id "{name}" comes twice', where))
+            case buffer:
+                buffers[buffer.name] = buffer
+    if not problems and sum(b.size for b in buffers.values()) > _LARGEST:
+        problems.append(Problem("DV122", f"all sizes together are more than {_LARGEST:,}", Origin(file)))
+    if problems:
+        raise ModelError(problems)
+    return tuple(buffers.values())
+
+
+def write(buffers: Sequence[Buffer], offsets: Mapping[str, int]) -> str:
+    """The table with offsets."""
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow([*_COLUMNS, "offset"])
+    table.writerows([b.name, b.first, b.last + 1, b.size, offsets[b.name]] for b in buffers)
+    return out.getvalue()
+
+
+def _lines(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """The lines that hold something, with their numbers."""
+    for line, row in enumerate(rows, start=2):
+        if any(cell.strip() for cell in row):
+            yield line, row
+
+
+def _buffer(row: Sequence[str], columns: Mapping[str, int], width: int) -> Buffer | str:
+    """The buffer of one line, or what is wrong with the line."""
+    if len(row) != width:
+        return f"{len(row)} columns, where the first line has {width}"
+    cells = {column: row[columns[column]].strip() for column in _COLUMNS}
+    for column in _COLUMNS[1:]:
+        if not _WHOLE.fullmatch(cells[column]):
+            return f'{column} is not a whole number: "{cells[column]}"'
+        if abs(int(cells[column])) > _LARGEST:
+            return f"{column} is more than {_LARGEST:,}"
+    name, lower, upper, size = cells["id"], int(cells["lower"]), int(cells["upper"]), int(cells["size"])
+    if not name:
+        return "the id is empty"
+    if lower >= upper:
+        return f"upper ({upper}) must be more than lower ({lower})"
+    if size < 0:
+        return f"size is negative: {size}"
+    return Buffer(name, size, lower, upper - 1)

@@ -1,0 +1,128 @@
+"""The complete search: its plans are the smallest there are, and what it calls impossible is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from cnn_convertor.memory import Buffer, plan
+from cnn_convertor.memory.checking import check
+from cnn_convertor.memory.searching import Outcome, search
+from planning_reference import Life, smallest
+
+LIMIT = 100_000  # nodes
+# Six bytes live at nearly every step, and yet six bytes are not enough.
+GAP = [
+    (2, 0, 0), (2, 1, 1), (4, 0, 2), (1, 2, 3), (1, 3, 3), (1, 2, 4), (3, 3, 4), (1, 4, 5), (1, 4, 5), (4, 5, 6), (2, 6, 6)
+]  # fmt: skip
+
+
+def loose(rng: random.Random) -> list[Life]:
+    """Lives here and there."""
+    steps, most = rng.choice([4, 8, 12]), rng.choice([3, 8, 40])
+    starts = [rng.randrange(steps) for _ in range(rng.randint(1, 12))]
+    return [(rng.randint(1, most), first, first + rng.randrange(1 + steps // 2)) for first in starts]
+
+
+def tight(rng: random.Random) -> list[Life]:
+    """As many bytes live at each step: not all of these can be placed without a gap."""
+    height = rng.choice([6, 8, 12])
+    done: list[Life] = []
+    live: list[tuple[int, int]] = []
+    for step in range(12):
+        new: list[tuple[int, int]] = []
+        while free := height - sum(size for size, _ in live + new):
+            new.append((rng.randint(1, free), step))
+        if len(done) + len(live) + len(new) > 12:
+            return done + [(size, first, step - 1) for size, first in live]
+        live = rng.sample(live + new, len(live) + len(new))
+        last = rng.randint(1, max(1, len(live) - 1))
+        done += [(size, first, step) for size, first in live[:last]]
+        live = live[last:]
+    return done
+
+
+def planted(rng: random.Random, buffers: int, *, height: int, steps: int) -> list[Life]:
+    """Cut a full memory into pieces: it can be put together again."""
+    pieces = [(0, steps, 0, height)]
+    while len(pieces) < buffers:
+        pieces.sort(key=lambda p: (p[1] - p[0]) * (p[3] - p[2]))
+        first, end, low, high = pieces.pop(-rng.randint(1, min(5, len(pieces))))
+        if end - first > 1 and (rng.random() < 0.5 or high - low < 2):
+            cut = rng.randrange(first + 1, end)
+            pieces += [(first, cut, low, high), (cut, end, low, high)]
+        elif high - low > 1:
+            cut = rng.randrange(low + 1, high)
+            pieces += [(first, end, low, cut), (first, end, cut, high)]
+        else:
+            pieces.append((first, end, low, high))
+            break
+    rng.shuffle(pieces)
+    return [(high - low, first, end - 1) for first, end, low, high in pieces]
+
+
+def buffers_of(lives: Sequence[Life]) -> list[Buffer]:
+    return [Buffer(str(i), *life) for i, life in enumerate(lives)]
+
+
+def assert_smallest(lives: Sequence[Life]) -> None:
+    best = smallest(lives)
+    made = plan(buffers_of(lives), alignment=1)
+    assert (made.size, made.lower_bound) == (best, best), lives
+    found = search(lives, best, limit=LIMIT)
+    assert found.outcome is Outcome.FOUND, lives
+    check(list(zip(buffers_of(lives), found.offsets, strict=True)), size=best, alignment=1)
+    assert search(lives, best - 1, limit=LIMIT).outcome is Outcome.IMPOSSIBLE, lives
+
+
+MAKERS = [loose, tight]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_plans_are_the_smallest(make: Callable[[random.Random], list[Life]]) -> None:
+    rng = random.Random(0)
+    for _ in range(150):
+        assert_smallest(make(rng))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", MAKERS)
+def test_ten_thousand_plans_are_the_smallest(make: Callable[[random.Random], list[Life]]) -> None:
+    rng = random.Random(1)
+    for _ in range(5000):
+        assert_smallest(make(rng))
+
+
+def test_a_bound_that_cannot_be_reached_is_raised() -> None:
+    made = plan(buffers_of(GAP), alignment=1)
+    assert made.peak.size < made.size == made.lower_bound == smallest(GAP)
+    assert made.proven
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_was_cut_is_put_together_again(seed: int) -> None:
+    lives = planted(random.Random(seed), 60, height=1024, steps=64)
+    made = plan(buffers_of(lives), alignment=1)
+    assert made.size == made.lower_bound == 1024
+
+
+def test_the_search_gives_up_at_its_limit_of_nodes() -> None:
+    lives = planted(random.Random(0), 300, height=1024, steps=256)
+    result = search(lives, 1024, limit=300)
+    assert result.outcome is Outcome.GAVE_UP and result.nodes == 300 and result.offsets == ()
+    made = plan(buffers_of(lives), alignment=1, nodes=300)
+    assert not made.proven and made.size > made.lower_bound == 1024
+
+
+def test_the_same_lives_give_the_same_offsets() -> None:
+    lives = planted(random.Random(3), 50, height=256, steps=40)
+    assert search(lives, 256, limit=LIMIT) == search(list(lives), 256, limit=LIMIT)
+
+
+def test_more_capacity_than_needed_does_no_harm() -> None:
+    lives = planted(random.Random(4), 40, height=256, steps=40)
+    found = search(lives, 400, limit=LIMIT)
+    assert found.outcome is Outcome.FOUND
+    check(list(zip(buffers_of(lives), found.offsets, strict=True)), size=400, alignment=1)
