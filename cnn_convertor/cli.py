@@ -272,6 +272,153 @@ def audit(terminal: Terminal, source: Path, weights: Path | None, **device: int)
     return terminal.code
 
 
+# --- memory layouts ------------------------------------------------------------------------------------------------------
+
+
+def _numbers(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
+    """Numbers above 0 with commas or x between them."""
+    if text is None:
+        return None
+    parts = text.replace("x", ",").split(",")
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise click.BadParameter(f'"{text}" is no shape, like 1,3,224,224')
+    return tuple(map(int, parts))
+
+
+with_element = click.option("--element", metavar="TYPE", help="Type of the elements, like float16.")
+with_names = click.option("--to", metavar="NAME", required=True, help="The layout to have.")
+
+
+@commands.group()
+def layout() -> None:
+    """Look at memory layouts of accelerators, and move arrays into and out of them."""
+
+
+@layout.command("list")
+@click.argument("family", required=False)
+@with_verbosity
+def list_layouts(terminal: Terminal, family: str | None) -> int:
+    """List the layouts that have names: of all families, or one."""
+    with terminal.attempt():
+        from cnn_convertor.layouts.names import ENTRIES
+
+        entries = [entry for entry in ENTRIES.values() if family in (None, entry.family)]
+        if not entries:
+            families = ", ".join(dict.fromkeys(entry.family for entry in ENTRIES.values()))
+            raise UsageError(Problem("DV841", f'no family of layouts is called "{family}"', hint=families))
+        terminal.show("\n".join(f"{entry.family:6} {entry.name:46} {entry.make()}" for entry in entries))
+    return terminal.code
+
+
+@layout.command("describe")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--shape", metavar="N,N,...", callback=_numbers, required=True, help="Of the array, in the order of the axes."
+)
+@with_element
+@click.option("--svg", "picture", metavar="FILE.svg", type=FILE, help="Draw the memory.")
+@with_verbosity
+def describe_layout(
+    terminal: Terminal, name: str, shape: tuple[int, ...], element: str | None, picture: Path | None
+) -> int:
+    """Say where elements lie in a layout: formula, size, first elements."""
+    with terminal.attempt():
+        from cnn_convertor.files import replace_all
+        from cnn_convertor.layouts.describe import describe, svg
+        from cnn_convertor.layouts.names import layout_of
+
+        given, kind = layout_of(name), _element(element)
+        terminal.show(describe(given, shape, element=kind))
+        if picture is not None:
+            replace_all(picture.parent, {picture.name: svg(given, shape, element=kind)})
+    return terminal.code
+
+
+def _element(name: str | None) -> Any:
+    from cnn_convertor.layouts.text import element_of
+
+    if name is not None and element_of(name) is None:
+        raise UsageError(Problem("DV841", f'no element type is called "{name}"', hint="int8, int16, float16, float32"))
+    return None if name is None else element_of(name)
+
+
+def _rearrange(
+    terminal: Terminal,
+    given: str,
+    to: str,
+    shape: tuple[int, ...] | None,
+    element: str | None,
+    source: Path,
+    target: Path,
+) -> int:
+    with terminal.attempt():
+        from cnn_convertor.files import replace_all
+        from cnn_convertor.layouts import files
+        from cnn_convertor.layouts.names import layout_of
+
+        before, after = layout_of(given), layout_of(to)
+        array = files.rearranged(files.read(source, before, shape or (), _element(element)), before, after)
+        replace_all(target.parent, {target.name: (files.contents(target, array, after),)})
+    return terminal.code
+
+
+def _moves(name: str, text: str) -> None:
+    """A command that reads a file in one layout and writes one in another."""
+
+    @layout.command(name, help=text)
+    @click.option("--from", "given", metavar="NAME", default="NCHW", show_default=True, help="The layout of the input.")
+    @with_names
+    @click.option(
+        "--shape", metavar="N,N,...", callback=_numbers, help="Of the input, in the order of its layout's axes."
+    )
+    @with_element
+    @click.argument("source", metavar="IN", type=FILE)
+    @click.argument("target", metavar="OUT", type=FILE)
+    @with_verbosity
+    def move(terminal: Terminal, **arguments: Any) -> int:
+        return _rearrange(terminal, **arguments)
+
+
+_moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.")
+_moves("unpack", "Unpack memory, IN.bin, into an array, OUT.npy; --shape and --element say what it holds.")
+_moves("convert", "Move an array from one layout into another; files that end in .npy hold arrays, others memory.")
+
+
+@commands.command()
+@click.argument("table", metavar="FILE.csv", type=FILE)
+@click.option("--capacity", metavar="N", type=click.IntRange(0), help="End with 1 when more than N is needed.")
+@click.option("--alignment", metavar="N", type=COUNT, default=1, show_default=True, help="Offsets are multiples of N.")
+@click.option(
+    "--nodes", metavar="N", type=click.IntRange(0), default=1_000_000, show_default=True, help="Limit of the search."
+)
+@click.option(
+    "--output", metavar="OUT.csv", type=FILE, help="Where the table with offsets goes, instead of the screen."
+)
+@with_verbosity
+def plan(terminal: Terminal, table: Path, capacity: int | None, alignment: int, nodes: int, output: Path | None) -> int:
+    """Find offsets for buffers that come as a table: id,lower,upper,size (half-open lives)."""
+    with terminal.attempt():
+        from cnn_convertor import files
+        from cnn_convertor.memory import planning
+        from cnn_convertor.memory import table as tables
+
+        buffers = tables.load(table)
+        made = planning.plan(buffers, alignment=alignment, nodes=nodes)
+        text = tables.write(buffers, made.offsets)
+        if output is None:
+            terminal.show(text)
+        else:
+            files.replace_all(output.parent, {output.name: text})
+        terminal.note(f"{table}: {len(buffers)} buffers in {made}")
+        if capacity is not None and made.size > capacity:
+            reason = f"{made.size:,} is the smallest plan found, {capacity:,} is the capacity"
+            hint = "no plan is smaller" if made.proven else "a larger --nodes"
+            if made.lower_bound > capacity:
+                hint = f"a capacity of {made.lower_bound:,} or more: no plan is below that"
+            terminal.find(Problem("DV120", reason, Origin(str(table)), hint))
+    return terminal.code
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0 done, 1 a network cannot be converted, 2 usage or ini file."""
     for stream in (sys.stdout, sys.stderr):

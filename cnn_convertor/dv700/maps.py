@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.layouts.dv700 import CHUNK, feature_map
+from cnn_convertor.layouts.packing import pack
 
-CHUNK = 8  # channels that lie together
+__all__ = ["CHUNK", "is_chunked", "memory_order", "same_memory"]
 
 
 def is_chunked(shape: Shape) -> bool:
@@ -23,13 +25,12 @@ def memory_order(shape: Shape, *, transposed: bool, order: Order = Order.CHW) ->
     height, width, channels = shape
     match order:
         case Order.CHW:
-            index = np.arange(shape.size).reshape(channels, height, width)
+            index = np.arange(shape.size).reshape(channels, height, width).transpose(1, 2, 0)
         case Order.HWC:
-            index = np.arange(shape.size).reshape(height, width, channels).transpose(2, 0, 1)
+            index = np.arange(shape.size).reshape(height, width, channels)
         case Order.MEMORY:
             return np.arange(shape.size)
-    axes = (1, 2, 0) if transposed else (2, 1, 0)
-    return np.concatenate([index[c : c + CHUNK].transpose(axes).ravel() for c in range(0, channels, CHUNK)])
+    return pack(index, feature_map(transposed=transposed).of(index.dtype)).view(index.dtype)
 
 
 def same_memory(before: Shape, after: Shape, order: Order, *, transposed: bool) -> bool:

@@ -1,0 +1,223 @@
+"""clDNN's memory formats (Intel's GPU plugin), read from their names.
+
+`b_fs_yx_fsv16`: outer section, then inner section. `fs` counts slices of f, `fsv16` the 16 values of a slice; `isa8` is a
+coarser block of an axis that has an `isv` too; the innermost block of an axis is its lowest digit. `__ai32` fills an axis
+up without a block, `_rotate_180` stores x and y reversed. Source: the device's own index formulas.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cnn_convertor.layouts.layout import NO_PADDING, Layout, Paddings, Term, refuse
+from cnn_convertor.layouts.packing import pack, unpack
+from cnn_convertor.layouts.text import natural_axes, parse, wrong_at
+
+LETTERS = "bfgoivuwzyx"
+
+_DATA = (
+    "bfyx byxf yxfb fyxb fbyx fybx xbfy ybfx byfx bxfy bfzyx bzyxf bfwzyx bfuwzyx bfvuwzyx "
+    "b_fs_yx_fsv2 b_fs_yx_fsv4 b_fs_yx_fsv8 b_fs_yx_fsv16 b_fs_yx_fsv32 "
+    "b_fs_zyx_fsv2 b_fs_zyx_fsv4 b_fs_zyx_fsv8 b_fs_zyx_fsv16 b_fs_zyx_fsv32 fs_b_yx_fsv32 "
+    "bs_fs_yx_bsv16_fsv16 bs_fs_yx_bsv16_fsv32 bs_fs_yx_bsv32_fsv32 bs_fs_yx_bsv32_fsv16 "
+    "bs_fs_yx_bsv4_fsv4 bs_fs_yx_bsv8_fsv4 bs_fs_yx_bsv4_fsv2 bs_fs_yx_bsv8_fsv2 "
+    "bs_fs_yx_bsv16_fsv2 bs_fs_yx_bsv16_fsv4 bs_fs_yx_bsv16_fsv8 "
+    "bs_fs_zyx_bsv16_fsv2 bs_fs_zyx_bsv16_fsv4 bs_fs_zyx_bsv16_fsv8 "
+    "bs_fs_zyx_bsv4_fsv2 bs_fs_zyx_bsv4_fsv4 bs_fs_zyx_bsv8_fsv2 bs_fs_zyx_bsv8_fsv4 "
+    "bs_fs_zyx_bsv16_fsv16 bs_fs_zyx_bsv16_fsv32 bs_fs_zyx_bsv32_fsv16 bs_fs_zyx_bsv32_fsv32 "
+    "bs_fs_fsv8_bsv8 bs_fs_fsv8_bsv16 bs_f_bsv16"
+)
+DATA = tuple(_DATA.split())
+
+_WEIGHTS = (
+    "oiyx ioyx yxio iyxo oyxi oizyx goiyx gioyx gyxio "
+    "os_iyx_osv16 os_iyx_osv32 o_is_yx_isv16 os_zyxi_osv16 g_os_iyx_osv16 gs_oiyx_gsv16 gs_oiyx_gsv32 "
+    "os_is_yx_isv16_osv16 os_is_yx_osv16_isv16 is_os_yx_isv16_osv16 os_is_yx_osv8_isv4 os_is_yx_osv16_isv4 "
+    "os_is_yx_osv32_isv4 os_is_zyx_isv16_osv16 os_is_zyx_osv16_isv16 os_is_zyx_osv32_isv16 os_is_zyx_osv64_isv16 "
+    "os_is_zyx_osv32_isv4 is_os_zyx_isv16_osv16 "
+    "g_os_is_yx_isv16_osv16 g_os_is_zyx_isv16_osv16 g_is_os_yx_isv16_osv16 g_is_os_zyx_isv16_osv16 "
+    "g_os_is_yx_osv16_isv4 g_os_is_zyx_osv16_isv16 "
+    "g_os_zyx_is_osv16_isv4 g_os_zyx_is_osv16_isv16 g_os_zyx_is_osv16_isv32 "
+    "g_os_zyx_is_osv32_isv4 g_os_zyx_is_osv32_isv16 g_os_zyx_is_osv32_isv32 "
+    "os_is_yx_isv8_osv16_isv2 os_is_zyx_isv8_osv16_isv2 g_os_is_yx_isv8_osv16_isv2 g_os_is_zyx_isv8_osv16_isv2 "
+    "os_is_yx_isa8_osv8_isv4 os_is_yx_isa8_osv16_isv4 os_is_zyx_isa8_osv8_isv4 os_is_zyx_isa8_osv16_isv4 "
+    "os_is_yx_osa4_isa8_osv8_isv4 os_is_zyx_osa4_isa8_osv8_isv4 os_is_yx_osa4_isa8_osv8_isv2 "
+    "os_is_zyx_osa4_isa8_osv8_isv2 os_is_yx_osa2_isa8_osv8_isv2 "
+    "is_os_yx_isa8_osv8_isv2 is_os_yx_isa8_osv8_isv4 is_os_yx_isa2_osa8_isv8_osv2 is_os_yx_isa4_osa8_isv8_osv4 "
+    "is_os_yx_osa4_isa8_osv8_isv4 is_os_yx_osa8_isv16_osv4 "
+    "os_iyx_osv32__ai32 os_i_osv8__ai8 os_i_osv16 os_i_osv16__ai8 "
+    "os_i_yxs_osv4_yxsv4 gs_oi_yxs_gsv4_yxsv4 gs_oi_yxs_gsv16_yxsv4 gs_oi_yxs_gsv32_yxsv4 i_yxs_os_yxsv2_osv16"
+)
+WEIGHTS = tuple(_WEIGHTS.split())
+
+# Names whose letters do not say where elements lie.
+SPECIAL = {
+    "os_is_yx_osa4_isa8_osv8_isv4_swizzled_by_4": "oiyx: o/32 i/32 y x o%4 i/4%8 o/4%8 i%4",
+    "os_is_yx_osv32_isv4_swizzled_by_2": "oiyx: o/32 i/4 y x o%2 o/2%16 i%4",
+    "os_is_osv32_isv32_swizzled_by_4": "oi: o/32 i/32 o%4 i/4%8 o/4%8 i%4",
+    "is_o32_yx_isv32_swizzled_by_4": "oiyx: i/32 o/32 o%4 o/4%8 y x i%32",
+    # Everything behind b is one axis.
+    "bs_x_bsv16": "bfyx: b/16 (fyx) b%16",
+    "bs_xs_xsv8_bsv8": "bfyx: b/8 (fyx)/8 (fyx)%8 b%8",
+    "lstm_weights_dio": "dio: d i o",
+    "winograd_2x3_s1_data": "bfyx: b x y f",
+}
+
+# One bit a value, 32 of them in a word, the first the lowest.
+BITS = {
+    "b_fs_yx_32fp": "bfyx: b f/32 y x f%32",
+    "os_is_yx_osv32_isv32p": "oiyx: o/32 i/32 y x o%32 i%32",
+}
+
+_OFFSETS = "its offsets depend on the driver or are not confirmed"
+REFUSED = {
+    "is_o_yx_isv32": "its name and the vendor's table contradict each other",
+    "os_is_y_x8_osv8_isv4": _OFFSETS,
+    "os_is_y_x8_osv8_isv4_swizzled_by_4": _OFFSETS,
+    "image_2d_rgba": "the driver chooses the image's pitch and tiling: there is no linear memory",
+    "image_2d_weights_c4_fyx_b": "the driver chooses the image's pitch and tiling: there is no linear memory",
+    "image_2d_weights_c1_b_fyx": "the driver chooses the image's pitch and tiling: there is no linear memory",
+    "winograd_2x3_s1_weights": "the vendor's two tables contradict each other",
+    "winograd_2x3_s1_fused_weights": "the vendor's two tables contradict each other",
+    "custom": "each tensor carries its own order",
+} | {
+    f"{g}iy_xs_os_xsv2_osv{n}__ao32": "its last column, where x is odd, follows no rule of blocks"
+    for g in ("", "g")
+    for n in (8, 16)
+}
+
+
+def format_of(name: str) -> Layout:
+    """The layout of a format. Raises UsageError, which shows at which letter a name goes wrong."""
+    if name in REFUSED:
+        refuse("DV810", f'the format "{name}" cannot be laid out: {REFUSED[name]}')
+    text = SPECIAL.get(name) or BITS.get(name)
+    layout = parse(text) if text is not None else _Name(name).layout()
+    return Layout(layout.axes, layout.terms, name=name)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+class _Name:
+    """A format's name, and how far it is read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.outer: list[tuple[str, bool, int]] = []  # axis, whether slices are counted, letter
+        self.inner: list[tuple[str, int, int]] = []  # axis, size, letter
+        self.fills: dict[str, int] = {}
+        body, _, rotation = name.partition("_rotate_")
+        self.rotated = bool(rotation)
+        if rotation and rotation != "180":
+            wrong_at(name, len(body) + len("_rotate_"), "maps are rotated by 180 degrees or not at all")
+        body, fill, aligned = body.partition("__")
+        if fill:
+            self._read_fill(aligned, len(body) + 2)
+        at = 0
+        for part in body.split("_"):
+            self._read(part, at)
+            at += len(part) + 1
+
+    def _read_fill(self, text: str, at: int) -> None:
+        if text[:1] != "a" or text[1:2] not in LETTERS or not _is_number(text[2:]) or not int(text[2:]):
+            wrong_at(self.name, at, "here should be what fills an axis up, like ai32")
+        self.fills[text[1]] = int(text[2:])
+
+    def _read(self, part: str, at: int) -> None:
+        letters = len(part) - len(part.lstrip(LETTERS))
+        axes, rest = part[:letters], part[letters:]
+        if not axes:
+            wrong_at(self.name, at, f"here should be an axis, one of {' '.join(LETTERS)}")
+        if rest[:2] in ("sv", "sa"):
+            number = rest[2:]
+            if not _is_number(number) or int(number) < 2:
+                digits = len(number) - len(number.lstrip("0123456789"))
+                wrong_at(self.name, at + letters + 2 + digits, "here should be the block's size, 2 or more")
+            self.inner.append((axes, int(number), at))
+        elif rest not in ("", "s"):
+            wrong_at(
+                self.name, at + letters + rest.startswith("s"), "here should be s, svN, saN or the end of this part"
+            )
+        elif self.inner:
+            wrong_at(self.name, at, "slices and axes stand before the blocks, not behind")
+        elif rest:
+            self.outer.append((axes, True, at))
+        else:
+            self.outer += [(letter, False, at + index) for index, letter in enumerate(axes)]
+
+    def layout(self) -> Layout:
+        blocks: dict[str, int] = {}
+        for axis, size, _ in self.inner:
+            blocks[axis] = blocks.get(axis, 1) * size
+        self._check(blocks)
+        terms = []
+        for axis, _, _ in self.outer:
+            flip = self.rotated and axis in ("x", "y")
+            fill = self.fills.get(axis, 1)
+            terms.append(Term(axis, blocks.get(axis, 1), flip=flip, extent_align=fill))
+        for axis, size, _ in self.inner:
+            blocks[axis] //= size
+            terms.append(Term(axis, blocks[axis], size))
+        return Layout(natural_axes(terms), tuple(terms))
+
+    def _check(self, blocks: dict[str, int]) -> None:
+        seen = ""
+        for axis, sliced, at in self.outer:
+            for letter in axis:
+                if letter in seen:
+                    wrong_at(self.name, at, f'the axis "{letter}" comes twice')
+            seen += axis
+            if sliced and axis not in blocks:
+                wrong_at(self.name, at, f'"{axis}s" counts slices, but no {axis}svN says how large they are')
+            if not sliced and axis in blocks:
+                wrong_at(self.name, at, f'"{axis}" has blocks, so its slices should be counted here: {axis}s')
+        for axis, _, at in self.inner:
+            if axis not in {outer for outer, _, _ in self.outer}:
+                wrong_at(self.name, at, f'blocks of "{axis}", but nothing counts its slices ({axis}s)')
+        for axis in self.fills:
+            if axis not in seen:
+                wrong_at(self.name, self.name.index("__") + 3, f'there is no axis "{axis}"')
+
+
+# --- values of less than a byte ------------------------------------------------------------------------------------------
+
+
+def pack_bits(array: npt.NDArray[np.bool_], layout: Layout, *, padding: Paddings = NO_PADDING) -> npt.NDArray[np.uint8]:
+    """One bit a value in 32-bit words, the first value in the lowest bit."""
+    bits = np.packbits(pack(array.astype(np.bool_), layout, padding=padding), bitorder="little")
+    return np.pad(bits, (0, -bits.size % 4))
+
+
+def unpack_bits(data: Any, layout: Layout, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+    return unpack(bits, layout, shape, element=np.uint8).astype(np.bool_)
+
+
+def pack_nibbles(array: npt.NDArray[np.int8], layout: Layout) -> npt.NDArray[np.uint8]:
+    """Two 4-bit values a byte, the first in the lower half. Refuses values that 4 bits do not hold."""
+    low, high = (-8, 7) if array.dtype.kind == "i" else (0, 15)
+    if array.size and not (low <= array.min() and array.max() <= high):
+        refuse("DV811", f"4 bits hold {low} to {high}, not {array.min()} to {array.max()}")
+    values = pack(array.astype(np.int8 if array.dtype.kind == "i" else np.uint8), layout) & 15
+    values = np.pad(values, (0, values.size % 2))
+    return (values[0::2] | values[1::2] << 4).view(np.uint8)
+
+
+def unpack_nibbles(
+    data: Any, layout: Layout, shape: tuple[int, ...], *, signed: bool = True
+) -> npt.NDArray[np.int8] | npt.NDArray[np.uint8]:
+    pairs = np.frombuffer(data, np.uint8)
+    values = np.stack([pairs & 15, pairs >> 4], axis=1).reshape(-1)
+    array = unpack(values, layout, shape, element=np.uint8)
+    return ((array ^ 8).astype(np.int8) - 8).astype(np.int8) if signed else array
+
+
+def check_padding(layout: Layout, padding: Paddings) -> None:
+    """Refuse padding that the device's own formulas for a format leave out: that of the batch in some blocked formats."""
+    if any(padding.get("b", (0, 0))) and layout.name.startswith(("bs_fs_", "fs_b_", "b_fs_zyx_")):
+        refuse("DV812", f'the device reads "{layout.name}" as if its batch had no padding', "no padding of b")

@@ -1,0 +1,208 @@
+"""Layouts in words and pictures: their offset formula, where the first elements lie, and a map of the memory."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cnn_convertor.layouts.layout import (
+    Layout,
+    Term,
+    count,
+    extents,
+    groups,
+    item_size,
+    nbytes,
+    pitch,
+    refuse,
+    top_term,
+)
+from cnn_convertor.layouts.packing import Bytes, pack
+
+FIRST = 16  # elements that a description shows
+LARGE = 1 << 26  # bytes from which on the first elements are not searched for
+MAX_CELLS = 4096  # places in memory that a picture shows
+
+
+def describe(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None, first: int = FIRST) -> str:
+    """The layout of an array of that shape: its terms, its formula, its size, its first elements.
+
+    Without an element type, of the layout or given, bytes are counted as if elements had one.
+    """
+    itemsize = item_size(layout, element)
+    kind = layout.element or (np.dtype(element) if element is not None else None)
+    size = nbytes(layout, shape, element=element)
+    lines = [
+        f"{layout.name or 'layout'}: {layout}",
+        f"shape    {' '.join(f'{a}={n}' for a, n in zip(layout.axes, shape, strict=True))}",
+        f"element  {kind.name if kind is not None else 'any type'}, {itemsize} byte{'s' * (itemsize != 1)}",
+        f"size     {size} bytes, {size - math.prod(shape) * itemsize} of them filled up",
+        f"offset   {formula(layout, shape, element=element)}",
+    ]
+    lines += [f"         {note}" for note in _notes(layout, shape)]
+    if layout.base_align > 1:
+        lines.append(f"start    a multiple of {layout.base_align} bytes")
+    places = elements(layout, shape, element=element, end=first * itemsize) if size < LARGE else []
+    for at, index in enumerate(places[:first]):
+        inside = (
+            "filled up" if index is None else "; ".join(f"{a}={i}" for a, i in zip(layout.axes, index, strict=True))
+        )
+        lines.append(f"  {at * itemsize:6} => [{inside}]")
+    return "\n".join(lines) + "\n"
+
+
+def formula(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> str:
+    """The offset of an element in bytes, for arrays of that shape; in narrow slices distances are smaller."""
+    counts = dict(extents(layout, shape))
+    itemsize = item_size(layout, element)
+    sliced = {term.axis for term in layout.terms if term.ragged}
+    parts = []
+    for number, term in enumerate(layout.terms):
+        if term.ragged:
+            counts[term.axis] = min(counts[term.axis], term.div)
+        distance = pitch(layout, number, counts, itemsize)
+        digit = _digit(layout, shape, term)
+        parts.append(digit if distance == 1 else f"{digit}*{distance}")
+    text = " + ".join(parts)
+    return f"{text}, in whole slices of {' and '.join(sorted(sliced))}" if sliced else text
+
+
+def _digit(layout: Layout, shape: Sequence[int], term: Term) -> str:
+    size = dict(zip(layout.axes, shape, strict=True))
+    value, extent = "", 1
+    for letter in reversed(term.axis):
+        value = f"{letter}*{extent} + {value}" if value else letter
+        extent *= size[letter]
+    if top_term(layout, term.axis).flip:
+        value = f"{extent - 1} - {value}" if len(term.axis) == 1 else f"{extent - 1} - ({value})"
+    simple = value.isalpha()
+    text = value if simple else f"({value})"
+    if term.div != 1:
+        text = f"{text} div {term.div}"
+    if term.mod is not None:
+        text = f"{text} mod {term.mod}" if term.div == 1 else f"({text}) mod {term.mod}"
+    return f"({text})" if term.div != 1 or term.mod is not None or (" " in text and simple) else text
+
+
+def _notes(layout: Layout, shape: Sequence[int]) -> list[str]:
+    """What is not seen in the formula: how wide the last slices are."""
+    counts = extents(layout, shape)
+    notes = []
+    for term in layout.terms:
+        rest = counts[term.axis] % term.div
+        if term.ragged and rest:
+            notes.append(f"the last slice of {term.axis} is {rest} wide, not {term.div}")
+    return notes
+
+
+def elements(
+    layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None, end: int | None = None
+) -> list[tuple[int, ...] | None]:
+    """For each place in memory, an element wide, the index of what lies there; None where it is filled up.
+
+    end: bytes after which to stop
+    """
+    itemsize = item_size(layout, element)
+    numbers = _numbers(layout, shape, itemsize)
+    numbers = numbers[: None if end is None else -(-end // itemsize)]
+    return [tuple(map(int, np.unravel_index(n - 1, tuple(shape)))) if n else None for n in numbers.tolist()]
+
+
+def _numbers(layout: Layout, shape: Sequence[int], itemsize: int) -> npt.NDArray[np.int64]:
+    """The number of the element at each place, from 1 on; 0 where it is filled up."""
+    array = np.arange(1, math.prod(shape) + 1).reshape(tuple(shape))
+    size = nbytes(layout, shape, element=f"V{itemsize}")
+    # Each byte of a number is packed as the elements are, into the first byte of each of them.
+    result = np.zeros(-(-size // itemsize), np.int64)
+    for byte in range(8):
+        part = np.zeros((*array.shape, itemsize), np.uint8)
+        part[..., 0] = array >> 8 * byte & 255
+        packed: Bytes = pack(part.view(f"V{itemsize}")[..., 0], layout.of(None))
+        places = packed[::itemsize].astype(np.int64)
+        result[: places.size] |= places << 8 * byte
+        if array.size < 1 << 8 * (byte + 1):
+            break
+    return result
+
+
+# --- pictures ------------------------------------------------------------------------------------------------------------
+
+_COLOURS = ("#cfe3f5", "#fde2b8", "#d5ecc8", "#f6cfd3", "#e2d5f0", "#d3eeea", "#f3ecb5", "#e8d8c9")
+_CELL, _ROW, _LEFT, _TOP = 34, 22, 64, 46
+
+
+def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> str:
+    """A map of the memory: a cell for each element in its place, a row for what lies together, a colour for each outer slice."""
+    itemsize = item_size(layout, element)
+    size = nbytes(layout, shape, element=element)
+    if size // itemsize > MAX_CELLS:
+        refuse(
+            "DV805", f"a picture of {size // itemsize} elements would be too large", f"a shape of {MAX_CELLS} at most"
+        )
+    places = elements(layout, shape, element=element)
+    columns = _columns(layout, shape, itemsize)
+    rows = -(-len(places) // columns)
+    width, height = _LEFT + columns * _CELL + 12, _TOP + rows * _ROW + 12
+    sizes = " ".join(f"{a}={n}" for a, n in zip(layout.axes, shape, strict=True))
+    title = html.escape(f"{layout.name or layout}: {sizes}, {size} bytes")
+    caption = html.escape(f"{layout}; cells hold {layout.axes}")
+    box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {box} font-family="sans-serif" font-size="10">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<text x="8" y="16" font-size="13">{title}</text>',
+        f'<text x="8" y="34" fill="#555">{caption}</text>',
+    ]
+    for row in range(rows):
+        y = _TOP + row * _ROW
+        lines.append(
+            f'<text x="{_LEFT - 6}" y="{y + 15}" text-anchor="end" fill="#555">{row * columns * itemsize}</text>'
+        )
+        for column, index in enumerate(places[row * columns : (row + 1) * columns]):
+            lines.append(_cell(layout, shape, index, _LEFT + column * _CELL, y))
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _cell(layout: Layout, shape: Sequence[int], index: tuple[int, ...] | None, x: int, y: int) -> str:
+    if index is None:
+        return f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_ROW}" fill="#eee" stroke="#ccc"/>'
+    colour = _COLOURS[_slice(layout, shape, index) % len(_COLOURS)]
+    text = ("" if max(index) < 10 else ",").join(map(str, index))
+    return (
+        f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_ROW}" fill="{colour}" stroke="#888"/>'
+        f'<text x="{x + _CELL // 2}" y="{y + 15}" text-anchor="middle">{text}</text>'
+    )
+
+
+def _slice(layout: Layout, shape: Sequence[int], index: Sequence[int]) -> int:
+    """The outermost digit that differs at all."""
+    counts = extents(layout, shape)
+    at = dict(zip(layout.axes, index, strict=True))
+    for term in layout.terms:
+        slices = -(-counts[term.axis] // term.div) if term.mod is None else term.mod
+        if slices > 1 and len(term.axis) == 1:
+            return at[term.axis] // term.div if term.mod is None else at[term.axis] // term.div % term.mod
+    return 0
+
+
+def _columns(layout: Layout, shape: Sequence[int], itemsize: int) -> int:
+    """Elements in a row of the picture: what the innermost terms make, 8 to 32 of them."""
+    counts = dict(extents(layout, shape))
+    for term in layout.terms:
+        if term.ragged:
+            counts[term.axis] = min(counts[term.axis], term.div)
+    best = 1
+    for number in range(len(layout.terms) - 1, -1, -1):
+        term = layout.terms[number]
+        inner = (
+            pitch(layout, number, counts, itemsize) // itemsize * (1 if term.ragged else count(layout, term, counts))
+        )
+        if inner > 32:
+            break
+        best = inner
+    assert groups(layout)
+    return max(best, 8) if best < 8 else best

@@ -1,0 +1,70 @@
+"""Arrays in files: a .npy file holds one whose axes come in the layout's order, any other file its memory."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.layouts.layout import Layout, refuse
+from cnn_convertor.layouts.names import match_axes
+from cnn_convertor.layouts.packing import Array, Bytes, pack, unpack
+
+ARRAYS = ".npy"
+
+
+def read(path: Path, layout: Layout, shape: Sequence[int], element: npt.DTypeLike | None) -> Array:
+    """The array in a file, its axes as `layout.axes` has them. shape: of the array, for a file of memory."""
+    if path.suffix == ARRAYS:
+        array = _load(path)
+        order = _planar(layout, path)
+        if array.ndim != len(order):
+            message = f"the array has {array.ndim} axes, but {layout.name} has {len(order)}"
+            raise UsageError(Problem("DV840", message, Origin(str(path))))
+        return array.transpose([order.index(axis) for axis in layout.axes])
+    if not shape:
+        hint = f"--shape with {','.join(layout.axes)}"
+        raise UsageError(Problem("DV840", "nothing says what shape the array in memory has", Origin(str(path)), hint))
+    return unpack(path.read_bytes(), layout, shape, element=element)
+
+
+def contents(path: Path, array: Array, layout: Layout) -> Bytes:
+    """What a file is to hold: an array for .npy, its memory for others."""
+    if path.suffix != ARRAYS:
+        return pack(array, layout)
+    order = _planar(layout, path)
+    stream = io.BytesIO()
+    np.save(stream, np.ascontiguousarray(array.transpose([layout.axes.index(axis) for axis in order])))
+    return np.frombuffer(stream.getvalue(), np.uint8)
+
+
+def rearranged(array: Array, given: Layout, to: Layout) -> Array:
+    """The array with the axes of another layout, and its elements if both are floating-point numbers."""
+    order, shape = match_axes(given, to, array.shape)
+    result = array.transpose(order).reshape(shape)
+    if to.element is not None and to.element.kind == result.dtype.kind == "f":
+        return result.astype(to.element)
+    return result
+
+
+def _load(path: Path) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise UsageError(Problem("DV840", f"no array of numbers: {error}", Origin(str(path)))) from None
+    return array
+
+
+def _planar(layout: Layout, path: Path) -> str:
+    """The order of the axes of a layout without blocks, which alone says what an array in a .npy file looks like."""
+    order = "".join(term.axis for term in layout.terms)
+    if sorted(order) != sorted(layout.axes) or any(term.flip for term in layout.terms):
+        refuse(
+            "DV840", f"{path}: {layout.name or layout} has blocks, and an array has none", "another ending than .npy"
+        )
+    return order

@@ -1,0 +1,330 @@
+"""What a memory layout is: a value that says where each element of an array lies.
+
+A layout is a list of terms, outermost first. Each term is one mixed-radix digit of one axis: `c/16` counts slices of 16
+channels, `c%16` the channels of a slice. The distance in bytes between neighbours of a digit is the size of all that
+stands inside of it, rounded up or fixed where the term says so. The digits of an axis must fit each other, so every layout
+that can be made at all is injective.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cnn_convertor.errors import Problem, UsageError
+
+DType: TypeAlias = np.dtype[Any]
+
+
+def refuse(code: str, message: str, hint: str = "") -> NoReturn:
+    """Raise UsageError: a layout, or what is asked of it, makes no sense."""
+    raise UsageError(Problem(code, message, hint=hint))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A digit of an axis: (index // div) % mod.
+
+    axis: a letter, or several that are counted as one axis, the last fastest: "yx" is y * X + x
+    mod: None for the top digit, whose extent is ceil(extent of the axis / div)
+    ragged: the last slice is stored as narrow as it is, not filled up with zeros (top digits)
+    flip: the axis is counted from its end (top digits)
+    extent_align: the axis is filled up with zeros to a multiple of this (top digits)
+    pitch_align: the distance between neighbours is rounded up to a multiple of this, in bytes
+    pitch: that distance itself, in bytes
+    """
+
+    axis: str
+    div: int = 1
+    mod: int | None = None
+    ragged: bool = False
+    flip: bool = False
+    extent_align: int = 1
+    pitch_align: int = 1
+    pitch: int | None = None
+
+    def __str__(self) -> str:
+        text = "-" * self.flip + (self.axis if len(self.axis) == 1 else f"({self.axis})")
+        text += (f"/{self.div}" if self.div != 1 else "") + "!" * self.ragged
+        text += "" if self.mod is None else f"%{self.mod}"
+        text += f"^{self.extent_align}" if self.extent_align != 1 else ""
+        text += f"@{self.pitch_align}" if self.pitch_align != 1 else ""
+        return text + ("" if self.pitch is None else f"={self.pitch}")
+
+
+class Padding(NamedTuple):
+    """Zeros around one axis, in elements: part of its extent, and split into blocks with it."""
+
+    lower: int = 0
+    upper: int = 0
+
+
+Paddings: TypeAlias = Mapping[str, Padding]
+NO_PADDING: Paddings = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where each element of an array lies.
+
+    axes: one letter for each axis of the array, first axis first
+    terms: outermost first
+    element: the type that elements must have; None: any
+    base_align: what the address of the first byte must be a multiple of
+    total_align: the whole size is filled up with zeros to a multiple of this, in bytes
+    """
+
+    axes: str
+    terms: tuple[Term, ...]
+    element: DType | None = None
+    base_align: int = 1
+    total_align: int = 1
+    name: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def __str__(self) -> str:
+        """The layout in the language that `cnn_convertor.layouts.text.parse` reads."""
+        text = f"{self.axes}: {' '.join(map(str, self.terms))}"
+        marks = [] if self.element is None else [self.element.name]
+        marks += [f"base={self.base_align}"] * (self.base_align != 1)
+        marks += [f"total={self.total_align}"] * (self.total_align != 1)
+        return text + (f" | {' '.join(marks)}" if marks else "")
+
+    def of(self, element: npt.DTypeLike | None) -> Layout:
+        """The same layout for elements of another type."""
+        return replace(self, element=None if element is None else np.dtype(element))
+
+
+def _check(layout: Layout) -> None:
+    """Refuse terms that leave an axis out, count something twice, or say what cannot be."""
+    letters = [letter for group in groups(layout) for letter in group]
+    for letter in letters:
+        if letter not in layout.axes:
+            refuse("DV801", f'axis "{letter}" is not one of the axes "{layout.axes}"')
+        if letters.count(letter) > 1:
+            refuse("DV801", f'axis "{letter}" is counted on its own and together with another one')
+    for letter in layout.axes:
+        if layout.axes.count(letter) > 1:
+            refuse("DV801", f'the axes "{layout.axes}" name "{letter}" twice')
+        if letter not in letters:
+            refuse("DV801", f'no term counts the axis "{letter}"')
+    for group in groups(layout):
+        _check_digits(layout, group)
+    for number in (layout.base_align, layout.total_align):
+        if number < 1:
+            refuse("DV801", f"an alignment of {number} bytes")
+
+
+def _check_digits(layout: Layout, group: str) -> None:
+    """The digits of an axis, from the lowest to the top one, must fit each other."""
+    terms = sorted((term for term in layout.terms if term.axis == group), key=lambda term: term.div)
+    expected = 1
+    for term in terms:
+        if min(term.div, term.extent_align, term.pitch_align, 1 if term.pitch is None else term.pitch) < 1:
+            refuse("DV801", f'"{term}" has a number below 1')
+        if term.div != expected:
+            refuse("DV801", f'"{term}" counts in steps of {term.div}, but the digits below it count up to {expected}')
+        if (term.mod is None) != (term is terms[-1]):
+            wrong = "has no %: only the topmost digit may" if term.mod is None else "leaves the rest of its axis out"
+            refuse("DV801", f'"{term}" {wrong}')
+        if term.mod is not None:
+            if term.mod < 1:
+                refuse("DV801", f'"{term}" has a number below 1')
+            if term.ragged or term.flip or term.extent_align != 1:
+                refuse("DV801", f'"{term}": "-", "!" and "^" belong to the topmost digit of an axis')
+            expected = term.div * term.mod
+    first = next(term for term in layout.terms if term.axis == group)
+    if terms[-1].ragged and (first is not terms[-1] or len(terms) == 1):
+        refuse("DV801", f'"{terms[-1]}": narrow slices need their digits inside of them')
+    if terms[-1].ragged and terms[-1].extent_align != 1:
+        refuse("DV801", f'"{terms[-1]}" is narrow and filled up at once')
+
+
+def groups(layout: Layout) -> tuple[str, ...]:
+    """The axes as the terms count them, merged ones as one, in the order in which they first come."""
+    return tuple(dict.fromkeys(term.axis for term in layout.terms))
+
+
+def top_term(layout: Layout, group: str) -> Term:
+    return next(term for term in layout.terms if term.axis == group and term.mod is None)
+
+
+def extents(layout: Layout, shape: Sequence[int], padding: Paddings = NO_PADDING) -> dict[str, int]:
+    """Elements along each axis as the terms count them, with explicit padding. Refuses what does not fit."""
+    if len(shape) != len(layout.axes):
+        given = "x".join(map(str, shape))
+        refuse(
+            "DV802", f'the layout has the axes "{layout.axes}", but the shape is {given or "that of a single number"}'
+        )
+    if min(shape, default=1) < 1:
+        refuse("DV802", f"a shape of {'x'.join(map(str, shape))} holds nothing")
+    for letter, (lower, upper) in padding.items():
+        if letter not in layout.axes:
+            refuse("DV802", f'padding of "{letter}", which is not one of the axes "{layout.axes}"')
+        if lower < 0 or upper < 0:
+            refuse("DV802", f'padding of "{letter}" is below 0')
+    size = {a: n + sum(padding.get(a, (0, 0))) for a, n in zip(layout.axes, shape, strict=True)}
+    result = {}
+    for group in groups(layout):
+        align = top_term(layout, group).extent_align
+        result[group] = -(-math.prod(size[letter] for letter in group) // align) * align
+    return result
+
+
+def item_size(layout: Layout, element: npt.DTypeLike | None = None) -> int:
+    """Bytes of an element, of the layout's own type unless it leaves that open."""
+    if layout.element is not None:
+        return layout.element.itemsize
+    return np.dtype(element).itemsize if element is not None else 1
+
+
+# --- sizes and distances -------------------------------------------------------------------------------------------------
+#
+# `counts` holds how much of each axis there is from a term on inwards: inside a narrow slice, that much of it.
+
+
+def count(layout: Layout, term: Term, counts: Mapping[str, int]) -> int:
+    """The extent of a digit that is not ragged."""
+    outermost = -(-counts[term.axis] // term.div)
+    return outermost if term.mod is None else min(term.mod, outermost) if _is_in_slice(layout, term) else term.mod
+
+
+def _is_in_slice(layout: Layout, term: Term) -> bool:
+    """Whether the digit is the first one inside the slices of a ragged digit."""
+    top = top_term(layout, term.axis)
+    return top.ragged and term.mod is not None and term.div * term.mod == top.div
+
+
+def size_inside(layout: Layout, number: int, counts: Mapping[str, int], itemsize: int) -> int:
+    """Bytes of all terms from `number` on inwards."""
+    if number == len(layout.terms):
+        return itemsize
+    term = layout.terms[number]
+    if not term.ragged:
+        return count(layout, term, counts) * pitch(layout, number, counts, itemsize)
+    whole, rest = divmod(counts[term.axis], term.div)
+    full, narrow = ({**counts, term.axis: extent} for extent in (term.div, rest))
+    size = whole * pitch(layout, number, full, itemsize) if whole else 0
+    return size + (pitch(layout, number, narrow, itemsize) if rest else 0)
+
+
+def pitch(layout: Layout, number: int, counts: Mapping[str, int], itemsize: int) -> int:
+    """Bytes between neighbours of a digit. Refuses a fixed distance that makes them overlap."""
+    term = layout.terms[number]
+    inside = size_inside(layout, number + 1, counts, itemsize)
+    if term.pitch is None:
+        return -(-inside // term.pitch_align) * term.pitch_align
+    if term.pitch < inside:
+        refuse("DV803", f'"{term}": neighbours are {term.pitch} bytes apart, but each takes {inside} bytes')
+    if term.pitch % term.pitch_align:
+        refuse("DV803", f'"{term}": {term.pitch} bytes is no multiple of {term.pitch_align}')
+    return term.pitch
+
+
+def nbytes(
+    layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None, padding: Paddings = NO_PADDING
+) -> int:
+    """The size of an array in memory, in bytes, with all that fills it up; in elements if nothing says their type."""
+    size = size_inside(layout, 0, extents(layout, shape, padding), item_size(layout, element))
+    return -(-size // layout.total_align) * layout.total_align
+
+
+def offset(
+    layout: Layout,
+    shape: Sequence[int],
+    index: Sequence[int],
+    *,
+    element: npt.DTypeLike | None = None,
+    padding: Paddings = NO_PADDING,
+) -> int:
+    """Where an element lies, in bytes from the first one (in elements if nothing says their type)."""
+    counts = extents(layout, shape, padding)
+    place = _coordinates(layout, shape, index, padding)
+    itemsize = item_size(layout, element)
+    result = 0
+    for number, term in enumerate(layout.terms):
+        value = place[term.axis]
+        if term.ragged:
+            slice_, place[term.axis] = divmod(value, term.div)
+            result += slice_ * pitch(layout, number, {**counts, term.axis: term.div}, itemsize) if slice_ else 0
+            whole, rest = divmod(counts[term.axis], term.div)
+            counts[term.axis] = term.div if slice_ < whole else rest
+        else:
+            digit = value // term.div if term.mod is None else value // term.div % term.mod
+            result += digit * pitch(layout, number, counts, itemsize)
+    return result
+
+
+def _coordinates(layout: Layout, shape: Sequence[int], index: Sequence[int], padding: Paddings) -> dict[str, int]:
+    """An index as the terms count it: with padding, merged, flipped."""
+    if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
+        refuse("DV802", f"no element {tuple(index)} in an array of {'x'.join(map(str, shape))}")
+    at = dict(zip(layout.axes, index, strict=True))
+    size = dict(zip(layout.axes, shape, strict=True))
+    result = {}
+    for group in groups(layout):
+        value, extent = 0, 1
+        for letter in group:
+            lower, upper = padding.get(letter, (0, 0))
+            value = value * (lower + size[letter] + upper) + lower + at[letter]
+            extent *= lower + size[letter] + upper
+        result[group] = extent - 1 - value if top_term(layout, group).flip else value
+    return result
+
+
+class Region(NamedTuple):
+    """A part of memory in which every digit has one extent and one distance: all slices that are whole, or a narrow one.
+
+    base: bytes before it
+    counts, pitches: of each term
+    starts, ends: the part of each axis
+    """
+
+    base: int
+    counts: tuple[int, ...]
+    pitches: tuple[int, ...]
+    starts: Mapping[str, int]
+    ends: Mapping[str, int]
+
+
+def regions(layout: Layout, counts: Mapping[str, int], itemsize: int) -> Iterator[Region]:
+    """One region for a layout without ragged digits; each of these at most doubles them."""
+    return _regions(layout, itemsize, Region(0, (), (), dict.fromkeys(counts, 0), counts), counts)
+
+
+def _regions(layout: Layout, itemsize: int, outer: Region, counts: Mapping[str, int]) -> Iterator[Region]:
+    number = len(outer.counts)
+    if number == len(layout.terms):
+        yield outer
+        return
+    term = layout.terms[number]
+    if not term.ragged:
+        more = outer._replace(
+            counts=(*outer.counts, count(layout, term, counts)),
+            pitches=(*outer.pitches, pitch(layout, number, counts, itemsize)),
+        )
+        yield from _regions(layout, itemsize, more, counts)
+        return
+    base = outer.base
+    whole, rest = divmod(counts[term.axis], term.div)
+    middle = whole * term.div
+    for slices, extent, start, end in ((whole, term.div, 0, middle), (min(rest, 1), rest, middle, middle + rest)):
+        if slices:
+            inside = {**counts, term.axis: extent}
+            distance = pitch(layout, number, inside, itemsize)
+            more = Region(
+                base,
+                (*outer.counts, slices),
+                (*outer.pitches, distance),
+                {**outer.starts, term.axis: start},
+                {**outer.ends, term.axis: end},
+            )
+            yield from _regions(layout, itemsize, more, inside)
+            base += slices * distance

@@ -1,0 +1,45 @@
+"""NVDLA's table of alignments, as checks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cnn_convertor.errors import Problem, UsageError
+
+
+class Alignment(NamedTuple):
+    """What addresses, strides and sizes are multiples of, in bytes; 1 where there is no rule."""
+
+    start: int
+    line: int = 1
+    surface: int = 1
+    cube: int = 1
+    size: int = 1
+
+
+ALIGNMENTS = {
+    "feature": Alignment(32, 32, 32, 32),
+    "weight": Alignment(256, size=128),
+    "weight mask": Alignment(256, size=128),
+    "weight group sizes": Alignment(256, size=128),
+    "pixel": Alignment(32, 32),
+    "bias": Alignment(32, 32, 32),
+    "prelu": Alignment(32),
+    "batch norm": Alignment(32),
+    "element-wise": Alignment(32, 32, size=32),
+}
+
+
+def check_alignment(
+    kind: str, *, start: int = 0, line: int = 0, surface: int = 0, cube: int = 0, size: int = 0
+) -> None:
+    """Refuse what is no multiple of what it should be; raises UsageError that names all of it."""
+    rule = ALIGNMENTS[kind]
+    given = Alignment(start, line, surface, cube, size)
+    problems = [
+        Problem("DV836", f"{kind} data: {name} {value} is no multiple of {multiple} bytes")
+        for name, value, multiple in zip(Alignment._fields, given, rule, strict=True)
+        if value % multiple
+    ]
+    if problems:
+        raise UsageError(problems)

@@ -1,0 +1,62 @@
+"""NVDLA's feature data, and the operands of its single-point processor (SDP): bias, PReLU, batch norm, element-wise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cnn_convertor.layouts.layout import Layout, Term, refuse
+from cnn_convertor.layouts.nvdla.precision import ATOM, Precision
+from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack
+
+
+def feature_data(precision: Precision, *, line_stride: int | None = None, surface_stride: int | None = None) -> Layout:
+    """A cube (C, H, W): surfaces of 32 bytes of channels, lines of atoms. Strides in bytes; packed if they are left out."""
+    return Layout(
+        "chw",
+        (
+            Term("c", precision.atom, pitch_align=ATOM, pitch=surface_stride),
+            Term("h", pitch_align=ATOM, pitch=line_stride),
+            Term("w"),
+            Term("c", 1, precision.atom),
+        ),
+        precision.element,
+        base_align=ATOM,
+        name=f"nvdla_feature_{precision.value}",
+    )
+
+
+def operand(
+    processing: Precision,
+    *,
+    data_size: int,
+    operands: int = 1,
+    line_stride: int | None = None,
+    surface_stride: int | None = None,
+) -> Layout:
+    """An SDP operand: a cube (C, H, W), or (2, C, H, W) of what is added and what is multiplied; (C, 1, 1) per channel.
+
+    processing: PROC_PRECISION, which alone says how many elements an atom has: 32 in INT8, whatever their size
+    data_size: bytes of an element
+    """
+    if data_size not in (1, 2) or (data_size == 1 and processing is not Precision.INT8) or operands not in (1, 2):
+        refuse("DV832", f"{operands} operands of {data_size} bytes in {processing.value}")
+    element = processing.element if processing.element.itemsize == data_size else np.dtype(np.int16)
+    terms: Sequence[Term] = (
+        Term("c", processing.kernels, pitch_align=ATOM, pitch=surface_stride),
+        Term("h", pitch_align=ATOM, pitch=line_stride),
+        Term("w"),
+        Term("c", 1, processing.kernels),
+    )
+    name = f"nvdla_operand{'s' * (operands == 2)}_{processing.value}_{8 * data_size}bit"
+    layout = Layout("chw", tuple(terms), element, base_align=ATOM, name=name)
+    return layout if operands == 1 else replace(layout, axes="pchw", terms=(*terms, Term("p")))
+
+
+def pack_channels(values: Array, processing: Precision, out: Buffer | None = None) -> Bytes:
+    """Per-channel bias or PReLU slopes (C,), or batch norm (2, C): what is added, then what is multiplied."""
+    pairs = values.ndim == 2
+    layout = operand(processing, data_size=values.dtype.itemsize, operands=2 if pairs else 1)
+    return pack(values.reshape(*values.shape, 1, 1), layout, out)

@@ -1,0 +1,211 @@
+"""NVDLA's pixel formats: images as the convolution reads them.
+
+A name lists the fields of a pixel from the highest bits to the lowest: T_A8B8G8R8 is R, G, B, A in memory. Formats of two
+planes hold Y in the first and pairs of U and V in the second. Arrays are (H, W, C) with the channels R, G, B, A or
+Y, U, V, A or Y, U, V; what the name calls X is the fourth.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cnn_convertor.layouts.layout import Layout, Padding, Term, refuse
+from cnn_convertor.layouts.nvdla.precision import ATOM, Precision
+from cnn_convertor.layouts.packing import Buffer, Bytes, pack, unpack
+
+Values: TypeAlias = npt.NDArray[Any]
+
+# In the order of the hardware's numbers.
+_NAMES = (
+    "T_R8 T_R10 T_R12 T_R16 T_R16_I T_R16_F "
+    "T_A16B16G16R16 T_X16B16G16R16 T_A16B16G16R16_F T_A16Y16U16V16 T_V16U16Y16A16 T_A16Y16U16V16_F "
+    "T_A8B8G8R8 T_A8R8G8B8 T_B8G8R8A8 T_R8G8B8A8 T_X8B8G8R8 T_X8R8G8B8 T_B8G8R8X8 T_R8G8B8X8 "
+    "T_A2B10G10R10 T_A2R10G10B10 T_B10G10R10A2 T_R10G10B10A2 T_A2Y10U10V10 T_V10U10Y10A2 "
+    "T_A8Y8U8V8 T_V8U8Y8A8 "
+    "T_Y8___U8V8_N444 T_Y8___V8U8_N444 T_Y10___U10V10_N444 T_Y10___V10U10_N444 "
+    "T_Y12___U12V12_N444 T_Y12___V12U12_N444 T_Y16___U16V16_N444 T_Y16___V16U16_N444"
+)
+NAMES = _NAMES.split()
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """The fields of a pixel, (channel, bits), the lowest first; `word`: bits of the integers that hold them."""
+
+    fields: tuple[tuple[int, int], ...]
+    word: int
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether all fields are bits of one word, rather than words of their own."""
+        return len(self.fields) > 1 and any(bits < self.word for _, bits in self.fields) and self.word == 32
+
+    @property
+    def pixel_bytes(self) -> int:
+        return self.word // 8 if self.is_joined else self.word // 8 * len(self.fields)
+
+    @property
+    def layout(self) -> Layout:
+        """Words (H, W, words of a pixel); lines start on 32 bytes."""
+        element = np.dtype(f"u{self.word // 8}")
+        return Layout("hwc", (Term("h", pitch_align=ATOM), Term("w"), Term("c")), element, base_align=ATOM)
+
+
+@dataclass(frozen=True, slots=True)
+class PixelFormat:
+    name: str
+    planes: tuple[Plane, ...]
+
+    @property
+    def number(self) -> int:
+        """The hardware's number for it."""
+        return NAMES.index(self.name)
+
+    @property
+    def channels(self) -> int:
+        return sum(len(plane.fields) for plane in self.planes)
+
+    @property
+    def precision(self) -> Precision:
+        """What the pixels are loaded as."""
+        if self.name.endswith("_F"):
+            return Precision.FP16
+        return Precision.INT8 if all(bits == 8 for p in self.planes for _, bits in p.fields) else Precision.INT16
+
+    @property
+    def max_x_offset(self) -> int:
+        return ATOM // self.planes[0].pixel_bytes - 1
+
+    def starts(self, x_offset: int) -> tuple[int, ...]:
+        """The first pixel's place in the line of each plane, in pixels."""
+        if not 0 <= x_offset <= self.max_x_offset:
+            refuse("DV835", f"{self.name}: an x offset of {x_offset}; it is 0 to {self.max_x_offset}")
+        return (x_offset, *(x_offset * p.pixel_bytes % ATOM // p.pixel_bytes for p in self.planes[1:]))
+
+    def strides(self, width: int, x_offset: int = 0) -> tuple[int, ...]:
+        """The shortest lines, in bytes, one for each plane."""
+        return tuple(
+            -(-(start + width) * plane.pixel_bytes // ATOM) * ATOM
+            for plane, start in zip(self.planes, self.starts(x_offset), strict=True)
+        )
+
+
+def pixel_format(name: str) -> PixelFormat:
+    if name not in NAMES:
+        refuse("DV835", f'NVDLA has no pixel format "{name}"')
+    parts = re.sub("(_N444|_I|_F)$", "", name.removeprefix("T_")).split("___")
+    order = "YUVAX" if "Y" in name else "RGBAX"
+    planes = []
+    for part in parts:
+        fields = [(min(order.index(letter), 3), int(bits)) for letter, bits in re.findall("([A-Z])([0-9]+)", part)]
+        word = 8 if all(bits == 8 for _, bits in fields) else 32 if {bits for _, bits in fields} == {2, 10} else 16
+        planes.append(Plane(tuple(reversed(fields)), word))
+    return PixelFormat(name, tuple(planes))
+
+
+FORMATS = {name: pixel_format(name) for name in NAMES}
+
+
+def pack_pixels(
+    image: Values,
+    given: PixelFormat,
+    *,
+    x_offset: int = 0,
+    strides: Sequence[int] | None = None,
+    out: Sequence[Buffer] = (),
+) -> tuple[Bytes, ...]:
+    """An image (H, W, C) as the bytes of each plane, the first byte on 32 bytes. strides: bytes of a line of each plane.
+
+    out: a buffer for each plane, of which nothing but the image's pixels is written
+    Values are fields as they are: unsigned, or signed in two's complement where the reader is told so; FP16 for _F.
+    """
+    height, width = image.shape[:2]
+    if image.ndim != 3 or image.shape[2] != given.channels:
+        refuse(
+            "DV835", f"{given.name} has {given.channels} channels, but the image is {'x'.join(map(str, image.shape))}"
+        )
+    raw = _raw(image, given)
+    strides = given.strides(width, x_offset) if strides is None else strides
+    result = []
+    leasts = given.strides(width, x_offset)
+    for number, (plane, start, stride) in enumerate(zip(given.planes, given.starts(x_offset), strides, strict=True)):
+        least, memory = leasts[number], out[number] if out else None
+        if stride < least or stride % ATOM:
+            refuse("DV835", f"{given.name}: lines of {stride} bytes; they are {least} or more, by {ATOM}")
+        words = _join(raw, plane) if plane.is_joined else _pick(raw, plane)
+        lines = Layout("hwc", (Term("h", pitch=stride), *plane.layout.terms[1:]), plane.layout.element, ATOM)
+        result.append(pack(words, lines, memory, padding={"w": Padding(start)}, fill=False))
+        assert result[-1].size == height * stride
+    return tuple(result)
+
+
+def unpack_pixels(
+    planes: Sequence[Any],
+    given: PixelFormat,
+    height: int,
+    width: int,
+    *,
+    x_offset: int = 0,
+    strides: Sequence[int] | None = None,
+) -> Values:
+    """The image (H, W, C) of fields as they are, unsigned; FP16 for _F."""
+    image = np.zeros((height, width, given.channels), np.uint16)
+    strides = given.strides(width, x_offset) if strides is None else strides
+    for plane, start, stride, data in zip(given.planes, given.starts(x_offset), strides, planes, strict=True):
+        lines = Layout("hwc", (Term("h", pitch=stride), *plane.layout.terms[1:]), plane.layout.element, ATOM)
+        count = 1 if plane.is_joined else len(plane.fields)
+        words = unpack(data, lines, (height, width, count), padding={"w": Padding(start)})
+        shift = 0
+        for number, (channel, bits) in enumerate(plane.fields):
+            if plane.is_joined:
+                image[..., channel] = words[..., 0] >> shift & (1 << bits) - 1
+                shift += bits
+            else:
+                image[..., channel] = words[..., number]
+    return image.view(np.float16) if given.precision is Precision.FP16 else image
+
+
+def as_loaded(image: Values, given: PixelFormat) -> Values:
+    """Fields as the device sees them: those of formats with 2 and 10 bits are moved to the top of 16 bits."""
+    result = image.copy()
+    for plane in given.planes:
+        for channel, bits in plane.fields:
+            if plane.is_joined:
+                result[..., channel] <<= 16 - bits
+    return result
+
+
+def _raw(image: Values, given: PixelFormat) -> npt.NDArray[np.uint16]:
+    """Fields as 16-bit words. Refuses values that their field does not hold."""
+    if given.precision is Precision.FP16:
+        if image.dtype != np.float16:
+            refuse("DV835", f"{given.name} holds float16, not {image.dtype}")
+        return image.view(np.uint16)
+    if image.dtype.kind not in "iu":
+        refuse("DV835", f"{given.name} holds integers, not {image.dtype}")
+    masks = np.zeros(given.channels, np.int64)
+    for plane in given.planes:
+        for channel, bits in plane.fields:
+            masks[channel] = (1 << (bits if plane.is_joined else plane.word)) - 1
+    if image.size and ((image > masks) | (image < -(masks // 2) - 1)).any():
+        refuse("DV835", f"{given.name}: values from {image.min()} to {image.max()} do not fit their fields")
+    return (image.astype(np.int64) & masks).astype(np.uint16)
+
+
+def _join(raw: npt.NDArray[np.uint16], plane: Plane) -> npt.NDArray[np.uint32]:
+    words = np.zeros((*raw.shape[:2], 1), np.uint32)
+    shift = 0
+    for channel, bits in plane.fields:
+        words[..., 0] |= raw[..., channel].astype(np.uint32) << np.uint32(shift)
+        shift += bits
+    return words
+
+
+def _pick(raw: npt.NDArray[np.uint16], plane: Plane) -> Values:
+    return raw[..., [channel for channel, _ in plane.fields]].astype(f"u{plane.word // 8}")

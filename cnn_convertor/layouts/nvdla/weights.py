@@ -1,0 +1,173 @@
+"""NVDLA's weights: kernels in groups, for direct convolution, images, Winograd and deconvolution, and compressed.
+
+A group is 32 kernels in int8, else 16; the last one is smaller, as is the last block of 64 channels. Weights are
+(K, C, R, S): kernels, channels, rows, columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cnn_convertor.layouts.layout import Layout, Padding, refuse
+from cnn_convertor.layouts.nvdla.precision import Precision
+from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack
+from cnn_convertor.layouts.text import parse
+
+START_ALIGN, SIZE_ALIGN = 256, 128  # bytes
+CHANNELS = 64  # in a block, whatever the precision
+
+
+def _layout(kind: str, terms: str, precision: Precision) -> Layout:
+    text = f"kcrs: {terms} | {precision.value} base={START_ALIGN} total={SIZE_ALIGN}"
+    return replace(parse(text), name=f"nvdla_{kind}_{precision.value}")
+
+
+def direct(precision: Precision) -> Layout:
+    n = precision.kernels
+    return _layout("weight", f"k/{n}! c/{CHANNELS}! r s k%{n} c%{CHANNELS}", precision)
+
+
+def image(precision: Precision, post_extension: int = 1) -> Layout:
+    """For image input: columns become channels (pre-extension); then 2 or 4 rows are combined, the last ones maybe fewer."""
+    n = precision.kernels
+    if post_extension == 1:
+        return _layout("weight_image", f"k/{n}! (sc)/{CHANNELS}! r k%{n} (sc)%{CHANNELS}", precision)
+    if post_extension not in (2, 4):
+        refuse("DV833", f"a post-extension of {post_extension}: it is 1, 2 or 4")
+    kind = f"weight_image_post{post_extension}"
+    return _layout(kind, f"k/{n}! r/{post_extension}! k%{n} r%{post_extension} (sc)", precision)
+
+
+def winograd(precision: Precision) -> Layout:
+    """For kernels that `transform` made: cubes of 4 x 4 x 4 elements."""
+    n = precision.kernels
+    return _layout("weight_winograd", f"k/{n}! c/4 k%{n} r s c%4", precision)
+
+
+def deconvolution(precision: Precision) -> Layout:
+    """For one set of `split_sets`: as direct, but the taps come in reverse."""
+    n = precision.kernels
+    return _layout("weight_deconvolution", f"k/{n}! c/{CHANNELS}! -r -s k%{n} c%{CHANNELS}", precision)
+
+
+def pack_image(
+    weights: Array, precision: Precision, *, post_extension: int = 1, channels: int = 0, out: Buffer | None = None
+) -> Bytes:
+    """Weights for image input. channels: of the image, if it has more than the weights: these are zero there."""
+    _, given, _, columns = weights.shape
+    extended = columns * max(channels, given)
+    if post_extension > 1 and post_extension * extended > CHANNELS:
+        message = f"{post_extension} rows of {extended} channels are more than {CHANNELS}"
+        refuse("DV833", message, "a smaller post-extension")
+    padding = {"c": Padding(0, max(0, channels - given))}
+    return pack(weights, image(precision, post_extension), out, padding=padding)
+
+
+_G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
+
+
+def transform(weights: Array, precision: Precision, *, stride: int = 1) -> Array:
+    """Kernels (K, C, R, S) for Winograd: strides become channels, which are filled up to 32 bytes, then G w G^T: (K, C', 4, 4).
+
+    Integers are cut off towards zero, as the vendor does; weights that are multiples of 4 lose nothing. Refuses results that
+    the precision does not hold, where the vendor's are undefined.
+    """
+    kernels, channels, rows, columns = weights.shape
+    if stride not in (1, 2, 3) or {-(-rows // stride), -(-columns // stride)} != {3}:
+        refuse(
+            "DV833",
+            f"Winograd takes 3x3 kernels of stride 1, 5 or 6 of 2, 7 to 9 of 3; not {rows}x{columns} of {stride}",
+        )
+    filled = -(-channels // precision.atom) * precision.atom
+    padded = np.zeros((kernels, filled, 3 * stride, 3 * stride), np.float32)
+    padded[:, :channels, :rows, :columns] = weights
+    phases = padded.reshape(kernels, filled, 3, stride, 3, stride).transpose(0, 3, 5, 1, 2, 4)
+    extended = phases.reshape(kernels, stride * stride * filled, 3, 3)
+    result = _G @ extended @ _G.T
+    if precision is Precision.FP16:
+        return result.astype(np.float16)
+    limits = np.iinfo(precision.element)
+    cut = np.trunc(result)
+    if cut.size and (cut.min() < limits.min or cut.max() > limits.max):
+        refuse(
+            "DV833",
+            f"transformed weights from {cut.min():g} to {cut.max():g} do not fit {precision.value}",
+            "scale them",
+        )
+    return np.asarray(cut, precision.element)
+
+
+def split_sets(weights: Array, *, stride_y: int, stride_x: int) -> Array:
+    """Deconvolution weights (K, C, R, S) by the phase of their taps: (stride_y * stride_x, K, C, R', S'), rows' phase first."""
+    kernels, channels, rows, columns = weights.shape
+    if min(stride_y, stride_x) < 1:
+        refuse("DV833", f"strides of {stride_y} and {stride_x}")
+    tall, wide = -(-rows // stride_y), -(-columns // stride_x)
+    padded = np.zeros((kernels, channels, tall * stride_y, wide * stride_x), weights.dtype)
+    padded[:, :, :rows, :columns] = weights
+    sets = padded.reshape(kernels, channels, tall, stride_y, wide, stride_x).transpose(3, 5, 0, 1, 2, 4)
+    return sets.reshape(stride_y * stride_x, kernels, channels, tall, wide)
+
+
+def join_sets(sets: Array, *, stride_y: int, stride_x: int, rows: int, columns: int) -> Array:
+    """What `split_sets` was made of."""
+    _, kernels, channels, tall, wide = sets.shape
+    apart = sets.reshape(stride_y, stride_x, kernels, channels, tall, wide).transpose(2, 3, 4, 0, 5, 1)
+    return apart.reshape(kernels, channels, tall * stride_y, wide * stride_x)[:, :, :rows, :columns]
+
+
+# --- sparse compression --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compressed:
+    """Three surfaces of bytes, each starting on 256 bytes and filled up with zeros to 128.
+
+    weights: the elements that are not zero, in order
+    mask: WMB, a bit for each element, 1 for those that are not zero, the first in the lowest bit
+    group_sizes: WGS, for each group of kernels the bytes of its weights, 32 bits
+    """
+
+    weights: Bytes
+    mask: Bytes
+    group_sizes: Bytes
+
+
+def compress(weights: Array, layout: Layout) -> Compressed:
+    """Compress any of the layouts above. Zero means all bits zero: FP16's -0.0 stays."""
+    payload = pack(weights, replace(layout, total_align=1))
+    dtype = weights.dtype
+    bits = payload.view(f"u{dtype.itemsize}")
+    kept = bits != 0
+    kernels = weights.shape[0]
+    assert layout.element is not None
+    starts = np.arange(0, kernels, Precision(layout.element.name).kernels) * (bits.size // kernels)
+    sizes = np.add.reduceat(kept, starts, dtype=np.uint32) * np.uint32(dtype.itemsize)
+    return Compressed(
+        _fill_up(bits[kept].view(np.uint8)),
+        _fill_up(np.packbits(kept, bitorder="little")),
+        _fill_up(sizes.astype("<u4").view(np.uint8)),
+    )
+
+
+def decompress(given: Compressed, elements: int, precision: Precision) -> Bytes:
+    """The payload that was compressed, without what filled it up; `unpack` makes an array of it."""
+    if given.mask.size * 8 < elements:
+        refuse("DV834", f"{elements} elements, but a mask of {given.mask.size * 8} bits")
+    kept = np.unpackbits(given.mask, count=elements, bitorder="little").astype(np.bool_)
+    values = given.weights.view(f"u{precision.element.itemsize}")
+    if int(kept.sum()) > values.size or int(given.group_sizes.view("<u4").sum()) != kept.sum() * values.itemsize:
+        refuse("DV834", "the mask, the sizes of the groups and the weights contradict each other")
+    result = np.zeros(elements, values.dtype)
+    result[kept] = values[: int(kept.sum())]
+    return result.view(np.uint8)
+
+
+def _fill_up(surface: npt.NDArray[Any]) -> Bytes:
+    result: Bytes = np.zeros(-(-surface.size // SIZE_ALIGN) * SIZE_ALIGN, np.uint8)
+    result[: surface.size] = surface
+    return result

@@ -1,0 +1,115 @@
+"""Palettes: at most 255 values, and zero, that stand for all the weights of a layer.
+
+A layer is seen as the count of each FP16 bit pattern, so its size does not matter once it is counted: there are at most
+63,488 different finite values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.quantize.clustering import divide
+
+FREE = 255  # entries that may be chosen: entry 0 is 0.0
+
+Real = NDArray[np.float64]
+Counts = NDArray[np.int64] | NDArray[np.float64]
+
+_VALUES: Real = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64)  # bit pattern -> value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Palette:
+    """FP16 values, and which of them stands for each FP16 number.
+
+    centres: (256,); entry 0 is 0.0, the used ones follow in ascending order, the unused ones are 0.0
+    index:   (65536,) uint8: FP16 bit pattern -> entry; zeros of both signs and NaN give 0.
+             `palette.index[half.view(np.uint16)]` encodes a layer.
+    """
+
+    centres: NDArray[np.float16]
+    index: NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        assert self.centres.shape == (FREE + 1,) and self.index.shape == (1 << 16,)
+        assert self.centres[0] == 0 and self.index[0] == self.index[0x8000] == 0
+        self.centres.setflags(write=False)
+        self.index.setflags(write=False)
+
+    def __repr__(self) -> str:
+        return f"Palette({np.count_nonzero(self.centres)} values)"
+
+
+class Quality(NamedTuple):
+    """What a palette does to the weights that were counted. signal, noise: sums of squares of weights and of errors."""
+
+    weights: int
+    zeros: int
+    distinct: int
+    signal: float
+    noise: float
+
+    @property
+    def sqnr(self) -> float:
+        """Signal to noise in dB; infinite when nothing is lost."""
+        return 10 * math.log10(self.signal / self.noise) if self.noise else math.inf
+
+
+def histogram(half: NDArray[np.float16]) -> NDArray[np.int64]:
+    """Count each FP16 bit pattern: (65536,). The counts of a layer's parts add up to the layer's."""
+    return np.bincount(half.view(np.uint16).reshape(-1), minlength=1 << 16).astype(np.int64, copy=False)
+
+
+def fit(counts: Counts) -> Palette:
+    """Choose the palette for the weights that `histogram` counted; they must be finite.
+
+    Up to 255 different values, besides zero, are kept as they are. For more the sum of squared errors is the least that any
+    255 FP16 numbers and 0.0 can give. The same counts give the same palette, on every machine. Counts need not be whole
+    numbers: what counts more is kept more exactly.
+    """
+    values, weights = _distinct(counts)
+    return _palette(values if values.size <= FREE else divide(values, weights, FREE + 1))
+
+
+def measure(palette: Palette, counts: NDArray[np.int64]) -> Quality:
+    """How well the palette stands for the weights that `histogram` counted."""
+    patterns = np.flatnonzero(counts)
+    values, weights = _VALUES[patterns], counts[patterns].astype(np.float64)
+    errors = values - palette.centres.astype(np.float64)[palette.index[patterns]]
+    return Quality(
+        weights=int(counts.sum()),
+        zeros=int(counts[0] + counts[0x8000]),
+        distinct=np.unique(values).size,
+        signal=float(np.cumsum(weights * values**2)[-1]),
+        noise=float(np.cumsum(weights * errors**2)[-1]),
+    )
+
+
+def _distinct(counts: NDArray[Any]) -> tuple[Real, Real]:
+    """The values other than zero that occur, ascending, and how often."""
+    patterns = np.flatnonzero(counts)
+    values = _VALUES[patterns]
+    assert np.isfinite(values).all(), "weights that are not finite were to be refused before"
+    patterns, values = patterns[values != 0], values[values != 0]
+    order = np.argsort(values, kind="stable")
+    return values[order], counts[patterns[order]].astype(np.float64)
+
+
+def _palette(centres: Real) -> Palette:
+    """The palette of centres, rounded to FP16: each number goes to the nearest, or the lower of two as near."""
+    used = np.unique(centres.astype(np.float16))
+    used = used[used != 0]
+    entries = np.zeros(FREE + 1, np.float16)
+    entries[1 : 1 + used.size] = used
+
+    negative = int(np.count_nonzero(used < 0))
+    ascending = np.insert(used, negative, 0).astype(np.float64)
+    entry = np.insert(np.arange(1, 1 + used.size), negative, 0).astype(np.uint8)
+    index = entry[np.searchsorted((ascending[:-1] + ascending[1:]) / 2, _VALUES)]
+    index[np.isnan(_VALUES)] = 0
+    return Palette(entries, index)

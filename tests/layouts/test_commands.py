@@ -1,0 +1,74 @@
+"""`convertor.py layout`: arrays into memory, memory into arrays, from one layout to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn_convertor.cli import main
+from cnn_convertor.layouts import layout_of, pack
+
+IMAGE = np.random.default_rng(0).standard_normal((1, 12, 3, 4)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", IMAGE)
+    return tmp_path
+
+
+def layout(text: str) -> int:
+    return main(["layout", *text.split()])
+
+
+def test_pack_and_unpack() -> None:
+    half = IMAGE.astype(np.float16)
+    assert layout("pack --from NCHW --to whc8 x.npy x.bin") == 0
+    assert Path("x.bin").read_bytes() == pack(half[0].transpose(1, 2, 0), layout_of("whc8")).tobytes()
+    assert layout("unpack --from whc8 --to NCHW --shape 3,4,12 x.bin y.npy") == 0
+    np.testing.assert_array_equal(np.load("y.npy"), half)
+
+
+def test_convert_between_families() -> None:
+    assert layout("pack --to nvdla_feature_float16 x.npy x.bin") == 0
+    assert layout("convert --from nvdla_feature_float16 --to b_fs_yx_fsv16 --shape 12x3x4 x.bin y.bin") == 0
+    assert layout("convert --from b_fs_yx_fsv16 --to NHWC --shape 1,12,3,4 --element float16 y.bin y.npy") == 0
+    np.testing.assert_array_equal(np.load("y.npy"), IMAGE.astype(np.float16).transpose(0, 2, 3, 1))
+
+
+def test_list_and_describe(capsys: pytest.CaptureFixture[str]) -> None:
+    assert layout("list") == 0
+    assert "b_fs_yx_fsv16" in capsys.readouterr().out
+    assert layout("list dv700") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert layout("describe whc8 --shape 3,2,12 --svg x.svg") == 0
+    assert "(c div 8)*96" in capsys.readouterr().out
+    assert Path("x.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("list intel", "DV841"),
+        ("describe whq8 --shape 1,2,3", 'letter 3, "q"'),
+        ("describe whc8 --shape 1,2,z", "is no shape"),
+        ("describe whc8 --shape 1,2", "DV802"),
+        ("describe NCHW --shape 1,2,3,4 --element halb", "DV841"),
+        ("pack --to whc8 x.npy y.npy", "has blocks, and an array has none"),
+        ("pack --from CHW --to whc8 x.npy y.bin", "the array has 4 axes, but CHW has 3"),
+        ("pack --to whc8 nothing.npy y.bin", "DV113"),
+        ("pack --to nvdla_feature_int8 x.npy y.bin", "the layout holds int8, not float32"),
+        ("unpack --from whc8 --to NCHW damaged.bin y.npy", "--shape with h,w,c"),
+        ("unpack --from whc8 --to NCHW --shape 9,9,9 damaged.bin y.npy", "the buffer has 5"),
+        ("pack --to whc8 damaged.npy y.bin", "no array of numbers"),
+    ],
+)
+def test_what_cannot_be_done_is_said(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for ending in ("bin", "npy"):
+        Path(f"damaged.{ending}").write_bytes(b"12345")
+    assert layout(arguments) != 0
+    assert message in capsys.readouterr().err
+    assert not list(Path().glob("y.*"))

@@ -1,0 +1,87 @@
+"""The manual's page and its pictures say what the layouts are; descriptions and pictures show where elements lie."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from cnn_convertor.errors import UsageError
+from cnn_convertor.layouts import describe, layout_of, offset, pack, svg
+from cnn_convertor.layouts.describe import elements, formula
+from cnn_convertor.layouts.manual import page, pictures
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_the_page_of_layouts_is_fresh(golden: Callable[[str, str], None]) -> None:
+    golden("../../docs/layouts.md", page())
+
+
+@pytest.mark.parametrize("name", pictures())
+def test_the_pictures_are_fresh(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"../../docs/layouts/{name}", pictures()[name])
+
+
+def test_the_page_shows_every_picture() -> None:
+    assert set(re.findall(r"\(layouts/([^)]+)\)", page())) == set(pictures())
+    assert {path.name for path in (DOCS / "layouts").iterdir()} == set(pictures())
+
+
+@pytest.mark.parametrize("picture", pictures().values(), ids=list(pictures()))
+def test_pictures_are_xml(picture: str) -> None:
+    assert ET.fromstring(picture).tag.endswith("svg")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("b_fs_yx_fsv16", (2, 20, 2, 3)),
+        ("nvdla_feature_int16", (20, 2, 3)),
+        ("hw: -h w/2 w%2", (3, 5)),
+        ("gs_oi_yxs_gsv4_yxsv4", (3, 1, 2, 3, 3)),
+        ("os_is_yx_isa8_osv8_isv4", (9, 33, 1, 2)),
+        ("NHWC", (2, 3, 4, 5)),
+    ],
+)
+def test_the_formula_gives_the_offset(name: str, shape: tuple[int, ...]) -> None:
+    layout = layout_of(name)
+    python = formula(layout, shape).replace("div", "//").replace("mod", "%")
+    for index in np.ndindex(*shape):
+        assert eval(python, dict(zip(layout.axes, index, strict=True))) == offset(layout, shape, index)
+
+
+def test_elements_are_where_they_are_packed() -> None:
+    layout = layout_of("chw: c/3!@8 h w c%3")
+    shape = (4, 5, 70)
+    array = np.arange(1, 1401, dtype=np.int16).reshape(shape)
+    memory = pack(array, layout).view(np.int16)
+    found = elements(layout, shape, element=np.int16)
+    assert [0 if index is None else array[index] for index in found] == memory.tolist()
+
+
+def test_a_description_shows_the_first_elements_as_the_specification_does() -> None:
+    text = describe(layout_of("b_fs_yx_fsv16"), (2, 2, 2, 2), first=3)
+    assert text.splitlines()[-3:] == [
+        "       0 => [b=0; f=0; y=0; x=0]",
+        "       1 => [b=0; f=1; y=0; x=0]",
+        "       2 => [filled up]",
+    ]
+    assert "128 bytes, 112 of them filled up" in text
+
+
+def test_large_arrays_are_described_without_a_search() -> None:
+    assert "=>" not in describe(layout_of("NCHW"), (1, 1 << 20, 1 << 10, 1 << 10))
+
+
+def test_a_description_says_how_wide_the_last_slice_is() -> None:
+    assert "the last slice of c is 4 wide, not 8" in describe(layout_of("whc8"), (3, 2, 12))
+
+
+def test_pictures_of_large_arrays_are_refused() -> None:
+    with pytest.raises(UsageError, match="DV805"):
+        svg(layout_of("NCHW"), (1, 3, 224, 224))

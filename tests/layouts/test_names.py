@@ -1,0 +1,118 @@
+"""Names of layouts: what they mean, and where they go wrong."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from cnn_convertor.errors import UsageError
+from cnn_convertor.layouts.names import ENTRIES, layout_of, match_axes
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("NCHW", "nchw: n c h w"),
+        ("NHWC", "nchw: n h w c"),
+        ("NCHW16c", "nchw: n c/16 h w c%16"),
+        ("NCHW4c16c", "nchw: n c/64 h w c/16%4 c%16"),
+        ("OIHW8i16o2i", "oihw: o/16 i/16 h w i/2%8 o%16 i%2"),
+        ("nhwc", "nchw: n h w c"),
+        ("whc8", "hwc: c/8! w h c%8 | float16"),
+        ("hwc16", "hwc: c/16! h w c%16"),
+        ("dwhc8", "dhwc: c/8! d w h c%8 | float16"),
+        ("bfyx", "bfyx: b f y x"),
+        ("b_fs_yx_fsv16", "bfyx: b f/16 y x f%16"),
+        ("os_is_yx_osa4_isa8_osv8_isv4", "oiyx: o/32 i/32 y x o/8%4 i/4%8 o%8 i%4"),
+        ("bs_fs_fsv8_bsv8", "bf: b/8 f/8 f%8 b%8"),
+        ("i_yxs_os_yxsv2_osv16", "oiyx: i (yx)/2 o/16 (yx)%2 o%16"),
+        ("os_i_osv8__ai8", "oi: o/8 i^8 o%8"),
+        ("oiyx_rotate_180", "oiyx: o i -y -x"),
+        ("nvdla_feature_int8", "chw: c/32@32 h@32 w c%32 | int8 base=32"),
+        ("nvdla_weight_image_post2_float16", "kcrs: k/16! r/2! k%16 r%2 (sc) | float16 base=256 total=128"),
+        ("c/2 h c%2", "ch: c/2 h c%2"),
+    ],
+)
+def test_what_names_mean(name: str, text: str) -> None:
+    assert str(layout_of(name)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("NCHW16", 'the end: here should be the axis (a small letter) of the block of 16'),
+        ("NCHW16x", 'letter 7, "x": blocks of "x", but there is no axis "X"'),
+        ("NCHC", 'letter 4, "C": the axis "C" comes twice'),
+        ("NCHW16cD", 'letter 8, "D": axes stand before the blocks'),
+        ("NCHW1c", 'letter 5, "1": a block holds 2 or more'),
+        ("NCHWc", 'letter 5, "c": here should be an axis'),
+        ("whq8", 'letter 3, "q": here should be one of the axes'),
+        ("whw8", 'letter 3, "w": the axis "w" comes twice'),
+        ("whc0", 'letter 4, "0": a chunk holds 2 or more'),
+        ("nchn", 'letter 4, "n": the axis "n" comes twice'),
+        ("b_fs_yx_fsv1x", 'letter 13, "x": here should be the block'),
+        ("b_f_yx_fsv16", 'letter 3, "f": "f" has blocks'),
+        ("b_fs_yx", 'letter 3, "f": "fs" counts slices, but no fsvN'),
+        ("b_fs_yx_fsv16_osv8", 'letter 15, "o": blocks of "o"'),
+        ("b_fs_yx_fsv16_x", 'letter 15, "x": slices and axes stand before the blocks'),
+        ("bfyxb", 'letter 5, "b": the axis "b" comes twice'),
+        ("os_iyx_osv32__ag2", 'letter 16, "g": there is no axis "g"'),
+        ("b_fs_yx_fsv", "the end: here should be the block's size"),
+        ("b_fs_yx_fsz16", 'letter 11, "z"'),
+        ("oiyx_rotate_90", 'letter 13, "9": maps are rotated by 180'),
+        ("image_2d_rgba", "there is no linear memory"),
+        ("is_o_yx_isv32", "contradict each other"),
+        ("chhw: c h w", 'letter 3, "h": the axis "h" comes twice'),
+        ("c h/0", 'letter 5, "0": after "/" should be a number above 0'),
+        ("c h w | floatx", 'letter 9, "f": here should be an element type'),
+        ("(c) h", 'letter 3, ")": axes that are counted as one'),
+        ("", "the end"),
+        ("nvdla_feature_int9", "nvdla_feature_int8 is a layout"),
+    ],
+)  # fmt: skip
+def test_wrong_names_are_refused_at_the_letter_where_they_go_wrong(name: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        layout_of(name)
+    assert message in str(error.value)
+
+
+def test_a_wrong_letter_is_shown() -> None:
+    with pytest.raises(UsageError) as error:
+        layout_of("NCHW16x")
+    *_, text, mark = str(error.value).splitlines()
+    assert text[mark.index("^")] == "x"
+
+
+def test_no_two_entries_share_a_name() -> None:
+    assert all(layout_of(name).name == name for name in ENTRIES)
+
+
+@pytest.mark.parametrize(
+    ("given", "to", "shape", "order", "result"),
+    [
+        ("NCHW", "whc8", (1, 3, 4, 5), (0, 2, 3, 1), (4, 5, 3)),
+        ("whc8", "NCHW", (4, 5, 3), (2, 0, 1), (1, 3, 4, 5)),
+        ("NCHW", "bfzyx", (2, 3, 4, 5), (0, 1, 2, 3), (2, 3, 1, 4, 5)),
+        ("OIHW", "nvdla_weight_int8", (2, 3, 4, 5), (0, 1, 2, 3), (2, 3, 4, 5)),
+    ],
+)
+def test_axes_of_two_families(given: str, to: str, shape: tuple[int, ...], order: object, result: object) -> None:
+    assert match_axes(layout_of(given), layout_of(to), shape) == (order, result)
+
+
+def test_an_axis_that_would_be_lost_is_refused() -> None:
+    with pytest.raises(UsageError, match='has no axis for "n", which is 2 long'):
+        match_axes(layout_of("NCHW"), layout_of("whc8"), (2, 3, 4, 5))
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text("bfyxosivag_1268sNCHWchwk/%!@=:|()-^ ²", max_size=24))
+@example("b_fs_yx_fsv²")
+@example("c | str")
+@example("c h | i4,i4")
+def test_any_text_is_a_layout_or_an_error_of_the_user_s(text: str) -> None:
+    with contextlib.suppress(UsageError):
+        layout_of(text)

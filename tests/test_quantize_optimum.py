@@ -1,0 +1,161 @@
+"""The division into clusters is the best one there is, whatever the values."""
+
+from __future__ import annotations
+
+import itertools
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from cnn_convertor.quantize import FREE, fit, histogram, measure
+from cnn_convertor.quantize.clustering import divide
+
+Half = NDArray[np.float16]
+Real = NDArray[np.float64]
+
+UNIT = 2.0**-24  # FP16's least step
+halves = st.floats(width=16, allow_nan=False, allow_infinity=False).filter(bool)
+
+
+def squared_error(centres: Real, values: Real, weights: Real) -> float:
+    return float((weights * np.abs(values[:, None] - centres).min(axis=1) ** 2).sum())
+
+
+def best_of_all_centres(values: Real, weights: Real, clusters: int, allowed: Real) -> float:
+    """The least squared error with 0.0 and any others of the allowed centres: all are tried."""
+    return min(
+        squared_error(np.array([0.0, *others]), values, weights)
+        for others in itertools.combinations(allowed, clusters - 1)
+    )
+
+
+def neighbours(value: float) -> Real:
+    """FP16 numbers around a value, as numpy rounds."""
+    middle = np.float16(value)
+    largest = np.finfo(np.float16).max
+    return np.array([np.nextafter(middle, -largest), middle, np.nextafter(middle, largest)], np.float64)
+
+
+def best_of_all_borders(values: Real, weights: Real, clusters: int) -> float:
+    """The least squared error of a division into ranges: cluster after cluster, each border is tried."""
+    zero = int(np.searchsorted(values, 0.0))
+    points, counts = np.insert(values, zero, 0.0), np.insert(weights, zero, 0.0)
+    size = points.size
+    costs = np.full((size, size + 1), np.inf)
+    for start, stop in itertools.combinations(range(size + 1), 2):
+        part, n = points[start:stop], counts[start:stop]
+        if start <= zero < stop:
+            costs[start, stop] = (n * part**2).sum()
+        else:
+            centres = neighbours(float((n * part).sum() / n.sum()))
+            costs[start, stop] = min(float((n * (part - centre) ** 2).sum()) for centre in centres)
+    least = np.full(size + 1, np.inf)
+    least[0] = 0
+    for _ in range(clusters):
+        least = np.append(np.inf, (least[:size, None] + costs).min(axis=0)[1:])
+    return float(least[-1])
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.integers(-10, 10).filter(bool), st.integers(1, 9), min_size=4, max_size=9),
+    st.integers(2, 4),
+)
+def test_no_choice_of_centres_is_better(counts: dict[int, int], clusters: int) -> None:
+    values = np.array(sorted(counts)) * UNIT
+    weights = np.array([counts[value] for value in sorted(counts)], np.float64)
+    centres = divide(values, weights, clusters)
+    assert centres.size <= clusters
+    assert 0.0 in centres
+    best = best_of_all_centres(values, weights, clusters, np.arange(-10.0, 11) * UNIT)
+    assert squared_error(centres, values, weights) == pytest.approx(best, rel=1e-12, abs=1e-6 * UNIT**2)
+
+
+@settings(deadline=None)
+@given(
+    st.sets(st.one_of(halves, st.floats(0.5, 1, width=16)), min_size=12, max_size=40),
+    st.integers(2, 12),
+    st.randoms(use_true_random=False),
+)
+def test_no_choice_of_borders_is_better(chosen: set[float], clusters: int, random: np.random.Generator) -> None:
+    values = np.array(sorted(chosen), np.float64)
+    weights = np.array([random.choice([1, 2, 1000]) for _ in values], np.float64)
+    centres = divide(values, weights, clusters)
+    assert 0.0 in centres
+    assert (centres == centres.astype(np.float16)).all()
+    best = best_of_all_borders(values, weights, clusters)
+    assert squared_error(centres, values, weights) <= best * (1 + 1e-9) + 1e-15 * float((weights * values**2).sum())
+
+
+@pytest.mark.parametrize("clusters", range(2, 40))
+def test_equal_gaps_between_values_leave_many_best_divisions_of_which_one_is_found(clusters: int) -> None:
+    """The number of clusters jumps as the price of one falls: the division is put together from two others."""
+    values = np.arange(1, 41) / 64
+    weights = np.ones(40)
+    centres = divide(values, weights, clusters)
+    best = best_of_all_borders(values, weights, clusters)
+    assert squared_error(centres, values, weights) == pytest.approx(best, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 0.02, 100])
+@pytest.mark.parametrize("size", [1000, 20_000])
+def test_k_means_with_restarts_is_never_better(size: int, scale: float) -> None:
+    half = (np.random.default_rng(size).standard_t(4, size) * scale).astype(np.float16)
+    counts = histogram(half)
+    ours = measure(fit(counts), counts).noise
+    values = half.astype(np.float32).reshape(-1, 1)
+    ending = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 20, 0.0)
+    start = np.zeros((size, 1), np.int32)
+    centres = np.asarray(cv2.kmeans(values, FREE, start, ending, 2, cv2.KMEANS_PP_CENTERS)[2], np.float64)
+    rounded = np.append(centres.astype(np.float16).astype(np.float64).reshape(-1), 0.0)
+    ends = np.unique(rounded)
+    nearest = ends[np.searchsorted((ends[:-1] + ends[1:]) / 2, half.astype(np.float64))]
+    assert ours <= float(((half.astype(np.float64) - nearest) ** 2).sum())
+
+
+def test_a_weight_far_away_does_not_blur_the_others() -> None:
+    near = (np.random.default_rng(0).normal(size=50_000) * 1e-3).astype(np.float16)
+    alone, beside = histogram(near), histogram(np.append(near, np.float16(-65504)))
+    error, with_outlier = measure(fit(alone), alone).noise, measure(fit(beside), beside).noise
+    assert error < with_outlier < 1.03 * error
+
+
+def test_what_counts_more_is_kept_more_exactly() -> None:
+    half = np.linspace(0.25, 1, 1024).astype(np.float16)
+    counts = histogram(half).astype(np.float64)
+    counts[half[:512].view(np.uint16)] *= 1000.5
+    centres = fit(counts).centres
+    assert np.count_nonzero((centres > 0) & (centres < half[512])) > 200
+
+
+def test_more_magnitudes_than_a_layer_ever_has() -> None:
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    counts = histogram(every[np.isfinite(every)])
+    quality = measure(fit(counts), counts)
+    assert quality.distinct == 63_487
+    assert quality.weights == 63_488
+    assert quality.zeros == 2
+    assert quality.sqnr > 40
+
+
+def test_quality_counts_what_is_there() -> None:
+    half = np.array([0.0, -0.0, 1.5, 1.5, -2.0], np.float16)
+    counts = histogram(half)
+    quality = measure(fit(counts), counts)
+    assert quality == (5, 2, 3, 8.5, 0.0)
+    assert quality.sqnr == np.inf
+
+
+def test_the_same_palette_as_ever() -> None:
+    """Bytes that every machine gives: integers that no generator of random numbers has made."""
+    patterns = (np.arange(200_000, dtype=np.uint64) * 2654435761 >> 7) % 12_345
+    half = ((patterns.astype(np.int64) - 5000) * (patterns.astype(np.int64) % 97) / 2**19).astype(np.float16)
+    centres = fit(histogram(half)).centres
+    assert int(np.bitwise_xor.reduce(centres.view(np.uint16) * np.arange(1, 257, dtype=np.uint16))) == EXPECTED
+
+
+EXPECTED = 1343
