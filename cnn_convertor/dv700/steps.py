@@ -22,26 +22,39 @@ from cnn_convertor.ir.ops import (
     ONE,
     Activation,
     Add,
+    Apply,
+    ArgMax,
     AveragePool2d,
     BatchNorm,
+    Combine,
     Concat,
     Conv2d,
     ConvTranspose2d,
+    Crop,
     Custom,
     Dense,
+    DetectionOutput,
     Function,
     Identity,
     Input,
+    LocalResponseNorm,
     MaxPool2d,
+    Normalise,
     Order,
     Pad,
     Padding,
     Pair,
     PRelu,
+    PriorBox,
+    Rearrange,
+    Reduce,
     Reshape,
+    Resize,
     Scale,
     Shape,
     Softmax,
+    SpaceToDepth,
+    Standardise,
     Upsample,
     Window,
     never_decreases,
@@ -134,6 +147,22 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
         case Softmax():
             return LayerType.SOFTMAX
         case Custom():
+            return LayerType.CUSTOM
+        case (
+            Apply()
+            | ArgMax()
+            | Combine()
+            | Crop()
+            | DetectionOutput()
+            | LocalResponseNorm()
+            | Normalise()
+            | PriorBox()
+            | Rearrange()
+            | Reduce()
+            | Resize()
+            | SpaceToDepth()
+            | Standardise()
+        ):
             return LayerType.CUSTOM
         case Identity() | BatchNorm() | Scale() | Activation() | Pad():
             raise AssertionError(f"{type(node.op).__name__} should have been rewritten before this")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,6 +38,19 @@ class Shape(NamedTuple):
 
     def __str__(self) -> str:
         return "x".join(map(str, self))
+
+
+class Axis(IntEnum):
+    """The axes of a map. The values are their places in a Shape."""
+
+    HEIGHT = 0
+    WIDTH = 1
+    CHANNELS = 2
+
+
+def _with(shape: Shape, axis: Axis, length: int) -> Shape:
+    """The shape with another length along one axis."""
+    return Shape(*(length if place == axis else old for place, old in enumerate(shape)))
 
 
 class Pair(NamedTuple):
@@ -126,6 +139,131 @@ class Tanh:
 
 
 Function: TypeAlias = Relu | Relu6 | PRelu | Elu | Sigmoid | Tanh
+
+
+# --- functions of one number that no operator applies on its way out ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Swish:
+    """x / (1 + exp(-x)), also called SiLU"""
+
+
+@dataclass(frozen=True, slots=True)
+class HardSigmoid:
+    """slope * x + shift, held between 0 and 1"""
+
+    slope: float
+    shift: float
+
+
+@dataclass(frozen=True, slots=True)
+class HardSwish:
+    """x * min(max(x + 3, 0), 6) / 6"""
+
+
+@dataclass(frozen=True, slots=True)
+class Gelu:
+    """x * P(X <= x) for a standard normal X. by_tanh: the usual approximation of it."""
+
+    by_tanh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mish:
+    """x * tanh(log(1 + exp(x)))"""
+
+
+@dataclass(frozen=True, slots=True)
+class Softplus:
+    """log(1 + exp(x)); Caffe's BNLL, too"""
+
+
+@dataclass(frozen=True, slots=True)
+class Softsign:
+    """x / (1 + |x|)"""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledElu:
+    """scale * x for x > 0, scale * alpha * (exp(x) - 1) otherwise; an ELU with another alpha, and SELU"""
+
+    alpha: float
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """exp(scale * x + shift)"""
+
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Logarithm:
+    """factor * log(scale * x + shift)"""
+
+    factor: float = 1.0
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """(scale * x + shift) ** power"""
+
+    power: float
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Absolute:
+    """|x|"""
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """1 for x > threshold, 0 otherwise"""
+
+    threshold: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """x held between low and high, either of which may be infinite"""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRelu:
+    """high for x >= high, x for threshold <= x < high, slope * (x - threshold) below: every other ReLU of Keras"""
+
+    slope: float
+    threshold: float
+    high: float
+
+
+ScalarFunction: TypeAlias = (
+    Swish
+    | HardSigmoid
+    | HardSwish
+    | Gelu
+    | Mish
+    | Softplus
+    | Softsign
+    | ScaledElu
+    | Exponential
+    | Logarithm
+    | Power
+    | Absolute
+    | Threshold
+    | Clip
+    | BoundedRelu
+)
 
 
 def never_decreases(function: Function | None) -> bool:
@@ -350,12 +488,14 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """One input after the other, on channels."""
+    """One input after the other, along an axis."""
+
+    axis: Axis = Axis.CHANNELS
 
     def output_shape(self, *xs: Shape) -> Shape:
-        if len({x[:2] for x in xs}) != 1:
-            raise ShapeError(f"cannot join maps of {', '.join(map(str, xs))} on channels")
-        return Shape(xs[0].height, xs[0].width, sum(x.channels for x in xs))
+        if len({_with(x, self.axis, 0) for x in xs}) != 1:
+            raise ShapeError(f"cannot join maps of {', '.join(map(str, xs))} on {self.axis.name.lower()}")
+        return _with(xs[0], self.axis, sum(x[self.axis] for x in xs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,10 +534,298 @@ class Reshape:
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """Over the channels."""
+    """exp(x) / sum(exp(x)) along an axis."""
+
+    axis: Axis = Axis.CHANNELS
 
     def output_shape(self, x: Shape) -> Shape:
         return x
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A function of one number, on every element."""
+
+    function: ScalarFunction
+
+    def output_shape(self, x: Shape) -> Shape:
+        return x
+
+
+class Combination(Enum):
+    """How two numbers make one. The value is how it is written."""
+
+    ADD = "x + y"
+    SUBTRACT = "x - y"
+    MULTIPLY = "x * y"
+    DIVIDE = "x / y"
+    MAXIMUM = "max(x, y)"
+    MINIMUM = "min(x, y)"
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """Two maps, element by element; an axis of length 1 is repeated to the other map's length."""
+
+    combination: Combination
+
+    def output_shape(self, x: Shape, y: Shape) -> Shape:
+        if any(mine != theirs and 1 not in (mine, theirs) for mine, theirs in zip(x, y, strict=True)):
+            raise ShapeError(f"cannot combine maps of {x} and {y}")
+        return Shape(*map(max, x, y))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalResponseNorm:
+    """x / (bias + alpha / n * sum of squares) ** beta, the sum over a neighbourhood of x, zero outside of the map.
+
+    across_channels: the neighbourhood is `size` channels, n = size; else size x size pixels, n = size * size. size is odd.
+    """
+
+    size: int
+    alpha: float
+    beta: float
+    bias: float = 1.0
+    across_channels: bool = True
+
+    def output_shape(self, x: Shape) -> Shape:
+        if self.size < 1 or self.size % 2 == 0:
+            raise ShapeError(f"a neighbourhood of {self.size} has no middle")
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Standardise:
+    """(x - mean) / deviation, both of the input itself, over some axes and in groups of channels.
+
+    The deviation is sqrt(variance + epsilon), or sqrt(variance) + epsilon with epsilon_outside, or 1 without divides.
+    groups: 1 unless the channels are among the axes.
+    """
+
+    axes: tuple[Axis, ...]
+    epsilon: float
+    groups: int = 1
+    divides: bool = True
+    epsilon_outside: bool = False
+
+    def output_shape(self, x: Shape) -> Shape:
+        if self.groups < 1 or x.channels % self.groups:
+            raise ShapeError(f"{x.channels} channels are not {self.groups} groups")
+        assert self.groups == 1 or Axis.CHANNELS in self.axes
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Normalise:
+    """x / length, the length being sqrt(sum of squares + epsilon) over some axes; with at_least: sqrt(max(sum, epsilon))."""
+
+    axes: tuple[Axis, ...]
+    epsilon: float
+    at_least: bool = False
+
+    def output_shape(self, x: Shape) -> Shape:
+        return x
+
+
+class Reduction(Enum):
+    """What is left of many numbers."""
+
+    SUM = "sum"
+    MEAN = "mean"
+    MAXIMUM = "maximum"
+    MINIMUM = "minimum"
+    SUM_OF_MAGNITUDES = "sum of magnitudes"
+    SUM_OF_SQUARES = "sum of squares"
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """One number for all that lie along some axes, times a factor; these axes have the length 1 then."""
+
+    reduction: Reduction
+    axes: tuple[Axis, ...]
+    factor: float = 1.0
+
+    def output_shape(self, x: Shape) -> Shape:
+        return Shape(*(1 if axis in self.axes else x[axis] for axis in Axis))
+
+
+@dataclass(frozen=True, slots=True)
+class ArgMax:
+    """The places of the `count` largest numbers along an axis, the largest first; of equal ones the first comes first.
+
+    axis None: of the whole map, counted in CHW order; the result is count x 1 x 1, or count x 1 x 2 with values: places,
+    then values. Along an axis the result has `count` there: places, or values.
+    """
+
+    axis: Axis | None
+    count: int = 1
+    values: bool = False
+
+    def output_shape(self, x: Shape) -> Shape:
+        available = x.size if self.axis is None else x[self.axis]
+        if not 1 <= self.count <= available:
+            raise ShapeError(f"{self.count} of {available} numbers are asked for")
+        if self.axis is None:
+            return Shape(self.count, 1, 2 if self.values else 1)
+        return _with(x, self.axis, self.count)
+
+
+class Interpolation(Enum):
+    NEAREST = "nearest"
+    BILINEAR = "bilinear"
+
+
+class Sampling(Enum):
+    """Where output pixel i lies in the input, with ratio = input size / output size."""
+
+    HALF_PIXEL = "(i + 0.5) * ratio - 0.5"
+    CORNERS = "i * (input size - 1) / (output size - 1)"  # 0 where the output size is 1
+    ASYMMETRIC = "i * ratio"
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """Samples the map at other places; outside of it the border goes on.
+
+    The nearest pixel of a place p is floor(p), or floor(p + 0.5) with HALF_PIXEL and CORNERS.
+    """
+
+    size: Pair
+    interpolation: Interpolation
+    sampling: Sampling
+
+    def output_shape(self, x: Shape) -> Shape:
+        if min(self.size) < 1:
+            raise ShapeError(f"{self.size.height}x{self.size.width} is not a size")
+        return Shape(*self.size, x.channels)
+
+
+@dataclass(frozen=True, slots=True)
+class Crop:
+    """The elements from start to before stop, every stride-th, along each axis."""
+
+    start: Shape
+    stop: Shape
+    stride: Shape = Shape(1, 1, 1)
+
+    def output_shape(self, x: Shape) -> Shape:
+        if not all(0 <= a < b <= n and s > 0 for a, b, n, s in zip(self.start, self.stop, x, self.stride, strict=True)):
+            raise ShapeError(f"{self.start} to {self.stop} is not a part of {x}")
+        return Shape(*((b - a - 1) // s + 1 for a, b, s in zip(self.start, self.stop, self.stride, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Rearrange:
+    """The elements, counted in an order, as an array of dims, its axes permuted, and counted again as a map.
+
+    Numpy's axis i of the permuted array is axis axes[i] of the array. Permute, pixel shuffles and channel shuffles are this.
+    """
+
+    dims: tuple[int, ...]
+    axes: tuple[int, ...]
+    shape: Shape
+    order: Order
+
+    def output_shape(self, x: Shape) -> Shape:
+        assert sorted(self.axes) == list(range(len(self.dims)))
+        if not x.size == math.prod(self.dims) == self.shape.size:
+            raise ShapeError(f"cannot rearrange {x} ({x.size} elements) to {self.shape} ({self.shape.size})")
+        return self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceToDepth:
+    """Zeros around the map, then blocks of block.height x block.width pixels become pixels, channels the last to change.
+
+    Output channel (y * block.width + x) * C + c is channel c of the block's pixel (y, x).
+    """
+
+    block: Pair
+    padding: Padding = NO_PADDING
+
+    def output_shape(self, x: Shape) -> Shape:
+        pad = self.padding
+        padded = Pair(x.height + pad.top + pad.bottom, x.width + pad.left + pad.right)
+        if padded.height % self.block.height or padded.width % self.block.width:
+            raise ShapeError(
+                f"{padded.height}x{padded.width} pixels are not blocks of {self.block.height}x{self.block.width}"
+            )
+        return Shape(
+            padded.height // self.block.height, padded.width // self.block.width, x.channels * math.prod(self.block)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PriorBox:
+    """SSD's boxes, which depend on sizes alone. The result is (boxes * 4) x 1 x 2: coordinates, then variances.
+
+    For each pixel of a map of `map_size`, row by row: for each min_size a square of it, then with a max_size the square of
+    sqrt(min_size * max_size), then for each of `aspect_ratios` (none is 1; flips are listed) one of min_size. Coordinates are
+    left, top, right, bottom, in parts of `image_size`. step: pixels of the image from box to box. offset: of the centre, in steps.
+    """
+
+    map_size: Pair
+    image_size: Pair
+    min_sizes: tuple[float, ...]
+    max_sizes: tuple[float, ...]
+    aspect_ratios: tuple[float, ...]
+    clip: bool
+    variance: tuple[float, float, float, float]
+    step_height: float
+    step_width: float
+    offset: float
+
+    @property
+    def boxes_per_pixel(self) -> int:
+        return len(self.min_sizes) * (1 + len(self.aspect_ratios)) + len(self.max_sizes)
+
+    def output_shape(self) -> Shape:
+        if not self.min_sizes or len(self.max_sizes) not in (0, len(self.min_sizes)):
+            raise ShapeError(f"{len(self.min_sizes)} smallest and {len(self.max_sizes)} largest sizes of boxes")
+        return Shape(math.prod(self.map_size) * self.boxes_per_pixel * 4, 1, 2)
+
+
+class BoxCode(Enum):
+    """How locations tell boxes from prior boxes."""
+
+    CORNER = "corner"
+    CENTER_SIZE = "center size"
+    CORNER_SIZE = "corner size"
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionOutput:
+    """SSD's detections: decodes boxes, suppresses what overlaps, keeps the best.
+
+    Inputs: locations and confidences (vectors, box by box) and a PriorBox. The result is keep_top_k x 7 x 1: image (0), label,
+    confidence, left, top, right, bottom; rows without a detection begin with -1 and are 0 then. background: -1 is none.
+    top_k, keep_top_k: -1 is all.
+    """
+
+    classes: int
+    background: int
+    share_location: bool
+    code: BoxCode
+    variance_encoded: bool
+    nms_threshold: float
+    top_k: int
+    eta: float
+    confidence_threshold: float
+    keep_top_k: int
+
+    def output_shape(self, locations: Shape, confidences: Shape, priors: Shape) -> Shape:
+        boxes = priors.height // 4
+        if priors != (boxes * 4, 1, 2):
+            raise ShapeError(f"{priors} are no prior boxes")
+        expected = (boxes * 4 * (1 if self.share_location else self.classes), boxes * self.classes)
+        if (locations.size, confidences.size) != expected:
+            raise ShapeError(
+                f"{locations.size} locations and {confidences.size} confidences meet {boxes} prior boxes of "
+                f"{self.classes} classes, which need {expected[0]} and {expected[1]}"
+            )
+        rows = boxes * self.classes if self.keep_top_k < 0 else self.keep_top_k
+        return Shape(rows, 7, 1)
 
 
 Parameter: TypeAlias = bool | int | float | tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
@@ -432,5 +860,18 @@ Op: TypeAlias = (
     | Pad
     | Reshape
     | Softmax
+    | Apply
+    | Combine
+    | LocalResponseNorm
+    | Standardise
+    | Normalise
+    | Reduce
+    | ArgMax
+    | Resize
+    | Crop
+    | Rearrange
+    | SpaceToDepth
+    | PriorBox
+    | DetectionOutput
     | Custom
 )
