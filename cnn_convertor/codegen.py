@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor import __version__, escaping
+from cnn_convertor.dv700.calls import Argument, Call
 from cnn_convertor.dv700.maps import is_chunked
 from cnn_convertor.dv700.program import CustomCall, ElementType, Layer, LayerType, PoolingKind, Program, Run, Tensor
 from cnn_convertor.dv700.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
@@ -75,11 +76,14 @@ def render(program: Program, wishes: Wishes) -> dict[str, str]:
         "module": wishes.python_module,
         "graphviz_path": wishes.graphviz_path,
         "has_dot": wishes.dot,
+        "calls": frozenset().union(*(layer.cpu.names for layer in program.layers if layer.cpu is not None)),
     }
     files: dict[str, str] = {}
     if wishes.source:
         files[f"{program.name}_gen.h"] = _render("network.h.j2", values)
         files[f"{program.name}_gen.cpp"] = _render("network.cpp.j2", values)
+        if values["calls"]:
+            files[f"{program.name}_cpu.h"] = _render("network_cpu.h.j2", values)
     if wishes.dot:
         files[f"{program.name}.dot"] = _render("network.dot.j2", {**values, **_drawing(program)})
     if wishes.doxygen:
@@ -167,7 +171,7 @@ def description(program: Program) -> list[str]:
         if layer.type is LayerType.FLATTEN:  # what was flattened tells more than the length of the vector
             lines.append(f'Output {position} "{name}": {_shape(layer.inputs[0])}, in the order H, W, C.')
         else:
-            lines.append(f'Output {position} "{name}": {_shape(tensor)}{_output_order(layer, tensor, order)}.')
+            lines.append(f'Output {position} "{name}": {_shape(tensor)}{_output_order(tensor, order)}.')
     return lines
 
 
@@ -177,10 +181,10 @@ def _order(tensor: Tensor, order: str) -> str:
     return f"{order}, in chunks of 8 channels" if is_chunked(tensor.shape) else order
 
 
-def _output_order(layer: Layer, tensor: Tensor, order: str) -> str:
+def _output_order(tensor: Tensor, order: str) -> str:
     if tensor.shape.is_vector:
         return ""
-    if layer.type is LayerType.SOFTMAX and is_chunked(tensor.shape):
+    if tensor.is_plain:
         return ", in the order H, W, C"
     return f", in the order {_order(tensor, order)}"
 
@@ -226,7 +230,7 @@ def _layer(program: Program, index: int) -> dict[str, object]:
         "index": index,
         "name": layer.name,
         "type": layer.type.value,
-        "title": _LAYER_TITLES[layer.type],
+        "title": _title(layer),
         "origins": [f'"{origin.layer}" ({origin.type})' for origin in layer.origins],
         "flow": f"{text + ' -> ' if text else ''}{_shape(layer.output)} at {layer.output.offset}",
         "input_text": " ".join(_shape(tensor) for tensor in layer.inputs),
@@ -241,8 +245,13 @@ def _layer(program: Program, index: int) -> dict[str, object]:
             "declaration": f"custom_param_{_identifier(layer.custom.type)} param = "
             f"{{{_parameters(program, layer.custom)}}}",
         },
+        "cpu": None if layer.cpu is None else _cpu_call(layer, layer.cpu),
         "output_positions": [position for position, output in enumerate(program.outputs) if output == index],
     }
+
+
+def _title(layer: Layer) -> str:
+    return _LAYER_TITLES[layer.type] if layer.cpu is None else f"{layer.cpu.function}, on the CPU"
 
 
 def _layer_rows(layer: Layer, first: Tensor) -> list[_Row]:
@@ -351,6 +360,48 @@ def _by(pair: Pair) -> str:
     return f"{pair.width}x{pair.height}"
 
 
+# --- layers on the CPU whose source is generated -------------------------------------------------------------------------
+
+_TAKES_A_LIST = {"Concat"}  # functions of any number of maps
+
+
+def _cpu_call(layer: Layer, call: Call) -> dict[str, object]:
+    """The maps that a function on the CPU works on, and its call."""
+    names = ["x"] if len(layer.inputs) == 1 else [f"x{position}" for position in range(len(layer.inputs))]
+    maps = [f"{{{', '.join(names)}}}"] if call.function in _TAKES_A_LIST else names
+    arguments = map(_argument, call.arguments)
+    return {
+        "tensors": [
+            f"{name}(io, {tensor.offset}, {', '.join(map(str, tensor.shape))}, {_format(tensor)})"
+            for name, tensor in zip((*names, "y"), (*layer.inputs, layer.output), strict=True)
+        ],
+        "call": f"{call.function}({', '.join((*maps, 'y', *arguments))})",
+    }
+
+
+def _format(tensor: Tensor) -> str:
+    """The C++ name of how a map lies in memory."""
+    if tensor.type is ElementType.HALF:
+        return "kHalf"
+    return "kFloatPlain" if tensor.is_plain else "kFloat"
+
+
+def _argument(value: Argument) -> str:
+    match value:
+        case Call(function=function, arguments=arguments):
+            return f"{function}{{{', '.join(map(_argument, arguments))}}}"
+        case tuple():
+            return f"{{{', '.join([_argument(item) for item in value])}}}"
+        case bool():
+            return _literal("bool", value)
+        case int():
+            return _literal("int", value)
+        case float():
+            return _literal("float", value)
+        case str():
+            return value
+
+
 # --- custom layers -------------------------------------------------------------------------------------------------------
 
 
@@ -456,7 +507,7 @@ def _drawing(program: Program) -> dict[str, object]:
             nodes.append({"id": inputs[tensor.offset], "label": f"{name}\n{_shape(tensor)}", "colour": colour})
     for index, layer in enumerate(program.layers):
         names = [origin.layer for origin in layer.origins] or [layer.name]
-        label = "\n".join([f"{index}: {_LAYER_TITLES[layer.type]}", *dict.fromkeys(names), _shape(layer.output)])
+        label = "\n".join([f"{index}: {_title(layer)}", *dict.fromkeys(names), _shape(layer.output)])
         nodes.append({"id": f"layer_{index}", "label": label, "colour": _COLOURS.get(layer.type, _CPU_COLOUR)})
         for tensor, source in zip(layer.inputs, layer.sources, strict=True):
             start = inputs[tensor.offset] if source is None else f"layer_{source}"

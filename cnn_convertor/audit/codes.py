@@ -96,7 +96,7 @@ CODES: dict[str, Entry] = {
     ),
     "DV662": Entry("A flatten or softmax has more or fewer elements than its input.", "Make them equal."),
     "DV663": Entry("A softmax does not write FP32, or its axis is none.", "is_f32_output = true; -1 is the channels."),
-    "DV664": Entry("A custom layer has no function, or does not write FP32.", "Set custom_proc_ptr and is_f32_output."),
+    "DV664": Entry("A custom layer has no function.", "Set custom_proc_ptr."),
     "DV665": Entry(
         "A layer has no known type, no name, or a command against its type.", "Check type and conv_conf_v1."
     ),

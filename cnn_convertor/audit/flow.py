@@ -100,6 +100,8 @@ class Flow:
             element = 4 if layer.is_f32_output and not layer.is_on_device else 2
             start = layer.command.output.offs if layer.command and layer.is_on_device else layer.output_offs
             order = frozenset({DEVICE if layer.is_on_device else CPU})
+            if layer.type == "LT_CUSTOM" and not layer.is_f32_output:
+                order = frozenset({APPLICATION})  # code that knows where it writes to
             if layer.type == "LT_COPY_CONCAT":
                 order = frozenset(part for written in found for part in written.order)
             self._write(Written(layer.index, layer.name, start, made, element, order), layer.index)

@@ -172,9 +172,8 @@ def _breaks(given: Map, made: Map, *, is_last: bool) -> bool:
 
 def _sizes(network: Network, layer: Layer) -> Iterator[Problem]:
     """Bytes of the output, their number, alignment and place."""
-    if layer.type in {"LT_SOFTMAX", "LT_CUSTOM"} and not layer.is_f32_output:
-        code = "DV663" if layer.type == "LT_SOFTMAX" else "DV664"
-        yield layer.problem(code, f"is_f32_output: {layer.type} writes FP32", "make it true", "is_f32_output")
+    if layer.type == "LT_SOFTMAX" and not layer.is_f32_output:
+        yield layer.problem("DV663", "is_f32_output: LT_SOFTMAX writes FP32", "make it true", "is_f32_output")
     element = 4 if layer.is_f32_output else 2
     made = layer.output_map
     if made is not None and layer.output_size != element * made.elements:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.dv700.cpu import on_cpu
+from cnn_convertor.dv700.kernels import KERNELS, Rule
 from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.maps import is_chunked, memory_order, same_memory
+from cnn_convertor.dv700.maps import CHUNK, is_chunked, memory_order, same_memory
 from cnn_convertor.dv700.pools import split_average, split_max
-from cnn_convertor.dv700.steps import joins_convolution, source
-from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.dv700.steps import COPY, has_own_place, joins_convolution, source
+from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
     NO_PADDING,
@@ -20,14 +23,17 @@ from cnn_convertor.ir.ops import (
     Activation,
     Add,
     AveragePool2d,
+    ChannelSlice,
     Concat,
     Conv2d,
     ConvTranspose2d,
+    Crop,
     Custom,
     Dense,
     Function,
     Input,
     MaxPool2d,
+    OnCpu,
     Order,
     Pad,
     Pair,
@@ -40,17 +46,17 @@ from cnn_convertor.ir.ops import (
     Window,
 )
 
-COPY = AveragePool2d(Window(ONE), factor=1.0)  # the command that passes a map on
-
 
 def legalise(graph: Graph, limits: Limits, *, transposed: bool) -> Graph:
     """Apply every rewrite, in order."""
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
-        lambda g: g.expand(lambda g, node: small_pools(g, node, limits)),
-        lambda g: g.expand(lambda g, node: dense_kernels(g, node, limits)),
+        partial(_each, rule=small_pools, limits=limits),
+        *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),
         split_slopes,  # after these: it must know which pools and convolutions will share a command
-        lambda g: g.expand(lambda g, node: single_operators(g, node, limits)),  # and what they set free
+        partial(_each, rule=single_operators, limits=limits),  # and what they set free
         lambda g: free_reshapes(g, transposed=transposed),
+        lambda g: g.expand(channel_slices),
+        partial(_each, rule=on_cpu, limits=limits),  # what is left after all that the device can do
         copies_for_shared_parts,  # after the reshapes: a flattened map may be a part, too
         flattened_outputs,  # last: what is an output by now stays one
     )
@@ -59,11 +65,9 @@ def legalise(graph: Graph, limits: Limits, *, transposed: bool) -> Graph:
     return graph
 
 
-def fresh(graph: Graph, name: str) -> str:
-    """The name, changed where a layer of the user has it already."""
-    while name in graph:
-        name += "'"
-    return name
+def _each(graph: Graph, *, rule: Rule, limits: Limits) -> Graph:
+    """The rule, offered every node."""
+    return graph.expand(lambda whole, node: rule(whole, node, limits))
 
 
 # --- one operator at a time ----------------------------------------------------------------------------------------------
@@ -88,7 +92,7 @@ def split_slopes(graph: Graph) -> Graph:
                 pass
             case _:
                 return None
-        bare = replace(node, name=fresh(graph, f"{node.name}/linear"), op=replace(node.op, activation=None))
+        bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=replace(node.op, activation=None))
         return bare, replace(node, op=Activation(function), inputs=(bare.name,))
 
     return graph.expand(rule)
@@ -146,63 +150,9 @@ def _chain(graph: Graph, node: Node, ops: Sequence[MaxPool2d | AveragePool2d | U
     nodes: list[Node] = []
     for position, op in enumerate(ops):
         last = position == len(ops) - 1
-        name = node.name if last else fresh(graph, f"{node.name}/{position + 1}")
+        name = node.name if last else graph.fresh(f"{node.name}/{position + 1}")
         nodes.append(replace(node, name=name, op=op, inputs=(nodes[-1].name,) if nodes else node.inputs))
     return nodes
-
-
-def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Groups become blocks of a kernel that is zero elsewhere; dilations that the device refuses become zeros in the kernel."""
-    op = node.op
-    if not isinstance(op, Conv2d | ConvTranspose2d):
-        return None
-    kernel, dilation = op.window.kernel, op.window.dilation
-    window = op.window._replace(dilation=Pair(*(1 if k == 1 else d for k, d in zip(kernel, dilation, strict=True))))
-    weight, groups = op.weight, op.groups
-    if groups > 1 and not op.is_depthwise:
-        weight, groups = _ungrouped(weight, groups), 1
-    if not dilation_runs(op, window, graph.shape(node.inputs[0])) and max(window.extent) <= limits.max_kernel_size:
-        weight, window = _with_holes(weight, window), window._replace(kernel=window.extent, dilation=ONE)
-    if (groups, window) == (op.groups, op.window):
-        return None
-    return (replace(node, op=replace(op, weight=weight, window=window, groups=groups)),)
-
-
-def dilation_runs(op: Conv2d | ConvTranspose2d, window: Window, x: Shape) -> bool:
-    """Whether the device takes the dilation as it is: odd kernels, output * stride == input; deconvolution: stride 1."""
-    if window.dilation == ONE:
-        return True
-    odd = all(k % 2 for k in window.kernel)
-    out = op.output_shape(x)
-    if isinstance(op, ConvTranspose2d):
-        return odd and window.stride == ONE and out[:2] == x[:2]
-    return odd and (out.height * window.stride.height, out.width * window.stride.width) == (x.height, x.width)
-
-
-def _ungrouped(weight: Constant, groups: int) -> Constant:
-    out, per_group, *kernel = weight.shape
-    channels = per_group * groups
-
-    def spread(values: Array, rows: slice) -> Array:
-        dense = np.zeros((len(values), channels, *kernel), np.float32)
-        group = np.arange(rows.start, rows.stop) // (out // groups)
-        for g in np.unique(group):
-            dense[group == g, g * per_group : (g + 1) * per_group] = values[group == g]
-        return dense
-
-    return weight.map_rows_with(spread, (channels, *kernel))
-
-
-def _with_holes(weight: Constant, window: Window) -> Constant:
-    channels = weight.shape[1]
-    dilation = window.dilation
-
-    def spread(values: Array) -> Array:
-        wide = np.zeros((len(values), channels, *window.extent), np.float32)
-        wide[:, :, :: dilation.height, :: dilation.width] = values
-        return wide
-
-    return weight.map_rows(spread, (channels, *window.extent))
 
 
 def small_pools(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
@@ -268,7 +218,7 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
             nodes[node.name] = replace(node, op=replace(node.op, order=Order.MEMORY))
         elif not (before.is_vector or after.is_vector):
             vector = Shape(1, 1, before.size)
-            flat = Node(fresh(graph, f"{node.name}/flat"), Reshape(vector, node.op.order), node.inputs, node.origins)
+            flat = Node(graph.fresh(f"{node.name}/flat"), Reshape(vector, node.op.order), node.inputs, node.origins)
             free = same_memory(vector, after, node.op.order, transposed=transposed)
             del nodes[node.name]
             nodes[flat.name] = flat
@@ -288,8 +238,22 @@ def _with_rows(op: object, rows: NDArray[np.intp]) -> Dense:
     return Dense(op.weight.take_rows(rows), bias, function)
 
 
+def channel_slices(graph: Graph, node: Node) -> Iterable[Node] | None:
+    """A part of a map's channels that begins and ends with a chunk, or of a vector, costs nothing."""
+    match node.op:
+        case Crop(start=(0, 0, first), stop=(height, width, stop), stride=(1, 1, 1)):
+            x = graph.shape(node.inputs[0])
+            ends_whole = x.is_vector or stop % CHUNK == 0 or stop == x.channels
+            if (height, width) == x[:2] and first % CHUNK == 0 and ends_whole:
+                return (replace(node, op=ChannelSlice(first, stop - first)),)
+    return None
+
+
 def copies_for_shared_parts(graph: Graph) -> Graph:
-    """A map can lie inside one concatenation only, and once: every further use gets a copy of it. Inputs that are outputs, too."""
+    """A map can lie inside one concatenation only, and once: every further use gets a copy of it.
+
+    So does a slice of another map that is a part or an output, and an input that is an output.
+    """
     placed: set[str] = set()
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -297,17 +261,18 @@ def copies_for_shared_parts(graph: Graph) -> Graph:
             inputs = []
             for position, name in enumerate(node.inputs):
                 home = source(graph, name).name
-                if home in placed:
-                    nodes.append(Node(fresh(graph, f"{node.name}/copy{position}"), COPY, (name,), node.origins))
+                if home in placed or not has_own_place(graph, name):
+                    nodes.append(Node(graph.fresh(f"{node.name}/copy{position}"), COPY, (name,), node.origins))
                     name = nodes[-1].name
-                placed.add(home)
+                else:
+                    placed.add(home)
                 inputs.append(name)
             node = replace(node, inputs=tuple(inputs))
         nodes.append(node)
     copies: dict[str, str] = {}
     for name in graph.outputs:
-        if isinstance(source(graph, name).op, Input) and name not in copies:
-            nodes.append(Node(fresh(graph, f"{name}/copy"), COPY, (name,), graph[name].origins))
+        if (isinstance(source(graph, name).op, Input) or not has_own_place(graph, name)) and name not in copies:
+            nodes.append(Node(graph.fresh(f"{name}/copy"), COPY, (name,), graph[name].origins))
             copies[name] = nodes[-1].name
     return Graph(tuple(nodes), tuple(copies.get(name, name) for name in graph.outputs))
 
@@ -316,9 +281,19 @@ def flattened_outputs(graph: Graph) -> Graph:
     """An output that lies in chunks is brought into HWC order, since the application reads outputs as they lie."""
     flattened: dict[str, Node] = {}
     for name in graph.outputs:
-        node, shape = graph[name], graph.shape(name)
-        if is_chunked(shape) and not isinstance(source(graph, name).op, Softmax | Custom):
+        shape = graph.shape(name)
+        if is_chunked(shape) and not _writes_plain(graph, name):
             vector = Reshape(Shape(1, 1, shape.size), Order.HWC)
-            flattened[name] = Node(fresh(graph, f"{name}/flatten"), vector, (name,), node.origins)
+            flattened[name] = Node(graph.fresh(f"{name}/flatten"), vector, (name,), graph[name].origins)
     outputs = tuple(flattened[name].name if name in flattened else name for name in graph.outputs)
     return Graph((*graph.nodes, *flattened.values()), outputs)
+
+
+def _writes_plain(graph: Graph, name: str) -> bool:
+    """Whether an output's writer can put it into HWC order: the CPU can, as long as nobody needs it otherwise."""
+    users = (graph[user].op for user in graph.users(name))
+    match graph[name].op:
+        case OnCpu():
+            return all(isinstance(user, OnCpu) for user in users)
+        case _:
+            return isinstance(source(graph, name).op, Softmax | Custom)

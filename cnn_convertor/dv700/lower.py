@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cnn_convertor.dv700.placement import element_type, place
+from cnn_convertor.dv700.calls import call_of
+from cnn_convertor.dv700.placement import element_type, is_plain, place
 from cnn_convertor.dv700.program import Convolution, CustomCall, Layer, Program, Run, Tensor
 from cnn_convertor.dv700.steps import Step, source
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Concat, Custom, Input, Reshape, Softmax
+from cnn_convertor.ir.ops import Concat, Custom, Input, OnCpu, Reshape, Softmax
 
 
 def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -> Program:
@@ -17,7 +18,7 @@ def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -
     placement = place(graph, steps)
 
     def tensor(node: str) -> Tensor:
-        return Tensor(graph.shape(node), element_type(source(graph, node)), placement.offsets[node])
+        return Tensor(graph.shape(node), element_type(graph, node), placement.offsets[node], is_plain(graph, node))
 
     layers: list[Layer] = []
     written_by: dict[str, int] = {}
@@ -39,6 +40,7 @@ def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -
                 runs=() if run is None else (run,),
                 sources=tuple(written_by.get(source(graph, i).name) for i in step.reads),
                 custom=CustomCall(op.type, op.parameters) if isinstance(op, Custom) else None,
+                cpu=call_of(op.op) if isinstance(op, OnCpu) else None,
                 from_device=is_from_device(graph, step),
             )
         )
@@ -63,17 +65,26 @@ def _with_weights_at(run: Run, convolution: Convolution, offset: int) -> Run:
 
 
 def is_from_device(graph: Graph, step: Step) -> bool:
-    """Whether the maps that the step reads lie in the device's order because the convolution block wrote them.
+    """What the firmware is told: whether the maps that the step reads lie in the device's order.
 
-    To a step of the CPU, which must know the order, the network's inputs count as well: the application fills them so.
+    To a command: because commands wrote them. To a step of the CPU, which must know the order, it does not matter who did; the
+    application does so, too.
     """
-    reads_inputs = any(isinstance(source(graph, name).op, Input) for name in step.reads)
-    return bool(step.reads) and all(in_device_order(graph, i) for i in step.reads) and not (step.run and reads_inputs)
+    asked = written_by_device if step.run else in_device_order
+    return bool(step.reads) and all(asked(graph, name) for name in step.reads)
 
 
 def in_device_order(graph: Graph, name: str) -> bool:
-    """Whether the map, or every part of a concatenation, lies in the device's order: all but what the CPU has written."""
+    """Whether the map, or every part of a concatenation, lies in the device's order."""
     node = source(graph, name)
     if isinstance(node.op, Concat):
         return all(in_device_order(graph, part) for part in node.inputs)
-    return not isinstance(node.op, Reshape | Softmax | Custom)
+    return not (isinstance(node.op, Reshape | Softmax | Custom) or is_plain(graph, name))
+
+
+def written_by_device(graph: Graph, name: str) -> bool:
+    """Whether commands have written the map, or every part of a concatenation."""
+    node = source(graph, name)
+    if isinstance(node.op, Concat):
+        return all(written_by_device(graph, part) for part in node.inputs)
+    return not isinstance(node.op, Input | OnCpu | Reshape | Softmax | Custom)

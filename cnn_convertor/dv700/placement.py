@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cnn_convertor.dv700.maps import is_chunked
 from cnn_convertor.dv700.program import ElementType
-from cnn_convertor.dv700.steps import Step, is_view, joins_in_place, source
+from cnn_convertor.dv700.steps import Step, is_view, joins_in_place, readers, source
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Concat, Custom, Softmax
+from cnn_convertor.ir.ops import ChannelSlice, Concat, Custom, OnCpu, Softmax
 from cnn_convertor.memory import Buffer, Plan, plan
 
 ALIGNMENT = 16  # bytes
@@ -21,9 +22,28 @@ class Placement(NamedTuple):
     plan: Plan
 
 
-def element_type(node: Node) -> ElementType:
-    """Softmax and the firmware's own layers write FP32; all else is FP16."""
-    return ElementType.FLOAT if isinstance(node.op, Softmax | Custom) else ElementType.HALF
+def element_type(graph: Graph, name: str) -> ElementType:
+    """How the memory is written that the named map shows.
+
+    Softmax and the firmware's own layers write FP32. So do our layers on the CPU, for the application and for each other; what
+    anybody else reads is FP16.
+    """
+    node = source(graph, name)
+    match node.op:
+        case Softmax() | Custom():
+            return ElementType.FLOAT
+        case OnCpu() if all(isinstance(reader.op, OnCpu) for reader in readers(graph, node.name)):
+            return ElementType.FLOAT
+        case _:
+            return ElementType.HALF
+
+
+def is_plain(graph: Graph, name: str) -> bool:
+    """Whether the CPU has brought the map into the order H, W, C, since the application reads it as it lies."""
+    node = source(graph, name)
+    if not is_chunked(graph.shape(node.name)):
+        return False
+    return isinstance(node.op, Softmax) or (isinstance(node.op, OnCpu) and node.name in graph.outputs)
 
 
 def place(graph: Graph, steps: Sequence[Step]) -> Placement:
@@ -48,7 +68,7 @@ def place(graph: Graph, steps: Sequence[Step]) -> Placement:
 
 def nbytes(graph: Graph, name: str) -> int:
     """Size of the named map in memory."""
-    return graph.shape(name).size * element_type(source(graph, name)).value
+    return graph.shape(name).size * element_type(graph, name).value
 
 
 def homes_of(graph: Graph) -> dict[str, tuple[str, int]]:
@@ -64,4 +84,16 @@ def homes_of(graph: Graph) -> dict[str, tuple[str, int]]:
                 assert written not in homes, f"{written} cannot lie in two places"
                 homes[written] = home, offset
                 offset += nbytes(graph, part)
-    return {node.name: homes[source(graph, node.name).name] for node in graph.nodes}
+    for node in graph.nodes:
+        if is_view(node):
+            home, offset = homes[node.inputs[0]]
+            homes[node.name] = home, offset + _bytes_before(graph, node)
+    return homes
+
+
+def _bytes_before(graph: Graph, view: Node) -> int:
+    """Where a view begins in the map that it shows."""
+    if not isinstance(view.op, ChannelSlice):
+        return 0
+    height, width, _ = graph.shape(view.name)
+    return height * width * view.op.first * element_type(graph, view.name).value

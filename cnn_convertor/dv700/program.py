@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from cnn_convertor.dv700.calls import Call
 from cnn_convertor.dv700.packing import PackedShape
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.constant import Constant
@@ -21,11 +22,12 @@ class ElementType(Enum):
 
 
 class Tensor(NamedTuple):
-    """A map in the I/O buffer. offset: bytes."""
+    """A map in the I/O buffer. offset: bytes. is_plain: in the order H, W, C, whatever the device's order is."""
 
     shape: Shape
     type: ElementType
     offset: int
+    is_plain: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -139,6 +141,7 @@ class Layer:
 
     inputs: for a layer with runs, the map that they read and, when there are two, the operand of the element-wise add.
     sources: for each input the index of the layer that wrote it, or None when that is the application.
+    custom: of a layer on the CPU that the firmware implements. cpu: of one whose source is generated.
     from_device: whether the convolution block wrote what the layer reads (for a layer on the CPU: or the application did).
     """
 
@@ -150,6 +153,7 @@ class Layer:
     runs: tuple[Run, ...] = ()
     sources: tuple[int | None, ...] = ()
     custom: CustomCall | None = None
+    cpu: Call | None = None
     from_device: bool = False
     is_output: bool = False
 

@@ -26,6 +26,7 @@ from cnn_convertor.ir.ops import (
     ArgMax,
     AveragePool2d,
     BatchNorm,
+    ChannelSlice,
     Combine,
     Concat,
     Conv2d,
@@ -40,6 +41,7 @@ from cnn_convertor.ir.ops import (
     LocalResponseNorm,
     MaxPool2d,
     Normalise,
+    OnCpu,
     Order,
     Pad,
     Padding,
@@ -59,6 +61,8 @@ from cnn_convertor.ir.ops import (
     Window,
     never_decreases,
 )
+
+COPY = AveragePool2d(Window(ONE), factor=1.0)  # the command that passes a map on
 
 
 class Step(NamedTuple):
@@ -97,8 +101,8 @@ def select(graph: Graph, *, palette: bool, transposed: bool) -> tuple[Step, ...]
 
 
 def is_view(node: Node) -> bool:
-    """Whether the node only shows its input's memory in another shape."""
-    return isinstance(node.op, Reshape) and node.op.order is Order.MEMORY
+    """Whether the node only shows its input's memory in another shape, or a part of it."""
+    return isinstance(node.op, ChannelSlice) or (isinstance(node.op, Reshape) and node.op.order is Order.MEMORY)
 
 
 def source(graph: Graph, name: str) -> Node:
@@ -109,11 +113,35 @@ def source(graph: Graph, name: str) -> Node:
     return node
 
 
+def readers(graph: Graph, name: str) -> list[Node]:
+    """The nodes that read the memory which the named node writes."""
+    found = []
+    for user in map(graph.__getitem__, graph.users(name)):
+        found += readers(graph, user.name) if is_view(user) else [user]
+    return found
+
+
+def has_own_place(graph: Graph, name: str) -> bool:
+    """Whether the named map is all that was written there: no slice of another."""
+    node = graph[name]
+    while is_view(node):
+        if isinstance(node.op, ChannelSlice):
+            return False
+        node = graph[node.inputs[0]]
+    return True
+
+
 def inputs_are_layers(graph: Graph) -> bool:
-    """Whether the firmware must be told about the inputs: when there are several, or a layer lists all that it reads."""
-    listing = [n for n in graph.nodes if isinstance(n.op, Concat) or (isinstance(n.op, Custom) and len(n.inputs) > 1)]
+    """Whether the firmware must be told about the inputs: when there are several, or a layer lists all that it reads.
+
+    Otherwise the first layer reads the input; a layer on the CPU that reads nothing may stand before it.
+    """
+    listing = [
+        n for n in graph.nodes if isinstance(n.op, Concat) or (isinstance(n.op, Custom | OnCpu) and len(n.inputs) != 1)
+    ]
     listed = {source(graph, name).name for node in listing for name in node.inputs}
-    return len(graph.inputs) > 1 or any(node.name in listed for node in graph.inputs)
+    idle = any(not node.inputs for node in listing)
+    return len(graph.inputs) > 1 or idle or any(node.name in listed for node in graph.inputs)
 
 
 def joins_convolution(graph: Graph, pool: Node) -> bool:
@@ -146,8 +174,10 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
             return LayerType.CONCAT if joins_in_place(graph, node) else LayerType.COPY_CONCAT
         case Softmax():
             return LayerType.SOFTMAX
-        case Custom():
+        case Custom() | OnCpu():
             return LayerType.CUSTOM
+        case Identity() | BatchNorm() | Scale() | Activation() | Pad() | ChannelSlice():
+            raise AssertionError(f"{type(node.op).__name__} should have been rewritten before this")
         case (
             Apply()
             | ArgMax()
@@ -163,9 +193,7 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
             | SpaceToDepth()
             | Standardise()
         ):
-            return LayerType.CUSTOM
-        case Identity() | BatchNorm() | Scale() | Activation() | Pad():
-            raise AssertionError(f"{type(node.op).__name__} should have been rewritten before this")
+            raise AssertionError(f"{type(node.op).__name__} should have been left to the CPU before this")
         case _:
             assert_never(node.op)
 

@@ -40,7 +40,7 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
     compiler = find_compiler()
     library = device_library(compiler)
     generated = [folder / f"{name}_gen.h", folder / f"{name}_gen.cpp"]
-    files = [*generated, SOURCES / RUNNER, *_sorted(INCLUDE), *sources]
+    files = [*generated, *folder.glob(f"{name}_cpu.h"), SOURCES / RUNNER, *_sorted(INCLUDE), *sources]
     defines = (f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}")
     key = _key(compiler, (*NETWORK_FLAGS, *defines, library.stem), files)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.dv700.half import to_half
 from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.maps import is_chunked, memory_order
+from cnn_convertor.dv700.maps import memory_order
 from cnn_convertor.dv700.program import Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
 from cnn_convertor.ir.ops import Order, Shape
@@ -136,7 +136,7 @@ def from_memory(memory: Maps, shape: Shape, *, transposed: bool) -> Maps:
 
 def is_plain(layer: Layer) -> bool:
     """Whether the layer writes its map in HWC order, whatever the device's order is: the CPU has put it right."""
-    return layer.type is LayerType.FLATTEN or (layer.type is LayerType.SOFTMAX and is_chunked(layer.output.shape))
+    return layer.type is LayerType.FLATTEN or layer.output.is_plain
 
 
 def as_maps(memory: Maps, layer: Layer, shape: Shape, *, transposed: bool) -> Maps:

@@ -105,6 +105,12 @@ class Graph:
     def inputs(self) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes if isinstance(node.op, Input))
 
+    def fresh(self, name: str) -> str:
+        """The name, changed where a node has it already."""
+        while name in self._index:
+            name += "'"
+        return name
+
     def is_private(self, name: str) -> bool:
         """Whether nobody but one node ever sees the named node's output."""
         return len(self._users[name]) == 1 and name not in self.outputs

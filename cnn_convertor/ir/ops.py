@@ -652,7 +652,8 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class ArgMax:
-    """The places of the `count` largest numbers along an axis, the largest first; of equal ones the first comes first.
+    """The places of the `count` largest numbers along an axis, the largest first; of equal ones the first comes
+    first, or with last_first the last.
 
     axis None: of the whole map, counted in CHW order; the result is count x 1 x 1, or count x 1 x 2 with values: places,
     then values. Along an axis the result has `count` there: places, or values.
@@ -661,6 +662,7 @@ class ArgMax:
     axis: Axis | None
     count: int = 1
     values: bool = False
+    last_first: bool = False
 
     def output_shape(self, x: Shape) -> Shape:
         available = x.size if self.axis is None else x[self.axis]
@@ -736,7 +738,7 @@ class Rearrange:
 
 @dataclass(frozen=True, slots=True)
 class SpaceToDepth:
-    """Zeros around the map, then blocks of block.height x block.width pixels become pixels, channels the last to change.
+    """Zeros around the map (below zero: less of it), then blocks of block.height x block.width pixels become pixels, channels the last to change.
 
     Output channel (y * block.width + x) * C + c is channel c of the block's pixel (y, x).
     """
@@ -819,9 +821,9 @@ class DetectionOutput:
         if priors != (boxes * 4, 1, 2):
             raise ShapeError(f"{priors} are no prior boxes")
         expected = (boxes * 4 * (1 if self.share_location else self.classes), boxes * self.classes)
-        if (locations.size, confidences.size) != expected:
+        if (locations, confidences) != tuple(Shape(1, 1, size) for size in expected):
             raise ShapeError(
-                f"{locations.size} locations and {confidences.size} confidences meet {boxes} prior boxes of "
+                f"{locations} locations and {confidences} confidences meet {boxes} prior boxes of "
                 f"{self.classes} classes, which need {expected[0]} and {expected[1]}"
             )
         rows = boxes * self.classes if self.keep_top_k < 0 else self.keep_top_k
@@ -841,6 +843,28 @@ class Custom:
 
     def output_shape(self, *_: Shape) -> Shape:
         return self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSlice:
+    """Some channels of a map, as they lie in the device's memory. Made when a graph is fitted to a device."""
+
+    first: int
+    count: int
+
+    def output_shape(self, x: Shape) -> Shape:
+        assert 0 <= self.first < self.first + self.count <= x.channels
+        return Shape(x.height, x.width, self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class OnCpu:
+    """What the device's processor does, since the device cannot. Made when a graph is fitted to a device."""
+
+    op: Op
+
+    def output_shape(self, *xs: Shape) -> Shape:
+        return self.op.output_shape(*xs)
 
 
 Op: TypeAlias = (
@@ -873,5 +897,7 @@ Op: TypeAlias = (
     | SpaceToDepth
     | PriorBox
     | DetectionOutput
+    | ChannelSlice
+    | OnCpu
     | Custom
 )

@@ -1,0 +1,169 @@
+"""Operators that run on the CPU, as calls of the C++ functions in templates/cpu."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import NamedTuple, TypeAlias
+
+from cnn_convertor.errors import assert_never
+from cnn_convertor.ir.ops import (
+    Activation,
+    Add,
+    Apply,
+    ArgMax,
+    AveragePool2d,
+    Axis,
+    BatchNorm,
+    BoxCode,
+    ChannelSlice,
+    Combine,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Crop,
+    Custom,
+    Dense,
+    DetectionOutput,
+    Identity,
+    Input,
+    Interpolation,
+    LocalResponseNorm,
+    MaxPool2d,
+    Normalise,
+    OnCpu,
+    Op,
+    Order,
+    Pad,
+    PriorBox,
+    Rearrange,
+    Reduce,
+    Reduction,
+    Reshape,
+    Resize,
+    Sampling,
+    Scale,
+    Softmax,
+    SpaceToDepth,
+    Standardise,
+    Upsample,
+    Window,
+)
+
+Argument: TypeAlias = "bool | int | float | str | tuple[int, ...] | tuple[float, ...] | Call"
+
+
+class Call(NamedTuple):
+    """A call of a C++ function, after the maps that it reads and writes; as an argument: a value of a C++ struct.
+
+    Arguments that are words are C++ names.
+    """
+
+    function: str
+    arguments: tuple[Argument, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The functions and structs that the call needs."""
+        inner = (argument.names for argument in self.arguments if isinstance(argument, Call))
+        return frozenset({self.function}).union(*inner)
+
+
+def call_of(op: Op) -> Call:
+    """The call that does the operator's work."""
+    match op:
+        case Apply(function=function):
+            return Call("Apply", (Call(type(function).__name__, astuple(function)),))
+        case Combine(combination=combination):
+            return Call("Combine", (Call(combination.name),))
+        case LocalResponseNorm():
+            return Call("LocalResponseNorm", (op.size, op.alpha, op.beta, op.bias, op.across_channels))
+        case MaxPool2d(window=window):
+            return Call("MaxPool", (_window(window),))
+        case AveragePool2d(window=window, uncounted=uncounted):
+            moved = _window(window._replace(padding=window.padding + uncounted))
+            return Call("AveragePool", (moved, Call("Counted", tuple(window.padding)), op.factor or 0.0))
+        case Softmax(axis=axis):
+            return Call("Softmax", (_axes((axis,)),))
+        case Standardise():
+            return Call("Standardise", (_axes(op.axes), op.groups, op.divides, float(op.epsilon), op.epsilon_outside))
+        case Normalise():
+            return Call("Normalise", (_axes(op.axes), float(op.epsilon), op.at_least))
+        case Reduce():
+            return Call("Reduce", (_axes(op.axes), _REDUCTIONS[op.reduction], float(op.factor)))
+        case ArgMax(axis=axis):
+            along = _axes(tuple(Axis) if axis is None else (axis,))
+            return Call("ArgMax", (along, op.count, op.values, op.last_first))
+        case Resize():
+            return Call("Resize", (op.interpolation is Interpolation.BILINEAR, _SAMPLINGS[op.sampling]))
+        case Crop(start=start, stride=stride):
+            return Call("Crop", (Call("Steps", tuple(start)), Call("Steps", tuple(stride))))
+        case Concat(axis=axis):
+            return Call("Concat", (_axes((axis,)),))
+        case Rearrange():
+            return Call("Rearrange", (op.dims, op.axes, op.order is Order.CHW))
+        case SpaceToDepth(block=block, padding=padding):
+            return Call("SpaceToDepth", (*block, padding.top, padding.left))
+        case PriorBox():
+            floats = tuple(map(float, op.image_size))
+            lists = (op.min_sizes, op.max_sizes, op.aspect_ratios)
+            steps = (float(op.step_height), float(op.step_width), float(op.offset))
+            return Call(
+                "PriorBox",
+                (*op.map_size, *floats, *(tuple(map(float, v)) for v in lists), op.clip, op.variance, *steps),
+            )
+        case DetectionOutput():
+            counts = (op.classes, op.background, op.share_location, _CODES[op.code], op.variance_encoded)
+            return Call(
+                "DetectionOutput",
+                (
+                    *counts,
+                    float(op.nms_threshold),
+                    op.top_k,
+                    float(op.eta),
+                    float(op.confidence_threshold),
+                    op.keep_top_k,
+                ),
+            )
+        case (
+            Input()
+            | Identity()
+            | Conv2d()
+            | ConvTranspose2d()
+            | Dense()
+            | Upsample()
+            | BatchNorm()
+            | Scale()
+            | Activation()
+        ):
+            raise AssertionError(f"{type(op).__name__} is the device's")
+        case Add() | Pad() | Reshape() | ChannelSlice() | Custom() | OnCpu():
+            raise AssertionError(f"{type(op).__name__} is no call")
+        case _:
+            assert_never(op)
+
+
+_REDUCTIONS = {
+    Reduction.SUM: "kSum",
+    Reduction.MEAN: "kMean",
+    Reduction.MAXIMUM: "kMaximum",
+    Reduction.MINIMUM: "kMinimum",
+    Reduction.SUM_OF_MAGNITUDES: "kSumOfMagnitudes",
+    Reduction.SUM_OF_SQUARES: "kSumOfSquares",
+}
+_SAMPLINGS = {
+    Sampling.HALF_PIXEL: "kHalfPixel",
+    Sampling.CORNERS: "kCorners",
+    Sampling.ASYMMETRIC: "kAsymmetric",
+}
+_CODES = {BoxCode.CORNER: "kCorner", BoxCode.CENTER_SIZE: "kCenterSize", BoxCode.CORNER_SIZE: "kCornerSize"}
+
+
+def _axes(axes: tuple[Axis, ...]) -> Call:
+    return Call("Axes", tuple(axis in axes for axis in Axis))
+
+
+def _window(window: Window) -> Call:
+    return Call(
+        "Window",
+        (*window.kernel, *window.stride, *window.dilation, window.padding.top, window.padding.left),
+    )

@@ -1,0 +1,82 @@
+"""Leaves to the CPU what the device has not, once all rewrites have been tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.steps import COPY, joins_in_place
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import (
+    NO_PADDING,
+    Apply,
+    ArgMax,
+    AveragePool2d,
+    Axis,
+    Combine,
+    Concat,
+    Crop,
+    DetectionOutput,
+    Interpolation,
+    LocalResponseNorm,
+    MaxPool2d,
+    Normalise,
+    OnCpu,
+    Op,
+    Order,
+    Pair,
+    PriorBox,
+    Rearrange,
+    Reduce,
+    Reshape,
+    Resize,
+    Sampling,
+    Softmax,
+    SpaceToDepth,
+    Standardise,
+    Upsample,
+    Window,
+)
+
+
+def on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Marks an operator that the CPU must do; what it applies on its way out is left to the device."""
+    op = _without_device(graph, node, limits)
+    match op:
+        case None:
+            return None
+        case MaxPool2d(activation=function) | AveragePool2d(activation=function) if function is not None:
+            bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=OnCpu(replace(op, activation=None)))
+            return bare, replace(node, op=replace(COPY, activation=function), inputs=(bare.name,))
+        case _:
+            return (replace(node, op=OnCpu(op)),)
+
+
+def _without_device(graph: Graph, node: Node, limits: Limits) -> Op | None:
+    """What the CPU has to do for a node; None where the device, or the runtime, does it."""
+    op = node.op
+    match op:
+        case Apply() | ArgMax() | Combine() | Crop() | DetectionOutput() | LocalResponseNorm() | Normalise():
+            return op
+        case PriorBox() | Rearrange() | Reduce() | Resize() | SpaceToDepth() | Standardise():
+            return op
+        case MaxPool2d(window=Window(kernel=kernel)):
+            fits = kernel.width in limits.max_pool_widths and kernel.height in limits.max_pool_heights
+            return None if fits else op
+        case AveragePool2d(window=Window(kernel=kernel), uncounted=uncounted):
+            return None if uncounted == NO_PADDING and max(kernel) <= limits.max_average_pool else op
+        case Upsample(factor=factor):
+            height, width, _ = graph.shape(node.name)
+            resize = Resize(Pair(height, width), Interpolation.NEAREST, Sampling.ASYMMETRIC)
+            return None if factor == (2, 2) else resize
+        case Concat(axis=axis):
+            joins = axis is Axis.CHANNELS and (graph.shape(node.name).is_vector or joins_in_place(graph, node))
+            return None if joins else op
+        case Softmax(axis=axis):  # the runtime's own writes FP32, for the application
+            return op if axis is not Axis.CHANNELS or graph.users(node.name) else None
+        case Reshape(order=order, shape=shape):  # the runtime can flatten
+            stays = order is Order.MEMORY or (order is Order.HWC and shape.is_vector)
+            return None if stays else Rearrange((shape.size,), (0,), shape, order)
+        case _:
+            return None
