@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor import __version__, escaping
-from cnn_convertor.dv700.calls import Argument, Call
+from cnn_convertor.calls import Argument, Call, call_of
 from cnn_convertor.dv700.maps import is_chunked
 from cnn_convertor.dv700.program import CustomCall, ElementType, Layer, LayerType, PoolingKind, Program, Run, Tensor
 from cnn_convertor.dv700.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
@@ -76,7 +76,7 @@ def render(program: Program, wishes: Wishes) -> dict[str, str]:
         "module": wishes.python_module,
         "graphviz_path": wishes.graphviz_path,
         "has_dot": wishes.dot,
-        "calls": frozenset().union(*(layer.cpu.names for layer in program.layers if layer.cpu is not None)),
+        "calls": frozenset().union(*(call_of(layer.cpu).names for layer in program.layers if layer.cpu is not None)),
     }
     files: dict[str, str] = {}
     if wishes.source:
@@ -245,13 +245,13 @@ def _layer(program: Program, index: int) -> dict[str, object]:
             "declaration": f"custom_param_{_identifier(layer.custom.type)} param = "
             f"{{{_parameters(program, layer.custom)}}}",
         },
-        "cpu": None if layer.cpu is None else _cpu_call(layer, layer.cpu),
+        "cpu": None if layer.cpu is None else _cpu_call(layer, call_of(layer.cpu)),
         "output_positions": [position for position, output in enumerate(program.outputs) if output == index],
     }
 
 
 def _title(layer: Layer) -> str:
-    return _LAYER_TITLES[layer.type] if layer.cpu is None else f"{layer.cpu.function}, on the CPU"
+    return _LAYER_TITLES[layer.type] if layer.cpu is None else f"{call_of(layer.cpu).function}, on the CPU"
 
 
 def _layer_rows(layer: Layer, first: Tensor) -> list[_Row]:

@@ -6,6 +6,7 @@ windows are gathered by slicing, and sums are BLAS products (a SqueezeNet takes 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -31,6 +32,20 @@ def from_nchw(values: NDArray[Any]) -> Array:
 def to_chw(values: Array) -> Array:
     """A map as (C, H, W)."""
     return values.transpose(2, 0, 1)
+
+
+def counted(x: Array, order: ops.Order) -> Array:
+    """A map's elements, one after the other."""
+    assert order is not ops.Order.MEMORY
+    return (x if order is ops.Order.HWC else to_chw(x)).reshape(-1)
+
+
+def uncounted(values: Array, shape: ops.Shape, order: ops.Order) -> Array:
+    """A map of elements that are counted in an order."""
+    height, width, channels = shape
+    if order is ops.Order.HWC:
+        return values.reshape(height, width, channels)
+    return values.reshape(channels, height, width).transpose(1, 2, 0)
 
 
 def run(
@@ -88,16 +103,43 @@ def execute(op: ops.Op, *xs: Array) -> Array:
         case ops.Add():
             result = xs[0] + xs[1]
         case ops.Concat():
-            result = np.concatenate(xs, axis=2)
+            result = np.concatenate(xs, axis=op.axis)
         case ops.Pad():
             result = padded(xs[0], op.padding)
-        case ops.Reshape(shape=(height, width, channels), order=ops.Order.HWC):
-            result = xs[0].reshape(height, width, channels)
-        case ops.Reshape(shape=(height, width, channels), order=ops.Order.CHW):
-            result = to_chw(xs[0]).reshape(channels, height, width).transpose(1, 2, 0)
+        case ops.Reshape():
+            result = uncounted(counted(xs[0], op.order), op.shape, op.order)
         case ops.Softmax():
-            powers = np.exp(xs[0] - xs[0].max(axis=2, keepdims=True))
-            result = powers / powers.sum(axis=2, keepdims=True)
+            powers = np.exp(xs[0] - xs[0].max(axis=op.axis, keepdims=True))
+            result = powers / powers.sum(axis=op.axis, keepdims=True)
+        case ops.Apply():
+            result = apply(op.function, xs[0])
+        case ops.Combine():
+            result = COMBINATIONS[op.combination](xs[0], xs[1])
+        case ops.LocalResponseNorm():
+            result = local_response_norm(op, xs[0])
+        case ops.Standardise():
+            result = standardised(op, xs[0])
+        case ops.Normalise():
+            total = np.square(xs[0]).sum(axis=op.axes, keepdims=True)
+            result = xs[0] / np.sqrt(np.maximum(total, op.epsilon) if op.at_least else total + op.epsilon)
+        case ops.Reduce():
+            result = REDUCTIONS[op.reduction](xs[0], op.axes) * op.factor
+        case ops.ArgMax():
+            result = largest(op, xs[0])
+        case ops.Resize():
+            result = resized(op, xs[0])
+        case ops.Crop():
+            rows, columns, channels = map(slice, op.start, op.stop, op.stride)
+            result = xs[0][rows, columns, channels]
+        case ops.Rearrange():
+            result = uncounted(counted(xs[0], op.order).reshape(op.dims).transpose(op.axes), op.shape, op.order)
+        case ops.SpaceToDepth():
+            x, (bh, bw) = padded(xs[0], op.padding), op.block
+            result = np.concatenate([x[i::bh, j::bw] for i in range(bh) for j in range(bw)], axis=2)
+        case ops.PriorBox():
+            result = prior_boxes(op)
+        case ops.DetectionOutput():
+            result = detections(op, *xs)
         case _:
             raise NotImplementedError(type(op).__name__)
     function: ops.Function | None = getattr(op, "activation", None)
@@ -184,3 +226,199 @@ def average_pool(op: ops.AveragePool2d, x: Array) -> Array:
     counted = padded(np.ones((*x.shape[:2], 1)), op.window.padding, fill=1.0)
     counts: Array = windows(padded(counted, op.uncounted), op.window._replace(padding=ops.NO_PADDING)).sum(axis=(2, 3))
     return sums / counts
+
+
+def apply(function: ops.ScalarFunction, x: Array) -> Array:
+    """A function of one number, on every element."""
+    result: Array
+    match function:
+        case ops.Swish(beta=beta):
+            result = x / (1 + np.exp(-beta * x))
+        case ops.HardSigmoid(slope=slope, shift=shift):
+            result = np.clip(slope * x + shift, 0, 1)
+        case ops.HardSwish():
+            result = x * np.clip(x + 3, 0, 6) / 6
+        case ops.Gelu(by_tanh=True):
+            result = x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        case ops.Gelu():
+            result = x / 2 * (1 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2)))
+        case ops.Mish():
+            result = x * np.tanh(np.logaddexp(0, x))
+        case ops.Softplus():
+            result = np.logaddexp(0, x)
+        case ops.Softsign():
+            result = x / (1 + np.abs(x))
+        case ops.ScaledElu(alpha=alpha, scale=scale):
+            result = scale * (np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0)))
+        case ops.Exponential(scale=scale, shift=shift):
+            result = np.exp(scale * x + shift)
+        case ops.Logarithm(factor=factor, scale=scale, shift=shift):
+            result = factor * np.log(scale * x + shift)
+        case ops.Power(power=power, scale=scale, shift=shift):
+            result = (scale * x + shift) ** power
+        case ops.Absolute():
+            result = np.abs(x)
+        case ops.Threshold(threshold=threshold):
+            result = (x > threshold).astype(x.dtype)
+        case ops.Clip(low=low, high=high):
+            result = np.clip(x, low, high)
+        case ops.BoundedRelu(slope=slope, threshold=threshold, high=high):
+            result = np.where(x >= high, high, np.where(x >= threshold, x, slope * (x - threshold)))
+        case _:
+            raise NotImplementedError(type(function).__name__)
+    return result
+
+
+COMBINATIONS: Mapping[ops.Combination, Callable[[Array, Array], Array]] = {
+    ops.Combination.ADD: np.add,
+    ops.Combination.SUBTRACT: np.subtract,
+    ops.Combination.MULTIPLY: np.multiply,
+    ops.Combination.DIVIDE: np.divide,
+    ops.Combination.MAXIMUM: np.maximum,
+    ops.Combination.MINIMUM: np.minimum,
+}
+REDUCTIONS: Mapping[ops.Reduction, Callable[[Array, tuple[int, ...]], Array]] = {
+    ops.Reduction.SUM: lambda x, axes: x.sum(axes, keepdims=True),
+    ops.Reduction.MEAN: lambda x, axes: x.mean(axes, keepdims=True),
+    ops.Reduction.MAXIMUM: lambda x, axes: x.max(axes, keepdims=True),
+    ops.Reduction.MINIMUM: lambda x, axes: x.min(axes, keepdims=True),
+    ops.Reduction.SUM_OF_MAGNITUDES: lambda x, axes: np.abs(x).sum(axes, keepdims=True),
+    ops.Reduction.SUM_OF_SQUARES: lambda x, axes: np.square(x).sum(axes, keepdims=True),
+}
+
+
+def local_response_norm(op: ops.LocalResponseNorm, x: Array) -> Array:
+    reach, squares = op.size // 2, np.square(x)
+    if op.across_channels:
+        wide = np.pad(squares, ((0, 0), (0, 0), (reach, reach)))
+        sums = sum(wide[:, :, i : i + x.shape[2]] for i in range(op.size))
+        count = op.size
+    else:
+        around = ops.Padding(reach, reach, reach, reach)
+        sums = windows(squares, ops.Window(ops.Pair(op.size, op.size), padding=around)).sum(axis=(2, 3))
+        count = op.size**2
+    result: Array = x / (op.bias + op.alpha / count * sums) ** op.beta
+    return result
+
+
+def standardised(op: ops.Standardise, x: Array) -> Array:
+    height, width, channels = x.shape
+    grouped = x.reshape(height, width, op.groups, channels // op.groups)
+    # Without the channels among the axes there is one group, and a channel stays alone.
+    axes = tuple({ops.Axis.HEIGHT: 0, ops.Axis.WIDTH: 1, ops.Axis.CHANNELS: 3}[axis] for axis in op.axes)
+    result: Array = grouped - grouped.mean(axes, keepdims=True)
+    if op.divides:
+        variance = np.square(result).mean(axes, keepdims=True)
+        result = result / (np.sqrt(variance) + op.epsilon if op.epsilon_outside else np.sqrt(variance + op.epsilon))
+    return result.reshape(height, width, channels)
+
+
+def largest(op: ops.ArgMax, x: Array) -> Array:
+    lines = (
+        to_chw(x).reshape(-1)[:, None] if op.axis is None else np.moveaxis(x, op.axis, 0).reshape(x.shape[op.axis], -1)
+    )
+    places, values = np.empty((op.count, lines.shape[1])), np.empty((op.count, lines.shape[1]))
+    for column, line in enumerate(lines.T.tolist()):
+        best = sorted(range(len(line)), key=lambda i: (-line[i], -i if op.last_of_equals else i))[: op.count]
+        places[:, column], values[:, column] = best, [line[i] for i in best]
+    if op.axis is None:
+        return np.stack([places, values][: 2 if op.values else 1], axis=2)
+    rest = [n for axis, n in enumerate(x.shape) if axis != op.axis]
+    return np.moveaxis((values if op.values else places).reshape(op.count, *rest), 0, op.axis)
+
+
+def resized(op: ops.Resize, x: Array) -> Array:
+    for axis, size in enumerate(op.size):
+        old, i = x.shape[axis], np.arange(size)
+        match op.sampling:
+            case ops.Sampling.HALF_PIXEL:
+                places = (i + 0.5) * old / size - 0.5
+            case ops.Sampling.CORNERS:
+                places = i * (old - 1) / (size - 1) if size > 1 else i * 0.0
+            case ops.Sampling.ASYMMETRIC:
+                places = i * old / size
+        if op.interpolation is ops.Interpolation.NEAREST:
+            rounds = op.sampling is not ops.Sampling.ASYMMETRIC
+            x = x.take(np.clip(np.floor(places + 0.5 if rounds else places), 0, old - 1).astype(int), axis)
+        else:
+            places = np.clip(places, 0, old - 1)
+            below = np.floor(places).astype(int)
+            part = (places - below).reshape([-1 if a == axis else 1 for a in range(3)])
+            x = x.take(below, axis) * (1 - part) + x.take(np.minimum(below + 1, old - 1), axis) * part
+    return x
+
+
+def prior_boxes(op: ops.PriorBox) -> Array:
+    sizes: list[tuple[float, float]] = []
+    for index, size in enumerate(op.min_sizes):
+        sizes.append((size, size))
+        if op.max_sizes:
+            sizes.append((math.sqrt(size * op.max_sizes[index]),) * 2)
+        sizes += [(size / math.sqrt(ratio), size * math.sqrt(ratio)) for ratio in op.aspect_ratios]
+    boxes = []
+    for row in range(op.map_size.height):
+        for column in range(op.map_size.width):
+            y, x = (row + op.offset) * op.step_height, (column + op.offset) * op.step_width
+            for height, width in sizes:
+                boxes += [(x - width / 2) / op.image_size.width, (y - height / 2) / op.image_size.height,
+                          (x + width / 2) / op.image_size.width, (y + height / 2) / op.image_size.height]  # fmt: skip
+    coordinates = np.clip(boxes, 0, 1) if op.clip else np.array(boxes)
+    return np.stack([coordinates, np.tile(op.variance, len(boxes) // 4)], axis=1)[:, None]
+
+
+def detections(op: ops.DetectionOutput, locations: Array, confidences: Array, priors: Array) -> Array:
+    variances = priors[:, 0, 1].reshape(-1, 4)
+    corners = priors[:, 0, 0].reshape(-1, 4)
+    scores = to_chw(confidences).reshape(len(corners), op.classes)
+    moves = to_chw(locations).reshape(len(corners), -1, 4)
+    found = []
+    for label in set(range(op.classes)) - {op.background}:
+        boxes = [
+            decoded_box(op, corner, move[0 if op.share_location else label], variance)
+            for corner, move, variance in zip(corners, moves, variances, strict=True)
+        ]
+        found += [(float(scores[i, label]), label, boxes[i]) for i in suppressed(op, boxes, scores[:, label])]
+    if op.keep_top_k >= 0:
+        found = sorted(found, key=lambda detection: -detection[0])[: op.keep_top_k]
+    result = np.zeros((op.output_shape(*(ops.Shape(*x.shape) for x in (locations, confidences, priors))).height, 7, 1))
+    result[len(found) :, 0] = -1
+    for row, (score, label, box) in enumerate(sorted(found, key=lambda detection: detection[1])):
+        result[row, :, 0] = (0, label, score, *box)
+    return result
+
+
+def decoded_box(op: ops.DetectionOutput, corner: Array, move: Array, variance: Array) -> Array:
+    """left, top, right, bottom of the box that a location says of a prior box."""
+    if not op.variance_encoded:
+        move = move * variance
+    size = corner[2:] - corner[:2]
+    match op.code:
+        case ops.BoxCode.CORNER:
+            return corner + move
+        case ops.BoxCode.CORNER_SIZE:
+            return corner + move * np.concatenate([size, size])
+        case ops.BoxCode.CENTER_SIZE:
+            middle, new = (corner[:2] + corner[2:]) / 2 + move[:2] * size, np.exp(move[2:]) * size
+            box: Array = np.concatenate([middle - new / 2, middle + new / 2])
+            return box
+
+
+def suppressed(op: ops.DetectionOutput, boxes: list[Array], scores: Array) -> list[int]:
+    """The places of the boxes of one class that stay, the surest first."""
+    candidates = sorted(np.flatnonzero(scores > op.confidence_threshold).tolist(), key=lambda i: -float(scores[i]))
+    kept: list[int] = []
+    threshold = op.nms_threshold
+    for i in candidates if op.top_k < 0 else candidates[: op.top_k]:
+        if all(overlap(boxes[i], boxes[j]) <= threshold for j in kept):
+            kept.append(i)
+            threshold *= op.eta if op.eta < 1 and threshold > 0.5 else 1
+    return kept
+
+
+def overlap(a: Array, b: Array) -> float:
+    """Intersection over union."""
+    common = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
+    if min(common) <= 0:
+        return 0.0
+    areas = [float(np.prod(box[2:] - box[:2])) if (box[2:] >= box[:2]).all() else 0.0 for box in (a, b)]
+    return float(np.prod(common)) / (sum(areas) - float(np.prod(common)))

@@ -54,6 +54,10 @@ def run_legal(graph: Graph, inputs: Mapping[str, Real], *, transposed: bool) -> 
                 values[node.name] = from_memory(
                     to_memory(arguments[0], transposed=transposed), shape, transposed=transposed
                 )
+            case ops.OnCpu(op=op):
+                values[node.name] = ir_reference.execute(op, *arguments)
+            case ops.ChannelSlice(first=first, count=count):
+                values[node.name] = arguments[0][:, :, first : first + count]
             case _:
                 values[node.name] = ir_reference.execute(node.op, *arguments)
         assert values[node.name].shape == tuple(graph.shape(node.name))
@@ -104,6 +108,13 @@ class Machine:
     def map(self, offset: int, shape: Shape) -> Real:
         return from_memory(self.read_at(offset, shape.size), shape, transposed=self.program.transposed)
 
+    def map_of(self, tensor: Any) -> Real:
+        """A map that may be FP32, and in the order H, W, C."""
+        memory = self.read(tensor)
+        if tensor.is_plain:
+            return memory.reshape(tensor.shape)
+        return from_memory(memory, tensor.shape, transposed=self.program.transposed)
+
     def execute(self, layer: Layer) -> None:
         transposed = self.program.transposed
         match layer.type:
@@ -129,6 +140,12 @@ class Machine:
                 (tensor,) = layer.inputs
                 values = ir_reference.execute(ops.Softmax(), self.map(tensor.offset, tensor.shape))
                 self.write(layer.output.offset, as_output(values, ops.Softmax(), transposed=transposed), size=4)
+            case LayerType.CUSTOM if layer.cpu is not None:
+                maps = [self.map_of(tensor) for tensor in layer.inputs]
+                values = ir_reference.execute(layer.cpu, *maps)
+                plain = layer.output.is_plain
+                memory = values.reshape(-1) if plain else to_memory(values, transposed=transposed)
+                self.write(layer.output.offset, memory, size=layer.output.type.value)
             case LayerType.CUSTOM:
                 assert layer.custom is not None
                 maps = [self.map(tensor.offset, tensor.shape) for tensor in layer.inputs]

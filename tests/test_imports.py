@@ -20,6 +20,7 @@ RANKS = (
     {"config", "files", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "passes"},
     {"dv700"},
+    {"calls"},
     {"codegen", "report", "host", "verify"},
     {"convert"},
     {"terminal"},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cnn_convertor.dv700.calls import call_of
 from cnn_convertor.dv700.placement import element_type, is_plain, place
 from cnn_convertor.dv700.program import Convolution, CustomCall, Layer, Program, Run, Tensor
 from cnn_convertor.dv700.steps import Step, source
@@ -40,7 +39,7 @@ def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -
                 runs=() if run is None else (run,),
                 sources=tuple(written_by.get(source(graph, i).name) for i in step.reads),
                 custom=CustomCall(op.type, op.parameters) if isinstance(op, Custom) else None,
-                cpu=call_of(op.op) if isinstance(op, OnCpu) else None,
+                cpu=op.op if isinstance(op, OnCpu) else None,
                 from_device=is_from_device(graph, step),
             )
         )

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
-from cnn_convertor.dv700.calls import Call
 from cnn_convertor.dv700.packing import PackedShape
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Function, Padding, Pair, Parameter, Shape
+from cnn_convertor.ir.ops import Function, Op, Padding, Pair, Parameter, Shape
 from cnn_convertor.memory import Plan
 
 
@@ -141,7 +140,7 @@ class Layer:
 
     inputs: for a layer with runs, the map that they read and, when there are two, the operand of the element-wise add.
     sources: for each input the index of the layer that wrote it, or None when that is the application.
-    custom: of a layer on the CPU that the firmware implements. cpu: of one whose source is generated.
+    custom: of a layer on the CPU that the firmware implements. cpu: of one whose source is generated, what it does.
     from_device: whether the convolution block wrote what the layer reads (for a layer on the CPU: or the application did).
     """
 
@@ -153,7 +152,7 @@ class Layer:
     runs: tuple[Run, ...] = ()
     sources: tuple[int | None, ...] = ()
     custom: CustomCall | None = None
-    cpu: Call | None = None
+    cpu: Op | None = None
     from_device: bool = False
     is_output: bool = False
 

@@ -146,7 +146,9 @@ Function: TypeAlias = Relu | Relu6 | PRelu | Elu | Sigmoid | Tanh
 
 @dataclass(frozen=True, slots=True)
 class Swish:
-    """x / (1 + exp(-x)), also called SiLU"""
+    """x / (1 + exp(-beta * x)), also called SiLU"""
+
+    beta: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -652,8 +654,8 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class ArgMax:
-    """The places of the `count` largest numbers along an axis, the largest first; of equal ones the first comes
-    first, or with last_first the last.
+    """The places of the `count` largest numbers along an axis, the largest first; of equal ones the first comes first,
+    or the last with last_of_equals.
 
     axis None: of the whole map, counted in CHW order; the result is count x 1 x 1, or count x 1 x 2 with values: places,
     then values. Along an axis the result has `count` there: places, or values.
@@ -662,7 +664,7 @@ class ArgMax:
     axis: Axis | None
     count: int = 1
     values: bool = False
-    last_first: bool = False
+    last_of_equals: bool = False
 
     def output_shape(self, x: Shape) -> Shape:
         available = x.size if self.axis is None else x[self.axis]
@@ -801,8 +803,8 @@ class DetectionOutput:
     """SSD's detections: decodes boxes, suppresses what overlaps, keeps the best.
 
     Inputs: locations and confidences (vectors, box by box) and a PriorBox. The result is keep_top_k x 7 x 1: image (0), label,
-    confidence, left, top, right, bottom; rows without a detection begin with -1 and are 0 then. background: -1 is none.
-    top_k, keep_top_k: -1 is all.
+    confidence, left, top, right, bottom; by label, then the surest first; rows without a detection begin with -1 and are 0
+    then. background: -1 is none. top_k (of each class, before suppression), keep_top_k: -1 is all.
     """
 
     classes: int

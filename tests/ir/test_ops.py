@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import ONE, Op, Order, Padding, Pair, Shape, ShapeError, Window
+from cnn_convertor.ir.ops import (
+    ONE,
+    Axis,
+    Combination,
+    Interpolation,
+    Op,
+    Order,
+    Padding,
+    Pair,
+    Reduction,
+    Sampling,
+    Shape,
+    ShapeError,
+    Window,
+)
+
+Sizes: TypeAlias = tuple[float, ...]
 
 
 def ones(*shape: int) -> Constant:
@@ -24,6 +40,15 @@ def conv(out: int, channels: int, *kernel: int, groups: int = 1, **window: Any) 
 def deconv(out: int, channels: int, *kernel: int, more: Pair = ops.NO_MORE, **window: Any) -> ops.ConvTranspose2d:
     made = Window(Pair(*kernel))._replace(**window)
     return ops.ConvTranspose2d(ones(out, channels, *kernel), None, made, more)
+
+
+def prior_box(min_sizes: Sizes, max_sizes: Sizes, aspect_ratios: Sizes) -> ops.PriorBox:
+    variance = (0.1, 0.1, 0.2, 0.2)
+    return ops.PriorBox(Pair(2, 3), Pair(8, 9), min_sizes, max_sizes, aspect_ratios, False, variance, 4.0, 3.0, 0.5)
+
+
+def detection_output(*, share_location: bool = True, keep_top_k: int = 5) -> ops.DetectionOutput:
+    return ops.DetectionOutput(3, 0, share_location, ops.BoxCode.CENTER_SIZE, False, 0.5, 10, 1.0, 0.3, keep_top_k)
 
 
 X = Shape(9, 12, 4)
@@ -54,6 +79,28 @@ SHAPES: list[tuple[Op, list[Shape], Shape]] = [
     (ops.Pad(Padding(1, 2, 3, 4)), [X], Shape(12, 19, 4)),
     (ops.Reshape(Shape(1, 1, 432), Order.HWC), [X], Shape(1, 1, 432)),
     (ops.Softmax(), [X], X),
+    (ops.Softmax(Axis.HEIGHT), [X], X),
+    (ops.Concat(Axis.WIDTH), [X, Shape(9, 3, 4)], Shape(9, 15, 4)),
+    (ops.Apply(ops.Swish()), [X], X),
+    (ops.Combine(Combination.MULTIPLY), [X, Shape(1, 1, 4)], X),
+    (ops.Combine(Combination.DIVIDE), [Shape(1, 12, 4), Shape(9, 1, 4)], X),
+    (ops.LocalResponseNorm(5, 1.0, 0.75), [X], X),
+    (ops.Standardise((Axis.HEIGHT, Axis.CHANNELS), 0.1, groups=2), [X], X),
+    (ops.Normalise((Axis.CHANNELS,), 0.1), [X], X),
+    (ops.Reduce(Reduction.SUM, (Axis.HEIGHT, Axis.CHANNELS)), [X], Shape(1, 12, 1)),
+    (ops.ArgMax(Axis.WIDTH, 3), [X], Shape(9, 3, 4)),
+    (ops.ArgMax(None, 3), [X], Shape(3, 1, 1)),
+    (ops.ArgMax(None, 3, values=True), [X], Shape(3, 1, 2)),
+    (ops.Resize(Pair(5, 17), Interpolation.BILINEAR, Sampling.CORNERS), [X], Shape(5, 17, 4)),
+    (ops.Crop(Shape(1, 2, 0), Shape(9, 8, 3)), [X], Shape(8, 6, 3)),
+    (ops.Crop(Shape(1, 2, 0), Shape(9, 8, 3), Shape(3, 5, 2)), [X], Shape(3, 2, 2)),
+    (ops.Rearrange((9, 48), (1, 0), Shape(6, 6, 12), Order.HWC), [X], Shape(6, 6, 12)),
+    (ops.SpaceToDepth(Pair(5, 2), Padding(1, 0, 2, 0)), [X], Shape(2, 7, 40)),
+    (prior_box((1.0, 2.0), (), (2.0, 0.5)), [], Shape(2 * 3 * 6 * 4, 1, 2)),
+    (prior_box((1.0, 2.0), (3.0, 4.0), ()), [], Shape(2 * 3 * 4 * 4, 1, 2)),
+    (detection_output(), [Shape(1, 1, 24), Shape(1, 1, 18), Shape(24, 1, 2)], Shape(5, 7, 1)),
+    (detection_output(keep_top_k=-1), [Shape(1, 1, 24), Shape(1, 1, 18), Shape(24, 1, 2)], Shape(18, 7, 1)),
+    (detection_output(share_location=False), [Shape(1, 1, 72), Shape(1, 1, 18), Shape(24, 1, 2)], Shape(5, 7, 1)),
     (ops.Custom("Mine", (), Shape(1, 2, 3)), [X, X], Shape(1, 2, 3)),
 ]
 
@@ -85,6 +132,20 @@ MISFITS: list[tuple[Op, list[Shape], str]] = [
     (ops.Add(), [X, Shape(9, 12, 3)], "cannot add maps of 9x12x4 and 9x12x3"),
     (ops.Concat(), [X, Shape(9, 11, 4)], "cannot join maps of 9x12x4, 9x11x4 on channels"),
     (ops.Pad(Padding(0, -1, 0, 0)), [X], "a padding below zero"),
+    (ops.Concat(Axis.HEIGHT), [X, Shape(9, 11, 4)], "cannot join maps of 9x12x4, 9x11x4 on height"),
+    (ops.Combine(Combination.ADD), [X, Shape(9, 6, 4)], "cannot combine maps of 9x12x4 and 9x6x4"),
+    (ops.LocalResponseNorm(4, 1.0, 0.75), [X], "a neighbourhood of 4 has no middle"),
+    (ops.Standardise((Axis.CHANNELS,), 0.1, groups=3), [X], "4 channels are not 3 groups"),
+    (ops.ArgMax(Axis.CHANNELS, 5), [X], "5 of 4 numbers are asked for"),
+    (ops.ArgMax(None, 433), [X], "433 of 432 numbers are asked for"),
+    (ops.Resize(Pair(0, 2), Interpolation.NEAREST, Sampling.ASYMMETRIC), [X], "0x2 is not a size"),
+    (ops.Crop(Shape(1, 2, 0), Shape(10, 8, 3)), [X], "1x2x0 to 10x8x3 is not a part of 9x12x4"),
+    (ops.Rearrange((9, 48), (1, 0), Shape(6, 6, 11), Order.HWC), [X], "cannot rearrange 9x12x4 (432 elements) to 6x6x11 (396)"),
+    (ops.SpaceToDepth(Pair(5, 2)), [X], "9x12 pixels are not blocks of 5x2"),
+    (prior_box((1.0, 2.0), (3.0,), ()), [], "2 smallest and 1 largest sizes of boxes"),
+    (detection_output(), [Shape(1, 1, 24), Shape(1, 1, 18), X], "9x12x4 are no prior boxes"),
+    (detection_output(), [Shape(1, 1, 24), Shape(1, 1, 12), Shape(24, 1, 2)],
+     "24 locations and 12 confidences meet 6 prior boxes of 3 classes, which need 24 and 18"),
     (ops.Reshape(Shape(1, 1, 431), Order.CHW), [X], "cannot reshape 9x12x4 (432 elements) to 1x1x431 (431)"),
 ]  # fmt: skip
 

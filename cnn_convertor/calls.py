@@ -92,7 +92,7 @@ def call_of(op: Op) -> Call:
             return Call("Reduce", (_axes(op.axes), _REDUCTIONS[op.reduction], float(op.factor)))
         case ArgMax(axis=axis):
             along = _axes(tuple(Axis) if axis is None else (axis,))
-            return Call("ArgMax", (along, op.count, op.values, op.last_first))
+            return Call("ArgMax", (along, op.count, op.values, op.last_of_equals))
         case Resize():
             return Call("Resize", (op.interpolation is Interpolation.BILINEAR, _SAMPLINGS[op.sampling]))
         case Crop(start=start, stride=stride):
