@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Shape
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 CustomLayer: TypeAlias = Callable[..., Array]
@@ -134,7 +135,9 @@ def execute(op: ops.Op, *xs: Array) -> Array:
         case ops.Rearrange():
             result = uncounted(counted(xs[0], op.order).reshape(op.dims).transpose(op.axes), op.shape, op.order)
         case ops.SpaceToDepth():
-            x, (bh, bw) = padded(xs[0], op.padding), op.block
+            zeros = ops.Padding(*(max(0, side) for side in op.padding))
+            (height, width, _), (bh, bw) = op.output_shape(Shape(*xs[0].shape)), op.block
+            x = padded(xs[0], zeros)[: height * bh, : width * bw]
             result = np.concatenate([x[i::bh, j::bw] for i in range(bh) for j in range(bw)], axis=2)
         case ops.PriorBox():
             result = prior_boxes(op)
@@ -396,7 +399,8 @@ def decoded_box(op: ops.DetectionOutput, corner: Array, move: Array, variance: A
         case ops.BoxCode.CORNER:
             return corner + move
         case ops.BoxCode.CORNER_SIZE:
-            return corner + move * np.concatenate([size, size])
+            moved: Array = corner + move * np.concatenate([size, size])
+            return moved
         case ops.BoxCode.CENTER_SIZE:
             middle, new = (corner[:2] + corner[2:]) / 2 + move[:2] * size, np.exp(move[2:]) * size
             box: Array = np.concatenate([middle - new / 2, middle + new / 2])

@@ -144,7 +144,7 @@ class Machine:
                 maps = [self.map_of(tensor) for tensor in layer.inputs]
                 values = ir_reference.execute(layer.cpu, *maps)
                 plain = layer.output.is_plain
-                memory = values.reshape(-1) if plain else to_memory(values, transposed=transposed)
+                memory: Any = values.reshape(-1) if plain else to_memory(values, transposed=transposed)
                 self.write(layer.output.offset, memory, size=layer.output.type.value)
             case LayerType.CUSTOM:
                 assert layer.custom is not None

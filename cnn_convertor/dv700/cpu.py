@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.steps import COPY, joins_in_place
+from cnn_convertor.dv700.steps import joins_in_place
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
     NO_PADDING,
+    Activation,
     Apply,
     ArgMax,
     AveragePool2d,
@@ -40,20 +41,32 @@ from cnn_convertor.ir.ops import (
 )
 
 
-def on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Marks an operator that the CPU must do; what it applies on its way out is left to the device."""
-    op = _without_device(graph, node, limits)
+def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Pools that the device has not, in no chain; what they apply on their way out is left to it."""
+    op = node.op
     match op:
-        case None:
-            return None
-        case MaxPool2d(activation=function) | AveragePool2d(activation=function) if function is not None:
-            bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=OnCpu(replace(op, activation=None)))
-            return bare, replace(node, op=replace(COPY, activation=function), inputs=(bare.name,))
+        case MaxPool2d(window=Window(kernel=kernel)):
+            if kernel.width in limits.max_pool_widths and kernel.height in limits.max_pool_heights:
+                return None
+        case AveragePool2d(window=Window(kernel=kernel), uncounted=uncounted):
+            if uncounted == NO_PADDING and max(kernel) <= limits.max_average_pool:
+                return None
         case _:
-            return (replace(node, op=OnCpu(op)),)
+            return None
+    function = op.activation
+    if function is None:
+        return (replace(node, op=OnCpu(op)),)
+    bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=OnCpu(replace(op, activation=None)))
+    return bare, replace(node, op=Activation(function), inputs=(bare.name,))
 
 
-def _without_device(graph: Graph, node: Node, limits: Limits) -> Op | None:
+def on_cpu(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
+    """What else the CPU must do."""
+    op = _without_device(graph, node)
+    return None if op is None else (replace(node, op=OnCpu(op)),)
+
+
+def _without_device(graph: Graph, node: Node) -> Op | None:
     """What the CPU has to do for a node; None where the device, or the runtime, does it."""
     op = node.op
     match op:
@@ -61,11 +74,6 @@ def _without_device(graph: Graph, node: Node, limits: Limits) -> Op | None:
             return op
         case PriorBox() | Rearrange() | Reduce() | Resize() | SpaceToDepth() | Standardise():
             return op
-        case MaxPool2d(window=Window(kernel=kernel)):
-            fits = kernel.width in limits.max_pool_widths and kernel.height in limits.max_pool_heights
-            return None if fits else op
-        case AveragePool2d(window=Window(kernel=kernel), uncounted=uncounted):
-            return None if uncounted == NO_PADDING and max(kernel) <= limits.max_average_pool else op
         case Upsample(factor=factor):
             height, width, _ = graph.shape(node.name)
             resize = Resize(Pair(height, width), Interpolation.NEAREST, Sampling.ASYMMETRIC)

@@ -17,6 +17,7 @@ from cnn_convertor.ir.ops import (
     NO_PADDING,
     ONE,
     Add,
+    AveragePool2d,
     Concat,
     Conv2d,
     ConvTranspose2d,
@@ -139,8 +140,13 @@ def dilations(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None
         weight = _grown(weight, _behind(op.window.kernel, kernel))
     window = op.window._replace(kernel=kernel, stride=ONE)
     around = Padding(*(e // 2 for e in (window.extent.height,) * 2 + (window.extent.width,) * 2))
-    pad = op.window.padding
-    more = Padding(*(max(0, mine - theirs) for mine, theirs in zip(pad, around, strict=True)))
+    out, stride, pad = graph.shape(node.name), op.window.stride, op.window.padding
+    more = Padding(
+        max(0, pad.top - around.top),
+        max(0, (out.height - 1) * stride.height - pad.top + around.top + 1 - x.height),
+        max(0, pad.left - around.left),
+        max(0, (out.width - 1) * stride.width - pad.left + around.left + 1 - x.width),
+    )
     nodes = []
     source = node.inputs
     if more != NO_PADDING:
@@ -148,7 +154,6 @@ def dilations(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None
         source = (nodes[-1].name,)
     same = replace(op, weight=weight, window=window._replace(padding=around))
     nodes.append(replace(node, name=graph.fresh(f"{node.name}/same"), op=same, inputs=source))
-    out, stride = graph.shape(node.name), op.window.stride
     start = Shape(around.top + more.top - pad.top, around.left + more.left - pad.left, 0)
     stop = Shape(
         start.height + (out.height - 1) * stride.height + 1,
@@ -226,21 +231,21 @@ def large_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
     horizontal = list(_pieces(width, pad.left, pad.right, most))
     if any(piece.size > most for piece in (*vertical, *horizontal)):
         return None
+    pieces = [(rows, columns) for rows in vertical for columns in horizontal]
     nodes: list[Node] = []
-    total: str | None = None
-    for rows in vertical:
-        for columns in horizontal:
-            last = rows is vertical[-1] and columns is horizontal[-1]
-            index = len(nodes)
-            part = replace(
-                node, name=graph.fresh(f"{node.name}/part{index}"), op=_part(op, rows, columns, with_bias=total is None)
-            )
+    for index, (rows, columns) in enumerate(pieces):
+        part = replace(
+            node,
+            name=graph.fresh(f"{node.name}/part{index}"),
+            op=_part(op, rows, columns, with_bias=index == 0),
+        )
+        if index == 0:
             nodes.append(part)
-            if total is not None:
-                name = node.name if last else graph.fresh(f"{node.name}/sum{index}")
-                add = Add(op.activation if last else None)
-                nodes.append(replace(node, name=name, op=add, inputs=(total, part.name)))
-            total = nodes[-1].name
+            continue
+        last = index == len(pieces) - 1
+        name = node.name if last else graph.fresh(f"{node.name}/sum{index}")
+        add = Add(op.activation if last else None)
+        nodes += (part, replace(node, name=name, op=add, inputs=(nodes[-1].name, part.name)))
     return nodes
 
 
@@ -269,10 +274,45 @@ def _part(op: Conv2d, rows: _Piece, columns: _Piece, *, with_bias: bool) -> Conv
     )
 
 
+def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Zeros that the fields of a command cannot say become commands of their own."""
+    most = Padding(
+        limits.max_padding_left_top,
+        limits.max_padding_right_bottom,
+        limits.max_padding_left_top,
+        limits.max_padding_right_bottom,
+    )
+    match node.op:
+        case (
+            Conv2d(window=Window(padding=padding))
+            | AveragePool2d(window=Window(padding=padding))
+            | Pad(padding=padding)
+        ):
+            pass
+        case _:
+            return None
+    kept = Padding(*map(min, padding, most))
+    if kept == padding:
+        return None
+    nodes: list[Node] = []
+    names = list(node.inputs)
+    left = Padding(*(n - k for n, k in zip(padding, kept, strict=True)))
+    while left != NO_PADDING:
+        now = Padding(*map(min, left, most))
+        nodes.append(
+            replace(node, name=graph.fresh(f"{node.name}/padded{len(nodes)}"), op=Pad(now), inputs=tuple(names))
+        )
+        names = [nodes[-1].name]
+        left = Padding(*(n - k for n, k in zip(left, now, strict=True)))
+    op = Pad(kept) if isinstance(node.op, Pad) else replace(node.op, window=node.op.window._replace(padding=kept))
+    return *nodes, replace(node, op=op, inputs=tuple(names))
+
+
 KERNELS: tuple[Rule, ...] = (
     groups,  # first: the others look at one group
     dense_kernels,
     dilations,  # what dense_kernels could not fill with zeros
     strided_kernels,
     large_kernels,
+    wide_padding,  # what the others have left, and made
 )

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.dv700.cpu import on_cpu
+from cnn_convertor.dv700.cpu import on_cpu, pools_on_cpu
 from cnn_convertor.dv700.kernels import KERNELS, Rule
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.maps import CHUNK, is_chunked, memory_order, same_memory
@@ -51,6 +51,7 @@ def legalise(graph: Graph, limits: Limits, *, transposed: bool) -> Graph:
     """Apply every rewrite, in order."""
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
         partial(_each, rule=small_pools, limits=limits),
+        partial(_each, rule=pools_on_cpu, limits=limits),  # what is no chain of small ones
         *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),
         split_slopes,  # after these: it must know which pools and convolutions will share a command
         partial(_each, rule=single_operators, limits=limits),  # and what they set free

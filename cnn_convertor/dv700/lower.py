@@ -64,12 +64,12 @@ def _with_weights_at(run: Run, convolution: Convolution, offset: int) -> Run:
 
 
 def is_from_device(graph: Graph, step: Step) -> bool:
-    """What the firmware is told: whether the maps that the step reads lie in the device's order.
+    """What the firmware is told: whether commands have written what the step reads.
 
-    To a command: because commands wrote them. To a step of the CPU, which must know the order, it does not matter who did; the
-    application does so, too.
+    To a step of the runtime on the CPU, which must know the order, it does not matter who has written in the device's order.
     """
-    asked = written_by_device if step.run else in_device_order
+    knows_order = step.run is not None or isinstance(step.nodes[-1].op, OnCpu)
+    asked = written_by_device if knows_order else in_device_order
     return bool(step.reads) and all(asked(graph, name) for name in step.reads)
 
 
@@ -82,8 +82,9 @@ def in_device_order(graph: Graph, name: str) -> bool:
 
 
 def written_by_device(graph: Graph, name: str) -> bool:
-    """Whether commands have written the map, or every part of a concatenation."""
+    """Whether commands have written the map, or every part of a concatenation that the application does not write."""
     node = source(graph, name)
     if isinstance(node.op, Concat):
-        return all(written_by_device(graph, part) for part in node.inputs)
+        parts = (source(graph, part) for part in node.inputs)
+        return all(isinstance(part.op, Input) or written_by_device(graph, part.name) for part in parts)
     return not isinstance(node.op, Input | OnCpu | Reshape | Softmax | Custom)

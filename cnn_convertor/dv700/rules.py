@@ -6,27 +6,27 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.program import Convolution, LayerType, Pooling, PoolingKind, Run
+from cnn_convertor.dv700.placement import element_type
+from cnn_convertor.dv700.program import Convolution, ElementType, Pooling, Run
 from cnn_convertor.dv700.registers import MAX_HALF, half_bits
 from cnn_convertor.dv700.steps import Step, source
 from cnn_convertor.dv700.tiling import ConvGeometry, tiles
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import (
-    NO_PADDING,
     ONE,
-    AveragePool2d,
+    ArgMax,
     Custom,
-    Order,
+    MaxPool2d,
+    OnCpu,
     Padding,
     Pair,
     PRelu,
     Relu,
-    Reshape,
-    Softmax,
-    Upsample,
     Window,
 )
+
+LARGEST_EXACT = 2048  # FP16 holds all integers up to it
 
 
 class Subject(NamedTuple):
@@ -178,48 +178,18 @@ def dilation(subject: Subject) -> Iterator[Breach]:
         assert run.pooling is None and not isinstance(run.activation, PRelu), "legalise keeps these apart"
 
 
-@rule("DV412", "use a pool of another size or stride")
-def max_pool_size(subject: Subject) -> Iterator[Breach]:
-    """A max pool is 2 or 3 wide and 1 to 3 high; larger ones run as chains of such pools where one of at most 32 exists."""
-    limits = subject.limits
-    for where, pooling in _poolings(subject):
-        width_fits, height_fits = (
-            pooling.kernel.width in limits.max_pool_widths,
-            pooling.kernel.height in limits.max_pool_heights,
-        )
-        if pooling.kind is PoolingKind.MAX and not (width_fits and height_fits):
-            yield Breach(
-                where,
-                f"a max pool of {_by(pooling.kernel)} (height x width) is not a chain of pools of 2 or 3 wide and 1 to 3 high",
-            )
-
-
-@rule("DV413", "use a pool size whose factors are at most 7, with a stride that they divide")
-def average_pool_size(subject: Subject) -> Iterator[Breach]:
-    """An average pool is at most 7 in each direction; larger ones run as chains where the sizes allow it."""
-    most = subject.limits.max_average_pool
-    for where, pooling in _poolings(subject):
-        if pooling.kind is PoolingKind.AVERAGE and max(pooling.kernel) > most:
-            text = f"an average pool of {_by(pooling.kernel)} with stride {_by(pooling.stride)}"
-            yield Breach(where, f"{text} is not a chain of pools of at most {most}x{most}")
-
-
-@rule("DV414", "choose sizes so that no window reaches over the border, or pad with a layer of its own")
-def average_pool_border(subject: Subject) -> Iterator[Breach]:
-    """An average pool divides by the same number everywhere: padding counts, and no window may be cut at the border."""
+@rule("DV416", "use less padding")
+def maximum_of_padding(subject: Subject) -> Iterator[Breach]:
+    """Each window of a max pool reaches into the map: nothing is the largest of padding alone."""
     for node in subject.step.nodes:
-        if isinstance(node.op, AveragePool2d) and node.op.uncounted != NO_PADDING and node.op.factor is None:
-            yield Breach(
-                node.where, "the average pool divides by fewer elements where its window reaches over the border"
-            )
-
-
-@rule("DV415", "use factors of at most 7, or powers of two that are equal in both directions")
-def upsampling(subject: Subject) -> Iterator[Breach]:
-    """Upsampling repeats pixels by 2, by any power of 2, or by any two factors up to max_kernel_size."""
-    for node in subject.step.nodes:
-        if isinstance(node.op, Upsample) and node.op.factor != (2, 2):
-            yield Breach(node.where, f"upsampling by {_by(node.op.factor)}")
+        op = node.op.op if isinstance(node.op, OnCpu) else node.op
+        if not isinstance(op, MaxPool2d):
+            continue
+        x, y = subject.graph.shape(node.inputs[0]), subject.graph.shape(node.name)
+        (extent, stride, pad) = op.window.extent, op.window.stride, op.window.padding
+        last = Pair((y.height - 1) * stride.height - pad.top, (y.width - 1) * stride.width - pad.left)
+        if pad.top >= extent.height or pad.left >= extent.width or last.height >= x.height or last.width >= x.width:
+            yield Breach(node.where, "a window of the max pool sees padding alone, whose maximum is no number")
 
 
 @rule("DV503", "scale the layer's input or weights instead")
@@ -240,31 +210,27 @@ def constants(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV421", "let the network end there, and do the rest in the application")
 def cpu_results_are_final(subject: Subject) -> Iterator[Breach]:
-    """Softmax and custom layers write FP32, which no other layer reads: they are outputs."""
+    """The firmware's own layers write FP32, which the device and the runtime do not read; our layers on the CPU do."""
+    if any(isinstance(node.op, OnCpu) for node in subject.step.nodes):
+        return
     for name in subject.step.reads:
         before = source(subject.graph, name)
-        if isinstance(before.op, Softmax | Custom):
-            yield Breach(_first(subject), f'it reads the result of "{before.name}", a layer on the CPU')
+        if isinstance(before.op, Custom):
+            yield Breach(_first(subject), f'it reads the result of "{before.name}", a layer of the firmware')
 
 
-@rule("DV422", "flatten right before a fully connected layer, or let the network end before the reshape")
-def reshapes(subject: Subject) -> Iterator[Breach]:
-    """A reshape moves no data, or flattens in HWC order, or stands between a map and a fully connected layer."""
-    for node in subject.step.nodes:
-        if isinstance(node.op, Reshape):
-            x, y = subject.graph.shape(node.inputs[0]), node.op.shape
-            if node.op.order is not Order.HWC or not y.is_vector:
-                counted = f"height x width x channels, counted in {node.op.order.value} order"
-                yield Breach(node.where, f"reshaping {x} to {y} ({counted}) moves data")
-
-
-@rule("DV423", "make the channels of all parts but the last multiples of 8")
-def concatenations(subject: Subject) -> Iterator[Breach]:
-    """The parts of a concatenation have multiples of 8 channels, but for the last; vectors may have any length."""
-    if subject.step.type is LayerType.COPY_CONCAT and not subject.graph.shape(subject.step.writes).is_vector:
-        channels = [subject.graph.shape(name).channels for name in subject.step.reads]
-        sizes = " + ".join(map(str, channels))
-        yield Breach(_last(subject), f"the parts have {sizes} channels, so that a part starts inside a chunk of 8")
+@rule("DV424", "let the network end there, or search fewer elements")
+def places_in_half(subject: Subject) -> Iterator[Breach]:
+    """Places up to 2048 are FP16 numbers: an ArgMax among more is read by the application or by layers on the CPU alone."""
+    node = subject.step.nodes[-1]
+    match node.op:
+        case OnCpu(op=ArgMax(axis=axis, values=values)) if axis is None or not values:
+            x = subject.graph.shape(node.inputs[0])
+            count = x.size if axis is None else x[axis]
+            if count - 1 > LARGEST_EXACT and element_type(subject.graph, node.name) is ElementType.HALF:
+                yield Breach(
+                    node.where, f"places among {count} elements are no FP16 numbers, which the next layer reads"
+                )
 
 
 # --- helpers of the rules ------------------------------------------------------------------------------------------------

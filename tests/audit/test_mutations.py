@@ -99,7 +99,7 @@ FIELDS: list[tuple[str, int, str, object, str]] = [
     ("upwards", 4, "output_dim[0]", 959, "DV662"),
     ("two inputs", 1, "output_offs", 1536, "DV642"),
     ("two inputs", 0, "type", "LT_CUSTOM", "DV664"),
-    ("CPU", 1, "is_f32_output", "false", "DV664"),
+    ("CPU", 1, "is_f32_output", "false", "DV644"),
     ("CPU", 1, "custom_proc_ptr", "nullptr", "DV664"),
     ("CPU", 3, "input_buf.offs", 976, "DV651"),
 ]

@@ -101,17 +101,10 @@ NETWORKS: dict[str, Graph] = {
 }  # fmt: skip
 
 
-MOVE_DATA_IN_WHC_ORDER = {"a softmax in another shape", "softmax then reshape, beside other maps"}
-
-
 @BOTH
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks(name: str, transposed: bool) -> None:
     graph = NETWORKS[name]
-    if not transposed and name in MOVE_DATA_IN_WHC_ORDER:
-        with pytest.raises(UnsupportedError):
-            build(graph, transposed=False)
-        return
     assert_computes(build(graph, transposed=transposed), graph)
 
 

@@ -15,7 +15,7 @@ from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.placement import ALIGNMENT, Placement, place
 from cnn_convertor.dv700.program import LayerType
 from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.steps import Step, select
+from cnn_convertor.dv700.steps import Step, is_view, select
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -42,10 +42,25 @@ class Memory:
                 return self.content(node.inputs[0])
             case ops.Concat() if all(self.graph.shape(part).channels % 8 == 0 for part in node.inputs[:-1]):
                 return [byte for part in node.inputs for byte in self.content(part)]
+            case ops.ChannelSlice(first=first, count=count):
+                whole = self.content(node.inputs[0])
+                step = len(whole) // self.graph.shape(node.inputs[0]).channels
+                return whole[first * step : (first + count) * step]
+            case ops.OnCpu() if not self._is_half(name):
+                return [(name, i) for i in range(4 * self.graph.shape(name).size)]
             case ops.Softmax() | ops.Custom():
                 return [(name, i) for i in range(4 * self.graph.shape(name).size)]
             case _:
                 return [(name, i) for i in range(2 * self.graph.shape(name).size)]
+
+    def _is_half(self, name: str) -> bool:
+        """Whether anybody but a layer on the CPU reads the map."""
+        users = [self.graph[user] for user in self.graph.users(name)]
+        views = (ops.Reshape, ops.ChannelSlice)
+        return any(
+            self._is_half(u.name) if isinstance(u.op, views) and is_view(u) else not isinstance(u.op, ops.OnCpu)
+            for u in users
+        )
 
     def write(self, name: str) -> None:
         content, start = self.content(name), self.offsets[name]

@@ -102,6 +102,8 @@ SHAPES: list[tuple[Op, list[Shape], Shape]] = [
     (detection_output(keep_top_k=-1), [Shape(1, 1, 24), Shape(1, 1, 18), Shape(24, 1, 2)], Shape(18, 7, 1)),
     (detection_output(share_location=False), [Shape(1, 1, 72), Shape(1, 1, 18), Shape(24, 1, 2)], Shape(5, 7, 1)),
     (ops.Custom("Mine", (), Shape(1, 2, 3)), [X, X], Shape(1, 2, 3)),
+    (ops.ChannelSlice(1, 2), [Shape(4, 5, 6)], Shape(4, 5, 2)),
+    (ops.OnCpu(ops.Concat(ops.Axis.HEIGHT)), [X, X], ops.Concat(ops.Axis.HEIGHT).output_shape(X, X)),
 ]
 
 
@@ -145,7 +147,7 @@ MISFITS: list[tuple[Op, list[Shape], str]] = [
     (prior_box((1.0, 2.0), (3.0,), ()), [], "2 smallest and 1 largest sizes of boxes"),
     (detection_output(), [Shape(1, 1, 24), Shape(1, 1, 18), X], "9x12x4 are no prior boxes"),
     (detection_output(), [Shape(1, 1, 24), Shape(1, 1, 12), Shape(24, 1, 2)],
-     "24 locations and 12 confidences meet 6 prior boxes of 3 classes, which need 24 and 18"),
+     "1x1x24 locations and 1x1x12 confidences meet 6 prior boxes of 3 classes, which need 24 and 18"),
     (ops.Reshape(Shape(1, 1, 431), Order.CHW), [X], "cannot reshape 9x12x4 (432 elements) to 1x1x431 (431)"),
 ]  # fmt: skip
 

@@ -1,0 +1,140 @@
+"""What the CPU does, in generated C++, is what a plain reading of the operators says: one network with all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ir_reference
+from cnn_convertor.dv700.steps import COPY
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Axis, Op, Order, Padding, Pair, Shape, Window
+from cnn_convertor.verify.compare import sqnr
+from verify.trials import network
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
+
+SHAPE = Shape(6, 5, 11)  # a narrow last chunk
+ALL = (Axis.HEIGHT, Axis.WIDTH, Axis.CHANNELS)
+
+FUNCTIONS: dict[str, ops.ScalarFunction] = {
+    "swish": ops.Swish(),
+    "swish with a beta": ops.Swish(1.5),
+    "hard sigmoid": ops.HardSigmoid(0.2, 0.5),
+    "hard swish": ops.HardSwish(),
+    "gelu": ops.Gelu(),
+    "gelu by tanh": ops.Gelu(by_tanh=True),
+    "mish": ops.Mish(),
+    "softplus": ops.Softplus(),
+    "softsign": ops.Softsign(),
+    "elu with an alpha": ops.ScaledElu(0.7),
+    "selu": ops.ScaledElu(1.6732632, 1.0507010),
+    "exp": ops.Exponential(),
+    "exp, scaled": ops.Exponential(0.5, -1.0),
+    "log": ops.Logarithm(0.4342945, 0.25, 3.0),
+    "square": ops.Power(2.0),
+    "root": ops.Power(0.5, 0.25, 3.0),
+    "inverse cube": ops.Power(-3.0, 0.25, 3.0),
+    "abs": ops.Absolute(),
+    "threshold": ops.Threshold(0.3),
+    "clip": ops.Clip(-0.5, 0.75),
+    "clip below": ops.Clip(-0.5, float("inf")),
+    "bounded relu": ops.BoundedRelu(0.1, 0.5, 1.5),
+}
+SINGLES: dict[str, Op] = {
+    **{name: ops.Apply(function) for name, function in FUNCTIONS.items()},
+    "lrn across": ops.LocalResponseNorm(5, 0.8, 0.75, 1.0),
+    "lrn within": ops.LocalResponseNorm(3, 0.8, 0.75, 2.0, across_channels=False),
+    "average, cut at the border": ops.AveragePool2d(
+        Window(Pair(3, 3), Pair(2, 2), padding=Padding(1, 0, 0, 0)), uncounted=Padding(0, 1, 1, 1)
+    ),
+    "large average": ops.AveragePool2d(Window(Pair(6, 5)), activation=ops.Relu()),
+    "large, strided average that no chain has": ops.AveragePool2d(
+        Window(Pair(1, 11), Pair(2, 2), padding=Padding(0, 1, 3, 4))
+    ),
+    "max that no chain has": ops.MaxPool2d(Window(Pair(2, 1), Pair(2, 2))),
+    "upsampling that no deconvolution has": ops.Upsample(Pair(3, 8)),
+    "softmax of channels": ops.Softmax(),
+    "softmax of rows": ops.Softmax(Axis.HEIGHT),
+    "softmax of columns": ops.Softmax(Axis.WIDTH),
+    "layer normalisation": ops.Standardise((Axis.CHANNELS,), 1e-3),
+    "instance normalisation": ops.Standardise((Axis.HEIGHT, Axis.WIDTH), 1e-3, epsilon_outside=True),
+    "mean alone": ops.Standardise(ALL, 1e-3, divides=False),
+    "group normalisation": ops.Standardise(ALL, 1e-3, groups=11),
+    "length": ops.Normalise((Axis.CHANNELS,), 1e-3),
+    "length, at least": ops.Normalise(ALL, 1e3, at_least=True),
+    **{f"{kind.value}": ops.Reduce(kind, (Axis.HEIGHT, Axis.WIDTH), 0.5) for kind in ops.Reduction},
+    "sum of channels": ops.Reduce(ops.Reduction.SUM, (Axis.CHANNELS,)),
+    "maximum of all": ops.Reduce(ops.Reduction.MAXIMUM, ALL),
+    "largest channel": ops.ArgMax(Axis.CHANNELS),
+    "three largest rows' values": ops.ArgMax(Axis.HEIGHT, 3, values=True),
+    "largest of all": ops.ArgMax(None, 4),
+    "largest of all, with values": ops.ArgMax(None, 4, values=True, last_of_equals=True),
+    **{
+        f"{how.value} to {size.height}x{size.width}, {where.name}": ops.Resize(size, how, where)
+        for how in ops.Interpolation
+        for where in ops.Sampling
+        for size in (Pair(9, 13), Pair(4, 1))
+    },
+    "a part": ops.Crop(Shape(1, 2, 3), Shape(6, 4, 10), Shape(2, 1, 3)),
+    "a slice on chunks": ops.Crop(Shape(0, 0, 8), Shape(6, 5, 11)),
+    "a slice off chunks": ops.Crop(Shape(0, 0, 3), Shape(6, 5, 9)),
+    "a permutation": ops.Rearrange((11, 6, 5), (1, 2, 0), Shape(5, 11, 6), Order.CHW),
+    "a channel shuffle": ops.Rearrange((3, 2, 5, 11), (1, 3, 0, 2), Shape(2, 11, 15), Order.HWC),
+    "to another map": ops.Reshape(Shape(10, 3, 11), Order.CHW),
+    "to a vector": ops.Reshape(Shape(1, 1, 330), Order.CHW),
+    "blocks": ops.SpaceToDepth(Pair(2, 3), Padding(1, 1, 0, 1)),
+    "fewer blocks": ops.SpaceToDepth(Pair(2, 2), Padding(1, -1, 0, -1)),
+}
+PAIRS: dict[str, tuple[Op, tuple[str, ...]]] = {
+    **{f"{c.name.lower()} of both": (ops.Combine(c), ("x", "y")) for c in ops.Combination},
+    "channels times a map": (ops.Combine(ops.Combination.MULTIPLY), ("factors", "x")),
+    "a map less channels": (ops.Combine(ops.Combination.SUBTRACT), ("x", "factors")),
+    "channels joined off chunks": (ops.Concat(), ("x", "y", "x")),
+    "rows joined": (ops.Concat(Axis.HEIGHT), ("x", "y")),
+    "columns joined": (ops.Concat(Axis.WIDTH), ("y", "x", "x")),
+}
+BOXES = ops.PriorBox(
+    Pair(2, 3), Pair(40, 60), (12.0, 20.0), (18.0, 30.0), (2.0, 0.5), True, (0.1, 0.1, 0.2, 0.2), 20, 20, 0.5
+)
+
+
+def everything() -> Graph:
+    """Each operator's result as an output, and once more after the device has copied it."""
+    nodes = [Node("x", ops.Input(SHAPE)), Node("y", ops.Input(SHAPE)), Node("factors", ops.Input(Shape(1, 1, 11)))]
+    outputs = []
+    for name, op in SINGLES.items():
+        nodes.append(Node(name, op, ("x",)))
+        outputs.append(name)
+    for name, (op, inputs) in PAIRS.items():
+        nodes.append(Node(name, op, inputs))
+        outputs.append(name)
+    for name in (*SINGLES, *PAIRS):
+        of_device = [n for n in nodes if n.name == name]
+        nodes += (
+            Node(f"{name}, again", of_device[0].op, of_device[0].inputs),
+            Node(f"{name}, for the device", COPY, (f"{name}, again",)),
+        )
+        outputs.append(f"{name}, for the device")
+    return Graph(tuple(nodes), tuple(outputs))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_every_function_on_the_cpu(tmp_path: Path, transposed: bool) -> None:
+    graph = everything()
+    random = np.random.default_rng(0)
+    trial = network(graph, tmp_path, transpose_weight=transposed)
+    inputs = {
+        node.name: random.normal(size=(2, *graph.shape(node.name))).astype(np.float16).astype(np.float32)
+        for node in graph.inputs
+    }
+    results = trial.run(inputs).outputs
+    for sample in range(2):
+        values = ir_reference.run(graph, {name: array[sample].astype(np.float64) for name, array in inputs.items()})
+        for name, index, result in zip(graph.outputs, trial.program.outputs, results, strict=True):
+            reached = sqnr(result[sample], values[name])
+            least = 100.0 if trial.program.layers[index].cpu is not None else 60.0  # FP32, or the device's FP16
+            assert reached >= least, f"{name}: {reached:.1f} dB"
