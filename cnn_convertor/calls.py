@@ -142,6 +142,17 @@ def call_of(op: Op) -> Call:
             assert_never(op)
 
 
+def title(op: Op) -> str:
+    """What the operator does, in a word."""
+    match op:
+        case Apply(function=function):
+            return type(function).__name__
+        case Combine(combination=combination):
+            return combination.name.capitalize()
+        case _:
+            return type(op).__name__
+
+
 _REDUCTIONS = {
     Reduction.SUM: "kSum",
     Reduction.MEAN: "kMean",

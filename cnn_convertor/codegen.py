@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor import __version__, escaping
-from cnn_convertor.calls import Argument, Call, call_of
+from cnn_convertor.calls import Argument, Call, call_of, title
 from cnn_convertor.dv700.maps import is_chunked
 from cnn_convertor.dv700.program import CustomCall, ElementType, Layer, LayerType, PoolingKind, Program, Run, Tensor
 from cnn_convertor.dv700.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
@@ -251,18 +251,19 @@ def _layer(program: Program, index: int) -> dict[str, object]:
 
 
 def _title(layer: Layer) -> str:
-    return _LAYER_TITLES[layer.type] if layer.cpu is None else f"{call_of(layer.cpu).function}, on the CPU"
+    return _LAYER_TITLES[layer.type] if layer.cpu is None else f"{title(layer.cpu)}, on the CPU"
 
 
 def _layer_rows(layer: Layer, first: Tensor) -> list[_Row]:
+    reads_nothing = layer.cpu is not None and not layer.inputs
     rows: list[tuple[str, object, str]] = [
-        ("input_offs", first.offset, "bytes"),
+        ("input_offs", 0 if reads_nothing else first.offset, "bytes"),
         ("output_offs", layer.output.offset, "bytes"),
         ("output_size", layer.output.nbytes, "bytes"),
     ]
     for field, tensor in {"input_dim": first, "output_dim": layer.output}.items():
-        dims = _dims(tensor)
-        names = ("W", "H", "C") if len(dims) == 3 else ("C",)
+        dims = () if reads_nothing and field == "input_dim" else _dims(tensor)
+        names = ("W", "H", "C") if len(dims) == 3 else ("C",) * len(dims)
         rows += [(f"{field}[{i}]", dim, name) for i, (dim, name) in enumerate(zip(dims, names, strict=True))]
         rows.append((f"{field}_size", len(dims), ""))
     rows += [

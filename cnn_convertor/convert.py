@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor import codegen, files
+from cnn_convertor.calls import title
 from cnn_convertor.config import Config, Origin
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
@@ -88,7 +89,9 @@ def summary(program: Program) -> tuple[tuple[str, str], ...]:
     on_cpu = [
         layer for layer in program.layers if layer.type not in {LayerType.CONV, LayerType.CONCAT, LayerType.INPUT}
     ]
-    cpu_types = ", ".join(dict.fromkeys(layer.type.name.lower() for layer in on_cpu))
+    cpu_types = ", ".join(
+        dict.fromkeys(layer.type.name.lower() if layer.cpu is None else title(layer.cpu) for layer in on_cpu)
+    )
     return (
         ("device commands", str(on_device)),
         ("CPU layers", f"{len(on_cpu)} ({cpu_types})" if on_cpu else "0"),

@@ -12,7 +12,7 @@ from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node, shape_of
-from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
+from cnn_convertor.ir.ops import Axis, Order, Padding, Pair, Shape, Window
 
 Real = NDArray[np.float64]
 
@@ -79,7 +79,8 @@ class Maker:
         kinds: list[tuple[float, Callable[[str], object]]] = [
             (5, self.convolution), (1.5, self.transposed), (0.7, self.dense), (3, self.max_pool), (2, self.average_pool),
             (1, self.upsample), (2, self.batch_norm), (1, self.scale), (4, self.activation), (2.5, self.sum), (3, self.concat),
-            (1.5, self.pad), (1.5, self.reshape), (0.7, self.dense_to_map), (0.7, self.identity), (0.2, self.softmax),
+            (1.5, self.pad), (1.5, self.reshape), (0.7, self.dense_to_map), (0.7, self.identity), (0.2, self.softmax), (2, self.on_cpu), (0.7, self.crop),
+            (0.7, self.combine), (0.7, self.join),
         ]  # fmt: skip
         weights = np.array([weight for weight, _ in kinds])
         kinds[int(self.random.choice(len(kinds), p=weights / weights.sum()))][1](source)
@@ -259,6 +260,46 @@ class Maker:
 
     def softmax(self, source: str) -> bool:
         return self.add(self.name, ops.Softmax(), source)
+
+    def on_cpu(self, source: str) -> bool:
+        """What the device has no command for, and what does not let values grow."""
+        height, width, channels = self.shapes[source]
+        options: list[ops.Op] = [
+            ops.Apply(ops.Swish()), ops.Apply(ops.HardSigmoid(0.2, 0.5)), ops.Apply(ops.Gelu()), ops.Apply(ops.Clip(-1, 1)),
+            ops.LocalResponseNorm(3, 0.5, 0.75), ops.LocalResponseNorm(3, 0.5, 0.75, across_channels=False),
+            ops.Standardise((Axis.CHANNELS,), 0.1), ops.Standardise((Axis.HEIGHT, Axis.WIDTH), 0.1),
+            ops.Normalise((Axis.CHANNELS,), 0.1), ops.Reduce(ops.Reduction.MEAN, (Axis.HEIGHT, Axis.WIDTH)),
+            ops.Reduce(ops.Reduction.MAXIMUM, (Axis.CHANNELS,)), ops.Softmax(Axis.HEIGHT),
+            ops.Resize(Pair(height + 2, width), ops.Interpolation.BILINEAR, ops.Sampling.HALF_PIXEL),
+            ops.Rearrange((height, width, channels), (1, 2, 0), Shape(width, channels, height), Order.HWC),
+            ops.SpaceToDepth(Pair(2, 2), Padding(0, height % 2, width % 2, 0)),
+            ops.Reshape(Shape(channels, height, width), Order.CHW),
+        ]  # fmt: skip
+        return self.add(self.name, options[int(self.random.integers(len(options)))], source)
+
+    def crop(self, source: str) -> bool:
+        """A part of a map, most often some of its channels."""
+        shape = self.shapes[source]
+        first = int(self.random.integers(0, shape.channels)) // 8 * 8 if self.chance(0.7) else 0
+        last = shape.channels if self.chance(0.7) else first + 1
+        start = Shape(0, 0, first) if self.chance(0.7) else Shape(shape.height // 2, 0, first)
+        return self.add(self.name, ops.Crop(start, Shape(shape.height, shape.width, last)), source)
+
+    def combine(self, source: str) -> bool:
+        """With an earlier map, or with one number a channel."""
+        shape = self.shapes[source]
+        fitting = [n for n, s in self.shapes.items() if all(a in (b, 1) for a, b in zip(s, shape, strict=True))]
+        kinds = [ops.Combination.MAXIMUM, ops.Combination.MINIMUM, ops.Combination.ADD, ops.Combination.SUBTRACT]
+        return self.add(self.name, ops.Combine(kinds[int(self.random.integers(4))]), source, self.choice_of(fitting))
+
+    def join(self, source: str) -> bool:
+        """Maps of the same size, along any axis."""
+        shape, axis = self.shapes[source], Axis(int(self.random.integers(3)))
+        others = [name for name, s in self.shapes.items() if all(s[a] == shape[a] for a in Axis if a != axis)]
+        return self.add(self.name, ops.Concat(axis), source, self.choice_of(others))
+
+    def choice_of(self, names: Sequence[str]) -> str:
+        return names[int(self.random.integers(len(names)))]
 
     def graph(self) -> Graph:
         read = {name for node in self.nodes for name in node.inputs}

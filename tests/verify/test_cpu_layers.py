@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ir_reference
+from cnn_convertor.audit import audit
 from cnn_convertor.dv700.steps import COPY
+from cnn_convertor.host.build import INCLUDE
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.verify.compare import sqnr
-from verify.trials import network
+from verify.trials import NAME, network
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
@@ -97,9 +100,6 @@ PAIRS: dict[str, tuple[Op, tuple[str, ...]]] = {
     "rows joined": (ops.Concat(Axis.HEIGHT), ("x", "y")),
     "columns joined": (ops.Concat(Axis.WIDTH), ("y", "x", "x")),
 }
-BOXES = ops.PriorBox(
-    Pair(2, 3), Pair(40, 60), (12.0, 20.0), (18.0, 30.0), (2.0, 0.5), True, (0.1, 0.1, 0.2, 0.2), 20, 20, 0.5
-)
 
 
 def everything() -> Graph:
@@ -122,11 +122,19 @@ def everything() -> Graph:
     return Graph(tuple(nodes), tuple(outputs))
 
 
+def check_sources(folder: Path) -> None:
+    """The audit finds nothing, and the sources are clean under an older standard and every warning."""
+    assert audit(folder).findings == ()
+    flags = ["-std=c++14", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-fsyntax-only"]
+    subprocess.run(["g++", *flags, f"-I{INCLUDE}", str(folder / f"{NAME}_gen.cpp")], check=True)
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 def test_every_function_on_the_cpu(tmp_path: Path, transposed: bool) -> None:
     graph = everything()
     random = np.random.default_rng(0)
     trial = network(graph, tmp_path, transpose_weight=transposed)
+    check_sources(tmp_path)
     inputs = {
         node.name: random.normal(size=(2, *graph.shape(node.name))).astype(np.float16).astype(np.float32)
         for node in graph.inputs
@@ -138,3 +146,58 @@ def test_every_function_on_the_cpu(tmp_path: Path, transposed: bool) -> None:
             reached = sqnr(result[sample], values[name])
             least = 100.0 if trial.program.layers[index].cpu is not None else 60.0  # FP32, or the device's FP16
             assert reached >= least, f"{name}: {reached:.1f} dB"
+
+
+def detecting(code: ops.BoxCode, *, share: bool, keep: int, eta: float) -> Graph:
+    """SSD's end: 2 x 3 pixels of 6 boxes, 3 classes."""
+    boxes, classes = 36, 3
+    prior = ops.PriorBox(
+        map_size=Pair(2, 3), image_size=Pair(40, 60), min_sizes=(12.0, 20.0), max_sizes=(18.0, 30.0),
+        aspect_ratios=(2.0,), clip=True, variance=(0.1, 0.1, 0.2, 0.2), step_height=20, step_width=20, offset=0.5,
+    )  # fmt: skip
+    output = ops.DetectionOutput(
+        classes=classes, background=0, share_location=share, code=code, variance_encoded=False, nms_threshold=0.6, top_k=20,
+        eta=eta, confidence_threshold=0.2, keep_top_k=keep,
+    )  # fmt: skip
+    locations = Node("locations", ops.Input(Shape(1, 1, boxes * 4 * (1 if share else classes))))
+    scores = Node("scores", ops.Input(Shape(classes, 1, boxes)))
+    flat = Shape(1, 1, boxes * classes)
+    return Graph(
+        (
+            locations,
+            scores,
+            Node("priors", prior),
+            Node("softmax", ops.Softmax(Axis.HEIGHT), ("scores",)),
+            Node("confidences", ops.Reshape(flat, Order.CHW), ("softmax",)),
+            Node("found", output, ("locations", "confidences", "priors")),
+        ),
+        ("found", "priors"),
+    )
+
+
+DETECTING = [
+    detecting(ops.BoxCode.CENTER_SIZE, share=True, keep=12, eta=1.0),
+    detecting(ops.BoxCode.CORNER, share=False, keep=40, eta=0.9),
+    detecting(ops.BoxCode.CORNER_SIZE, share=True, keep=-1, eta=1.0),
+]
+
+
+@pytest.mark.parametrize(
+    "graph",
+    DETECTING,
+    ids=[code.name for code in (ops.BoxCode.CENTER_SIZE, ops.BoxCode.CORNER, ops.BoxCode.CORNER_SIZE)],
+)
+def test_detections(tmp_path: Path, graph: Graph) -> None:
+    random = np.random.default_rng(1)
+    inputs = {
+        n.name: (2 * random.normal(size=(2, *graph.shape(n.name)))).astype(np.float16).astype(np.float32)
+        for n in graph.inputs
+    }
+    trial = network(graph, tmp_path)
+    check_sources(tmp_path)
+    results = trial.run(inputs).outputs
+    for sample in range(2):
+        values = ir_reference.run(graph, {name: array[sample].astype(np.float64) for name, array in inputs.items()})
+        assert (values["found"][:, 0, 0] == 0).sum() > 4
+        for name, result in zip(graph.outputs, results, strict=True):
+            np.testing.assert_allclose(result[sample], values[name], rtol=1e-4, atol=1e-5)
