@@ -59,8 +59,8 @@ def _dims(layer: Layer) -> Iterator[Problem]:
         "output_dim": (layer.output_dim_size, layer.output_map),
     }
     for field, (size, map) in rows.items():
-        if field == "input_dim" and size == 0 and layer.sources:
-            continue  # what it reads stands in the layers that it names
+        if field == "input_dim" and size == 0 and (layer.sources or layer.type == "LT_CUSTOM"):
+            continue  # what it reads stands in the layers that it names, or it needs nothing
         if not 1 <= size <= 3:
             yield layer.problem(
                 "DV647", f"{field}_size: {size} dimensions; 1 to 3 are possible", "give W, H, C", f"{field}_size"
