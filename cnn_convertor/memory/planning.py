@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cnn_convertor.memory.checking import check
 from cnn_convertor.memory.searching import Outcome, search
 
-NODES = 20_000  # what one plan may take of the complete search: about a second
+NODES = 2_000  # what one plan may take of the complete search: about a second
 _SHOWN = 4  # names of a peak's buffers, in messages
 
 

@@ -2,24 +2,26 @@
 
 The idea is that of MiniMalloc (Moffitt, ASPLOS 2023): only canonical solutions are looked at, in which each buffer lies on
 the bottom or on another one; each section of time tells early that it cannot hold what is left; and dominated choices are
-left out. Here the search goes up from the lowest section, which also allows to solve independent times apart and to
-remember what has failed.
+left out. Here a choice is made in any section above which nothing can come to lie lower, each floor knows the choices that
+have raised it, and what fails sends the search back to the last choice that had a part in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from itertools import product
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Numbers: TypeAlias = NDArray[np.int64]
-PLACED = np.int64(1) << 60  # stands for the floor of a buffer that has its place
+Flags: TypeAlias = NDArray[np.bool_]
+Choices: TypeAlias = int  # a set of choices: bit i for the one at depth i of the search
+PLACED = 1 << 60  # stands for the floor of a buffer that has its place
 NOTHING = -1  # the choice to put nothing on the floor of a section
-FIRST_ROUND = 250  # nodes for each order; each round has three times as many as the one before
+FIRST_ROUND = 250  # nodes for each attempt; each round has twice as many as the one before
 
 
 class Outcome(Enum):
@@ -29,7 +31,7 @@ class Outcome(Enum):
 
 
 class Result(NamedTuple):
-    """offsets: of each buffer, empty when none were found. nodes: how many states were looked at."""
+    """offsets: of each buffer, empty when none were found. nodes: how many choices were tried."""
 
     outcome: Outcome
     offsets: tuple[int, ...]
@@ -39,72 +41,58 @@ class Result(NamedTuple):
 def search(lives: Sequence[tuple[int, int, int]], capacity: int, *, limit: int) -> Result:
     """Offsets below `capacity` for buffers of (size, first step, last step), or the proof that there are none.
 
-    Gives up after about `limit` nodes. The same arguments give the same result on every machine.
+    Sizes are positive. Gives up after `limit` nodes. The same arguments give the same result on every machine.
     """
     table = _Table(lives)
-    failed: set[tuple[int, bytes]] = set()
     nodes, share = 0, FIRST_ROUND
     while True:
-        for rank in table.ranks:
-            attempt = _Attempt(table, capacity, rank, failed)
+        for rank, prefer in product(table.ranks, _PREFERENCES):
+            attempt = _Attempt(table, capacity, rank, prefer)
             outcome = attempt.run(min(share, limit - nodes))
             nodes += attempt.nodes
             if outcome is Outcome.FOUND:
                 return Result(outcome, table.in_given_order(attempt.offsets), nodes)
             if outcome is Outcome.IMPOSSIBLE or nodes >= limit:
                 return Result(outcome, (), nodes)
-        share *= 3
+        share *= 2
 
 
 class _Table:
     """The buffers in order of time, and the sections: the times at which a set of buffers lives that is part of no other.
 
-    spans: of each buffer, its sections from start to stop. members: the buffers of all sections, one section after the
-    other, each from its start. meets: who lives at the same time as whom. begins: the first buffer of each section.
+    inside: which buffer lives in which section. meets: who lives at the same time as whom. load: the bytes of each section.
     """
 
     def __init__(self, lives: Sequence[tuple[int, int, int]]) -> None:
-        steps = _sections(lives)
-        spans = [
-            (sum(t < first for t in steps), sum(t <= last for t in steps)) for _, first, last in lives
-        ]  # fmt: skip
-        self.order = sorted(range(len(lives)), key=lambda i: (*spans[i], lives[i][0]))
-        self.sizes: Numbers = np.array([lives[i][0] for i in self.order], np.int64)
-        self.spans = [spans[i] for i in self.order]
-        start, stop = np.array(self.spans, np.int64).T
-        inside = (start[:, None] <= np.arange(len(steps))) & (np.arange(len(steps)) < stop[:, None])
-        self.members = [np.flatnonzero(inside[:, t]) for t in range(len(steps))]
-        self.joined = np.concatenate(self.members)
-        self.starts = np.cumsum([0, *(len(m) for m in self.members)])
-        self.meets = (start[:, None] < stop) & (start < stop[:, None]) & ~np.eye(len(lives), dtype=bool)
-        self.begins = np.searchsorted(start, np.arange(len(steps) + 1))
-        self.rest: Numbers = inside.T.astype(np.int64) @ self.sizes
-        self.crossing = np.array([np.count_nonzero(inside[:, t] & inside[:, t + 1]) for t in range(len(steps) - 1)])
+        steps = np.array(_sections(lives), np.int64)
+        sizes, first, last = np.array(lives, np.int64).reshape(-1, 3).T
+        start, stop = np.searchsorted(steps, first), np.searchsorted(steps, last, "right")
+        self.order = np.lexsort((sizes, stop, start))
+        self.sizes: Numbers = sizes[self.order]
+        self.start, self.stop = start[self.order], stop[self.order]
+        sections = np.arange(len(steps))
+        self.inside: Flags = (self.start[:, None] <= sections) & (sections < self.stop[:, None])
+        self.members = [np.flatnonzero(column) for column in self.inside.T]
+        self.meets: Flags = (self.start[:, None] < self.stop) & (self.start < self.stop[:, None])
+        np.fill_diagonal(self.meets, val=False)
+        self.load: Numbers = self.inside.T.astype(np.int64) @ self.sizes
         self.ranks = self._ranks()
 
     def _ranks(self) -> tuple[list[int], ...]:
-        """Orders in which buffers are tried: for each its keys, of which the smallest comes first."""
-        lengths = [stop - start for start, stop in self.spans]
-        sizes = self.sizes.tolist()
-        fullest = [int(self.rest[start:stop].max()) for start, stop in self.spans]
-        everyone = range(len(sizes))
-        keys = (
-            lambda i: (-fullest[i], -lengths[i], -sizes[i]),
-            lambda i: (-lengths[i] * sizes[i], -lengths[i]),
-            lambda i: (-lengths[i], -sizes[i]),
-            lambda i: (-sizes[i], -lengths[i]),
+        """Orders in which buffers are tried: for each its position, the first is 0."""
+        length, size = self.stop - self.start, self.sizes
+        fullest = np.where(self.inside, self.load, 0).max(axis=1, initial=0)
+        orders = (
+            np.lexsort((-size, -length, -fullest)),
+            np.lexsort((-length, -length * size)),
+            np.lexsort((-size, -length)),
+            np.lexsort((-length, -size)),
         )
-        ranks = []
-        for key in keys:
-            place = [0] * len(sizes)
-            for position, buffer in enumerate(sorted(everyone, key=key)):
-                place[buffer] = position
-            ranks.append(place)
-        return tuple(ranks)
+        return tuple(np.argsort(order).tolist() for order in orders)
 
     def in_given_order(self, offsets: dict[int, int]) -> tuple[int, ...]:
         given = [0] * len(self.order)
-        for mine, theirs in enumerate(self.order):
+        for mine, theirs in enumerate(self.order.tolist()):
             given[theirs] = offsets[mine]
         return tuple(given)
 
@@ -119,179 +107,282 @@ def _sections(lives: Sequence[tuple[int, int, int]]) -> list[int]:
     return sorted({max(b for b in births if b <= death) for death in deaths})
 
 
-@dataclass(slots=True)
 class _State:
-    """floors: of each buffer, the lowest place that it may still have. rest: of each section, the bytes to be placed.
+    """What is known after some choices.
 
-    crossing: of each border between two sections, how many buffers without a place live on both sides.
+    floors: of each buffer, the lowest place that it may still have. why: of each buffer, the choices that its floor comes
+    from; of a placed one, the choice that placed it. Of each section: rest, the bytes to be placed; bottoms, the lowest
+    floor; lowest, how many buffers have it; tops, the lowest end that a buffer may have.
     """
 
-    floors: Numbers
-    rest: Numbers
-    crossing: NDArray[np.int64]
+    __slots__ = ("bottoms", "floors", "lowest", "rest", "tops", "why")
+
+    def __init__(self, floors: Numbers, why: list[Choices], *sections: Numbers) -> None:
+        self.floors = floors
+        self.why = why
+        self.rest, self.bottoms, self.lowest, self.tops = sections
+
+    def copy(self) -> _State:
+        sections = (self.rest, self.bottoms, self.lowest, self.tops)
+        return _State(self.floors.copy(), self.why.copy(), *(s.copy() for s in sections))
+
+    def reasons(self, buffers: Iterable[int]) -> Choices:
+        """The choices without which the buffers might lie lower, or not yet have a place."""
+        found = 0
+        for b in buffers:
+            found |= self.why[b]
+        return found
 
 
-class _Part(NamedTuple):
-    """Sections from start to stop, to be solved on their own. parent: the frame that cannot stay when they have no solution."""
-
-    start: int
-    stop: int
-    parent: int
-    others: _Part | None  # still to be solved after this
-
-
-@dataclass(slots=True)
 class _Frame:
-    """A choice: which buffer lies at `height`, the floor of `section`."""
+    """A choice: which buffer lies at `height`, the floor of `section`.
 
-    part: _Part
-    state: _State
-    key: tuple[int, bytes]
-    section: int
-    height: int
-    slack: int  # how much of the section may stay empty
-    choices: list[int]  # the next one last
-    chosen: int = NOTHING
+    choices: the next one last. dominates: the only choice is as good as any other. conflict: earlier choices that had a part
+    in the failures so far.
+    """
+
+    __slots__ = ("choices", "chosen", "conflict", "dominates", "height", "section", "state")
+
+    def __init__(self, state: _State, section: int, choices: list[int], *, dominates: bool) -> None:
+        self.state = state
+        self.section = section
+        self.height = int(state.bottoms[section])
+        self.choices = choices
+        self.dominates = dominates
+        self.chosen = NOTHING
+        self.conflict: Choices = 0
+
+
+# Which section is chosen in first, by (branches, slack, floor), of several equal ones the earliest.
+_Preference: TypeAlias = Callable[[Numbers, Numbers, Numbers], Numbers]
+_PREFERENCES: tuple[_Preference, ...] = (
+    lambda branches, slack, floor: np.lexsort((floor, slack, branches)),
+    lambda _, slack, floor: np.lexsort((slack, floor)),
+)
 
 
 class _Attempt:
-    """One walk through the search tree, with a limit and an order of choices."""
+    """One walk through the search tree, with a limit and orders of choices."""
 
-    def __init__(self, table: _Table, capacity: int, rank: Sequence[int], failed: set[tuple[int, bytes]]) -> None:
+    def __init__(self, table: _Table, capacity: int, rank: Sequence[int], prefer: _Preference) -> None:
         self.table = table
         self.capacity = capacity
         self.rank = rank
-        self.failed = failed
+        self.prefer = prefer
         self.nodes = 0
         self.frames: list[_Frame] = []
-        self.ceilings: Numbers = capacity - table.sizes
 
     @property
     def offsets(self) -> dict[int, int]:
         return {f.chosen: f.height for f in self.frames if f.chosen != NOTHING}
 
     def run(self, limit: int) -> Outcome:
-        table = self.table
-        state = _State(np.zeros(len(table.sizes), np.int64), table.rest, table.crossing)
-        if (table.rest > self.capacity).any():
-            return Outcome.IMPOSSIBLE
-        pending = self._split(state, 0, len(table.rest), -1, None)
-        while pending is not None:
-            frame = self._open(state, pending)
-            if frame is not None:
-                self.frames.append(frame)
-                at = len(self.frames) - 1
-            else:
-                at = pending.parent
-            # Take the next choice of the frame, or, when it has none, of the frame that its part comes from.
-            while True:
-                if at < 0:
-                    return Outcome.IMPOSSIBLE
-                del self.frames[at + 1 :]
-                frame = self.frames[at]
+        state = self._begin()
+        while state is not None:
+            frame = self._open(state)
+            if frame is None:
+                return Outcome.FOUND
+            self.frames.append(frame)
+            state = None
+            while state is None and self.frames:
+                frame = self.frames[-1]
                 if not frame.choices:
-                    self.failed.add(frame.key)
-                    at = frame.part.parent
+                    self._go_back()
                     continue
                 if self.nodes >= limit:
                     return Outcome.GAVE_UP
                 self.nodes += 1
                 frame.chosen = frame.choices.pop()
-                after = self._nothing_at(frame) if frame.chosen == NOTHING else self._placed(frame)
-                if after is not None:
-                    state = after
-                    pending = self._split(state, frame.part.start, frame.part.stop, at, frame.part.others)
-                    break
-        return Outcome.FOUND
+                state, conflict = self._tried(frame)
+                frame.conflict |= conflict
+        return Outcome.IMPOSSIBLE
 
-    def _split(self, state: _State, start: int, stop: int, parent: int, others: _Part | None) -> _Part | None:
-        """The times that share no buffer any more."""
-        cuts = [start, *(start + 1 + np.flatnonzero(state.crossing[start : stop - 1] == 0)).tolist(), stop]
-        for i in range(len(cuts) - 1, 0, -1):
-            if state.rest[cuts[i - 1]]:  # sections of a part that is one all have something to be placed
-                others = _Part(cuts[i - 1], cuts[i], parent, others)
-        return others
-
-    def _open(self, state: _State, part: _Part) -> _Frame | None:
-        """The choices for the lowest section of a part; of several the fullest. None if the part is known to have failed."""
+    def _begin(self) -> _State | None:
+        """The state before any choice; None when a section is overfull."""
         table = self.table
-        begin, end = table.begins[part.start], table.begins[part.stop]
-        key = (part.start, state.floors[begin:end].tobytes())
-        if key in self.failed:
+        state = _State(
+            np.zeros(len(table.sizes), np.int64), [0] * len(table.sizes), table.load.copy(),
+            *(np.zeros(len(table.load), np.int64) for _ in range(3)),
+        )  # fmt: skip
+        return state if self._settle(state, np.ones(len(table.load), np.bool_)) is None else None
+
+    def _go_back(self) -> None:
+        """To the last choice that had a part in the failure of all choices of the last frame."""
+        frame, state = self.frames[-1], self.frames[-1].state
+        conflict = frame.conflict | state.reasons(self.table.members[frame.section].tolist())
+        if frame.dominates:
+            conflict |= state.reasons(np.flatnonzero(self.table.meets[frame.chosen]).tolist())
+        conflict &= (1 << len(self.frames) - 1) - 1
+        del self.frames[conflict.bit_length() :]
+        if self.frames:
+            self.frames[-1].conflict |= conflict
+
+    # --- choices ---------------------------------------------------------------------------------------------------------
+
+    def _open(self, state: _State) -> _Frame | None:
+        """The choices of a section; None when everything is placed."""
+        section = self._section(state)
+        if section is None:
             return None
-        bottoms = self._bottoms(state, part.start, part.stop)
-        height = int(bottoms.min())
-        slacks = np.where(bottoms == height, -state.rest[part.start : part.stop], PLACED)
-        section = part.start + int(slacks.argmin())
-        slack = self.capacity - height - int(state.rest[section])
+        table, height = self.table, int(state.bottoms[section])
         members = table.members[section]
-        members = members[state.floors[members] == height]
-        choices = sorted(members.tolist(), key=self.rank.__getitem__, reverse=True)
+        lowest = members[state.floors[members] == height].tolist()
         # Of buffers that are alike one is enough.
-        seen: dict[tuple[int, int, int], int] = {}
-        for b in choices:
-            seen[(*table.spans[b], int(table.sizes[b]))] = b
-        choices = [b for b in choices if seen[(*table.spans[b], int(table.sizes[b]))] == b]
+        alike = {(table.start[b], table.stop[b], table.sizes[b]): b for b in reversed(lowest)}
+        choices = sorted(alike.values(), key=self.rank.__getitem__, reverse=True)
         # Who fits below all that it meets cannot lie better.
         for b in reversed(choices):
-            over = state.floors[begin:end][table.meets[b, begin:end]]
-            if over.size == 0 or int(over.min()) >= height + int(table.sizes[b]):
-                return _Frame(part, state, key, section, height, slack, [b])
-        if slack > 0:
+            if int(state.floors[table.meets[b]].min(initial=PLACED)) >= height + int(table.sizes[b]):
+                return _Frame(state, section, [b], dominates=True)
+        if height + int(state.rest[section]) < self.capacity:
             choices.insert(0, NOTHING)
-        return _Frame(part, state, key, section, height, slack, choices)
+        return _Frame(state, section, choices, dominates=False)
 
-    def _bottoms(self, state: _State, start: int, stop: int) -> Numbers:
-        """Of each section, the lowest floor of those that have no place yet."""
-        first, last = self.table.starts[start], self.table.starts[stop]
-        found: Numbers = np.minimum.reduceat(
-            state.floors[self.table.joined[first:last]], self.table.starts[start:stop] - first
-        )
-        return found
+    def _section(self, state: _State) -> int | None:
+        """The preferred one of those below whose lowest buffers nothing else fits."""
+        still = np.flatnonzero(state.rest)
+        floor = state.bottoms[still]
+        slack = self.capacity - floor - state.rest[still]
+        branches = state.lowest[still] + (slack > 0)
+        for section in still[self.prefer(branches, slack, floor)].tolist():
+            height = state.bottoms[section]
+            members = self.table.members[section]
+            members = members[state.floors[members] == height]
+            start, stop = self.table.start[members].min(), self.table.stop[members].max()
+            if (state.tops[start:stop] > height).all():
+                return int(section)
+        assert not len(still), "there is always a lowest section"
+        return None
 
-    def _placed(self, frame: _Frame) -> _State | None:
-        """The state after the chosen buffer is placed."""
-        table, b = self.table, frame.chosen
-        start, stop = table.spans[b]
-        size = table.sizes[b]
-        floors, rest, crossing = frame.state.floors.copy(), frame.state.rest.copy(), frame.state.crossing.copy()
-        floors[b] = PLACED
-        np.maximum(floors, frame.height + size, out=floors, where=table.meets[b])
-        rest[start:stop] -= size
-        crossing[start : stop - 1] -= 1
-        return self._checked(_State(floors, rest, crossing), frame.part)
+    def _tried(self, frame: _Frame) -> tuple[_State | None, Choices]:
+        """The state after the frame's choice, or None and the choices that it cannot be made after."""
+        state = frame.state.copy()
+        choice = 1 << len(self.frames) - 1
+        conflict = self._leave(state, frame, choice) if frame.chosen == NOTHING else self._place(state, frame, choice)
+        return (state, 0) if conflict is None else (None, conflict)
 
-    def _nothing_at(self, frame: _Frame) -> _State | None:
-        """The state when nothing lies on the section's floor.
+    def _place(self, state: _State, frame: _Frame, choice: Choices) -> Choices | None:
+        """The chosen buffer lies on its floor, and all that it meets and that is not placed yet above it."""
+        table, b, floors = self.table, frame.chosen, state.floors
+        top = frame.height + int(table.sizes[b])
+        floors[b], state.why[b] = PLACED, choice
+        here = table.inside[b]
+        state.rest[here] -= table.sizes[b]
+        raised = np.flatnonzero(table.meets[b] & (floors < top))
+        floors[raised] = top
+        for c in raised.tolist():
+            state.why[c] |= choice
+        high = raised[table.sizes[raised] > self.capacity - top]
+        if len(high):
+            return state.why[int(high[0])]
+        changed: Flags = here | table.inside[raised].any(axis=0)
+        return self._settle(state, changed)
+
+    def _leave(self, state: _State, frame: _Frame, choice: Choices) -> Choices | None:
+        """Nothing lies on the section's floor.
 
         Its lowest buffer then lies on a placed one that is higher, or on one that is still to come and not of this section.
         """
-        table, floors = self.table, frame.state.floors
-        begin, end = table.begins[frame.part.start], table.begins[frame.part.stop]
+        table, floors = self.table, state.floors
+        inside = table.inside[:, frame.section]
         members = table.members[frame.section]
-        tops = floors[begin:end] + table.sizes[begin:end]
-        start = np.array([s for s, _ in table.spans[begin:end]])
-        stop = np.array([s for _, s in table.spans[begin:end]])
-        tops[(start <= frame.section) & (frame.section < stop)] = PLACED
-        lowest = int(PLACED)
-        for b in members[floors[members] < PLACED].tolist():
+        because = choice | state.reasons(members.tolist())
+        members = members[floors[members] < PLACED]
+        ends = np.where(inside | (floors == PLACED), PLACED, floors + table.sizes)
+        lowest = PLACED
+        for b in members.tolist():
             floor = int(floors[b])
             if floor == frame.height:
-                under = tops[table.meets[b, begin:end]]
-                floor = int(under.min()) if under.size else int(PLACED)
+                floor = int(ends[table.meets[b]].min(initial=PLACED))
+                because |= state.reasons(np.flatnonzero(table.meets[b] & ~inside).tolist())
             lowest = min(lowest, floor)
-        if lowest > frame.height + frame.slack:
-            return None
-        floors = floors.copy()
-        floors[members] = np.maximum(floors[members], lowest)
-        return self._checked(_State(floors, frame.state.rest, frame.state.crossing), frame.part)
+        if lowest + int(state.rest[frame.section]) > self.capacity:
+            return because
+        raised = members[floors[members] < lowest]
+        floors[raised] = lowest
+        for b in raised.tolist():
+            state.why[b] = because
+        return self._settle(state, table.inside[raised].any(axis=0))
 
-    def _checked(self, state: _State, part: _Part) -> _State | None:
-        """The state, unless a buffer or a section of the part has too little room left."""
-        begin, end = self.table.begins[part.start], self.table.begins[part.stop]
-        floors = state.floors[begin:end]
-        if ((floors > self.ceilings[begin:end]) & (floors < PLACED)).any():
+    # --- conclusions -----------------------------------------------------------------------------------------------------
+
+    def _settle(self, state: _State, changed: Flags) -> Choices | None:
+        """Raise floors as far as they must be. The choices that cannot stand together, when a section has too little room."""
+        while changed.any():
+            crowd = _Crowd(self.table, state, np.flatnonzero(changed))
+            if (conflict := crowd.overflow(state, self.capacity)) is not None:
+                return conflict
+            raised: list[int] = []
+            for b, floor, because in crowd.raised(state, self.capacity):
+                if floor + int(self.table.sizes[b]) > self.capacity:
+                    return because
+                state.floors[b], state.why[b] = floor, because
+                raised.append(b)
+            if not raised:
+                crowd.note(state)
+                return None
+            changed = changed | self.table.inside[raised].any(axis=0)
+        return None
+
+
+class _Crowd:
+    """The buffers without a place of some sections, by their floors.
+
+    floors, ends: lowest places and ends that they may have. here: which of them lives in which of the sections.
+    """
+
+    def __init__(self, table: _Table, state: _State, sections: Numbers) -> None:
+        self.sections = sections
+        inside = table.inside[:, sections]
+        buffers = np.flatnonzero(inside.any(axis=1) & (state.floors < PLACED))
+        self.buffers = buffers[np.argsort(state.floors[buffers], kind="stable")]
+        self.floors = state.floors[self.buffers]
+        self.here = inside[self.buffers]
+        sizes = table.sizes[self.buffers]
+        self.bytes = np.where(self.here, sizes[:, None], 0)
+        self.ends = self.floors + sizes
+        self.by_end = np.argsort(self.ends, kind="stable")
+
+    def overflow(self, state: _State, capacity: int) -> Choices | None:
+        """Whether those from some floor on are too many for a section, and which choices that comes from."""
+        above = self.bytes[::-1].cumsum(axis=0)[::-1]
+        over = (self.floors[:, None] + above > capacity) & self.here
+        rows = np.flatnonzero(over.any(axis=1))
+        if not len(rows):
             return None
-        rest = state.rest[part.start : part.stop]
-        full = self._bottoms(state, part.start, part.stop) + rest > self.capacity
-        return None if (full & (rest > 0)).any() else state
+        row = rows[-1]
+        section = over[row].argmax()
+        return state.reasons(self.buffers[row:][self.here[row:, section]].tolist())
+
+    def raised(self, state: _State, capacity: int) -> list[tuple[int, int, Choices]]:
+        """Buffers that cannot lie on their floors, since all that cannot end below must then lie above: with better floors."""
+        ends = self.ends[self.by_end]
+        later = np.zeros((len(ends) + 1, len(self.sections)), np.int64)  # bytes of those from the nth end on
+        later[:-1] = self.bytes[self.by_end][::-1].cumsum(axis=0)[::-1]
+        tight = (self.floors[:, None] + later[np.searchsorted(ends, self.floors, "right")] > capacity) & self.here
+        found = []
+        for row in np.flatnonzero(tight.any(axis=1)).tolist():
+            best = 0
+            for section in np.flatnonzero(tight[row]).tolist():
+                others = ends[self.here[self.by_end, section]]
+                others = others[others > self.floors[row]]
+                fits = others + later[np.searchsorted(ends, others, "right"), section] <= capacity
+                # Above the last end there is nobody else, and that is too high.
+                floor = int(others[fits.argmax()]) if fits.any() else capacity
+                if floor > best:
+                    best, where = floor, section
+            those = self.buffers[self.here[:, where] & (self.ends > self.floors[row])]
+            found.append((int(self.buffers[row]), best, state.reasons(those.tolist())))
+        return found
+
+    def note(self, state: _State) -> None:
+        """Write down what the sections are like."""
+        if not len(self.buffers):
+            state.bottoms[self.sections] = state.tops[self.sections] = PLACED
+            return
+        some = self.here.any(axis=0)
+        bottoms = self.floors[self.here.argmax(axis=0)]
+        state.bottoms[self.sections] = np.where(some, bottoms, PLACED)
+        state.lowest[self.sections] = (self.here & (self.floors[:, None] == bottoms)).sum(axis=0)
+        ends = self.ends[self.by_end][self.here[self.by_end].argmax(axis=0)]
+        state.tops[self.sections] = np.where(some, ends, PLACED)
