@@ -22,6 +22,7 @@ RANKS = (
     {"dv700"},
     {"codegen", "report", "host", "verify"},
     {"convert"},
+    {"export"},
     {"terminal"},
     {"cli"},
     {"__main__"},
