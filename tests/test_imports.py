@@ -23,6 +23,7 @@ RANKS = (
     {"calls"},
     {"codegen", "report", "host", "verify"},
     {"convert"},
+    {"export"},
     {"terminal"},
     {"cli"},
     {"__main__"},

@@ -257,5 +257,68 @@ def _tiles(shape: PackedShape, layout: _Layout, codes: Codes) -> Codes:
     return tiles
 
 
+# --- back ----------------------------------------------------------------------------------------------------------------
+
+
+class Unpacked(NamedTuple):
+    """What a stream holds. kernels: (M, C, ky, kx) FP16, with a palette the entries that they stand for; bias, slopes: (M,)"""
+
+    kernels: Half
+    bias: Half
+    slopes: Half | None
+
+
+def unpack(shape: PackedShape, stream: NDArray[np.uint8], *, transposed: bool = False) -> Unpacked:
+    """The inverse of pack: stream (nbytes,) as one piece."""
+    assert stream.size == shape.nbytes
+    palette = stream[: shape.palette_bytes].view("<f2")
+    rest = stream[shape.palette_bytes :]
+    if shape.dilated:
+        height, width = shape.kernel
+        parts = rest.reshape(height * width, -1)
+        taps, headers = zip(
+            *(_unpack_one(shape, _layout(Pair(1, 1), False), Pair(1, 1), part) for part in parts), strict=True
+        )
+        swapped = np.concatenate(taps, axis=3).reshape(
+            shape.kernels, shape.channels, *shape.kernel[:: 1 - 2 * transposed]
+        )
+        codes, header = swapped.swapaxes(2, 3) if transposed else swapped, headers[-1]
+    else:
+        codes, header = _unpack_one(shape, _layout(shape.kernel, transposed), shape.kernel, rest)
+    vectors = header.reshape(len(header), -1, BLOCK).transpose(1, 0, 2).reshape(-1, len(header) * BLOCK)
+    vectors = vectors[:, : shape.kernels]
+    kernels = palette[codes] if shape.palette else codes
+    return Unpacked(kernels.astype(np.float16), vectors[0], vectors[1] if shape.prelu else None)
+
+
+def _unpack_one(
+    shape: PackedShape, layout: _Layout, kernel: Pair, data: NDArray[np.uint8]
+) -> tuple[Codes, NDArray[np.float16]]:
+    """Codes (M, C, ky, kx) and headers (blocks, elements) of one convolution, or of one tap."""
+    a_tile = _CHANNELS_A_TILE[shape.padded_kernel]
+    chunk = _CHUNK[shape.padded_kernel] // a_tile
+    chunks, left = divmod(shape.tiles, chunk)
+    tiles = np.empty((shape.kernels, shape.tiles, shape.tile_bytes), np.uint8)
+    headers = np.empty((-(-shape.kernels // BLOCK), shape.header_bytes), np.uint8)
+    at = 0
+    for block in range(len(headers)):
+        rows = slice(block * BLOCK, min((block + 1) * BLOCK, shape.kernels))
+        height = rows.stop - rows.start
+        headers[block] = data[at : at + shape.header_bytes]
+        at += shape.header_bytes
+        split = at + height * chunks * chunk * shape.tile_bytes
+        end = split + height * left * shape.tile_bytes
+        body = data[at:split].reshape(chunks, height, chunk, shape.tile_bytes)
+        tiles[rows, : chunks * chunk] = body.swapaxes(0, 1).reshape(height, chunks * chunk, shape.tile_bytes)
+        tiles[rows, chunks * chunk :] = data[split:end].reshape(height, left, shape.tile_bytes)
+        at = end
+    elements = tiles.view(np.uint8 if shape.palette else "<f2")
+    used = np.setdiff1d(np.arange(TILE), layout.unused)
+    codes = np.empty((shape.kernels, shape.tiles, a_tile * kernel.height * kernel.width), elements.dtype)
+    codes[:, :, layout.source[used]] = elements[:, :, used]
+    whole: Codes = codes.reshape(shape.kernels, shape.tiles * a_tile, *kernel)[:, : shape.channels]
+    return whole, headers.view("<f2")
+
+
 def _round_up_16(n: int) -> int:
     return -(-n // 16) * 16

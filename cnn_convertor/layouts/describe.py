@@ -57,18 +57,25 @@ def describe(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | N
 
 def formula(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> str:
     """The offset of an element in bytes, for arrays of that shape; in narrow slices distances are smaller."""
-    counts = dict(extents(layout, shape))
-    itemsize = item_size(layout, element)
     sliced = {term.axis for term in layout.terms if term.ragged}
     parts = []
-    for number, term in enumerate(layout.terms):
-        if term.ragged:
-            counts[term.axis] = min(counts[term.axis], term.div)
-        distance = pitch(layout, number, counts, itemsize)
+    for term, distance in zip(layout.terms, distances(layout, shape, element=element).values(), strict=True):
         digit = _digit(layout, shape, term)
         parts.append(digit if distance == 1 else f"{digit}*{distance}")
     text = " + ".join(parts)
     return f"{text}, in whole slices of {' and '.join(sorted(sliced))}" if sliced else text
+
+
+def distances(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> dict[str, int]:
+    """Each term as it is written, outermost first -> bytes between its neighbours; inside of whole slices."""
+    counts = dict(extents(layout, shape))
+    itemsize = item_size(layout, element)
+    result = {}
+    for number, term in enumerate(layout.terms):
+        if term.ragged:
+            counts[term.axis] = min(counts[term.axis], term.div)
+        result[str(term)] = pitch(layout, number, counts, itemsize)
+    return result
 
 
 def _digit(layout: Layout, shape: Sequence[int], term: Term) -> str:

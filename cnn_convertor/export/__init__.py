@@ -1,0 +1,6 @@
+"""Writes a network's folded weights and its maps in the memory formats of several accelerators, with a manifest."""
+
+from cnn_convertor.export.loading import Entry, Manifest, read
+from cnn_convertor.export.network import Export, export
+
+__all__ = ["Entry", "Export", "Manifest", "export", "read"]

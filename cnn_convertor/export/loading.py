@@ -1,0 +1,178 @@
+"""Reads what an export has written: the manifest, and its surfaces as arrays again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem
+from cnn_convertor.export import dv700
+from cnn_convertor.export.parts import Role
+from cnn_convertor.export.quantising import to_reals
+from cnn_convertor.layouts.layout import Layout, nbytes
+from cnn_convertor.layouts.packing import Bytes, unpack
+from cnn_convertor.layouts.text import parse
+
+FORMAT = "cnn-convertor export 1"
+MANIFEST = "manifest.json"
+
+
+def json_of(head: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> str:
+    """A manifest as text, a line for each surface."""
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+    surfaces = ",\n".join(f"    {json.dumps(entry)}" for entry in entries)
+    return "\n".join(["{", *lines, '  "surfaces": [', surfaces, "  ]", "}", ""])
+
+
+def _refuse(code: str, message: str, path: Path, hint: str) -> NoReturn:
+    raise ModelError(Problem(code, message, Origin(str(path)), hint))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One surface. Attributes that a program asks for; `record` is all that the manifest says.
+
+    shape: of the array, in the order of its axes
+    file: None for a map that is only described
+    scales: what integers are multiplied with, one for each part of the first axes; None: numbers stand for themselves
+    """
+
+    record: Mapping[str, Any]
+    layer: str
+    role: str
+    axes: str
+    shape: tuple[int, ...]
+    element: np.dtype[Any]
+    layout: Layout | None
+    offset: int
+    nbytes: int
+    file: Path | None
+    sha256: str
+    scales: NDArray[np.float32] | None
+
+    def memory(self) -> Bytes:
+        """The surface's bytes, which are what the manifest says. Raises ModelError if they are not."""
+        hint = "export the network again"
+        if self.file is None:
+            _refuse(
+                "DV856",
+                f'the {self.role} of "{self.layer}" is described, not written',
+                Path(MANIFEST),
+                "export --input",
+            )
+        try:
+            data = np.fromfile(self.file, np.uint8)
+        except OSError as error:
+            _refuse("DV856", f"the surface cannot be read: {error.strerror}", self.file, hint)
+        if data.size != self.nbytes:
+            _refuse("DV856", f"the surface has {data.size} bytes, not {self.nbytes}", self.file, hint)
+        if hashlib.sha256(data.data).hexdigest() != self.sha256:
+            _refuse("DV856", "the surface is not what was written: its SHA-256 differs", self.file, hint)
+        return data
+
+    def array(self) -> NDArray[Any]:
+        """The elements as they are stored, in the array's own order of axes: integers are integers."""
+        memory = self.memory()
+        if self.layout is not None:
+            return unpack(memory, self.layout, self.shape)
+        try:
+            array = dv700.part_of(self.record["stream"], memory, Role(self.role))
+        except (KeyError, TypeError, ValueError, AssertionError) as error:
+            _refuse(
+                "DV855",
+                f'the stream of "{self.layer}" is described wrongly: {error}',
+                Path(MANIFEST),
+                "export it again",
+            )
+        assert array.shape == self.shape
+        return array
+
+    def values(self) -> NDArray[Any]:
+        """The numbers that the elements stand for: integers times their scales, in FP64."""
+        array = self.array()
+        return array if self.scales is None else to_reals(array, self.scales)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What lies in the folder of an export. memories: name -> bytes that all of its surfaces take together."""
+
+    network: str
+    target: str
+    memories: Mapping[str, int]
+    surfaces: tuple[Entry, ...]
+
+    def __getitem__(self, key: tuple[str, str]) -> Entry:
+        """The first surface of a layer with a role, like ("conv1", "weights")."""
+        return next(entry for entry in self.surfaces if (entry.layer, entry.role) == key)
+
+
+def read(path: Path) -> Manifest:
+    """The manifest in a folder, or the file itself. Raises ModelError for what is none, or cannot be true."""
+    file = path / MANIFEST if path.is_dir() else path
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        _refuse("DV855", f"there is no manifest to read: {error}", file, "the folder that was given to export --output")
+    try:
+        data = json.loads(text)
+        if data["format"] != FORMAT:
+            raise ValueError(f"its format is {data['format']}, not {FORMAT}")
+        memories = {str(name): int(size) for name, size in data["memories"].items()}
+        entries = tuple(_entry(record, file.parent) for record in data["surfaces"])
+        return Manifest(str(data["network"]), str(data["target"]), memories, entries)
+    except ConvertorError as error:
+        _refuse(
+            "DV855", f"this is no manifest of an export: {error.problems[0].message}", file, "export the network again"
+        )
+    except KeyError as error:
+        _refuse("DV855", f"this is no manifest of an export: it has no {error}", file, "export the network again")
+    except (AttributeError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        _refuse("DV855", f"this is no manifest of an export: {error}", file, "export the network again")
+
+
+def _entry(record: Mapping[str, Any], folder: Path) -> Entry:
+    """Raises KeyError, TypeError, ValueError or ConvertorError for a record that cannot be true."""
+    shape = tuple(map(int, record["shape"]))
+    axes, element, size = str(record["axes"]), np.dtype(str(record["element"])), int(record["bytes"])
+    layout = None if record["layout"] == dv700.STREAM else parse(str(record["terms"]))
+    if min(shape, default=0) < 1 or len(axes) != len(shape):
+        raise ValueError(f"a shape of {shape} for the axes {axes}")
+    if layout is not None and (layout.element != element or layout.axes != axes or nbytes(layout, shape) != size):
+        raise ValueError(f"{record['terms']} of {shape} are not {size} bytes of {element}")
+    if int(record["offset"]) < 0:
+        raise ValueError(f"an offset of {record['offset']}")
+    name = record.get("file")
+    if name is not None and (Path(str(name)).name != name or not name):
+        raise ValueError(f"the file {name} is not beside the manifest")
+    return Entry(
+        record=record,
+        layer=str(record["layer"]),
+        role=Role(record["role"]).value,
+        axes=axes,
+        shape=shape,
+        element=element,
+        layout=layout,
+        offset=int(record["offset"]),
+        nbytes=size,
+        file=None if name is None else folder / str(name),
+        sha256=str(record["sha256"]) if name is not None else "",
+        scales=_scales(record["scale"], axes, shape) if "scale" in record else None,
+    )
+
+
+def _scales(record: Mapping[str, Any], axes: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Raises KeyError, TypeError or ValueError for scales that are none."""
+    scales = np.array(record["values"], np.float32)
+    own = str(record["axes"])
+    if not axes.startswith(own) or scales.shape != (math.prod(shape[: len(own)]),) or not (scales > 0).all():
+        raise ValueError(f"{scales.size} scales along {own} for {shape}")
+    return scales

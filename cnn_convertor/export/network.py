@@ -1,0 +1,209 @@
+"""Exports a network: every array of it as a file in the target's format, and a manifest that says what lies where."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor import __version__, files
+from cnn_convertor.config import Config
+from cnn_convertor.convert import build, load
+from cnn_convertor.dv700.program import Program
+from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
+from cnn_convertor.export import dv700, targets
+from cnn_convertor.export.loading import FORMAT, MANIFEST, json_of
+from cnn_convertor.export.parts import gathered, parts_of
+from cnn_convertor.export.quantising import Error
+from cnn_convertor.export.surface import Surface, Written
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.layouts.describe import distances
+from cnn_convertor.layouts.packing import Bytes
+from cnn_convertor.passes import optimise
+from cnn_convertor.verify.inputs import Preparation, read_samples, shapes_of
+
+
+class Export(NamedTuple):
+    """files: what was written, the manifest last. summary: (label, value) rows for people."""
+
+    files: tuple[Path, ...]
+    summary: tuple[tuple[str, str], ...]
+
+
+def export(
+    config: Config, target: str, folder: Path, *, given: Path | None = None, element: str | None = None
+) -> Export:
+    """Write a network's weights and maps for a target.
+
+    target: nvdla-fp16, nvdla-int16, nvdla-int8, cldnn:FORMAT,..., bpu, bpu:ALIGN, bpu:x3 or dv700
+    given: an image or an array, to be written as the network's input; without it maps are only described
+    element: the type of all elements for clDNN (float16) and the BPU (float32)
+    Raises ConvertorError, with every reason, and then leaves earlier files as they were.
+    """
+    kind = targets.target_of(target, element)
+    graph = load(config)
+    maps = {} if given is None else _inputs(config, graph, given)
+    if kind is not None:
+        return write(kind.surfaces(tuple(parts_of(optimise(graph), maps))), config.name, target, folder)
+    return write_program(build(graph, config), maps, folder)
+
+
+def write_program(program: Program, maps: Mapping[str, NDArray[np.float32]], folder: Path) -> Export:
+    """Write the DV700's own memory: the weight buffer stream by stream, and the maps that are known."""
+    writer = _Writer(program.name, targets.DV700)
+    for stream, pieces in dv700.streams(program):
+        writer.add_stream(stream, pieces)
+    for surface, offset in dv700.maps(program, maps):
+        writer.add(surface, offset)
+    return writer.write(folder)
+
+
+def write(surfaces: Iterable[Surface], network: str, target: str, folder: Path) -> Export:
+    """Write surfaces, one behind the other in their memories, and their manifest."""
+    writer = _Writer(network, target)
+    for surface in surfaces:
+        writer.add(surface)
+    return writer.write(folder)
+
+
+def _inputs(config: Config, graph: Graph, path: Path) -> dict[str, NDArray[np.float32]]:
+    """Input name -> (H, W, C), of the first sample."""
+    samples = read_samples(path, shapes_of(graph), Preparation.of(config))
+    if samples.count > 1:
+        warn(Problem("DV857", f"there are {samples.count} samples; the first is exported", Origin(str(path))))
+    return {name: values[0] for name, values in samples.inputs.items()}
+
+
+class _Writer:
+    """Gathers surfaces, then makes their files one after the other; the manifest comes last, when all is known."""
+
+    def __init__(self, network: str, target: str) -> None:
+        self._head = {"format": FORMAT, "made_by": f"cnn-convertor {__version__}", "network": network, "target": target}
+        self._entries: list[dict[str, Any]] = []
+        self._files: dict[str, Iterable[Bytes]] = {}
+        self._ends = {"weights": 0, "maps": 0}  # bytes of each memory that are taken
+        self._problems: list[Problem] = []
+        self._sizes: list[tuple[int, int]] = []  # as written, and as promised
+        self._worst: tuple[float, str] | None = None
+
+    def add(self, surface: Surface, offset: int | None = None) -> None:
+        """offset: where the surface lies in its memory; None: behind the one before it."""
+        memory = "maps" if surface.role.is_map else "weights"
+        align = surface.layout.base_align
+        place = -(-self._ends[memory] // align) * align if offset is None else offset
+        self._ends[memory] = max(self._ends[memory], place + surface.nbytes)
+        entry: dict[str, Any] = {
+            "layer": surface.layer,
+            "type": surface.type,
+            "node": surface.node,
+            "operator": surface.operator,
+            "role": surface.role.value,
+            "axes": surface.layout.axes,
+            "shape": list(surface.shape),
+            "layout": surface.layout.name,
+            "terms": str(surface.layout),
+            "element": surface.element.name,
+            "strides": distances(surface.layout, surface.shape),
+            "alignment": {"start": align, "size": surface.layout.total_align},
+            "memory": memory,
+            "offset": place,
+            "bytes": surface.nbytes,
+            **surface.notes,
+        }
+        self._entries.append(entry)
+        if surface.values is not None:
+            self._add_file(entry, self._pieces(surface, entry))
+
+    def add_stream(self, stream: dv700.Stream, pieces: Iterator[Bytes]) -> None:
+        """A stream is one file, with an entry for each array in it."""
+        place = self._ends["weights"]
+        assert place == stream.weights.offset
+        self._ends["weights"] += stream.weights.nbytes
+        made = []
+        for role, shape in stream.parts.items():
+            made.append(
+                {
+                    "layer": stream.layer,
+                    "type": stream.type,
+                    "role": role.value,
+                    "axes": "oiyx"[: len(shape)],
+                    "shape": list(shape),
+                    "layout": dv700.STREAM,
+                    "stream": stream.form,
+                    "element": "float16",
+                    "alignment": {"start": 16, "size": 16},
+                    "memory": "weights",
+                    "offset": place,
+                    "bytes": stream.weights.nbytes,
+                }
+            )
+        self._entries += made
+        self._add_file(made[0], self._checked(pieces), *made[1:])
+
+    def _add_file(self, entry: dict[str, Any], pieces: Iterator[Bytes], *others: dict[str, Any]) -> None:
+        """others: entries of the same file."""
+        # A network may call its layers what no file can be called.
+        layer = re.sub(r"[^A-Za-z0-9_-]+", "_", entry["layer"])[:60]
+        number = f"{entry['set']}." if "set" in entry else ""
+        name = f"{len(self._files):03}_{layer}.{entry['role']}.{number}bin"
+        self._files[name] = self._hashed(name, pieces, (entry, *others))
+
+    def _hashed(self, name: str, pieces: Iterator[Bytes], entries: Iterable[dict[str, Any]]) -> Iterator[Bytes]:
+        digest, size = hashlib.sha256(), 0
+        for piece in pieces:
+            digest.update(piece.data)
+            size += piece.size
+            yield piece
+        for entry in entries:
+            self._sizes.append((size, entry["bytes"]))
+            entry |= {"file": name, "sha256": digest.hexdigest()}
+
+    def _pieces(self, surface: Surface, entry: dict[str, Any]) -> Iterator[Bytes]:
+        written: list[Written] = []
+        yield from self._checked(surface.pieces(written))
+        for scales, error in written:
+            if scales is not None:
+                axes = surface.layout.axes[: surface.symmetric.axes]
+                entry["scale"] = {"axes": axes, "values": [float(scale) for scale in scales]}
+            if error is not None:
+                entry["error"] = _figures(error)
+                if self._worst is None or error.sqnr < self._worst[0]:
+                    self._worst = error.sqnr, f'{surface.role.value} of "{surface.layer}"'
+
+    def _checked(self, pieces: Iterator[Bytes]) -> Iterator[Bytes]:
+        """The pieces up to a problem, which is kept: the user is told of all at once."""
+        with gathered(self._problems):
+            yield from pieces
+
+    def write(self, folder: Path) -> Export:
+        """Make all files, or none."""
+        contents: Mapping[str, files.Contents] = {**self._files, MANIFEST: self._manifest()}
+        return Export(files.replace_all(folder, contents), self.summary())
+
+    def _manifest(self) -> Iterator[Bytes]:
+        if self._problems:
+            raise UnsupportedError(self._problems)
+        assert all(size == promised for size, promised in self._sizes)
+        head = self._head | {"memories": self._ends}
+        yield np.frombuffer(json_of(head, self._entries).encode(), np.uint8)
+
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """What a user wants to know first."""
+        rows = [("surfaces", str(len(self._files)))]
+        rows += [(name, f"{size:,} bytes") for name, size in self._ends.items()]
+        if self._worst is not None and math.isfinite(self._worst[0]):
+            rows.append(("largest error", f"{self._worst[0]:.1f} dB SQNR, {self._worst[1]}"))
+        return tuple(rows)
+
+
+def _figures(error: Error) -> dict[str, float | None]:
+    """Rounded: what is told of an error is a measure, no number to compute with."""
+    sqnr = error.sqnr if math.isfinite(error.sqnr) else None
+    figures = {"max": error.largest, "rms": error.rms, "sqnr_db": sqnr}
+    return {name: None if value is None else float(f"{value:.6g}") for name, value in figures.items()}

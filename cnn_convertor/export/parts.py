@@ -1,0 +1,183 @@
+"""The arrays of an optimised network, before any target lays them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.errors import Origin, Problem, UnsupportedError
+from cnn_convertor.ir.constant import ALL, Array, Constant
+from cnn_convertor.ir.graph import Graph, Node, describe
+from cnn_convertor.ir.ops import ONE, Activation, Conv2d, ConvTranspose2d, Dense, Pair, PRelu, Scale, Shape
+
+
+class Role(Enum):
+    """What an array is for. The values are those of the manifest, and of file names."""
+
+    WEIGHTS = "weights"
+    BIAS = "bias"
+    SLOPES = "slopes"  # of a PReLU
+    FACTOR = "factor"  # of a scale that no other layer could take
+    SHIFT = "shift"
+    AFFINE = "affine"  # such a scale as a pair: what is added, then what is multiplied
+    INPUT = "input"
+    OUTPUT = "output"
+
+    @property
+    def is_map(self) -> bool:
+        return self in {Role.INPUT, Role.OUTPUT}
+
+
+@contextmanager
+def gathered(problems: list[Problem]) -> Iterator[None]:
+    """What cannot be exported is appended to `problems`, so that the user is told of all at once."""
+    try:
+        yield
+    except UnsupportedError as error:
+        problems += error.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One array of the network.
+
+    node: of the graph; layer, type: the user's layer that it stands for
+    values: weights (O, I / groups, H, W), vectors (C,), maps (H, W, C); None: a map that is only described
+    groups: of a convolution; 1 for all else
+    stride: of a transposed convolution; None for all else
+    dilation: of a convolution of either kind
+    """
+
+    node: str
+    layer: str
+    type: str
+    operator: str
+    role: Role
+    shape: tuple[int, ...]
+    values: Constant | None
+    where: Origin | None
+    groups: int = 1
+    stride: Pair | None = None
+    dilation: Pair = ONE
+
+
+def parts_of(graph: Graph, maps: Mapping[str, NDArray[np.float32]]) -> Iterator[Part]:
+    """All arrays in execution order, the inputs first and the outputs last. maps: input name -> (H, W, C), if known.
+
+    Raises UnsupportedError for a layer whose arrays have no known meaning here.
+    """
+    for node in graph.inputs:
+        yield _map(graph, node, Role.INPUT, maps.get(node.name))
+    problems: list[Problem] = []
+    for node in graph.nodes:
+        with gathered(problems):
+            yield from _of_node(node)
+    if problems:
+        raise UnsupportedError(problems)
+    for name in dict.fromkeys(graph.outputs):
+        yield _map(graph, graph[name], Role.OUTPUT, None)
+
+
+def _map(graph: Graph, node: Node, role: Role, values: NDArray[np.float32] | None) -> Part:
+    shape: Shape = graph.shape(node.name)
+    known = None if values is None else Constant.of(values)
+    assert known is None or known.shape == shape
+    return _part(node, role, tuple(shape), known, node.origins[-1] if node.origins else None)
+
+
+def _part(node: Node, role: Role, shape: tuple[int, ...], values: Constant | None, where: Origin | None) -> Part:
+    layer, type_ = (node.name, "") if where is None else (where.layer, where.type)
+    return Part(node.name, layer, type_ or type(node.op).__name__, describe(node.op), role, shape, values, where)
+
+
+def _of_node(node: Node) -> Iterator[Part]:
+    op = node.op
+    match op:
+        case Conv2d():
+            yield _weights(node, op.weight, op.groups, None, op.window.dilation)
+            yield from _vector(node, Role.BIAS, op.bias)
+        case ConvTranspose2d():
+            yield _weights(node, op.weight, op.groups, op.window.stride, op.window.dilation)
+            yield from _vector(node, Role.BIAS, op.bias)
+        case Dense():
+            yield _weights(node, op.weight, 1, None, ONE)
+            yield from _vector(node, Role.BIAS, op.bias)
+        case Scale():
+            yield from _vector(node, Role.FACTOR, op.factor)
+            yield from _vector(node, Role.SHIFT, op.shift)
+        case Activation():
+            pass
+        case _:
+            left = [name for name in _constants(op) if name != "activation.slopes"]
+            if left:
+                message = f"the layer holds numbers ({', '.join(left)}) for which no format is known"
+                raise UnsupportedError(Problem("DV854", message, node.where, "export the network up to this layer"))
+    function = op.function if isinstance(op, Activation) else getattr(op, "activation", None)
+    if isinstance(function, PRelu):
+        yield from _vector(node, Role.SLOPES, function.slopes)
+
+
+def _constants(value: object, name: str = "") -> Iterator[str]:
+    """The names of all arrays in an operator."""
+    if isinstance(value, Constant):
+        yield name
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _constants(getattr(value, field.name), f"{name}.{field.name}".lstrip("."))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _constants(item, name)
+
+
+def _weights(node: Node, values: Constant, groups: int, stride: Pair | None, dilation: Pair) -> Part:
+    part = _part(node, Role.WEIGHTS, values.shape, values, node.where)
+    return replace(part, groups=groups, stride=stride, dilation=dilation)
+
+
+def _vector(node: Node, role: Role, values: Constant | None) -> Iterator[Part]:
+    if values is not None:
+        yield _part(node, role, values.shape, values, node.where)
+
+
+# --- what targets do with them --------------------------------------------------------------------------------------------
+
+
+def ungrouped(weight: Constant, groups: int) -> Constant:
+    """Weights of one group, (O, I, H, W): those of several, and zeros for the channels of other groups."""
+    if groups == 1:
+        return weight
+    out, per_group, *kernel = weight.shape
+
+    def spread(values: Array, rows: slice) -> Array:
+        wide = np.zeros((len(values), groups, per_group, *kernel), np.float32)
+        wide[np.arange(len(values)), np.arange(rows.start, rows.stop) // (out // groups)] = values
+        return wide.reshape(len(values), groups * per_group, *kernel)
+
+    return weight.map_rows_with(spread, (groups * per_group, *kernel))
+
+
+def regrouped(weight: Constant, groups: int) -> Constant:
+    """Weights (O, I / groups, H, W) with the groups as an axis of their own: (groups, O / groups, I / groups, H, W)."""
+    out, *rest = weight.shape
+    per_group = out // groups
+
+    def read(rows: slice) -> Array:
+        values = weight.load(slice(rows.start * per_group, rows.stop * per_group))
+        return values.reshape(-1, per_group, *rest)
+
+    return Constant((groups, per_group, *rest), read)
+
+
+def reshaped(values: Constant, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> Constant:
+    """A small array in another shape, its axes put into another order before."""
+
+    def read(rows: slice) -> Array:
+        array = values.load(ALL)
+        return (array if order is None else array.transpose(order)).reshape(shape)[rows]
+
+    return Constant(shape, read)

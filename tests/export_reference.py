@@ -1,0 +1,87 @@
+"""Reads memory as the specifications' formulas say it, one element at a time; written apart from the package."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def elements(memory: bytes, kind: str) -> Array:
+    return np.frombuffer(memory, np.dtype(kind).newbyteorder("<"))
+
+
+def nvdla_kernels(memory: bytes, shape: tuple[int, ...], kind: str, *, reverse: bool = False) -> Array:
+    """Weights (K, C, R, S) of direct convolution; of a deconvolution's set, whose taps come in reverse."""
+    kernels, channels, rows, columns = shape
+    group = 32 if kind == "int8" else 16
+    data, result, at = elements(memory, kind), np.zeros(shape, kind), 0
+    for g in range(0, kernels, group):
+        for cb in range(0, channels, 64):
+            taps = [(r, s) for r in range(rows) for s in range(columns)]
+            for r, s in reversed(taps) if reverse else taps:
+                for k in range(g, min(kernels, g + group)):
+                    for c in range(cb, min(channels, cb + 64)):
+                        result[k, c, r, s] = data[at]
+                        at += 1
+    assert not data[at:].any() and len(memory) == math.ceil(at * data.itemsize / 128) * 128
+    return result
+
+
+def nvdla_cube(memory: bytes, shape: tuple[int, ...], kind: str) -> Array:
+    """Feature data (C, H, W), packed."""
+    _, height, width = shape
+    size = np.dtype(kind).itemsize
+    result = np.zeros(shape, kind)
+    for c, h, w in np.ndindex(*shape):
+        at = c // (32 // size) * 32 * width * height + h * 32 * width + w * 32 + c % (32 // size) * size
+        result[c, h, w] = elements(memory[at : at + size], kind)[0]
+    return result
+
+
+def nvdla_operand(memory: bytes, count: int, kind: str, *, int8: bool, pairs: bool = False) -> Array:
+    """What the SDP takes for each channel: (C,), or (2, C) of what is added and what is multiplied."""
+    atom, each = 32 if int8 else 16, 2 if pairs else 1
+    data = elements(memory, kind)
+    assert data.size == math.ceil(count / atom) * atom * each
+    result = np.array([[data[c * each + p] for c in range(count)] for p in range(each)], kind)
+    return result if pairs else result[0]
+
+
+def cldnn(memory: bytes, name: str, shape: dict[str, int], kind: str) -> Array:
+    """A blocked or planar format by its name: Horner over the slices, then over the blocks."""
+    parts = name.split("_")
+    blocks = [(m[1], int(m[2])) for part in parts if (m := re.fullmatch("([a-z])sv([0-9]+)", part))]
+    outer = [part.removesuffix("s") for part in parts if "sv" not in part]
+    letters = [letter for part in outer for letter in part]
+    size = {axis: math.prod(n for letter, n in blocks if letter == axis) for axis in letters}
+    data, result = elements(memory, kind), np.zeros(tuple(shape.values()), kind)
+    for index in np.ndindex(*shape.values()):
+        at = dict(zip(shape, index, strict=True))
+        place, left = 0, {axis: at[axis] % size[axis] for axis in letters}
+        for axis in letters:
+            place = place * math.ceil(shape[axis] / size[axis]) + at[axis] // size[axis]
+        for number, (axis, n) in enumerate(blocks):
+            below = math.prod(m for letter, m in blocks[number + 1 :] if letter == axis)
+            place = place * n + left[axis] // below
+            left[axis] %= below
+        result[index] = data[place]
+    return result
+
+
+def quantised(values: Array, limit: int) -> tuple[list[list[int]], list[float], float, float]:
+    """Kernels one after the other: integers, scales, the largest error and the mean square of all errors."""
+    integers, scales, errors = [], [], []
+    for kernel in values.reshape(len(values), -1).tolist():
+        largest = max(abs(w) for w in kernel)
+        scale = float(np.float32(largest / limit)) if largest else 1.0
+        row = [max(-limit, min(limit, round(w / scale))) for w in kernel]
+        integers.append(row)
+        scales.append(scale)
+        errors += [w - q * scale for w, q in zip(kernel, row, strict=True)]
+    return integers, scales, max(map(abs, errors)), math.fsum(e * e for e in errors) / len(errors)
