@@ -6,7 +6,6 @@ import pty
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -298,15 +297,6 @@ def test_help_imports_nothing_that_takes_long() -> None:
     assert imported.isdisjoint({"numpy", "h5py", "google", "jinja2", "rich", "tensorflow", "keras", "cv2"})
 
 
-def test_help_comes_at_once() -> None:
-    def seconds() -> float:
-        start = time.perf_counter()
-        program("--help")
-        return time.perf_counter() - start
-
-    assert min(seconds() for _ in range(5)) < 0.3
-
-
 def test_importing_the_package_imports_nothing_else() -> None:
     code = "import sys, cnn_convertor; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -386,7 +376,7 @@ def test_audit_lists_a_source_and_finds_what_is_wrong_with_it(
     made = ROOT / "examples/digits_keras/output/digits"
     source, weights = made / "digits_gen.cpp", made / "digits_weights.bin"
     assert cli.main(["audit", str(source), str(weights)]) == 0
-    assert capsys.readouterr().out.endswith("digits: 9 commands, 0 findings\n")
+    assert capsys.readouterr().out.endswith("digits: 6 commands, 0 findings\n")
     broken = tmp_path / "digits_gen.cpp"
     broken.write_text(source.read_text().replace("cmd.output_buf.offs = 768", "cmd.output_buf.offs = 6144"))
     assert cli.main(["audit", "-q", str(broken), str(weights)]) == 1
