@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.config import Config
+from cnn_convertor.config import Config, Origin
 from cnn_convertor.dv700.program import LayerType, Program
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError
@@ -151,21 +151,21 @@ def save(path: Path, results: Mapping[str, Maps]) -> None:
 
 def reference_of(config: Config, graph: Graph, given: Samples) -> Reference:
     """The framework's results, or those that came with the inputs if there is one for every output."""
-    order = Order.CHW if config.origin.name == "CAFFE" else Order.HWC
     names = [_layer_of(graph, output) for output in graph.outputs]
     if not all(name in given.expected for name in names):
         return frameworks.run(config, graph, given.inputs)
-    return Reference(
-        framework="given results",
-        outputs=tuple(
-            frameworks.as_output(given.expected[name], graph.shape(output), order)
-            for name, output in zip(names, graph.outputs, strict=True)
-        ),
-        layers={
-            n: m for n, values in given.expected.items() if (m := frameworks.as_maps(values[:KEPT], order)) is not None
-        },
-        order=order,
-    )
+    outputs = [(given.expected[name], graph.shape(output)) for name, output in zip(names, graph.outputs, strict=True)]
+    first = {name: values[:KEPT] for name, values in given.expected.items()}
+    match config.origin:
+        case Origin.CAFFE:
+            order = Order.CHW
+            maps = [frameworks.blobs_as_output(values, shape) for values, shape in outputs]
+            layers = {name: frameworks.blobs_as_maps(values) for name, values in first.items()}
+        case Origin.KERAS:
+            order = Order.HWC
+            maps = [frameworks.as_output(values, shape, order) for values, shape in outputs]
+            layers = {n: m for n, values in first.items() if (m := frameworks.as_maps(values, order)) is not None}
+    return Reference(framework="given results", outputs=tuple(maps), layers=layers, order=order)
 
 
 def compare_outputs(network: Network, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from cnn_convertor.config import Config, Origin
 from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
 from cnn_convertor.errors import Origin as Place
+from cnn_convertor.frontends.caffe.blobs import shape_of
 from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.host.run import Maps
 from cnn_convertor.ir.graph import Graph
@@ -54,14 +55,14 @@ def run(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Reference:
 
 
 def as_output(values: Maps, shape: Shape, order: Order) -> Maps:
-    """A framework's tensor of N samples as maps (N, *shape): 4 axes that are counted C, H, W are turned."""
+    """A Keras tensor of N samples as maps (N, *shape): 4 axes that are counted C, H, W are turned."""
     if order is Order.CHW and values.ndim == 4:
         values = values.transpose(0, 2, 3, 1)
     return np.ascontiguousarray(values).reshape(len(values), *shape).astype(np.float32, copy=False)
 
 
 def as_maps(values: Maps, order: Order) -> Maps | None:
-    """A framework's tensor of N samples as (N, H, W, C); None for what is neither map, nor rows, nor vector."""
+    """A Keras tensor of N samples as (N, H, W, C); None for what is neither map, nor rows, nor vector."""
     match values.shape[1:]:
         case (channels,):
             shape = Shape(1, 1, channels)
@@ -74,6 +75,18 @@ def as_maps(values: Maps, order: Order) -> Maps | None:
         case _:
             return None
     return as_output(values, shape, order)
+
+
+def blobs_as_output(values: Maps, shape: Shape) -> Maps:
+    """A Caffe blob of N samples, whatever its axes, as maps (N, *shape)."""
+    height, width, channels = shape
+    maps = values.reshape(-1, channels, height, width).transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(maps).astype(np.float32, copy=False)
+
+
+def blobs_as_maps(values: Maps) -> Maps:
+    """A Caffe blob of N samples as (N, H, W, C)."""
+    return blobs_as_output(values, shape_of((1, *values.shape[1:])))
 
 
 def _missing(module: str) -> UsageError:
@@ -257,10 +270,10 @@ def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Refe
     return Reference(
         framework="OpenCV",
         outputs=tuple(
-            as_output(np.concatenate(parts), graph.shape(output), Order.CHW)
+            blobs_as_output(np.concatenate(parts), graph.shape(output))
             for parts, output in zip(zip(*ends, strict=True), graph.outputs, strict=True)
         ),
-        layers={name: maps for name, v in values.items() if (maps := as_maps(v, Order.CHW)) is not None},
+        layers={name: blobs_as_maps(v) for name, v in values.items() if len(v) == len(rows)},
         order=Order.CHW,
     )
 

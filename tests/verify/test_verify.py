@@ -19,9 +19,8 @@ from cnn_convertor.errors import UsageError
 from cnn_convertor.frontends import caffe
 from cnn_convertor.frontends.caffe import writing
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Order
 from cnn_convertor.verify import frameworks, verify
-from cnn_convertor.verify.frameworks import as_maps
+from cnn_convertor.verify.frameworks import blobs_as_maps
 from cnn_convertor.verify.report import Cause
 from verify.trials import Convert, config
 
@@ -125,12 +124,10 @@ def test_in_place_layers_are_told_apart(shared: Path) -> None:
     pytest.importorskip("cv2")
     case = shared / "vectors" / "caffe" / "bn_scale_inplace_chain"
     chosen = config(case / "deploy.prototxt", case / "weights.caffemodel")
-    maps = as_maps(np.load(case / "input.npy"), Order.CHW)
-    assert maps is not None
+    maps = blobs_as_maps(np.load(case / "input.npy"))
     layers = frameworks.run(chosen, caffe.load(chosen.definition, chosen.data), {"data": maps}).layers
     for number, name in enumerate(["conv1", "bn1", "scale1", "relu1"], start=1):
-        expected = as_maps(np.load(case / f"stage_{number:02}_{name}__conv1.npy"), Order.CHW)
-        assert expected is not None
+        expected = blobs_as_maps(np.load(case / f"stage_{number:02}_{name}__conv1.npy"))
         np.testing.assert_allclose(layers[name], expected, rtol=1e-4, atol=1e-4)
 
 

@@ -19,6 +19,22 @@ from cnn_convertor.ir.ops import Pair
 DATA_HINT = (
     'put an Input layer in its place: layer { type: "Input" input_param { shape { dim: 1 dim: 3 dim: 224 dim: 224 } } }'
 )
+HINT = "take it out, or let the network end before it"
+RECURRENT = "let the network end before it, and run what remembers in the application; or train a convolution over time"
+PROPOSALS = "let the network end before it: the regions that the rest works on depend on what is seen"
+HINTS = {
+    "Embed": "look the vectors up in the application, and make them the network's input",
+    "LSTM": RECURRENT,
+    "RNN": RECURRENT,
+    "Recurrent": RECURRENT,
+    "LSTMUnit": RECURRENT,
+    "Python": "write what it computes with Caffe's own layers, or let the network end before it",
+    "Parameter": "put a Scale or Bias layer, which has weights, in its place",
+    "Proposal": PROPOSALS,
+    "ROIPooling": PROPOSALS,
+    "PSROIPooling": PROPOSALS,
+    "Filter": "let the network end before it: the size of its result depends on what is seen",
+}
 
 
 def load(definition: Path, data: Path, *, size: tuple[int, int] | None = None) -> Graph:
@@ -58,8 +74,8 @@ def _read(reading: Reading, step: Step) -> Sequence[Value]:
         [value.node for value in reading.inputs], read, (layer.name or layer.type, layer.origin)
     )
     if [value.node for value in results] != nodes:
-        rank = reading.inputs[0].rank if reading.inputs else 4
-        return [Value(nodes[0], rank)] * len(step.tops)
+        dims = reading.inputs[0].dims if reading.inputs else (1, 1, 1, 1)
+        return [Value(nodes[0], dims)] * len(step.tops)
     return results
 
 
@@ -83,7 +99,7 @@ def _unknown_type(layer: Layer) -> ModelError | UnsupportedError:
                 "DV212", "the layer has no type", layer.origin, "old definitions need Caffe's upgrade_net_proto_text"
             )
         )
-    hint = DATA_HINT if layer.type.endswith("Data") else "take it out, or let the network end before it"
+    hint = DATA_HINT if layer.type.endswith("Data") else HINTS.get(layer.type, HINT)
     return UnsupportedError(
         Problem("DV301", f"layers of the type {layer.type} cannot be converted", layer.origin, hint)
     )

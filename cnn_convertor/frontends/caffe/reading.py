@@ -11,13 +11,15 @@ import numpy as np
 
 from cnn_convertor.errors import ModelError, Problem, UnsupportedError, warn
 from cnn_convertor.frontends.builder import Builder
+from cnn_convertor.frontends.caffe import blobs
+from cnn_convertor.frontends.caffe.blobs import Dims
 from cnn_convertor.frontends.caffe.definition import Layer, setting
 from cnn_convertor.frontends.caffe.schema import values
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.caffe.weights import Blob
 from cnn_convertor.frontends.registry import Registry, Settings
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Op, Pair, Shape
+from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Pair, Rearrange, Reshape, Shape, ShapeError
 
 # Settings that never change what a trained layer computes.
 HARMLESS = frozenset(
@@ -38,10 +40,14 @@ HARMLESS = frozenset(
 
 
 class Value(NamedTuple):
-    """A blob: the node that gives it, and how many axes Caffe counts in it: 4 for maps, 2 for vectors."""
+    """A blob: the node that gives it, and the length of each axis that Caffe counts in it, for a batch of one."""
 
     node: str
-    rank: int
+    dims: Dims
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
 
 
 class Parameters(Settings):
@@ -124,20 +130,44 @@ class Reading:
     @property
     def map(self) -> Value:
         """The layer's only input, a map."""
-        if self.input.rank != 4:
-            raise self.wrong(f"the layer needs a map (batch, channels, height, width), not {self.input.rank} axes")
-        return self.input
+        return self.as_map(self.input)
+
+    def as_map(self, value: Value) -> Value:
+        """The value, which must be a map."""
+        if value.rank != 4:
+            raise self.wrong(f"the layer needs a map (batch, channels, height, width), not {value.rank} axes")
+        return self.as_plain(value)
+
+    def as_plain(self, value: Value) -> Value:
+        """The value, whose axes must be batch (of one), channels, height and width, or the first of these."""
+        if not blobs.is_plain(value.dims):
+            dims = blobs.text_of(value.dims)
+            raise self.unsupported(
+                f"a layer of this type on {dims} cannot be converted; on batch (of one), channels, height and width can",
+                "bring the blob to that form by a Reshape before the layer",
+            )
+        return value
 
     def shape(self, value: Value) -> Shape:
         return self.builder.shape(value.node)
 
     def axis(self, parameters: Parameters, name: str = "axis") -> int:
-        """An axis of the only input, counted from the front."""
-        axis = int(parameters.take(name))
+        """An axis of the first input, counted from the front."""
+        return self.counted_axis(int(parameters.take(name)), name)
+
+    def counted_axis(self, axis: int, name: str = "axis") -> int:
         rank = self.inputs[0].rank
         if not -rank <= axis < rank:
             raise self.wrong(f"{name} is {axis}, but the input has {rank} axes")
         return axis % rank
+
+    def axis_of_map(self, value: Value, axis: int) -> Axis:
+        """Which axis of the map is the blob's."""
+        found = blobs.axis_of(value.dims, axis)
+        if found is None:
+            dims = blobs.text_of(value.dims)
+            raise self.unsupported(f"a layer of this type on axis {axis} of {dims} cannot be converted")
+        return found
 
     # --- weights
 
@@ -148,12 +178,12 @@ class Reading:
         that all such layers are found at once.
         """
         try:
-            blobs = self.weights.blobs(self.layer, len(shapes))
+            found = self.weights.blobs(self.layer, len(shapes))
         except ModelError as error:
             self.builder.report(error)
             return [_stand_in(shape) for shape in shapes]
         return [
-            self._constant(index, blob, shape) for index, (blob, shape) in enumerate(zip(blobs, shapes, strict=True))
+            self._constant(index, blob, shape) for index, (blob, shape) in enumerate(zip(found, shapes, strict=True))
         ]
 
     def _constant(self, index: int, blob: Blob, shape: tuple[int, ...]) -> Constant:
@@ -170,10 +200,52 @@ class Reading:
 
     # --- results
 
-    def add(self, op: Op, *inputs: Value, name: str = "", rank: int | None = None) -> Value:
-        """Append a node, called as the layer unless `name` says otherwise; it has as many axes as its first input."""
-        node = self.builder.add(name or self.layer.name, op, [value.node for value in inputs], self.layer.origin)
-        return Value(node, inputs[0].rank if rank is None else rank)
+    def add(self, op: Op, *inputs: Value, name: str = "", dims: Dims | None = None) -> Value:
+        """Append a node, called as the layer unless `name` says otherwise.
+
+        dims: of the result; None is those of the first input, with the lengths that the operator gives them. A map that
+        holds the result's elements in another form is brought to the one that dims have.
+        """
+        name = name or self.layer.name
+        nodes = [value.node for value in inputs]
+        made = self._shape_after(op, inputs)
+        if dims is not None and made is not None and made != blobs.shape_of(dims):
+            nodes = [self.builder.add(f"{name}/counted", op, nodes, self.layer.origin)]
+            op = Reshape(blobs.shape_of(dims), Order.CHW)
+        node = self.builder.add(name, op, nodes, self.layer.origin)
+        result = Value(node, self._dims_after(node, inputs[0]) if dims is None else dims)
+        assert blobs.shape_of(result.dims) == self.builder.shape(node), f"{result.dims} of {self.builder.shape(node)}"
+        return result
+
+    def _shape_after(self, op: Op, inputs: Sequence[Value]) -> Shape | None:
+        """The operator's output shape; None when its inputs do not fit, which the builder says better."""
+        try:
+            return op.output_shape(*map(self.shape, inputs))
+        except (ShapeError, TypeError):
+            return None
+
+    def _dims_after(self, node: str, first: Value) -> Dims:
+        """The first input's dims, with the lengths that the node's map has."""
+        if self.builder.shape(node) == self.shape(first):
+            return first.dims
+        assert blobs.is_plain(first.dims)
+        height, width, channels = self.builder.shape(node)
+        return (1, channels, height, width)[: first.rank]
+
+    def reshape(self, x: Value, dims: Dims, *, name: str = "") -> Value:
+        """The same elements with other axes."""
+        if blobs.shape_of(dims) == self.shape(x):
+            return self.add(Identity(), x, name=name, dims=dims)
+        return self.add(Reshape(blobs.shape_of(dims), Order.CHW), x, name=name, dims=dims)
+
+    def permute(self, x: Value, split: Dims, axes: Dims, dims: Dims, *, name: str = "") -> Value:
+        """x counted as an array of the lengths `split`, its axes permuted as numpy does, and counted again as dims."""
+        moved = [axis for axis in axes if split[axis] != 1]
+        if moved == sorted(moved):
+            return self.reshape(x, dims, name=name)
+        kept = sorted(moved)
+        lengths, order = tuple(split[axis] for axis in kept), tuple(map(kept.index, moved))
+        return self.add(Rearrange(lengths, order, blobs.shape_of(dims), Order.CHW), x, name=name, dims=dims)
 
     def unsupported(self, message: str, hint: str = "") -> UnsupportedError:
         """An error: this form of the layer cannot be converted."""
@@ -219,6 +291,11 @@ def weight_and_bias(
 def filled(value: float, channels: int) -> Constant:
     """The same number for each channel."""
     return Constant.of(np.broadcast_to(np.float32(value), (channels,)))
+
+
+def for_all(numbers: Constant, channels: int) -> Constant:
+    """The numbers themselves; a single one for each channel."""
+    return filled(float(numbers.load()[0]), channels) if numbers.shape == (1,) else numbers
 
 
 def numbered(name: str) -> Iterator[str]:

@@ -28,6 +28,12 @@ class SharedWeights:
                     owners[name] = (*owners.get(name, ()), (layer.name, index))
         return SharedWeights(weights, owners, frozenset(name for name in names if names.count(name) > 1))
 
+    def has(self, layer: Layer) -> bool:
+        """Whether the file holds anything for the layer."""
+        return bool(self.weights.blobs(layer.name)) or any(
+            self.weights.blobs(owner) for name in layer.shared if name for owner, _ in self.owners[name]
+        )
+
     def blobs(self, layer: Layer, wanted: int) -> list[Blob]:
         """The layer's blobs. Raises ModelError unless there are as many as the layer has."""
         if layer.name in self.ambiguous:

@@ -114,7 +114,7 @@ def _sources(layers: Sequence[Layer]) -> list[tuple[Source, ...]]:
 
 
 def _judges_predictions(layer: Layer) -> bool:
-    return layer.type in JUDGES or layer.type.endswith("Loss")
+    return layer.type in JUDGES or layer.type.endswith("Loss") or any(layer.message.loss_weight)
 
 
 def _judges(layers: Sequence[Layer], sources: Sequence[tuple[Source, ...]]) -> list[int]:

@@ -145,7 +145,7 @@ def test_outputs_keep_the_order_of_the_definition(load: Any) -> None:
 def test_split_gives_its_input_to_every_output(load: Any) -> None:
     split = 'layer { name: "s" type: "Split" bottom: "x" top: "p" top: "q" }'
     graph = load(INPUT + split + relu("a", "p"))
-    assert (graph["a"].inputs, graph.outputs) == (("s",), ("s#2", "a"))
+    assert (graph["a"].inputs, graph.outputs) == (("p",), ("q", "a"))
 
 
 def test_layers_of_one_name_stay_apart(load: Any) -> None:
@@ -156,6 +156,17 @@ def test_layers_of_one_name_stay_apart(load: Any) -> None:
 def test_silence_and_what_only_it_reads_are_left_out(load: Any) -> None:
     graph = load(INPUT + relu("a", "x") + relu("b", "x") + 'layer { name: "s" type: "Silence" bottom: "b" }')
     assert (names(graph), graph.outputs) == (["a"], ("a",))
+
+
+def test_a_layer_with_a_weight_in_the_loss_judges(load: Any) -> None:
+    judge = 'layer { name: "j" type: "Python" bottom: "a" top: "j" loss_weight: 1 python_param { module: "m" } }'
+    with pytest.warns(ConvertorWarning, match="only judges the network's results"):
+        graph = load(INPUT + relu("a", "x") + judge)
+    assert (names(graph), graph.outputs) == (["a"], ("a",))
+
+
+def test_force_backward_changes_nothing(load: Any) -> None:
+    assert names(load("force_backward: true " + INPUT + relu("a", "x"))) == ["a"]
 
 
 def test_layers_that_judge_are_left_out_and_what_they_judge_is_given(load: Any) -> None:

@@ -32,6 +32,14 @@ def column(*numbers: float) -> Array:
     return np.array(numbers).reshape(-1, 1, 1)
 
 
+def between(x: Array, axis: int) -> Array:
+    """With the mean of each two neighbours put between them."""
+    x = np.moveaxis(x, axis, 0)
+    result = np.repeat(x, 2, axis=0)[:-1]
+    result[1::2] = (x[:-1] + x[1:]) / 2
+    return np.moveaxis(result, 0, axis)
+
+
 FOUR = np.array([0.5, -2, 3, 0.25])
 OTHER = np.array([1.0, 0, -1, 2])
 LAYERS: dict[str, tuple[str, list[Array], Array]] = {
@@ -80,6 +88,235 @@ LAYERS: dict[str, tuple[str, list[Array], Array]] = {
     "weighted sum": (layer("Eltwise", "eltwise_param { coeff: 1 coeff: -0.5 }", bottoms=("x", "x")), [], MAP / 2),
     "concat": (layer("Concat", "concat_param { axis: -3 }", bottoms=("x", "x")), [], np.concatenate([MAP, MAP])),
     "concat of one": (layer("Concat"), [], MAP),
+    "sum of three": (layer("Eltwise", "eltwise_param { coeff: [1, 2, -0.5] }", bottoms=("x", "x", "x")), [], 2.5 * MAP),
+    "product of three": (layer("Eltwise", "eltwise_param { operation: PROD }", bottoms=("x", "x", "x")), [], MAP**3),
+    "maximum": (
+        layer("AbsVal").replace('"l"', '"m"')
+        + layer("Eltwise", "eltwise_param { operation: MAX }", bottoms=("x", "y", "x"), tops=("z",)),
+        [],
+        np.abs(MAP),
+    ),
+    "axpy": (
+        layer("Pooling", "pooling_param { global_pooling: true }", tops=("s",)).replace('"l"', '"m"')
+        + layer("Axpy", bottoms=("s", "x", "x")),
+        [],
+        MAP.max((1, 2), keepdims=True) * MAP + MAP,
+    ),
+    "elu of another alpha": (layer("ELU", "elu_param { alpha: 0.5 }"), [], np.where(MAP > 0, MAP, np.expm1(MAP) / 2)),
+    "swish": (layer("Swish", "swish_param { beta: 2 }"), [], MAP / (1 + np.exp(-2 * MAP))),
+    "absolute": (layer("AbsVal"), [], np.abs(MAP)),
+    "BNLL": (layer("BNLL"), [], np.log1p(np.exp(MAP))),
+    "threshold": (layer("Threshold", "threshold_param { threshold: 0.5 }"), [], np.where(MAP > 0.5, 1.0, 0.0)),
+    "clip": (layer("Clip", "clip_param { min: -0.5 max: 0.25 }"), [], np.clip(MAP, -0.5, 0.25)),
+    "square": (layer("Power", "power_param { power: 2 scale: 0.5 shift: 1 }"), [], (MAP / 2 + 1) ** 2),
+    "power of 0": (layer("Power", "power_param { power: 0 }"), [], np.ones_like(MAP)),
+    "exponential": (layer("Exp", "exp_param { base: 2 scale: 3 shift: -1 }"), [], 2 ** (3 * MAP - 1)),
+    "exponential of base e": (layer("Exp", "exp_param { shift: 0.5 }"), [], np.exp(MAP + 0.5)),
+    "logarithm": (layer("Log", "log_param { base: 10 scale: 0.1 shift: 5 }"), [], np.log10(MAP / 10 + 5)),
+    "logarithm of base e": (layer("Log", "log_param { shift: 9 }"), [], np.log(MAP + 9)),
+    "softmax of rows": (
+        layer("Softmax", "softmax_param { axis: 2 }"),
+        [],
+        np.exp(MAP) / np.exp(MAP).sum(1, keepdims=True),
+    ),
+    "softmax of columns": (
+        layer("Softmax", "softmax_param { axis: -1 }"),
+        [],
+        np.exp(MAP) / np.exp(MAP).sum(2, keepdims=True),
+    ),
+    "LRN across": (
+        layer("LRN", "lrn_param { local_size: 3 alpha: 2 beta: 0.5 k: 3 }"),
+        [],
+        MAP / np.sqrt(3 + 2 / 3 * np.stack([(MAP[max(c - 1, 0) : c + 2] ** 2).sum(0) for c in range(4)])),
+    ),
+    "LRN within, where k is ignored": (
+        layer("LRN", "lrn_param { norm_region: WITHIN_CHANNEL local_size: 1 alpha: 2 beta: 1 k: 3 }"),
+        [],
+        MAP / (1 + 2 * MAP**2),
+    ),
+    "normalise": (layer("Normalize"), [np.array([3.0])], 3 * MAP / np.sqrt((MAP**2).sum())),
+    "normalise channels": (
+        layer(
+            "Normalize",
+            "norm_param { across_spatial: false channel_shared: false eps: 0.5 scale_filler { value: 20 } }",
+        ),
+        [FOUR],
+        FOUR[:, None, None] * MAP / np.sqrt((MAP**2).sum(0) + 0.5),
+    ),
+    "MVN": (
+        layer("MVN", "mvn_param { eps: 0.5 }"),
+        [],
+        (MAP - MAP.mean((1, 2), keepdims=True)) / (MAP.std((1, 2), keepdims=True) + 0.5),
+    ),
+    "MVN across channels without variance": (
+        layer("MVN", "mvn_param { across_channels: true normalize_variance: false }"),
+        [],
+        MAP - MAP.mean(),
+    ),
+    "batch norm of its own statistics": (
+        layer("BatchNorm", "batch_norm_param { use_global_stats: false eps: 0.5 }"),
+        [],
+        (MAP - MAP.mean((1, 2), keepdims=True)) / np.sqrt(MAP.var((1, 2), keepdims=True) + 0.5),
+    ),
+    "batch norm with scale": (
+        layer("BatchNorm", "batch_norm_param { scale_bias: true eps: 0.5 }"),
+        [OTHER * 4, FOUR**2 * 4, np.array([4.0]), FOUR, OTHER],
+        (MAP - OTHER[:, None, None]) / np.sqrt(FOUR[:, None, None] ** 2 + 0.5) * FOUR[:, None, None]
+        + OTHER[:, None, None],
+    ),
+    "scale of rows": (layer("Scale", "scale_param { axis: 2 }"), [np.arange(6.0)], MAP * np.arange(6.0)[:, None]),
+    "scale of columns with bias": (
+        layer("Scale", "scale_param { axis: -1 bias_term: true }"),
+        [np.arange(5.0), np.arange(5.0) ** 2],
+        MAP * np.arange(5.0) + np.arange(5.0) ** 2,
+    ),
+    "scale of channels and rows": (
+        layer("Scale", "scale_param { axis: 1 num_axes: 2 }"),
+        [np.arange(24.0).reshape(4, 6)],
+        MAP * np.arange(24.0).reshape(4, 6, 1),
+    ),
+    "scale of everything": (layer("Scale", "scale_param { axis: 0 num_axes: -1 }"), [MAP[None]], MAP**2),
+    "scale by another blob": (
+        layer("Reduction", "reduction_param { axis: 2 operation: MEAN }", tops=("s",)).replace('"l"', '"m"')
+        + layer("Scale", "scale_param { axis: 0 }", bottoms=("x", "s")),
+        [],
+        MAP * MAP.mean((1, 2), keepdims=True),
+    ),
+    "scale by another blob with bias": (
+        layer("Reduction", "reduction_param { axis: 2 operation: MEAN }", tops=("s",)).replace('"l"', '"m"')
+        + layer("Scale", "scale_param { axis: 0 bias_term: true }", bottoms=("x", "s")),
+        [FOUR.reshape(1, 4)],
+        MAP * MAP.mean((1, 2), keepdims=True) + FOUR[:, None, None],
+    ),
+    "bias": (layer("Bias"), [FOUR], MAP + FOUR[:, None, None]),
+    "bias of rows": (layer("Bias", "bias_param { axis: 2 }"), [np.arange(6.0)], MAP + np.arange(6.0)[:, None]),
+    "bias by one number": (layer("Bias", "bias_param { num_axes: 0 }"), [np.array(2.0)], MAP + 2),
+    "bias by another blob": (layer("Bias", "bias_param { axis: 0 }", bottoms=("x", "x")), [], 2 * MAP),
+    "inner product of rows": (
+        layer("InnerProduct", "inner_product_param { num_output: 2 axis: 2 }"),
+        [np.arange(60.0).reshape(2, 30), np.array([5.0, 6])],
+        (MAP.reshape(4, 30) @ np.arange(60.0).reshape(2, 30).T + [5, 6])[:, :, None],
+    ),
+    "transposed inner product of columns": (
+        layer("InnerProduct", "inner_product_param { num_output: 2 axis: -1 transpose: true bias_term: false }"),
+        [np.arange(10.0).reshape(5, 2)],
+        MAP @ np.arange(10.0).reshape(5, 2),
+    ),
+    "concat of rows": (
+        layer("Concat", "concat_param { axis: 2 }", bottoms=("x", "x")),
+        [],
+        np.concatenate([MAP, MAP], 1),
+    ),
+    "tile": (layer("Tile", "tile_param { tiles: 3 }"), [], np.tile(MAP, (3, 1, 1))),
+    "tile of columns": (layer("Tile", "tile_param { axis: 3 tiles: 2 }"), [], np.tile(MAP, 2)),
+    "dropout that scales": (
+        layer("Dropout", "dropout_param { scale_train: false dropout_ratio: 0.25 }"),
+        [],
+        MAP * 0.75,
+    ),
+    "flatten of rows": (layer("Flatten", "flatten_param { axis: 2 }"), [], MAP.reshape(4, 30, 1)),
+    "flatten of channels and rows": (
+        layer("Flatten", "flatten_param { axis: 1 end_axis: 2 }"),
+        [],
+        MAP.reshape(24, 5, 1),
+    ),
+    "reshape to three axes": (
+        layer("Reshape", "reshape_param { shape { dim: 0 dim: -1 dim: 2 } }"),
+        [],
+        MAP.reshape(60, 2, 1),
+    ),
+    "reshape of the batch": (layer("Reshape", "reshape_param { shape { dim: -1 dim: 5 } }"), [], MAP.reshape(24, 5, 1)),
+    "softmax of rows that became the batch": (
+        layer("Reshape", "reshape_param { shape { dim: -1 dim: 5 } }").replace('"l"', '"m"')
+        + layer("Softmax", bottoms=("y",), tops=("z",)),
+        [],
+        (np.exp(MAP) / np.exp(MAP).sum(2, keepdims=True)).reshape(24, 5, 1),
+    ),
+    "permute": (layer("Permute", "permute_param { order: [0, 2, 3, 1] }"), [], MAP.transpose(1, 2, 0)),
+    "permute of some": (layer("Permute", "permute_param { order: [0, 3] }"), [], MAP.transpose(2, 0, 1)),
+    "channel shuffle": (
+        layer("ShuffleChannel", "shuffle_channel_param { group: 2 }"),
+        [],
+        MAP.reshape(2, 2, 6, 5).swapaxes(0, 1).reshape(4, 6, 5),
+    ),
+    "channel shuffle by five axes": (
+        layer("Reshape", "reshape_param { shape { dim: [0, 2, 2, 6, 5] } }").replace('"l"', '"m"')
+        + layer("Permute", "permute_param { order: [0, 2, 1] }", bottoms=("y",), tops=("z",)).replace('"l"', '"n"')
+        + layer("Reshape", "reshape_param { shape { dim: [0, 4, 6, 5] } }", bottoms=("z",), tops=("w",)),
+        [],
+        MAP.reshape(2, 2, 6, 5).swapaxes(0, 1).reshape(4, 6, 5),
+    ),
+    "crop": (
+        layer("Pooling", "pooling_param { kernel_size: 3 stride: 1 }", tops=("p",)).replace('"l"', '"m"')
+        + layer("Crop", "crop_param { axis: 2 offset: [2, 1] }", bottoms=("x", "p")),
+        [],
+        MAP[:, 2:6, 1:4],
+    ),
+    "argmax": (layer("ArgMax", "argmax_param { axis: 1 }"), [], MAP.argmax(0)[None]),
+    "argmax with values": (
+        layer("ArgMax", "argmax_param { axis: 2 top_k: 2 out_max_val: true }"),
+        [],
+        np.sort(MAP, 1)[:, :-3:-1],
+    ),
+    "argmax of all": (layer("ArgMax", "argmax_param { top_k: 3 }"), [], np.argsort(-MAP.ravel())[:3].reshape(1, 3, 1)),
+    "argmax of all with values": (
+        layer("ArgMax", "argmax_param { top_k: 3 out_max_val: true }"),
+        [],
+        np.stack([np.argsort(-MAP.ravel())[:3], -np.sort(-MAP.ravel())[:3]])[:, :, None],
+    ),
+    "argmax of equal numbers": (
+        layer("Threshold", "threshold_param { threshold: 100 }").replace('"l"', '"m"')
+        + layer("ArgMax", "argmax_param { axis: 1 }", bottoms=("y",), tops=("z",)),
+        [],
+        np.full((1, 6, 5), 3),
+    ),
+    "reduction": (layer("Reduction", "reduction_param { axis: 2 coeff: 2 }"), [], 2 * MAP.sum((1, 2), keepdims=True)),
+    "reduction to magnitudes": (
+        layer("Reduction", "reduction_param { operation: ASUM axis: 3 }"),
+        [],
+        np.abs(MAP).sum(2)[:, :, None],
+    ),
+    "reduction of all": (
+        layer("Reduction", "reduction_param { operation: SUMSQ }"),
+        [],
+        (MAP**2).sum().reshape(1, 1, 1),
+    ),
+    "reduction of five axes": (
+        layer("Reshape", "reshape_param { shape { dim: [0, 2, 2, 6, 5] } }").replace('"l"', '"m"')
+        + layer("Reduction", "reduction_param { operation: MEAN axis: 4 }", bottoms=("y",), tops=("z",)),
+        [],
+        MAP.mean(2).reshape(2, 2, 6),
+    ),
+    "upsample by two scales": (
+        layer("Upsample", "upsample_param { scale_h: 2 scale_w: 3 }"),
+        [],
+        MAP.repeat(2, 1).repeat(3, 2),
+    ),
+    "interp": (layer("Interp", "interp_param { height: 11 width: 9 }"), [], between(between(MAP, 1), 2)),
+    "interp by a factor": (layer("Interp", "interp_param { zoom_factor: 2 }"), [], between(between(MAP, 1), 2)),
+    "interp by shrinking what is cropped": (
+        layer("Interp", "interp_param { shrink_factor: 2 pad_beg: -1 }"),
+        [],
+        (MAP[:, 1::2, 1:] + 0)[:, :, [0, 3]],
+    ),
+    "interp to the size of another": (
+        layer("Reshape", "reshape_param { shape { dim: [0, 1, 20, 6] } }", tops=("p",)).replace('"l"', '"m"')
+        + layer("Crop", "crop_param { offset: 0 }", bottoms=("p", "x"), tops=("q",)).replace('"l"', '"n"')
+        + layer("Interp", bottoms=("q", "x")),
+        [],
+        MAP.reshape(1, 20, 6)[:, :6, :5],
+    ),
+    "interpolation of half pixels": (
+        layer("BilinearInterpolate", "bilinear_interpolate_param { dst_h: 3 dst_w: 5 align_corners: false }"),
+        [],
+        (MAP[:, ::2] + MAP[:, 1::2]) / 2,
+    ),
+    "padding": (
+        layer("Pad", "pad_param { pad_u: 1 pad_d: 2 pad_l: 3 pad_r: 4 pad_value: 0.5 }"),
+        [],
+        np.pad(MAP, ((0, 0), (1, 2), (3, 4)), constant_values=0.5),
+    ),
+    "padding of zeros": (layer("Pad", "pad_param { pad_u: 1 }"), [], np.pad(MAP, ((0, 0), (1, 0), (0, 0)))),
     "dropout": (layer("Dropout", "dropout_param { dropout_ratio: 0.9 }"), [], MAP),
     "flatten": (layer("Flatten"), [], MAP.reshape(-1, 1, 1)),
     "reshape to a vector": (
@@ -181,35 +418,30 @@ def test_a_layer_on_a_vector_computes_what_it_should(case: str, load: Any, value
 
 
 UNSUPPORTED = {
-    "unknown type": (layer("LRN"), "DV301", "layers of the type LRN cannot be converted"),
+    "unknown type": (layer("Warp"), "DV301", "layers of the type Warp cannot be converted"),
     "data": (layer("Data", bottoms=()) + layer("Eltwise", bottoms=("y", "x"), tops=("z",)), "DV301", "put an Input layer"),
+    "words": (layer("Embed"), "DV301", "make them the network's input"),
+    "LSTM": (layer("LSTM"), "DV301", "run what remembers in the application"),
+    "RNN": (layer("RNN"), "DV301", "run what remembers in the application"),
+    "Python": (layer("Python", "python_param { module: 'm' layer: 'l' }"), "DV301", "with Caffe's own layers"),
+    "proposals": (layer("ROIPooling"), "DV301", "let the network end before it"),
     "stochastic pool": (layer("Pooling", "pooling_param { pool: STOCHASTIC kernel_size: 2 }"), "DV302", "STOCHASTIC"),
-    "product": (layer("Eltwise", "eltwise_param { operation: PROD }", bottoms=("x", "x")), "DV302", "PROD"),
-    "maximum": (layer("Eltwise", "eltwise_param { operation: MAX }", bottoms=("x", "x")), "DV302", "MAX"),
-    "square": (layer("Power", "power_param { power: 2 }"), "DV302", "the power 2"),
-    "other elu": (layer("ELU", "elu_param { alpha: 0.5 }"), "DV302", "alpha 0.5"),
     "leaky relu6": (layer("ReLU6", "relu_param { negative_slope: 0.1 }"), "DV302", "negative slope"),
-    "softmax of rows": (layer("Softmax", "softmax_param { axis: 2 }"), "DV302", "another axis than the channels"),
-    "concat of rows": (layer("Concat", "concat_param { axis: 2 }", bottoms=("x", "x")), "DV302", "axis 2"),
-    "concat of the batch": (layer("Concat", "concat_param { concat_dim: 0 }", bottoms=("x", "x")), "DV302", "axis 0"),
-    "inner product of rows": (layer("InnerProduct", "inner_product_param { num_output: 2 axis: 2 }"), "DV302", "other axes"),
+    "concat of the batch": (layer("Concat", "concat_param { concat_dim: 0 }", bottoms=("x", "x")), "DV302", "axis 0 of 1x4x6x5"),
+    "softmax of the batch": (layer("Softmax", "softmax_param { axis: 0 }"), "DV302", "axis 0 of 1x4x6x5"),
     "convolution of rows": (layer("Convolution", "convolution_param { num_output: 2 kernel_size: 1 axis: 2 }"), "DV302", "other axes"),
-    "flatten of rows": (layer("Flatten", "flatten_param { axis: 2 }"), "DV302", "the axes 2 to 3"),
-    "scale by another blob": (layer("Scale", bottoms=("x", "x")), "DV302", "scaling by another blob"),
-    "batch norm of the batch": (layer("BatchNorm", "batch_norm_param { use_global_stats: false }"), "DV302", "use_global_stats: false"),
     "pool with its mask": (layer("Pooling", "pooling_param { kernel_size: 2 }", tops=("y", "m")), "DV302", "2 outputs"),
     "pool with dilation": (layer("Pooling", "pooling_param { kernel_size: 2 dilation: 2 }"), "DV302", "pooling_param.dilation"),
     "pool of nothing": (layer("Pooling", "pooling_param { kernel_size: 1 stride: 7 }"), "DV302", "wholly beyond"),
-    "unpooling": (layer("Upsample", "upsample_param { scale: 2 }", bottoms=("x", "x")), "DV302", "2 inputs"),
+    "unpooling": (layer("Upsample", "upsample_param { scale: 2 }", bottoms=("x", "x")), "DV302", "mask of a pooling"),
     "upsample to a size": (layer("Upsample", "upsample_param { upsample_h: 9 }"), "DV302", 'by a given "scale"'),
+    "upsample by two scales": (layer("Upsample", "upsample_param { scale: 2 scale_h: 3 scale_w: 2 }"), "DV302", 'by a given "scale"'),
     "upsample with more": (layer("Upsample", "upsample_param { scale: 2 pad_out_h: true }"), "DV302", "pad_out_h"),
-    "batch norm with scale": (layer("BatchNorm", "batch_norm_param { scale_bias: true }"), "DV302", "batch_norm_param.scale_bias"),
+    "batch norm of the batch with scale": (
+        layer("BatchNorm", "batch_norm_param { scale_bias: true use_global_stats: false }"), "DV302", "together with scale_bias",
+    ),
     "BN of the batch": (layer("BN", "bn_param { bn_mode: LEARN }"), "DV302", "bn_mode: LEARN"),
-    "scale by a map": (layer("Scale", "scale_param { num_axes: -1 }"), "DV302", "one factor a channel"),
-    "dropout that scales": (layer("Dropout", "dropout_param { scale_train: false }"), "DV302", "scale_train"),
     "training form": (layer("Dropout", "phase: TRAIN"), "DV302", "phase: TRAIN"),
-    "reshape to three axes": (layer("Reshape", "reshape_param { shape { dim: 0 dim: -1 dim: 2 } }"), "DV302", "1x60x2"),
-    "reshape of the batch": (layer("Reshape", "reshape_param { shape { dim: -1 dim: 5 } }"), "DV302", "24x5"),
     "depthwise in groups": (layer("DepthwiseConvolution", "convolution_param { num_output: 4 group: 2 }"), "DV302", "in 2 groups"),
 }  # fmt: skip
 
@@ -255,6 +487,60 @@ SENSELESS = {
     "reshape with two unknowns": (layer("Reshape", "reshape_param { shape { dim: -1 dim: -1 } }"), "DV206", "cannot become"),
     "reshape with a 0 too many": (layer("Reshape", "reshape_param { shape { dim: [0, 0, 0, 0, 0] } }"), "DV206", "does not have"),
     "reshape beyond the axes": (layer("Reshape", "reshape_param { axis: 3 num_axes: 2 }"), "DV206", "do not fit an input"),
+    "product with coefficients": (
+        layer("Eltwise", "eltwise_param { operation: PROD coeff: 1 coeff: 1 }", bottoms=("x", "x")), "DV206", "for sums alone",
+    ),
+    "LRN of an even size": (layer("LRN", "lrn_param { local_size: 4 }"), "DV206", "local_size is 4"),
+    "clip without a maximum": (layer("Clip", "clip_param { min: 1 }"), "DV206", "must both be given"),
+    "clip to nothing": (layer("Clip", "clip_param { min: 1 max: 0 }"), "DV206", "min is 1, above max"),
+    "exponential of a negative base": (layer("Exp", "exp_param { base: -2 }"), "DV206", "the base is -2"),
+    "logarithm of the base 1": (layer("Log", "log_param { base: 1 }"), "DV206", "the base 1"),
+    "flatten backwards": (layer("Flatten", "flatten_param { axis: 3 end_axis: 2 }"), "DV206", "behind end_axis"),
+    "permute twice": (layer("Permute", "permute_param { order: 1 order: 1 }"), "DV206", "the order 1 1"),
+    "permute beyond": (layer("Permute", "permute_param { order: 4 }"), "DV206", "the order 4"),
+    "shuffle unequal groups": (layer("ShuffleChannel", "shuffle_channel_param { group: 3 }"), "DV206", "do not make 3 groups"),
+    "unequal slices": (layer("Slice", tops=("a", "b", "c")), "DV206", "4 elements on axis 1 do not make 3 equal slices"),
+    "slice points that fall": (layer("Slice", "slice_param { slice_point: [2, 1] }", tops=("a", "b", "c")), "DV206", "the slice points [2, 1]"),
+    "slice on two axes": (layer("Slice", "slice_param { axis: 1 slice_dim: 1 }"), "DV206", "both given"),
+    "crop without a reference": (layer("Crop"), "DV206", "needs two inputs"),
+    "crop beyond": (layer("Crop", "crop_param { offset: 1 }", bottoms=("x", "x")), "DV206", "is not a part of 1x4x6x5"),
+    "crop with three offsets": (layer("Crop", "crop_param { offset: [0, 0, 0] }", bottoms=("x", "x")), "DV206", "3 offsets"),
+    "tile to nothing": (layer("Tile"), "DV206", '"tiles" must be at least 1'),
+    "tile beyond all memory": (layer("Tile", "tile_param { tiles: 2000000000 }"), "DV206", "beyond all memory"),
+    "axpy of one": (layer("Axpy"), "DV206", "needs factors and two maps"),
+    "axpy of maps": (layer("Axpy", bottoms=("x", "x", "x")), "DV206", "factors of 1x4x6x5"),
+    "top 5 of 4": (layer("ArgMax", "argmax_param { axis: 1 top_k: 5 }"), "DV206", "top_k is 5, of 4"),
+    "scale of too many axes": (layer("Scale", "scale_param { axis: 2 num_axes: 3 }"), "DV206", "do not fit an input of 4 axes"),
+    "bias by more": (layer("Bias", bottoms=("x", "x")), "DV206", "1x4x6x5 from axis 1 on does not fit"),
+    "interp without a size": (layer("Interp"), "DV206", "a size cannot be told from no setting"),
+    "interp with half a size": (layer("Interp", "interp_param { height: 9 }"), "DV206", "a size cannot be told from height"),
+    "interp to nothing": (layer("Interp", "interp_param { height: 0 width: 5 }"), "DV206", "0x5 is no size"),
+    "interp with padding": (layer("Interp", "interp_param { pad_beg: 1 zoom_factor: 2 }"), "DV206", "must not be above 0"),
+    "interpolation of unknown corners": (
+        layer("BilinearInterpolate", "bilinear_interpolate_param { dst_h: 2 dst_w: 2 }"), "DV206", '"align_corners" must be given',
+    ),
+    "boxes without an image": (layer("PriorBox", "prior_box_param { min_size: 2 }"), "DV206", "needs a map and the image"),
+    "boxes without a size": (layer("PriorBox", bottoms=("x", "x")), "DV206", "0 min_size and 0 max_size"),
+    "boxes that shrink": (
+        layer("PriorBox", "prior_box_param { min_size: 2 max_size: 2.5 }", bottoms=("x", "x")), "DV206", "each max_size above its min_size",
+    ),
+    "boxes of two steps": (
+        layer("PriorBox", "prior_box_param { min_size: 2 step: 2 step_h: 2 }", bottoms=("x", "x")), "DV206", 'either "step", or "step_h"',
+    ),
+    "boxes of no width": (
+        layer("PriorBox", "prior_box_param { min_size: 2 aspect_ratio: 0 }", bottoms=("x", "x")), "DV206", "the aspect ratio 0",
+    ),
+    "boxes of three variances": (
+        layer("PriorBox", "prior_box_param { min_size: 2 variance: [1, 2, 3] }", bottoms=("x", "x")), "DV206", "one variance, or four",
+    ),
+    "detections of nothing": (layer("DetectionOutput"), "DV206", "needs locations, confidences and boxes"),
+    "detections without classes": (layer("DetectionOutput", bottoms=("x", "x", "x")), "DV206", '"num_classes" is missing'),
+    "no detections": (
+        layer("DetectionOutput", "detection_output_param { num_classes: 2 keep_top_k: 0 }", bottoms=("x", "x", "x")), "DV206", "keep_top_k is 0",
+    ),
+    "detections of other boxes": (
+        layer("DetectionOutput", "detection_output_param { num_classes: 2 keep_top_k: 5 }", bottoms=("x", "x", "x")), "DV202", "are no prior boxes",
+    ),
     "kernel wider than the map": (layer("Convolution", "convolution_param { num_output: 2 kernel_size: 9 bias_term: false }"), "DV202", "smaller than the kernel"),
 }  # fmt: skip
 
@@ -271,6 +557,78 @@ def test_a_layer_that_makes_no_sense_is_an_error(case: str, load: Any) -> None:
     assert (problem.where.layer, problem.where.line) == ("l", 2)
 
 
+ROWS_HEADER = 'input: "x" input_shape { dim: 8 dim: 4 dim: 6 }\n'
+ROWS = RANDOM.standard_normal((4, 6, 1))
+ROWS_LAYERS: dict[str, tuple[str, list[Array], Array]] = {
+    "convolution": (
+        layer("Convolution", "convolution_param { num_output: 1 kernel_size: 2 stride: 2 pad: 1 dilation: 2 bias_term: false }"),
+        [np.stack([FOUR, OTHER], 1)[None]],
+        np.array([sum(w[0] * (c[i] if i >= 0 else 0) + w[1] * (c[i + 2] if i + 2 < 6 else 0) for w, c in zip(zip(FOUR, OTHER, strict=True), ROWS[:, :, 0], strict=True)) for i in (-1, 1, 3)])[None, :, None],
+    ),
+    "deconvolution": (
+        layer("Deconvolution", "convolution_param { num_output: 4 group: 4 kernel_size: 2 stride: 2 bias_term: false }"),
+        [np.stack([FOUR, OTHER], 1)[:, None]],
+        (ROWS * np.stack([FOUR, OTHER], 1)[:, None]).reshape(4, 12, 1),
+    ),
+    "batch norm of its own statistics": (
+        layer("BatchNorm", "batch_norm_param { use_global_stats: false eps: 0 }"), [],
+        (ROWS - ROWS.mean(1, keepdims=True)) / ROWS.std(1, keepdims=True),
+    ),
+    "prelu": (layer("PReLU"), [FOUR], np.where(ROWS > 0, ROWS, ROWS * FOUR[:, None, None])),
+    "softmax of the last axis": (layer("Softmax", "softmax_param { axis: 2 }"), [], np.exp(ROWS) / np.exp(ROWS).sum(1, keepdims=True)),
+    "permute": (layer("Permute", "permute_param { order: [0, 2, 1] }"), [], ROWS.swapaxes(0, 1)),
+    "argmax of all": (layer("ArgMax"), [], ROWS.argmax().reshape(1, 1, 1)),
+    "inner product": (layer("InnerProduct", "inner_product_param { num_output: 1 bias_term: false }"), [np.arange(24.0)[None]], (np.arange(24.0) @ ROWS.ravel()).reshape(1, 1, 1)),
+    "slice": (layer("Slice", "slice_param { axis: 2 slice_point: 2 }", tops=("y", "z")) + layer("Concat", "concat_param { axis: 2 }", bottoms=("z", "y"), tops=("w",)), [], np.roll(ROWS, 4, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ROWS_LAYERS)
+def test_a_layer_on_rows_of_channels_computes_what_it_should(case: str, load: Any, values: Values) -> None:
+    definition, blobs, expected = ROWS_LAYERS[case]
+    (result,) = values(load(ROWS_HEADER + definition, {"l": blobs}), ROWS)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
+
+
+def test_a_convolution_on_one_axis_has_settings_of_one_axis(load: Any) -> None:
+    with pytest.raises(ModelError, match="the settings are for two"):
+        load(ROWS_HEADER + layer("Convolution", "convolution_param { num_output: 1 kernel_h: 2 kernel_w: 3 }"))
+
+
+def test_slices_have_the_names_of_their_blobs_and_unread_ones_are_left_out(load: Any, values: Values) -> None:
+    slices = layer("Slice", "slice_param { axis: 2 slice_point: [1, 3] }", tops=("a", "b", "c"))
+    graph = load(HEADER + slices)
+    assert graph.outputs == ("a", "b", "c")
+    for got, bounds in zip(values(graph, MAP), (slice(1), slice(1, 3), slice(3, 6)), strict=True):
+        np.testing.assert_array_equal(got, MAP[:, bounds])
+    silence = "".join(f'layer {{ name: "{n}" type: "Silence" bottom: "{n}" }}' for n in "ac")
+    assert [node.name for node in load(HEADER + slices + silence).nodes] == ["x", "b"]
+
+
+@pytest.mark.parametrize(("kernel", "row"), [(4, [0.25, 0.75, 0.75, 0.25]), (5, [1 / 3, 2 / 3, 1, 2 / 3, 1 / 3])])
+def test_a_bilinear_deconvolution_that_was_never_trained(kernel: int, row: list[float], load: Any) -> None:
+    settings = f"num_output: 4 group: 4 kernel_size: {kernel} stride: 2 weight_filler {{ type: 'bilinear' }}"
+    definition = HEADER + layer("Deconvolution", f"convolution_param {{ {settings} bias_filler {{ value: 0.5 }} }}")
+    with pytest.warns(ConvertorWarning, match="DV214: the weights file holds nothing for the layer"):
+        op = load(definition)["l"].op
+    assert isinstance(op, ops.ConvTranspose2d) and op.bias is not None
+    np.testing.assert_allclose(op.weight.load(), np.broadcast_to(np.outer(row, row), (4, 1, kernel, kernel)), rtol=1e-6)
+    np.testing.assert_array_equal(op.bias.load(), [0.5] * 4)
+
+    trained = load(definition, {"l": [np.full((4, 1, kernel, kernel), 7.0), FOUR]})["l"].op
+    assert isinstance(trained, ops.ConvTranspose2d)
+    assert (trained.weight.load() == 7).all()
+
+
+def test_other_weights_that_are_missing_are_never_made_up(load: Any) -> None:
+    for filler in (
+        "kernel_size: 4 weight_filler { type: 'constant' value: 1 }",
+        "kernel_size: 3 weight_filler { type: 'bilinear' }",
+    ):
+        with pytest.raises(ModelError, match="DV204"):
+            load(HEADER + layer("Deconvolution", f"convolution_param {{ num_output: 4 {filler} }}"))
+
+
 def test_convolutions_need_maps(load: Any) -> None:
     with pytest.raises(ModelError, match="needs a map"):
         load(VECTOR_HEADER + layer("Convolution", CONVOLUTION % ""), {"l": []})
@@ -280,12 +638,12 @@ def test_all_that_is_unsupported_is_listed_in_the_order_of_the_network(load: Any
     definition = "".join(
         f'\nlayer {{ name: "{name}" type: "{type}" bottom: "{bottom}" top: "{name}" {settings} }}'
         for name, type, bottom, settings in (
-            ("a", "LRN", "x", ""),
-            ("b", "ELU", "a", "elu_param { alpha: 2 }"),
+            ("a", "LSTM", "x", ""),
+            ("b", "Pooling", "a", "pooling_param { pool: STOCHASTIC kernel_size: 2 }"),
             ("c", "ReLU", "b", ""),
             ("d", "Warp", "c", ""),
             ("e", "InnerProduct", "d", "inner_product_param { num_output: 3 }"),
-            ("f", "LRN", "x", ""),
+            ("f", "Embed", "x", ""),
         )
     )
     with pytest.raises(UnsupportedError) as caught:

@@ -1,31 +1,82 @@
-"""Layers that treat channel after channel alike: inner products, normalisation, scaling, activation functions."""
+"""Layers that multiply by weights, or have a factor for each channel."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from cnn_convertor.frontends.caffe.reading import Reading, Value, caffe, filled, number_of_outputs, weight_and_bias
+from cnn_convertor.frontends.caffe.blobs import Dims, axis_of, text_of
+from cnn_convertor.frontends.caffe.reading import (
+    Parameters,
+    Reading,
+    Value,
+    caffe,
+    filled,
+    for_all,
+    number_of_outputs,
+    weight_and_bias,
+)
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import ONE, Axis, Combination, Op, Window
 
 
 @caffe.reads("InnerProduct")
 def read_inner_product(reading: Reading) -> Value:
     x = reading.input
     parameters = reading.parameters("inner_product_param")
-    if reading.axis(parameters) != 1:
-        raise reading.unsupported("an inner product over other axes than all but the batch cannot be converted")
-    height, width, channels = reading.shape(x)
-    inputs, outputs = height * width * channels, number_of_outputs(reading, parameters)
-    if parameters.take("transpose"):
-        matrix, bias = weight_and_bias(reading, parameters, (inputs, outputs), outputs)
-        weight = Constant(
-            (outputs, channels, height, width), lambda rows: matrix.load().T[rows].reshape(-1, channels, height, width)
-        )
-    else:
-        weight, bias = weight_and_bias(reading, parameters, (outputs, inputs), outputs)
-        weight = weight.map_rows(lambda rows: rows.reshape(-1, channels, height, width), (channels, height, width))
-    return reading.add(ops.Dense(weight, bias), x, rank=2)
+    axis = reading.axis(parameters)
+    rows, inputs = math.prod(x.dims[:axis]), math.prod(x.dims[axis:])
+    outputs = number_of_outputs(reading, parameters)
+    weight, bias = _matrix(reading, parameters, inputs, outputs)
+    dims = (*x.dims[:axis], outputs)
+    if rows == 1:
+        height, width, channels = reading.shape(x)
+        shape = (channels, height, width)
+        return reading.add(ops.Dense(weight.map_rows(lambda w: w.reshape(-1, *shape), shape), bias), x, dims=dims)
+    # One product for each row: the rows are pixels, and the product a convolution of 1x1.
+    kernels = weight.map_rows(lambda w: w.reshape(-1, inputs, 1, 1), (inputs, 1, 1))
+    name = reading.layer.name
+    pixels = reading.permute(x, (rows, inputs), (1, 0), (1, inputs, rows), name=f"{name}/rows")
+    product = reading.add(ops.Conv2d(kernels, bias, Window(ONE)), pixels, name=f"{name}/product")
+    return reading.permute(product, (outputs, rows), (1, 0), dims)
+
+
+def _matrix(reading: Reading, parameters: Parameters, inputs: int, outputs: int) -> tuple[Constant, Constant | None]:
+    """Weights (outputs, inputs), and a bias."""
+    if not parameters.take("transpose"):
+        return weight_and_bias(reading, parameters, (outputs, inputs), outputs)
+    matrix, bias = weight_and_bias(reading, parameters, (inputs, outputs), outputs)
+    return Constant((outputs, inputs), lambda rows: matrix.load().T[rows]), bias
+
+
+# --- a number for each channel ---------------------------------------------------------------------------------------
+
+
+def over_channels(reading: Reading, x: Value, axes: range, op: Op, *, name: str = "") -> Value:
+    """Apply an operator that treats each channel by itself, with these axes (neighbours) as the channels."""
+    if len(axes) == 1 and axis_of(x.dims, axes[0]) is Axis.CHANNELS:
+        return reading.add(op, x, name=name)
+    name = name or reading.layer.name
+    outer, count, inner = _split(x.dims, axes)
+    turned = reading.permute(x, (outer, count, inner), (1, 0, 2), (1, count, outer * inner), name=f"{name}/channels")
+    result = reading.add(op, turned, name=f"{name}/result")
+    return reading.permute(result, (count, outer, inner), (1, 0, 2), x.dims, name=name)
+
+
+def _split(dims: Dims, axes: range) -> tuple[int, int, int]:
+    """The number of elements before the axes, along them, and behind them."""
+    return math.prod(dims[: axes.start]), math.prod(dims[axes.start : axes.stop]), math.prod(dims[axes.stop :])
+
+
+def _channel_axis(x: Value) -> range:
+    """Axis 1; a blob without it is one channel."""
+    return range(1, 2) if x.rank > 1 else range(1, 1)
+
+
+def _channels(x: Value) -> int:
+    return x.dims[1] if x.rank > 1 else 1
 
 
 @caffe.reads("BatchNorm")
@@ -33,14 +84,19 @@ def read_batch_norm(reading: Reading) -> Value:
     x = reading.input
     parameters = reading.parameters("batch_norm_param")
     if not parameters.take("use_global_stats", True):
-        hint = "if the network was trained with stored statistics, take use_global_stats: false out"
-        raise reading.unsupported("statistics of the input itself (use_global_stats: false) cannot be converted", hint)
-    channels = reading.shape(x).channels
-    mean, variance, factor = reading.constants((channels,), (channels,), (1,))
+        if parameters.take("scale_bias"):
+            raise reading.unsupported("statistics of the input itself together with scale_bias cannot be converted")
+        x, epsilon = reading.as_plain(x), parameters.take("eps")
+        return reading.add(ops.Standardise((Axis.HEIGHT, Axis.WIDTH), epsilon), x)
+    shape = (_channels(x),)
+    # With scale_bias, as NVIDIA's fork has it, the layer holds what else a Scale layer behind it does.
+    further = [shape, shape] if parameters.take("scale_bias") else []
+    mean, variance, factor, *rest = reading.constants(shape, shape, (1,), *further)
     total = float(factor.load()[0])
-    factors = np.full(channels, 1 / total if total else 0.0)
-    op = ops.BatchNorm(mean.scale_rows(factors), variance.scale_rows(factors), None, None, parameters.take("eps"))
-    return reading.add(op, x)
+    factors = np.full(shape, 1 / total if total else 0.0)
+    gamma, beta = rest or (None, None)
+    op = ops.BatchNorm(mean.scale_rows(factors), variance.scale_rows(factors), gamma, beta, parameters.take("eps"))
+    return over_channels(reading, x, _channel_axis(x), op)
 
 
 @caffe.reads("BN")
@@ -48,7 +104,7 @@ def read_bn(reading: Reading) -> Value:
     """Two forks' layer: PSPNet's with statistics, and SegNet's, whose statistics are in its scale already."""
     x = reading.input
     parameters = reading.parameters("bn_param")
-    channels = reading.shape(x).channels
+    channels = _channels(x)
     parameters.take("frozen")  # in training alone
     epsilon = parameters.take("eps")
     if "bn_mode" in parameters:
@@ -56,93 +112,87 @@ def read_bn(reading: Reading) -> Value:
             hint = "fold the statistics with SegNet's compute_bn_statistics.py, and set bn_mode: INFERENCE"
             raise reading.unsupported("statistics of the input itself (bn_mode: LEARN) cannot be converted", hint)
         factor, shift = reading.constants((channels,), (channels,))
-        return reading.add(ops.Scale(factor, shift), x)
+        return over_channels(reading, x, _channel_axis(x), ops.Scale(factor, shift))
     gamma, beta, mean, variance = reading.constants(*[(channels,)] * 4)
-    return reading.add(ops.BatchNorm(mean, variance, gamma, beta, epsilon), x)
-
-
-@caffe.reads("Scale")
-def read_scale(reading: Reading) -> Value:
-    if len(reading.inputs) == 2:
-        raise reading.unsupported("scaling by another blob cannot be converted")
-    x = reading.input
-    parameters = reading.parameters("scale_param")
-    channels = reading.shape(x).channels
-    number_of_axes, axis = parameters.take("num_axes"), reading.axis(parameters)
-    covered = x.rank - axis if number_of_axes == -1 else number_of_axes
-    if (covered, axis) != (1, 1) and covered != 0:
-        raise reading.unsupported(
-            "only one factor a channel (axis 1, num_axes 1) or one factor in all (num_axes 0) can be converted"
-        )
-    count = channels if covered else 1
-    constants = reading.constants(*[(count,)] * (2 if parameters.take("bias_term") else 1))
-    factor, *shift = [constant if covered else _for_all(constant, channels) for constant in constants]
-    return reading.add(ops.Scale(factor, shift[0] if shift else None), x)
-
-
-def _for_all(one: Constant, channels: int) -> Constant:
-    """One number for all channels."""
-    return filled(float(one.load()[0]), channels)
-
-
-@caffe.reads("Power")
-def read_power(reading: Reading) -> Value:
-    x = reading.input
-    parameters = reading.parameters("power_param")
-    power, scale, shift = (parameters.take(name) for name in ("power", "scale", "shift"))
-    channels = reading.shape(x).channels
-    if power != 1:
-        raise reading.unsupported(f"the power {power:g} cannot be converted; 1 can, with any scale and shift")
-    if (scale, shift) == (1, 0):
-        return reading.add(ops.Identity(), x)
-    return reading.add(ops.Scale(filled(scale, channels), filled(shift, channels) if shift else None), x)
-
-
-@caffe.reads("ReLU")
-def read_relu(reading: Reading) -> Value:
-    return reading.add(ops.Activation(ops.Relu(reading.parameters("relu_param").take("negative_slope"))), reading.input)
-
-
-@caffe.reads("ReLU6")
-def read_relu6(reading: Reading) -> Value:
-    if reading.parameters("relu_param").take("negative_slope"):
-        raise reading.unsupported("a ReLU6 with a negative slope cannot be converted")
-    return reading.add(ops.Activation(ops.Relu6()), reading.input)
+    op = ops.BatchNorm(mean, variance, gamma, beta, epsilon)
+    return over_channels(reading, x, _channel_axis(x), op)
 
 
 @caffe.reads("PReLU")
 def read_prelu(reading: Reading) -> Value:
     x = reading.input
-    channels = reading.shape(x).channels
     if reading.parameters("prelu_param").take("channel_shared"):
-        slopes = _for_all(reading.constants((1,))[0], channels)
-    else:
-        (slopes,) = reading.constants((channels,))
-    return reading.add(ops.Activation(ops.PRelu(slopes)), x)
+        (slope,) = reading.constants((1,))
+        return reading.add(ops.Activation(ops.PRelu(for_all(slope, reading.shape(x).channels))), x)
+    (slopes,) = reading.constants((_channels(x),))
+    return over_channels(reading, x, _channel_axis(x), ops.Activation(ops.PRelu(slopes)))
 
 
-@caffe.reads("ELU")
-def read_elu(reading: Reading) -> Value:
-    alpha = reading.parameters("elu_param").take("alpha")
-    if alpha != 1:
-        raise reading.unsupported(f"an ELU with the alpha {alpha:g} cannot be converted; 1 can")
-    return reading.add(ops.Activation(ops.Elu()), reading.input)
+@caffe.reads("Scale")
+def read_scale(reading: Reading) -> Value:
+    parameters = reading.parameters("scale_param")
+    has_bias = parameters.take("bias_term")
+    if len(reading.inputs) == 2:
+        parameters.take("num_axes")  # means something for a layer with weights alone
+        x, axes = _two_blobs(reading, parameters, Combination.MULTIPLY, "product" if has_bias else "")
+        if not has_bias:
+            return x
+        (shift,) = _flat(reading, x.dims[axes.start : axes.stop], 1)
+        return _affine(reading, x, axes, None, shift)
+    x, axes = reading.input, _covered(reading, parameters)
+    factor, *shifts = _flat(reading, x.dims[axes.start : axes.stop], 2 if has_bias else 1)
+    return _affine(reading, x, axes, factor, shifts[0] if shifts else None)
 
 
-@caffe.reads("Sigmoid")
-def read_sigmoid(reading: Reading) -> Value:
-    reading.parameters("sigmoid_param")
-    return reading.add(ops.Activation(ops.Sigmoid()), reading.input)
+@caffe.reads("Bias")
+def read_bias(reading: Reading) -> Value:
+    parameters = reading.parameters("bias_param")
+    if len(reading.inputs) == 2:
+        parameters.take("num_axes")
+        return _two_blobs(reading, parameters, Combination.ADD, "")[0]
+    x, axes = reading.input, _covered(reading, parameters)
+    (shift,) = _flat(reading, x.dims[axes.start : axes.stop], 1)
+    return _affine(reading, x, axes, None, shift)
 
 
-@caffe.reads("TanH")
-def read_tanh(reading: Reading) -> Value:
-    reading.parameters("tanh_param")
-    return reading.add(ops.Activation(ops.Tanh()), reading.input)
+def _covered(reading: Reading, parameters: Parameters) -> range:
+    """The axes that the layer has numbers for."""
+    rank, count = reading.input.rank, parameters.take("num_axes")
+    axis = reading.axis(parameters) if rank else 0
+    end = rank if count == -1 else axis + count
+    if not axis <= end <= rank:
+        raise reading.wrong(f"axis {axis} and num_axes {count} do not fit an input of {rank} axes")
+    return range(axis, end)
 
 
-@caffe.reads("Softmax")
-def read_softmax(reading: Reading) -> Value:
-    if reading.axis(reading.parameters("softmax_param")) != 1:
-        raise reading.unsupported("a softmax over another axis than the channels (axis 1) cannot be converted")
-    return reading.add(ops.Softmax(), reading.input)
+def _flat(reading: Reading, shape: Dims, count: int) -> list[Constant]:
+    """Blobs of this shape, as columns of numbers."""
+    return [_column(constant) for constant in reading.constants(*[shape or (1,)] * count)]
+
+
+def _column(constant: Constant) -> Constant:
+    return Constant((constant.size,), lambda rows: constant.load().reshape(-1)[rows])
+
+
+def _affine(reading: Reading, x: Value, axes: range, factor: Constant | None, shift: Constant | None) -> Value:
+    """x * factor + shift, with a number for each element of the axes."""
+    size = math.prod(x.dims[axes.start : axes.stop])
+    if size == 1:
+        channels = reading.shape(x).channels
+        factor, shift = (None if of is None else for_all(of, channels) for of in (factor, shift))
+        return reading.add(ops.Scale(filled(1.0, channels) if factor is None else factor, shift), x)
+    return over_channels(reading, x, axes, ops.Scale(filled(1.0, size) if factor is None else factor, shift))
+
+
+def _two_blobs(reading: Reading, parameters: Parameters, combination: Combination, part: str) -> tuple[Value, range]:
+    """The first blob combined with the second, which has some of its axes; and these axes."""
+    x, y = reading.inputs
+    name = f"{reading.layer.name}/{part}" if part else ""
+    axis = reading.axis(parameters) if x.rank else 0
+    axes = range(axis, axis + y.rank)
+    if axes.stop > x.rank or x.dims[axes.start : axes.stop] != y.dims:
+        raise reading.wrong(f"{text_of(y.dims)} from axis {axis} on does not fit an input of {text_of(x.dims)}")
+    dims = tuple(n if i in axes else 1 for i, n in enumerate(x.dims))
+    if dims != y.dims and reading.shape(reading.as_plain(x)) != reading.shape(y):
+        y = reading.reshape(y, dims, name=f"{reading.layer.name}/factors")
+    return reading.add(ops.Combine(combination), x, y, name=name), axes

@@ -1,13 +1,14 @@
-"""Layers that only join, pass on or re-arrange blobs, and the inputs."""
+"""Layers that join or pass on blobs, and the inputs."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
+from cnn_convertor.frontends.caffe.blobs import shape_of, text_of, with_length
 from cnn_convertor.frontends.caffe.reading import Reading, Value, caffe, filled, numbered
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.ir.ops import Combination, Op
+
+AXES = (2, 3, 4)  # how many an input may have
+MOST = 1 << 31  # elements of a map, far more than any memory of a device holds
 
 
 @caffe.reads("Input")
@@ -20,32 +21,45 @@ def read_input(reading: Reading) -> list[Value]:
     values = []
     for index, name in enumerate(tops):
         dims = shapes[index % len(shapes)]
-        values.append(_one_input(reading, name, dims) if reading.needed[index] else Value("", len(dims)))
+        values.append(_one_input(reading, name, dims) if reading.needed[index] else Value("", dims))
     return values
 
 
-def _one_input(reading: Reading, name: str, dims: tuple[int, ...]) -> Value:
-    if len(dims) not in (2, 4):
-        raise reading.unsupported(f'the input "{name}" has {len(dims)} axes; two or four can be converted')
-    sizes = list(dims[1:])
+def _one_input(reading: Reading, name: str, given: tuple[int, ...]) -> Value:
+    if len(given) not in AXES:
+        raise reading.unsupported(f'the input "{name}" has {len(given)} axes; two to four can be converted')
+    sizes = list(given[1:])
     if len(sizes) == 3 and reading.size is not None:
         sizes[1:] = reading.size
     if sizes[0] < 1:
         raise reading.wrong(f'the number of channels of the input "{name}" is not defined', "give it in the definition")
     if min(sizes) < 1:
         raise reading.wrong(f'the size of the input "{name}" is not defined', "set width_override and height_override")
-    channels, height, width = (*sizes, 1, 1)[:3]
-    return reading.add(ops.Input(Shape(height, width, channels)), name=name, rank=len(dims))
+    dims = (1, *sizes)
+    return reading.add(ops.Input(shape_of(dims)), name=name, dims=dims)
 
 
 @caffe.reads("Eltwise")
 def read_eltwise(reading: Reading) -> Value:
     parameters = reading.parameters("eltwise_param")
-    operation, coefficients = parameters.take("operation"), parameters.take("coeff") or (1.0,) * len(reading.inputs)
-    if operation != "SUM":
-        raise reading.unsupported(f"the element-wise operation {operation} cannot be converted; SUM can")
+    operation, coefficients = parameters.take("operation"), parameters.take("coeff")
     if len(reading.inputs) < 2:
         raise reading.wrong("the layer needs two inputs or more")
+    if len({x.dims for x in reading.inputs}) != 1:
+        sizes = ", ".join(text_of(x.dims) for x in reading.inputs)
+        raise reading.wrong(f"the inputs have different sizes: {sizes}", "check the sizes of the layer's inputs")
+    match operation:
+        case "SUM":
+            return _sum(reading, coefficients or (1.0,) * len(reading.inputs))
+        case "PROD":
+            if coefficients:
+                raise reading.wrong("coefficients are for sums alone")
+            return _chain(reading, ops.Combine(Combination.MULTIPLY), reading.inputs, "product")
+        case _:
+            return _chain(reading, ops.Combine(Combination.MAXIMUM), reading.inputs, "maximum")
+
+
+def _sum(reading: Reading, coefficients: tuple[float, ...]) -> Value:
     if len(coefficients) != len(reading.inputs):
         raise reading.wrong(f"{len(coefficients)} coefficients are given for {len(reading.inputs)} inputs")
     names = numbered(f"{reading.layer.name}/coeff")
@@ -53,11 +67,29 @@ def read_eltwise(reading: Reading) -> Value:
         x if factor == 1 else reading.add(ops.Scale(filled(factor, reading.shape(x).channels)), x, name=next(names))
         for x, factor in zip(reading.inputs, coefficients, strict=True)
     ]
-    names = numbered(f"{reading.layer.name}/sum")
-    total = scaled[0]
-    for x in scaled[1:-1]:
-        total = reading.add(ops.Add(), total, x, name=next(names))
-    return reading.add(ops.Add(), total, scaled[-1])
+    return _chain(reading, ops.Add(), scaled, "sum")
+
+
+def _chain(reading: Reading, op: Op, inputs: list[Value] | tuple[Value, ...], word: str) -> Value:
+    """An operator of two inputs on two or more, one after the other."""
+    names = numbered(f"{reading.layer.name}/{word}")
+    result = inputs[0]
+    for x in inputs[1:-1]:
+        result = reading.add(op, result, x, name=next(names))
+    return reading.add(op, result, inputs[-1])
+
+
+@caffe.reads("Axpy")
+def read_axpy(reading: Reading) -> Value:
+    """SENet's layer: a * x + y, with one a for each channel."""
+    if len(reading.inputs) != 3:
+        raise reading.wrong(f"the layer needs factors and two maps, not {len(reading.inputs)} inputs")
+    a, x, y = reading.inputs
+    reading.as_plain(x)
+    if x.dims != y.dims or x.rank < 2 or a.dims not in {(*x.dims[:2], *[1] * rest) for rest in range(3)}:
+        raise reading.wrong(f"factors of {text_of(a.dims)} for {text_of(x.dims)} and {text_of(y.dims)} do not fit")
+    product = reading.add(ops.Combine(Combination.MULTIPLY), x, a, name=f"{reading.layer.name}/product")
+    return reading.add(ops.Add(), product, y)
 
 
 @caffe.reads("Concat")
@@ -72,80 +104,44 @@ def read_concat(reading: Reading) -> Value:
         raise reading.wrong(
             f"the inputs have different numbers of axes: {', '.join(str(x.rank) for x in reading.inputs)}"
         )
-    if axis != 1:
-        raise reading.unsupported(f"joining on axis {axis} cannot be converted; on the channels (axis 1) can")
     if len(reading.inputs) == 1:
         return reading.add(ops.Identity(), reading.input)
-    return reading.add(ops.Concat(), *reading.inputs)
+    if len({with_length(x.dims, axis, 0) for x in reading.inputs}) != 1:
+        sizes = ", ".join(text_of(x.dims) for x in reading.inputs)
+        raise reading.wrong(f"{sizes} cannot be joined on axis {axis}", "check the sizes of the layer's inputs")
+    return _joined(reading, reading.inputs, axis)
+
+
+def _joined(reading: Reading, inputs: tuple[Value, ...], axis: int) -> Value:
+    dims = with_length(inputs[0].dims, axis, sum(x.dims[axis] for x in inputs))
+    return reading.add(ops.Concat(reading.axis_of_map(inputs[0], axis)), *inputs, dims=dims)
+
+
+@caffe.reads("Tile")
+def read_tile(reading: Reading) -> Value:
+    """The input several times, along an axis."""
+    x = reading.input
+    parameters = reading.parameters("tile_param")
+    axis, tiles = reading.axis(parameters), parameters.take("tiles")
+    if tiles < 1:
+        raise reading.wrong('"tiles" must be at least 1')
+    if tiles == 1:
+        return reading.add(ops.Identity(), x)
+    if tiles * reading.shape(x).size > MOST:
+        raise reading.wrong(f"{tiles} times {text_of(x.dims)} is beyond all memory")
+    return _joined(reading, (x,) * tiles, axis)
 
 
 @caffe.reads("Dropout")
 def read_dropout(reading: Reading) -> Value:
-    if not reading.parameters("dropout_param").take("scale_train"):
-        raise reading.unsupported("a dropout that scales at test time (scale_train: false) cannot be converted")
-    return reading.add(ops.Identity(), reading.input)
+    """Does nothing at test time, unless it scales then in place of in training."""
+    x = reading.input
+    parameters = reading.parameters("dropout_param")
+    if parameters.take("scale_train"):
+        return reading.add(ops.Identity(), x)
+    return reading.add(ops.Scale(filled(1 - parameters.take("dropout_ratio"), reading.shape(x).channels)), x)
 
 
 @caffe.reads("Split")
 def read_split(reading: Reading) -> list[Value]:
-    return [reading.add(ops.Identity(), reading.input) for _ in reading.layer.tops]
-
-
-@caffe.reads("Flatten")
-def read_flatten(reading: Reading) -> Value:
-    x = reading.input
-    parameters = reading.parameters("flatten_param")
-    first, last = reading.axis(parameters), reading.axis(parameters, "end_axis")
-    if (first, last) != (1, x.rank - 1):
-        raise reading.unsupported(
-            f"flattening the axes {first} to {last} cannot be converted; all but the batch (1 to {x.rank - 1}) can"
-        )
-    return _to_vector(reading, x)
-
-
-def _to_vector(reading: Reading, x: Value) -> Value:
-    if x.rank == 2:
-        return reading.add(ops.Identity(), x)
-    return reading.add(ops.Reshape(Shape(1, 1, reading.shape(x).size), Order.CHW), x, rank=2)
-
-
-@caffe.reads("Reshape")
-def read_reshape(reading: Reading) -> Value:
-    x = reading.input
-    dims = _reshaped(reading, x)
-    if len(dims) not in (2, 4) or dims[0] != 1:
-        raise reading.unsupported(
-            f"reshaping to {'x'.join(map(str, dims))} cannot be converted; to a vector or a map of the same batch can",
-            "if the rest of the network can run in the application, let the network end before this layer",
-        )
-    if len(dims) == 2:
-        return _to_vector(reading, x)
-    _, channels, height, width = dims
-    return reading.add(ops.Reshape(Shape(height, width, channels), Order.CHW), x, rank=4)
-
-
-def _reshaped(reading: Reading, x: Value) -> Sequence[int]:
-    """All axes after a Reshape, for a batch of one."""
-    parameters = reading.parameters("reshape_param")
-    height, width, channels = reading.shape(x)
-    dims = (1, channels, height, width)[: x.rank]
-    new = [int(dim) for dim in parameters.take("shape").dim]
-    start, count = parameters.take("axis"), parameters.take("num_axes")
-    start += x.rank + 1 if start < 0 else 0
-    end = x.rank if count == -1 else start + count
-    if not 0 <= start <= end <= x.rank:
-        raise reading.wrong(f"axis and num_axes do not fit an input of {x.rank} axes")
-    if start == 0 and new and new[0] == reading.batch:
-        new[0] = 1  # the batch of the definition; ours is always one
-    for index, dim in enumerate(new):
-        if dim == 0:
-            if start + index >= x.rank:
-                raise reading.wrong("a 0 in the shape stands for an axis that the input does not have")
-            new[index] = dims[start + index]
-    result = [*dims[:start], *new, *dims[end:]]
-    known = math.prod(dim for dim in result if dim != -1)
-    if result.count(-1) == 1 and known and math.prod(dims) % known == 0:
-        result[result.index(-1)] = math.prod(dims) // known
-    if min(result, default=1) < 1 or math.prod(result) != math.prod(dims):
-        raise reading.wrong(f"{'x'.join(map(str, dims))} cannot become {'x'.join(map(str, result)) or 'one number'}")
-    return result
+    return [reading.add(ops.Identity(), reading.input, name=top) for top in reading.layer.tops]

@@ -1,11 +1,26 @@
-"""Layers whose windows move over a map: convolutions, pooling, upsampling."""
+"""Layers whose windows move over a map: convolutions, pooling; and those that only change its size."""
 
 from __future__ import annotations
 
-from cnn_convertor.frontends.caffe.reading import Parameters, Reading, Value, caffe, number_of_outputs, weight_and_bias
+import math
+
+import numpy as np
+
+from cnn_convertor.errors import Problem, warn
+from cnn_convertor.frontends.caffe.reading import (
+    Parameters,
+    Reading,
+    Value,
+    caffe,
+    filled,
+    number_of_outputs,
+    weight_and_bias,
+)
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import ONE, Padding, Pair, Shape, Window
+from cnn_convertor.ir.ops import ONE, Interpolation, Padding, Pair, Sampling, Shape, Window
+
+LARGEST = 1 << 15  # height or width of a map, far more than any device's
 
 
 @caffe.reads("Convolution")
@@ -15,7 +30,7 @@ def read_convolution(reading: Reading) -> Value:
 
 @caffe.reads("DepthwiseConvolution", "ConvolutionDepthwise")
 def read_depthwise_convolution(reading: Reading) -> Value:
-    channels = reading.shape(reading.map).channels
+    channels = reading.shape(_convolved(reading)).channels
     group = reading.parameters("convolution_param").take("group", channels)
     if group != channels:
         raise reading.unsupported(
@@ -24,8 +39,13 @@ def read_depthwise_convolution(reading: Reading) -> Value:
     return _convolution(reading, channels)
 
 
+def _convolved(reading: Reading) -> Value:
+    """The only input: a map, or one whose single axis behind the channels is the height of ours."""
+    return reading.as_plain(reading.input) if reading.input.rank == 3 else reading.map
+
+
 def _convolution(reading: Reading, group: int) -> Value:
-    x = reading.map
+    x = _convolved(reading)
     parameters = reading.parameters("convolution_param")
     window = _convolution_window(reading, parameters)
     channels, outputs = reading.shape(x).channels, number_of_outputs(reading, parameters)
@@ -37,18 +57,41 @@ def _convolution(reading: Reading, group: int) -> Value:
 
 @caffe.reads("Deconvolution")
 def read_deconvolution(reading: Reading) -> Value:
-    x = reading.map
+    x = _convolved(reading)
     parameters = reading.parameters("convolution_param")
     window = _convolution_window(reading, parameters)
-    channels, outputs, group = (
-        reading.shape(x).channels,
-        number_of_outputs(reading, parameters),
-        parameters.take("group"),
-    )
+    channels, outputs = reading.shape(x).channels, number_of_outputs(reading, parameters)
+    group = parameters.take("group")
     if group < 1 or channels % group or outputs % group:
         raise reading.wrong(f"{channels} input and {outputs} output channels do not make {group} groups")
-    weight, bias = weight_and_bias(reading, parameters, (channels, outputs // group, *window.kernel), outputs)
+    shape = (channels, outputs // group, *window.kernel)
+    weight, bias = _filled(reading, parameters, shape) or weight_and_bias(reading, parameters, shape, outputs)
     return reading.add(ops.ConvTranspose2d(_outputs_first(weight, group), bias, window, groups=group), x)
+
+
+def _filled(
+    reading: Reading, parameters: Parameters, shape: tuple[int, ...]
+) -> tuple[Constant, Constant | None] | None:
+    """Caffe's bilinear weights (I, O / groups, h, w), for a layer that asks for them and was never trained.
+
+    None: the layer asks for others, or the file holds its weights.
+    """
+    filler, bias_filler = parameters.take("weight_filler"), parameters.take("bias_filler")
+    height, width = shape[2:]
+    half = math.ceil(width / 2)
+    versions_agree = width == 2 * half - half % 2  # Caffe's old filler centres other sizes elsewhere
+    if filler.type != "bilinear" or height != width or not versions_agree or reading.weights.has(reading.layer):
+        return None
+    bias = None
+    if parameters.take("bias_term"):
+        if bias_filler.type != "constant":
+            return None
+        bias = filled(bias_filler.value, number_of_outputs(reading, parameters))
+    problem = "the weights file holds nothing for the layer, which has the bilinear weights of its weight_filler then"
+    warn(Problem("DV214", problem, reading.layer.origin, "make sure that the layer was not trained"))
+    slope = 1 - np.abs(np.arange(width) / half - (width - 1) / (2 * half))
+    plane = np.outer(slope, slope).astype(np.float32)
+    return Constant(shape, lambda rows: np.broadcast_to(plane, (rows.stop - rows.start, *shape[1:]))), bias
 
 
 def _outputs_first(weight: Constant, groups: int) -> Constant:
@@ -70,9 +113,19 @@ def _convolution_window(reading: Reading, parameters: Parameters) -> Window:
     dilation = parameters.take("dilation") or (1,)
     if len(dilation) > 2:
         raise reading.wrong(f'"dilation" is given {len(dilation)} times: once, or (height, width), is possible')
-    return Window(
+    window = Window(
         kernel, stride, Pair(dilation[0], dilation[-1]), Padding(pad.height, pad.height, pad.width, pad.width)
     )
+    return window if reading.input.rank == 4 else _on_one_axis(reading, window)
+
+
+def _on_one_axis(reading: Reading, window: Window) -> Window:
+    """The window with the settings of the height alone."""
+    pad = window.padding
+    if any(a != b for a, b in (window.kernel, window.stride, window.dilation, (pad.top, pad.left))):
+        raise reading.wrong("the input has one axis behind the channels, but the settings are for two")
+    kernel, stride, dilation = (Pair(side.height, 1) for side in (window.kernel, window.stride, window.dilation))
+    return Window(kernel, stride, dilation, Padding(pad.top, pad.bottom, 0, 0))
 
 
 def _kernel_stride_pad(reading: Reading, parameters: Parameters) -> tuple[Pair | None, Pair, Pair]:
@@ -142,11 +195,96 @@ def _rows_beyond(reading: Reading, shape: Shape, window: Window, pad: Pair, *, r
     return Padding(0, height, 0, width)
 
 
+# --- other sizes ------------------------------------------------------------------------------------------------------
+
+
 @caffe.reads("Upsample")
 def read_upsample(reading: Reading) -> Value:
+    if len(reading.inputs) == 2:
+        hint = "train the network with Deconvolution, or with Upsample of one input, in its place"
+        raise reading.unsupported("an upsampling by the mask of a pooling (SegNet's) cannot be converted", hint)
     x = reading.map
     parameters = reading.parameters("upsample_param")
-    scale = parameters.take("scale")
-    if scale < 1:
-        raise reading.unsupported('only an upsampling by a given "scale" can be converted')
-    return reading.add(ops.Upsample(Pair(scale, scale)), x)
+    scale, height, width = (parameters.take(name) for name in ("scale", "scale_h", "scale_w"))
+    factor = Pair(height, width) if "scale_h" in parameters or "scale_w" in parameters else Pair(scale, scale)
+    if min(factor) < 1 or ("scale" in parameters and factor != (scale, scale)):
+        raise reading.unsupported('only an upsampling by a given "scale", or "scale_h" and "scale_w", can be converted')
+    _check_size(reading, factor.height * reading.shape(x).height, factor.width * reading.shape(x).width)
+    return reading.add(ops.Upsample(factor), x)
+
+
+@caffe.reads("Interp")
+def read_interp(reading: Reading) -> Value:
+    """DeepLab's layer, and PSPNet's: bilinear, the corners stay where they are."""
+    if len(reading.inputs) == 2:  # the second input gives the size
+        like = reading.shape(reading.as_map(reading.inputs[1]))
+        reading.parameters("interp_param")
+        return _resized(reading, reading.as_map(reading.inputs[0]), Pair(like.height, like.width), Sampling.CORNERS)
+    x = reading.map
+    parameters = reading.parameters("interp_param")
+    first, last = parameters.take("pad_beg"), parameters.take("pad_end")
+    shape = reading.shape(x)
+    if max(first, last) > 0 or min(shape.height, shape.width) + first + last < 1:
+        raise reading.wrong(f"pad_beg {first} and pad_end {last} must not be above 0, and leave something of the input")
+    name = f"{reading.layer.name}/cropped"
+    if first or last:
+        stop = Shape(shape.height + last, shape.width + last, shape.channels)
+        x = reading.add(ops.Crop(Shape(-first, -first, 0), stop), x, name=name)
+    return _resized(reading, x, _size_after_interp(reading, parameters, reading.shape(x)), Sampling.CORNERS)
+
+
+def _size_after_interp(reading: Reading, parameters: Parameters, shape: Shape) -> Pair:
+    """The size, or the factor, that the settings give; factors count the gaps between pixels."""
+    given = {name for name in ("height", "width", "zoom_factor", "shrink_factor") if name in parameters}
+    height, width, zoom, shrink = (
+        parameters.take(name) for name in ("height", "width", "zoom_factor", "shrink_factor")
+    )
+    if given == {"height", "width"}:
+        size = Pair(height, width)
+    elif given and given <= {"zoom_factor", "shrink_factor"} and min(zoom, shrink) >= 1:
+        size = Pair(*((n - 1) // shrink * zoom + 1 for n in (shape.height, shape.width)))
+    else:
+        hint = 'give "height" and "width", or "zoom_factor" or "shrink_factor"'
+        raise reading.wrong(f"a size cannot be told from {', '.join(sorted(given)) or 'no setting'}", hint)
+    return size
+
+
+@caffe.reads("BilinearInterpolate")
+def read_bilinear_interpolate(reading: Reading) -> Value:
+    x = reading.map
+    parameters = reading.parameters("bilinear_interpolate_param")
+    if "align_corners" not in parameters:
+        raise reading.wrong('"align_corners" must be given')
+    size = Pair(parameters.take("dst_h"), parameters.take("dst_w"))
+    sampling = Sampling.CORNERS if parameters.take("align_corners") else Sampling.HALF_PIXEL
+    return _resized(reading, x, size, sampling)
+
+
+def _resized(reading: Reading, x: Value, size: Pair, sampling: Sampling) -> Value:
+    _check_size(reading, *size)
+    shape = reading.shape(x)
+    if size == (shape.height, shape.width):
+        return reading.add(ops.Identity(), x)
+    return reading.add(ops.Resize(size, Interpolation.BILINEAR, sampling), x)
+
+
+def _check_size(reading: Reading, height: int, width: int) -> None:
+    if min(height, width) < 1 or max(height, width) > LARGEST:
+        raise reading.wrong(f"{height}x{width} is no size of a map")
+
+
+@caffe.reads("Pad")
+def read_pad(reading: Reading) -> Value:
+    x = reading.map
+    parameters = reading.parameters("pad_param")
+    pad = Padding(*(parameters.take(f"pad_{side}") for side in "udlr"))
+    value, channels = parameters.take("pad_value"), reading.shape(x).channels
+    _check_size(reading, 1 + pad.top + pad.bottom, 1 + pad.left + pad.right)
+    if value == 0:
+        return reading.add(ops.Pad(pad), x)
+    # Zeros, and a second map that is 0 where x is, and the value around it: not a bit of x changes.
+    name = reading.layer.name
+    ones = reading.add(ops.Scale(filled(0.0, channels), filled(1.0, channels)), x, name=f"{name}/ones")
+    ones = reading.add(ops.Pad(pad), ones, name=f"{name}/ones_padded")
+    around = reading.add(ops.Scale(filled(-value, channels), filled(value, channels)), ones, name=f"{name}/around")
+    return reading.add(ops.Add(), reading.add(ops.Pad(pad), x, name=f"{name}/padded"), around)

@@ -1,0 +1,53 @@
+"""How Caffe's blobs, of any number of axes, lie in maps.
+
+A map holds a blob such that its elements, counted channels, height, width, are in the blob's order. The batch is one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+from cnn_convertor.ir.ops import Axis, Shape
+
+Dims: TypeAlias = tuple[int, ...]
+
+COUNTED = (Axis.CHANNELS, Axis.HEIGHT, Axis.WIDTH)
+
+
+def _batch_axes(dims: Dims) -> int:
+    """How many axes at the front are the batch: one, unless something else was made of it."""
+    return 1 if dims[:1] == (1,) else 0
+
+
+def shape_of(dims: Dims) -> Shape:
+    """The map that holds a blob: the axes behind the batch are channels, height and width, as far as there are any.
+
+    Of more than three, all but the last two are the channels together.
+    """
+    inner = dims[_batch_axes(dims) :]
+    if len(inner) > len(COUNTED):
+        inner = (math.prod(inner[:-2]), *inner[-2:])
+    channels, height, width = (*inner, 1, 1, 1)[:3]
+    return Shape(height, width, channels)
+
+
+def axis_of(dims: Dims, axis: int) -> Axis | None:
+    """The map's axis that is the blob's; None for the batch, and for one of several that are the channels together."""
+    place, count = axis - _batch_axes(dims), len(dims) - _batch_axes(dims)
+    more = max(count - len(COUNTED), 0)
+    return COUNTED[place - more] if place >= 0 and (not more or place > more) else None
+
+
+def is_plain(dims: Dims) -> bool:
+    """Whether the axes are batch, channels, height and width, or the first of these."""
+    return len(dims) <= 4 and dims[:1] == (1,)
+
+
+def with_length(dims: Dims, axis: int, length: int) -> Dims:
+    """The dims with another length along one axis."""
+    return (*dims[:axis], length, *dims[axis + 1 :])
+
+
+def text_of(dims: Dims) -> str:
+    return "x".join(map(str, dims)) or "one number"

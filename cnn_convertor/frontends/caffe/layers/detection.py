@@ -1,0 +1,109 @@
+"""Layers of SSD: boxes, and what is detected in them."""
+
+from __future__ import annotations
+
+from cnn_convertor.frontends.caffe.reading import Parameters, Reading, Value, caffe
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import BoxCode, Pair
+
+CODES = {"CORNER": BoxCode.CORNER, "CENTER_SIZE": BoxCode.CENTER_SIZE, "CORNER_SIZE": BoxCode.CORNER_SIZE}
+SAME = 1e-6  # ratios that differ by less are one
+EVERYTHING = -3.4028234663852886e38  # Caffe's threshold when none is given
+
+
+@caffe.reads("PriorBox")
+def read_prior_box(reading: Reading) -> Value:
+    """The first input gives the number of boxes, the second the size of the image; their elements do not matter."""
+    if len(reading.inputs) != 2:
+        raise reading.wrong(f"the layer needs a map and the image, not {len(reading.inputs)} inputs")
+    features, image = (reading.shape(reading.as_map(x)) for x in reading.inputs)
+    parameters = reading.parameters("prior_box_param")
+    map_size = Pair(features.height, features.width)
+    image_size = _pair(reading, parameters, "img", "img_size") or Pair(image.height, image.width)
+    step = _pair(reading, parameters, "step", "step")
+    minima, maxima = (tuple(float(int(size)) for size in parameters.take(f"{m}_size")) for m in ("min", "max"))
+    if not minima or len(maxima) not in (0, len(minima)):
+        raise reading.wrong(f"{len(minima)} min_size and {len(maxima)} max_size are given")
+    if min(minima) <= 0 or any(low >= high for low, high in zip(minima, maxima, strict=False)):
+        raise reading.wrong("the sizes of boxes must be above 0, and each max_size above its min_size")
+    op = ops.PriorBox(
+        map_size,
+        image_size,
+        minima,
+        maxima,
+        _ratios(reading, parameters),
+        parameters.take("clip"),
+        _variance(reading, parameters),
+        step.height if step else image_size.height / map_size.height,
+        step.width if step else image_size.width / map_size.width,
+        parameters.take("offset"),
+    )
+    return reading.add(op, dims=(1, 2, op.output_shape().height))
+
+
+def _pair(reading: Reading, parameters: Parameters, short: str, name: str) -> Pair | None:
+    """A size that is given once, or as height and width."""
+    one, height, width = (parameters.take(key) for key in (name, f"{short}_h", f"{short}_w"))
+    given = [key for key in (name, f"{short}_h", f"{short}_w") if key in parameters]
+    if not given:
+        return None
+    if given not in ([name], [f"{short}_h", f"{short}_w"]):
+        raise reading.wrong(f'either "{name}", or "{short}_h" and "{short}_w", can be given')
+    size = Pair(one, one) if given == [name] else Pair(height, width)
+    if min(size) <= 0:
+        raise reading.wrong(f'"{given[0]}" must be above 0')
+    return size
+
+
+def _ratios(reading: Reading, parameters: Parameters) -> tuple[float, ...]:
+    """Each ratio once, followed by its inverse if boxes are flipped; 1 is there without being named."""
+    found = [1.0]
+    flip = parameters.take("flip")
+    for ratio in parameters.take("aspect_ratio"):
+        if ratio <= 0:
+            raise reading.wrong(f"the aspect ratio {ratio:g} is not above 0")
+        if not any(abs(ratio - known) < SAME for known in found):
+            found += [ratio, 1 / ratio] if flip else [ratio]
+    return tuple(found[1:])
+
+
+def _variance(reading: Reading, parameters: Parameters) -> tuple[float, float, float, float]:
+    given = parameters.take("variance") or (0.1,)
+    if len(given) not in (1, 4) or min(given) <= 0:
+        raise reading.wrong("one variance, or four, can be given, each above 0")
+    a, b, c, d = given * (4 // len(given))
+    return a, b, c, d
+
+
+@caffe.reads("DetectionOutput")
+def read_detection_output(reading: Reading) -> Value:
+    if len(reading.inputs) != 3:
+        raise reading.wrong(f"the layer needs locations, confidences and boxes, not {len(reading.inputs)} inputs")
+    parameters = reading.parameters("detection_output_param")
+    classes, background, keep = (parameters.take(name) for name in ("num_classes", "background_label_id", "keep_top_k"))
+    if classes < 1:
+        raise reading.wrong('"num_classes" is missing')
+    if keep == 0 or keep < -1:
+        raise reading.wrong(f"keep_top_k is {keep}; it must be above 0, or -1 for all")
+    suppression = parameters.take("nms_param")
+    if not 0 < suppression.eta <= 1:
+        raise reading.wrong(f"eta is {suppression.eta:g}; it must be above 0, and 1 at most")
+    if suppression.nms_threshold < 0:
+        raise reading.wrong("nms_threshold must not be below 0")
+    op = ops.DetectionOutput(
+        classes,
+        background,
+        parameters.take("share_location"),
+        CODES[parameters.take("code_type")],
+        parameters.take("variance_encoded_in_target"),
+        suppression.nms_threshold,
+        max(suppression.top_k, -1) if suppression.HasField("top_k") else -1,
+        suppression.eta,
+        parameters.take("confidence_threshold") if "confidence_threshold" in parameters else EVERYTHING,
+        keep,
+    )
+    for name in ("visualize", "visualize_threshold", "save_file"):  # what is drawn and saved besides
+        parameters.take(name)
+    priors = reading.shape(reading.inputs[2])
+    rows = priors.height // 4 * classes if keep < 0 else keep
+    return reading.add(op, *reading.inputs, dims=(1, 1, rows, 7))
