@@ -266,7 +266,7 @@ def apply(function: ops.ScalarFunction, x: Array) -> Array:
         case ops.Clip(low=low, high=high):
             result = np.clip(x, low, high)
         case ops.BoundedRelu(slope=slope, threshold=threshold, high=high):
-            result = np.where(x >= high, high, np.where(x >= threshold, x, slope * (x - threshold)))
+            result = np.where(x > threshold, np.minimum(x, high), slope * (x - threshold))
         case _:
             raise NotImplementedError(type(function).__name__)
     return result

@@ -242,7 +242,7 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class BoundedRelu:
-    """high for x >= high, x for threshold <= x < high, slope * (x - threshold) below: every other ReLU of Keras"""
+    """min(x, high) for x > threshold, slope * (x - threshold) otherwise: every other ReLU of Keras"""
 
     slope: float
     threshold: float

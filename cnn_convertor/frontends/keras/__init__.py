@@ -7,13 +7,16 @@ from pathlib import Path
 
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError
 from cnn_convertor.frontends.builder import Builder
-from cnn_convertor.frontends.keras import convolutions, functions, maps
+from cnn_convertor.frontends.keras import convolutions, functions, joins, maps, normalizations
+from cnn_convertor.frontends.keras import operations as between_layers
 from cnn_convertor.frontends.keras.custom import CustomLayer, load_custom_layers, read_custom
 from cnn_convertor.frontends.keras.files import definition_of, open_model
-from cnn_convertor.frontends.keras.maps import DROPOUTS
-from cnn_convertor.frontends.keras.model import Call, Network, flatten, parse
-from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, check_leftovers, keras
+from cnn_convertor.frontends.keras.maps import AUGMENTATIONS, DROPOUTS
+from cnn_convertor.frontends.keras.model import Call, Network, Tensor, flatten, parse
+from cnn_convertor.frontends.keras.operations import operation_name
+from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, check_leftovers, keras, operations
 from cnn_convertor.frontends.keras.tensors import Value, map_axes
+from cnn_convertor.frontends.keras.unsupported import LAMBDAS, unsupported
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.frontends.keras.weights import Weights, match_weights
 from cnn_convertor.frontends.registry import Settings
@@ -21,7 +24,10 @@ from cnn_convertor.ir.graph import Graph
 
 __all__ = ["CustomLayer", "layer_types", "load", "load_custom_layers"]
 
-READERS = (convolutions, functions, maps)  # importing them enters their readers in the registry
+# importing them enters their readers in the registries
+READERS = (convolutions, functions, joins, maps, normalizations, between_layers)
+
+OPERATIONS_HARMLESS = frozenset({"name", "trainable", "dtype", "function", "training", "mask"})
 
 
 def layer_types() -> Iterator[str]:
@@ -47,7 +53,7 @@ def load(
     contents = opened.contents if same_file else open_model(data).contents
     weights = match_weights(model, contents, same_file=same_file)
     network = flatten(model, str(definition))
-    return _Assembly(str(definition), network, weights, size, custom).graph()
+    return _Assembly(str(definition), network, weights, size, custom, opened.version).graph()
 
 
 class _Assembly:
@@ -60,35 +66,52 @@ class _Assembly:
         weights: Weights,
         size: tuple[int, int] | None,
         custom: Mapping[str, CustomLayer],
+        version: int,
     ) -> None:
         self._file, self._network, self._weights, self._size, self._custom = file, network, weights, size, custom
+        self._version = version
         self._builder = Builder()
-        self._values: dict[int, Value] = {}
+        self._values: dict[int, Sequence[Value]] = {}
 
     def graph(self) -> Graph:
         for call in self._network.calls:
-            self._values[call.output] = self._read(call)
-        return self._builder.finish([self._values[tensor].node for tensor in self._network.outputs])
+            self._values[call.number] = self._read(call)
+        return self._builder.finish([self._value(tensor).node for tensor in self._network.outputs])
 
-    def _read(self, call: Call) -> Value:
-        """The call's value, or that of a stand-in when the layer cannot be read."""
-        inputs = [self._values[tensor] for tensor in call.inputs]
+    def _value(self, tensor: Tensor) -> Value:
+        values = self._values[tensor.call]
+        if tensor.output >= len(values) and not self._builder.is_guessed(values[0].node):
+            call = self._network.calls[tensor.call]
+            reason = f"the output {tensor.output} is used, but the layer has {len(values)}"
+            origin = Origin(self._file, call.layer.name, call.layer.type)
+            raise ModelError(Problem("DV201", reason, origin, "save the model again, with model.save('model.keras')"))
+        return values[min(tensor.output, len(values) - 1)]
+
+    def _read(self, call: Call) -> Sequence[Value]:
+        """The call's values, or that of a stand-in when the layer cannot be read."""
+        inputs = [self._value(tensor) for tensor in call.inputs]
         origin = Origin(self._file, call.layer.name, call.layer.type)
-        axes = inputs[0].axes if inputs else map_axes(self._network, call.output)
+        made: Sequence[Value] = ()
 
         def read() -> Sequence[str]:
-            nonlocal axes
-            value = self._read_plainly(call, inputs, origin)
-            axes = value.axes
-            return [value.node]
+            nonlocal made
+            found = self._read_plainly(call, inputs, origin)
+            made = [found] if isinstance(found, Value) else found
+            return [value.node for value in made]
 
-        (node,) = self._builder.read([value.node for value in inputs], read, (call.layer.name, origin))
-        return Value(node, axes)
+        nodes = self._builder.read([value.node for value in inputs], read, (call.layer.name, origin))
+        if made:
+            return made
+        stand_in = inputs[0] if inputs else Value("", map_axes(self._network, Tensor(call.number)))
+        return [stand_in._replace(node=nodes[0], origin=None)]
 
-    def _read_plainly(self, call: Call, inputs: Sequence[Value], origin: Origin) -> Value:
-        """The call's value. Raises when the layer cannot be read."""
+    def _read_plainly(self, call: Call, inputs: Sequence[Value], origin: Origin) -> Value | Sequence[Value]:
+        """The call's values. Raises when the layer cannot be read."""
         layer = call.layer
-        settings = Settings(layer.config, HARMLESS)
+        is_operation = layer.is_operation or layer.type in LAMBDAS
+        settings = (
+            Settings(_all_settings(call), OPERATIONS_HARMLESS) if is_operation else Settings(layer.config, HARMLESS)
+        )
         reading = Reading(
             layer=layer,
             settings=settings,
@@ -96,47 +119,41 @@ class _Assembly:
             builder=self._builder,
             weights=self._weights,
             origin=origin,
-            map_axes=lambda: map_axes(self._network, call.output),
+            map_axes=lambda rank: map_axes(self._network, Tensor(call.number), rank),
             size=self._size,
+            version=self._version,
         )
-        _check_arguments(call, origin)
+        _check_arguments(call, origin, self._version)
         if layer.type in self._custom and not layer.is_operation:
             return read_custom(reading, self._custom[layer.type])
-        reader = None if layer.is_operation else keras.get(layer.type)
+        reader = operations.get(operation_name(layer.type, layer.config)) if is_operation else keras.get(layer.type)
         if reader is None:
-            raise UnsupportedError(_unsupported(call, origin))
+            raise UnsupportedError(unsupported(layer, origin))
         if not inputs and layer.type != "InputLayer":
             raise ModelError(Problem("DV201", "the layer has no input", origin, "save the model again"))
-        value = reader(reading)
+        made = reader(reading)
         check_leftovers(reading)
-        return value
+        return made
 
 
-def _check_arguments(call: Call, origin: Origin) -> None:
+def _all_settings(call: Call) -> dict[str, object]:
+    """All that a function is called with: its own settings, and arguments by name or by place."""
+    positional = {f"argument {i}": value for i, value in enumerate(call.arguments.positional)}
+    return {**call.layer.config, **call.arguments.keywords, **positional}
+
+
+def _check_arguments(call: Call, origin: Origin, version: int) -> None:
     """Refuse arguments of the call itself: training=True and such."""
+    random = AUGMENTATIONS if version < 3 else ()  # of which Keras 3 always writes training=True
     if call.layer.is_operation or keras.get(call.layer.type) is None:
         return
 
     def matters(name: str) -> bool:
-        return name != "training" or call.layer.type in (*BATCH_NORMALIZATIONS, *DROPOUTS)
+        return name != "training" or call.layer.type in (*BATCH_NORMALIZATIONS, *DROPOUTS, *random)
 
-    given = [f"{name}={value!r}" for name, value in call.extras.items() if value not in (None, False) and matters(name)]
+    extras = call.arguments.extras.items()
+    given = [f"{name}={value!r}" for name, value in extras if value not in (None, False) and matters(name)]
     if given:
         raise UnsupportedError(
             Problem("DV302", f"the layer is called with {', '.join(given)}", origin, "call it with tensors alone")
         )
-
-
-def _unsupported(call: Call, origin: Origin) -> Problem:
-    type = call.layer.type
-    if call.layer.is_operation or type in {"TFOpLambda", "SlicingOpLambda", "TensorFlowOpLayer"}:
-        what = call.layer.config.get("function", type)
-        return Problem(
-            "DV301",
-            f"the operation {what} between layers is not supported",
-            origin,
-            "use a layer instead, such as keras.layers.Add",
-        )
-    return Problem(
-        "DV301", f"layers of type {type} are not supported", origin, "define it as a custom layer, or replace it"
-    )

@@ -15,53 +15,57 @@ from cnn_convertor.ir.ops import ONE, Padding, Pair, Shape, Window
 BLOCK = 256  # rows and columns of a piece when a matrix is turned: a piece stays in the cache
 
 
-@keras.reads("Conv2D")
-def conv2d(reading: Reading) -> Value:
+@keras.reads("Conv1D", "Conv2D")
+def convolution(reading: Reading) -> Value:
     activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
-    source, shape = reading.map_input(), reading.shape
-    window = same_padded(read_window(reading), shape, same=reading.same())
+    source = reading.map_input()
+    shape = reading.builder.shape(source.node)
+    window = padded(reading, read_window(reading), shape)
     groups, filters = reading.integer("groups"), reading.integer("filters")
     if shape.channels % groups or filters % groups:
         reading.misfit(f"{shape.channels} channels and {filters} filters cannot be cut into {groups} groups")
-    kernel = reading.variable("kernel", (*window.kernel, shape.channels // groups, filters))
+    kernel = read_kernel(reading, "kernel", (*window.kernel, shape.channels // groups, filters))
     op = ops.Conv2d(convolution_kernel(kernel, flip=is_flipped(reading)), bias(reading, filters), window, groups)
     return add_activated(reading, op, source.node, source.axes, activation)
 
 
-@keras.reads("DepthwiseConv2D")
-def depthwise_conv2d(reading: Reading) -> Value:
+@keras.reads("DepthwiseConv1D", "DepthwiseConv2D")
+def depthwise_convolution(reading: Reading) -> Value:
     activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
-    source, shape = reading.map_input(), reading.shape
+    source = reading.map_input()
+    shape = reading.builder.shape(source.node)
     refuse_theano(reading)
-    window = same_padded(read_window(reading), shape, same=reading.same())
+    window = padded(reading, read_window(reading), shape)
     multiplier = reading.integer("depth_multiplier")
     reading.settings.take("groups")  # written by Keras 2, which has one group a channel whatever it says
-    kernel = reading.variable("depthwise_kernel", (*window.kernel, shape.channels, multiplier))
+    kernel = read_kernel(reading, "depthwise_kernel", (*window.kernel, shape.channels, multiplier))
     op = ops.Conv2d(depthwise_kernel(kernel), bias(reading, shape.channels * multiplier), window, shape.channels)
     return add_activated(reading, op, source.node, source.axes, activation)
 
 
-@keras.reads("SeparableConv2D")
-def separable_conv2d(reading: Reading) -> Value:
+@keras.reads("SeparableConv1D", "SeparableConv2D")
+def separable_convolution(reading: Reading) -> Value:
     activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
-    source, shape = reading.map_input(), reading.shape
+    source = reading.map_input()
+    shape = reading.builder.shape(source.node)
     refuse_theano(reading)
-    window = same_padded(read_window(reading), shape, same=reading.same())
+    window = padded(reading, read_window(reading), shape)
     multiplier, filters = reading.integer("depth_multiplier"), reading.integer("filters")
     reading.settings.take("groups")  # see above
     middle = shape.channels * multiplier
-    kernel = reading.variable("depthwise_kernel", (*window.kernel, shape.channels, multiplier))
-    pointwise = reading.variable("pointwise_kernel", (1, 1, middle, filters))
+    kernel = read_kernel(reading, "depthwise_kernel", (*window.kernel, shape.channels, multiplier))
+    pointwise = read_kernel(reading, "pointwise_kernel", (1, 1, middle, filters))
     depthwise = ops.Conv2d(depthwise_kernel(kernel), None, window, shape.channels)
     op = ops.Conv2d(convolution_kernel(pointwise), bias(reading, filters), Window(ONE))
     name = reading.add(depthwise, source.node, part="depthwise")
     return add_activated(reading, op, name, source.axes, activation)
 
 
-@keras.reads("Conv2DTranspose")
-def conv2d_transpose(reading: Reading) -> Value:
+@keras.reads("Conv1DTranspose", "Conv2DTranspose")
+def transposed_convolution(reading: Reading) -> Value:
     activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
-    source, shape = reading.map_input(), reading.shape
+    source = reading.map_input()
+    shape = reading.builder.shape(source.node)
     window, filters = read_window(reading), reading.integer("filters")
     if window.dilation != ONE:
         reading.refuse(
@@ -80,7 +84,7 @@ def conv2d_transpose(reading: Reading) -> Value:
             "leave output_padding at None",
         )
     padding, output_padding = transposed_padding(shape, window, Pair(height, width))
-    kernel = reading.variable("kernel", (*window.kernel, filters, shape.channels))
+    kernel = read_kernel(reading, "kernel", (*window.kernel, filters, shape.channels))
     weight = transposed_kernel(kernel, flip=is_flipped(reading))
     op = ops.ConvTranspose2d(weight, bias(reading, filters), window._replace(padding=padding), output_padding)
     return add_activated(reading, op, source.node, source.axes, activation)
@@ -90,16 +94,15 @@ def conv2d_transpose(reading: Reading) -> Value:
 def dense(reading: Reading) -> Value:
     """Works on the last axis: a fully connected layer on a vector, a 1x1 convolution on a map."""
     activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
-    source, shape = reading.input, reading.shape
-    units = reading.integer("units")
-    if not source.axes.is_channels(-1):
-        reading.misfit(
-            f"a Dense layer on the last axis of a tensor {source.axes.value} is not supported",
-            "put a Flatten before it",
-        )
-    kernel = reading.variable("kernel", (shape.channels, units))
+    units, source = reading.integer("units"), reading.input
+    last_channels = {4: Axes.HWC, 3: Axes.WC, 2: Axes.C}.get(source.axes.rank)
+    if source.axes is Axes.MANY or last_channels is None:
+        reading.misfit("a Dense layer on more than three axes is not supported", "reshape the tensor before it")
+    source = reading.as_axes(source, last_channels)
+    channels = reading.builder.shape(source.node).channels
+    kernel = reading.variable("kernel", (channels, units))
     weight = constant(
-        (units, shape.channels, 1, 1), kernel, lambda rows: (slice(None), rows), lambda v: turned(v)[..., None, None]
+        (units, channels, 1, 1), kernel, lambda rows: (slice(None), rows), lambda v: turned(v)[..., None, None]
     )
     op: ops.Dense | ops.Conv2d
     if source.axes is Axes.C:
@@ -117,12 +120,15 @@ def read_window(reading: Reading) -> Window:
     return Window(reading.pair("kernel_size"), reading.pair("strides"), reading.pair("dilation_rate"))
 
 
-def same_padded(window: Window, shape: Shape, *, same: bool) -> Window:
-    """With the padding that makes the output input / stride long, rounded up; an odd rest goes to the bottom and right."""
-    return window._replace(padding=same_padding(window, shape)) if same else window
+def padded(reading: Reading, window: Window, shape: Shape) -> Window:
+    """With the padding of the layer's `padding`: "same", "valid", or on rows also "causal", which pads the start alone."""
+    if reading.layer.type == "Conv1D" and reading.settings.take("padding") == "causal":
+        return window._replace(padding=Padding(0, 0, window.extent.width - 1, 0))
+    return window._replace(padding=same_padding(window, shape)) if reading.same() else window
 
 
 def same_padding(window: Window, shape: Shape) -> Padding:
+    """What makes the output input / stride long, rounded up; an odd rest goes to the bottom and right."""
     sides: list[int] = []
     for size, extent, stride in zip(shape[:2], window.extent, window.stride, strict=True):
         total = max((-(-size // stride) - 1) * stride + extent - size, 0)
@@ -156,10 +162,12 @@ def transposed_padding(shape: Shape, window: Window, output: Pair) -> tuple[Padd
     return Padding(*sides), Pair(*added)
 
 
-def _output_padding(reading: Reading) -> tuple[int, int] | tuple[None, None]:
+def _output_padding(reading: Reading) -> tuple[int | None, int | None]:
     match reading.settings.take("output_padding"):
         case None:
             return None, None
+        case int(steps) | [int(steps)] if reading.is_1d and steps >= 0:
+            return None, steps
         case int(both) if both >= 0:
             return both, both
         case [int(height), int(width)] if min(height, width) >= 0:
@@ -181,6 +189,14 @@ def refuse_theano(reading: Reading) -> None:
 
 
 # --- kernels -------------------------------------------------------------------------------------------------------------
+
+
+def read_kernel(reading: Reading, role: str, shape: tuple[int, int, int, int]) -> Variable:
+    """An array (height, width, in, out), which has no height in the file of a layer on rows."""
+    if not reading.is_1d:
+        return reading.variable(role, shape)
+    found = reading.variable(role, shape[1:])
+    return Variable(found.name, shape, lambda index: found.read(index[1:])[None])
 
 
 def bias(reading: Reading, size: int) -> Constant | None:

@@ -14,7 +14,7 @@ import h5py
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.frontends.keras.storage import Contents, Source, damaged, read_contents
 
-CONFIG, WEIGHTS = "config.json", "model.weights.h5"
+CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 SAVE = "save the whole model from Python: keras.models.load_model(...).save('model.keras')"
 SAVE_WHOLE = "save the whole model, not its weights alone: model.save('model.keras') instead of model.save_weights(...)"
 
@@ -37,10 +37,14 @@ _HINTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """An opened file. config: the model's configuration as JSON gives it, or None when the file has weights alone."""
+    """An opened file. config: the model's configuration as JSON gives it, or None when the file has weights alone.
+
+    version: the number before the point of the Keras that saved it.
+    """
 
     config: Any
     contents: Contents
+    version: int = 3
 
 
 def open_model(path: Path) -> ModelFile:
@@ -66,7 +70,14 @@ def open_model(path: Path) -> ModelFile:
             Problem("DV201", f"the file cannot be read: {error.strerror or error}", Origin(str(path)))
         ) from None
     text = contents.text("", "model_config")
-    return ModelFile(None if text is None else _parse_json(path, text), contents)
+    version = contents.text("", "keras_version") or contents.text("model_weights", "keras_version")
+    return ModelFile(None if text is None else _parse_json(path, text), contents, _major(version, 2))
+
+
+def _major(version: object, default: int) -> int:
+    """2 of "2.4.0"."""
+    first = str(version).partition(".")[0]
+    return int(first) if first.isdecimal() else default
 
 
 def _open_archive(path: Path) -> ModelFile:
@@ -74,12 +85,15 @@ def _open_archive(path: Path) -> ModelFile:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             config = archive.read(CONFIG) if CONFIG in names else None
+            metadata = archive.read(METADATA) if METADATA in names else b"{}"
         if config is None or WEIGHTS not in names:
             raise _incomplete(path, names)
         source = Source.member(path, WEIGHTS)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise damaged(str(path), error) from None
-    return ModelFile(_parse_json(path, config), read_contents(source))
+    told = _parse_json(path, metadata)
+    version = _major(told.get("keras_version"), 3) if isinstance(told, dict) else 3
+    return ModelFile(_parse_json(path, config), read_contents(source), version)
 
 
 def _parse_json(path: Path, text: str | bytes) -> Any:

@@ -2,163 +2,326 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
 
 from cnn_convertor.frontends.keras.reading import Reading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.registry import Settings
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import Axis, Combination, Op, Reduction, Shape
 
-# None is the identity; Softmax is no function of single values, and becomes a node of its own.
-Named: TypeAlias = ops.Function | ops.Softmax | None
+INFINITE = math.inf
+SELU = ops.ScaledElu(alpha=1.6732632423543772, scale=1.0507009873554805)
+KERAS_3_HARD_SIGMOID = ops.HardSigmoid(1 / 6, 0.5)
+KERAS_2_HARD_SIGMOID = ops.HardSigmoid(0.2, 0.5)
 
-_NAMED: Mapping[str, Named] = {
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """What several nodes compute. add: appends them all; gives the last, which has the layer's name."""
+
+    add: Callable[[Reading, Value], str]
+
+
+# None is the identity. A softmax is no function of single values, and becomes a node of its own.
+Named: TypeAlias = ops.Function | ops.ScalarFunction | ops.Softmax | Composed | None
+
+
+# --- functions that are made of others -----------------------------------------------------------------------------------
+
+
+def per_channel(reading: Reading, value: Value, number: float) -> Constant:
+    return Constant.of(np.full(reading.builder.shape(value.node).channels, number))
+
+
+def scaled(reading: Reading, value: Value, factor: float, shift: float = 0.0) -> Op:
+    """factor * x + shift"""
+    return ops.Scale(per_channel(reading, value, factor), per_channel(reading, value, shift) if shift else None)
+
+
+def _log_softmax(reading: Reading, value: Value) -> str:
+    """x - max - log(sum(exp(x - max))), which overflows nowhere."""
+    axis = softmax_axis(reading, value.axes)
+    largest = reading.add(ops.Reduce(Reduction.MAXIMUM, (axis,)), value.node, part="largest")
+    below = reading.add(ops.Combine(Combination.SUBTRACT), value.node, largest, part="below")
+    powers = reading.add(ops.Apply(ops.Exponential()), below, part="powers")
+    total = reading.add(ops.Reduce(Reduction.SUM, (axis,)), powers, part="sum")
+    log = reading.add(ops.Apply(ops.Logarithm()), total, part="log")
+    return reading.add(ops.Combine(Combination.SUBTRACT), below, log)
+
+
+def _log_sigmoid(reading: Reading, value: Value) -> str:
+    """-softplus(-x)"""
+    negative = reading.add(scaled(reading, value, -1), value.node, part="negative")
+    soft = reading.add(ops.Apply(ops.Softplus()), negative, part="softplus")
+    return reading.add(scaled(reading, value, -1), soft)
+
+
+def _minus(function: ops.Function | ops.ScalarFunction) -> Composed:
+    """x - function(x)"""
+
+    def add(reading: Reading, value: Value) -> str:
+        taken = reading.add(applied(function), value.node, part="taken")
+        return reading.add(ops.Combine(Combination.SUBTRACT), value.node, taken)
+
+    return Composed(add)
+
+
+def _hard_shrink(reading: Reading, value: Value) -> str:
+    """x where |x| > 0.5, else 0"""
+    magnitude = reading.add(ops.Apply(ops.Absolute()), value.node, part="magnitude")
+    large = reading.add(ops.Apply(ops.Threshold(0.5)), magnitude, part="large")
+    return reading.add(ops.Combine(Combination.MULTIPLY), value.node, large)
+
+
+def _square_plus(reading: Reading, value: Value) -> str:
+    """(x + sqrt(x * x + 4)) / 2"""
+    square = reading.add(ops.Apply(ops.Power(2.0)), value.node, part="square")
+    root = reading.add(ops.Apply(ops.Power(0.5, shift=4.0)), square, part="root")
+    total = reading.add(ops.Add(), value.node, root, part="sum")
+    return reading.add(scaled(reading, value, 0.5), total)
+
+
+def _sparse_plus(reading: Reading, value: Value) -> str:
+    """(x + 1) ** 2 / 4 between -1 and 1, x above, 0 below"""
+    held = reading.add(ops.Apply(ops.Clip(-1.0, 1.0)), value.node, part="held")
+    bow = reading.add(ops.Apply(ops.Power(2.0, 0.5, 0.5)), held, part="bow")
+    above = reading.add(scaled(reading, value, 1, -1), value.node, part="above")
+    line = reading.add(ops.Activation(ops.Relu()), above, part="line")
+    return reading.add(ops.Add(), bow, line)
+
+
+def _gated_linear(reading: Reading, value: Value) -> str:
+    """The first half of the last axis, times the sigmoid of the second."""
+    shape, axis = reading.builder.shape(value.node), softmax_axis(reading, value.axes)
+    if shape[axis] % 2:
+        reading.misfit(f"glu halves {shape[axis]} values")
+    size = shape[axis] // 2
+    start, stop = ([*shape] for _ in range(2))
+    start[axis], stop[axis] = size, size
+    first = reading.add(ops.Crop(Shape(0, 0, 0), Shape(*stop)), value.node, part="first")
+    begin = Shape(*(size if place == axis else 0 for place in range(3)))
+    second = reading.add(ops.Crop(begin, shape), value.node, part="second")
+    gate = reading.add(ops.Activation(ops.Sigmoid()), second, part="gate")
+    return reading.add(ops.Combine(Combination.MULTIPLY), first, gate)
+
+
+def celu(alpha: float) -> Named:
+    """alpha * elu(x / alpha)"""
+
+    def add(reading: Reading, value: Value) -> str:
+        small = reading.add(scaled(reading, value, 1 / alpha), value.node, part="scaled")
+        curved = reading.add(ops.Activation(ops.Elu()), small, part="elu")
+        return reading.add(scaled(reading, value, alpha), curved)
+
+    return ops.Elu() if alpha == 1 else Composed(add)
+
+
+def bounded_relu(reading: Reading, *, slope: float, limit: float | None, threshold: float) -> Named:
+    """Keras's relu in all its settings."""
+    if threshold == 0 and limit is None:
+        return ops.Relu(slope)
+    if (threshold, limit, slope) == (0, 6, 0):
+        return ops.Relu6()
+    if limit is not None and limit < max(threshold, 0):
+        reading.refuse(f"a ReLU with max_value={limit:g} below its threshold is not supported", "leave one of them out")
+    if threshold < 0:
+        reading.refuse(f"a ReLU with the threshold {threshold:g} is not supported", "use a threshold of 0 or more")
+    return ops.BoundedRelu(slope, threshold, INFINITE if limit is None else limit)
+
+
+# --- names ---------------------------------------------------------------------------------------------------------------
+
+NAMED: Mapping[str, Named] = {
     "linear": None,
     "relu": ops.Relu(),
     "relu6": ops.Relu6(),
     "leaky_relu": ops.Relu(slope=0.2),  # the default of keras.activations.leaky_relu
     "elu": ops.Elu(),
+    "selu": SELU,
+    "celu": ops.Elu(),
     "sigmoid": ops.Sigmoid(),
     "tanh": ops.Tanh(),
     "softmax": ops.Softmax(),
+    "log_softmax": Composed(_log_softmax),
+    "swish": ops.Swish(),
+    "silu": ops.Swish(),
+    "hard_swish": ops.HardSwish(),
+    "hard_silu": ops.HardSwish(),
+    "hard_sigmoid": KERAS_3_HARD_SIGMOID,  # Keras 2 has another one
+    "hard_tanh": ops.Clip(-1.0, 1.0),
+    "gelu": ops.Gelu(),
+    "mish": ops.Mish(),
+    "softplus": ops.Softplus(),
+    "softsign": ops.Softsign(),
+    "exponential": ops.Exponential(),
+    "log_sigmoid": Composed(_log_sigmoid),
+    "tanh_shrink": _minus(ops.Tanh()),
+    "soft_shrink": _minus(ops.Clip(-0.5, 0.5)),
+    "hard_shrink": Composed(_hard_shrink),
+    "squareplus": Composed(_square_plus),
+    "sparse_plus": Composed(_sparse_plus),
+    "sparse_sigmoid": ops.HardSigmoid(0.5, 0.5),
+    "glu": Composed(_gated_linear),
 }
+USE = "use one of " + ", ".join(name for name in NAMED if name != "linear")
 
 
 def take_activation(reading: Reading) -> Named:
     """The layer's `activation`: a name, a function or a layer in written form."""
-    return _named(reading, reading.settings.take("activation"))
+    return named(reading, reading.settings.take("activation"))
 
 
-def _named(reading: Reading, given: Any) -> Named:
+def named(reading: Reading, given: Any) -> Named:
     match given:
         case None:
             return None
-        case str(name) if name in _NAMED:
-            return _NAMED[name]
+        case str(name) if name in NAMED:
+            return _of_version(reading, name)
         case {"class_name": "function", "config": str(name)} | {"class_name": str(name), "config": None} if (
-            name in _NAMED
+            name in NAMED
         ):
-            return _NAMED[name]
-        case {"class_name": str(name), "config": dict(config)} if name in _LAYERS:
-            return _LAYERS[name](replace(reading, settings=Settings(config)))
+            return _of_version(reading, name)
+        case {"class_name": str(name), "config": dict(config)} if name in LAYERS:
+            return LAYERS[name](replace(reading, settings=Settings(config)))
         case {"class_name": "Activation", "config": {"activation": inner}}:
-            return _named(reading, inner)
-        case {"class_name": str(name)} | str(name):
-            reading.refuse(f"the activation {name!r} is not supported", f"use one of {', '.join(_NAMED)}")
+            return named(reading, inner)
+        case {"class_name": "function", "config": str(name)} | {"class_name": str(name)} | str(name):
+            reading.refuse(f"the activation {name!r} is not supported", USE)
         case _:
-            reading.refuse(f"the activation {given!r} is not supported", f"use one of {', '.join(_NAMED)}")
+            reading.refuse(f"the activation {given!r} is not supported", USE)
+
+
+def _of_version(reading: Reading, name: str) -> Named:
+    return KERAS_2_HARD_SIGMOID if name == "hard_sigmoid" and reading.version < 3 else NAMED[name]
 
 
 # --- activation layers ---------------------------------------------------------------------------------------------------
 
 
-def relu(reading: Reading) -> ops.Function:
+def relu(reading: Reading) -> Named:
     slope = reading.number("negative_slope", 0.0)
-    limit = reading.settings.take("max_value")
-    if reading.settings.take("threshold", 0) not in (0, None):
-        reading.refuse("a ReLU with a threshold other than 0 is not supported", "use threshold=0")
-    if limit is None:
-        return ops.Relu(slope)
-    if reading.number("max_value", 6) != 6 or slope != 0:
-        reading.refuse(
-            f"a ReLU with max_value={limit} and negative_slope={slope:g} is not supported", "use max_value=6 or None"
-        )
-    return ops.Relu6()
+    limit = None if reading.settings.take("max_value") is None else reading.number("max_value", 6)
+    threshold = 0.0 if reading.settings.take("threshold") is None else reading.number("threshold", 0)
+    return bounded_relu(reading, slope=slope, limit=limit, threshold=threshold)
 
 
-def leaky_relu(reading: Reading) -> ops.Function:
+def leaky_relu(reading: Reading) -> Named:
     if "negative_slope" in reading.settings:  # Keras 3's name
         return ops.Relu(reading.number("negative_slope", 0.3))
     return ops.Relu(reading.number("alpha", 0.3))
 
 
-def elu(reading: Reading) -> ops.Function:
-    if (alpha := reading.number("alpha", 1.0)) != 1:
-        reading.refuse(f"an ELU with alpha={alpha:g} is not supported", "use alpha=1")
-    return ops.Elu()
+def thresholded_relu(reading: Reading) -> Named:
+    return bounded_relu(reading, slope=0.0, limit=None, threshold=reading.number("theta", 1.0))
 
 
-def softmax(reading: Reading) -> ops.Softmax:
-    axis = reading.settings.take("axis", -1)
-    if not reading.input.axes.is_channels(axis):
-        reading.misfit(
-            f"a softmax over axis {axis} of a tensor {reading.input.axes.value} is not one over the channels"
-        )
-    return ops.Softmax()
+def elu(reading: Reading) -> Named:
+    alpha = reading.number("alpha", 1.0)
+    return ops.Elu() if alpha == 1 else ops.ScaledElu(alpha)
 
 
-_LAYERS: Mapping[str, Callable[[Reading], Named]] = {
+def softmax(reading: Reading) -> Named:
+    axis, axes = reading.settings.take("axis", -1), reading.input.axes
+    if isinstance(axis, list) and len(axis) != 1:
+        reading.refuse(f"a softmax over the axes {axis} together is not supported", "use one axis")
+    if (found := axes.at(axis)) is None:
+        reading.misfit(f"a softmax over axis {axis} of a tensor {axes.value} is none over one of its axes")
+    return ops.Softmax(found)
+
+
+LAYERS: Mapping[str, Callable[[Reading], Named]] = {
     "ReLU": relu,
     "LeakyReLU": leaky_relu,
+    "ThresholdedReLU": thresholded_relu,
     "ELU": elu,
     "Softmax": softmax,
 }
 
 
-@keras.reads("ReLU", "LeakyReLU", "ELU", "Softmax")
+@keras.reads("ReLU", "LeakyReLU", "ThresholdedReLU", "ELU", "Softmax")
 def function_layer(reading: Reading) -> Value:
-    return Value(add_function(reading, reading.input, _LAYERS[reading.layer.type](reading)), reading.input.axes)
+    return add_function(reading, reading.input, LAYERS[reading.layer.type](reading))
 
 
 @keras.reads("Activation")
 def activation(reading: Reading) -> Value:
-    return Value(add_function(reading, reading.input, take_activation(reading)), reading.input.axes)
+    return add_function(reading, reading.input, take_activation(reading))
 
 
 @keras.reads("PReLU")
 def prelu(reading: Reading) -> Value:
-    """Its array has the input's axes, with 1 for the shared ones: here all but the channels must be shared, or 1 long."""
+    """Its array has the input's axes, with 1 for the shared ones."""
     axes, shape = reading.input.axes, reading.shape
     shared = reading.settings.take("shared_axes") or []
-    sizes = dict(zip("HWC", shape, strict=True))
     if not isinstance(shared, list):
         shared = [shared]
-    full = [1 if at in shared else sizes[axis] for at, axis in enumerate(axes.value, start=1)]
-    channels = 1 if axes.channel_axis is None else full[axes.channel_axis - 1]
-    if max(full) > 1 and full.count(1) < len(full) - (channels > 1):
-        reading.misfit("PReLU slopes that differ from pixel to pixel are not supported", "use shared_axes=[1, 2]")
+    sizes = reading.sizes(reading.input)
+    full = tuple(1 if at in shared else size for at, size in enumerate(sizes, start=1))
     variable = reading.variable("alpha", full)
     everything = (slice(None),) * len(full)
-    if channels == shape.channels:
-        index = tuple(slice(None) for _ in full)
-        at = (axes.channel_axis or 1) - 1
-        slopes = Constant(
-            (channels,),
-            lambda rows: variable.read((*index[:at], rows, *index[at + 1 :])).reshape(rows.stop - rows.start),
+    longer = [axis for axis, size in enumerate(full) if size > 1]
+    channel = axes.value.find("C")
+    if longer in ([], [channel]) and axes is not Axes.MANY:
+
+        def read(rows: slice) -> Any:
+            index = (*everything[:channel], rows, *everything[channel + 1 :]) if longer else everything
+            return np.broadcast_to(variable.read(index).reshape(-1), (rows.stop - rows.start,)).copy()
+
+        return reading.input._replace(
+            node=reading.add(ops.Activation(ops.PRelu(Constant((shape.channels,), read)))), origin=None
         )
-    else:
-        slopes = Constant(
-            (shape.channels,), lambda rows: variable.read(everything).reshape(1).repeat(rows.stop - rows.start)
-        )
-    return Value(reading.add(ops.Activation(ops.PRelu(slopes))), axes)
+    slopes = np.broadcast_to(variable.read(everything), sizes).reshape(-1)
+    flat = reading.counted(reading.input)
+    node = reading.add(ops.Activation(ops.PRelu(Constant.of(slopes))), flat, part="slopes")
+    return reading.counted_back(node, reading.input)
 
 
-def add_function(reading: Reading, value: Value, function: Named) -> str:
+def applied(function: ops.Function | ops.ScalarFunction) -> Op:
+    """The operator that applies a function."""
+    if isinstance(function, get_args(ops.ScalarFunction)):
+        return ops.Apply(function)
+    return ops.Activation(function)  # type: ignore[arg-type]  # mypy cannot follow get_args
+
+
+def add_function(reading: Reading, value: Value, function: Named) -> Value:
     """A node that applies the function to a value."""
     match function:
         case None:
-            return reading.add(ops.Identity(), value.node)
+            return value._replace(node=reading.add(ops.Identity(), value.node))
+        case Composed():
+            return _like(value, function.add(reading, value))
         case ops.Softmax():
-            check_softmax(reading, value.axes)
-            return reading.add(function, value.node)
+            op = function if reading.layer.type == "Softmax" else ops.Softmax(softmax_axis(reading, value.axes))
+            return _like(value, reading.add(op, value.node))
         case _:
-            return reading.add(ops.Activation(function), value.node)
+            return _like(value, reading.add(applied(function), value.node))
 
 
 def add_activated(
     reading: Reading, op: ops.Conv2d | ops.ConvTranspose2d | ops.Dense, source: str, axes: Axes, function: Named
 ) -> Value:
-    """The node of a layer with an activation; a softmax stands behind it, on its own."""
-    if isinstance(function, ops.Softmax):
-        check_softmax(reading, axes)
-        return Value(reading.add(function, reading.add(op, source, part="linear")), axes)
-    return Value(reading.add(replace(op, activation=function), source), axes)
+    """The node of a layer with an activation; what the operator cannot apply itself stands behind it, on its own."""
+    if isinstance(function, get_args(ops.Function)):
+        return Value(reading.add(replace(op, activation=function), source), axes)
+    if function is None:
+        return Value(reading.add(op, source), axes)
+    return add_function(reading, Value(reading.add(op, source, part="linear"), axes), function)
 
 
-def check_softmax(reading: Reading, axes: Axes) -> None:
-    """As an activation, a softmax runs over the last axis (a Softmax layer's own axis is checked when it is read)."""
-    if reading.layer.type != "Softmax" and not axes.is_channels(-1):
-        reading.misfit(f"a softmax over the last axis of a tensor {axes.value} is not one over the channels")
+def _like(value: Value, node: str) -> Value:
+    """The node's output, a tensor of the same axes."""
+    return value._replace(node=node, origin=None)
+
+
+def softmax_axis(reading: Reading, axes: Axes) -> Axis:
+    """As an activation, a softmax runs over the last axis."""
+    if (axis := axes.at(-1)) is None:
+        reading.misfit("a softmax over the last of more than three axes is not supported", "reshape the tensor first")
+    return axis

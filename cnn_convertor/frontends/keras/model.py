@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin, Problem
@@ -21,12 +21,44 @@ class TensorRef(NamedTuple):
     output: int
 
 
+class Place(NamedTuple):
+    """Stands for a tensor among the arguments of a call: which of the call's inputs."""
+
+    input: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a layer or function is called with: JSON, where a Place stands for each tensor."""
+
+    positional: tuple[Json, ...] = ()
+    keywords: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def extras(self) -> dict[str, Json]:
+        """The arguments that hold no tensors."""
+        named = {f"argument {i}": value for i, value in enumerate(self.positional)} | dict(self.keywords)
+        return {name: value for name, value in named.items() if not _holds_tensors(value)}
+
+
+def _holds_tensors(value: Json) -> bool:
+    match value:
+        case Place():
+            return True
+        case list():
+            return any(map(_holds_tensors, value))
+        case dict():
+            return any(map(_holds_tensors, value.values()))
+        case _:
+            return False
+
+
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """One call of a layer, as its configuration tells it. extras: arguments that are no tensors."""
+    """One call of a layer, as its configuration tells it."""
 
     inputs: tuple[TensorRef, ...]
-    extras: Mapping[str, Json]
+    arguments: Arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +85,29 @@ class Layer:
         return self.type in FUNCTIONAL or self.type == SEQUENTIAL
 
 
+class Tensor(NamedTuple):
+    """Of which call, which output."""
+
+    call: int
+    output: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a layer that is no model. inputs, output: numbers of tensors. extras: arguments that are no tensors."""
+    """One call of a layer that is no model. number: counts the calls."""
 
     layer: Layer
-    inputs: tuple[int, ...]
-    output: int
-    extras: Mapping[str, Json]
+    inputs: tuple[Tensor, ...]
+    number: int
+    arguments: Arguments
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A whole model without nesting: calls in execution order; inputs come first. outputs: numbers of tensors."""
+    """A whole model without nesting: calls in execution order; inputs come first."""
 
     calls: tuple[Call, ...]
-    outputs: tuple[int, ...]
+    outputs: tuple[Tensor, ...]
 
 
 # --- reading the configuration -------------------------------------------------------------------------------------------
@@ -143,19 +182,61 @@ class _Parser:
 
     def node(self, data: Json) -> NodeConfig:
         """A call: Keras 3 has {"args": ..., "kwargs": ...}, Keras 2 a list of [layer, call, output, arguments]."""
+        inputs: list[TensorRef] = []
         match data:
             case {"args": list(args), "kwargs": dict(kwargs)}:
-                inputs = list(_keras_tensors(args, self))
-                extras = {f"argument {i}": a for i, a in enumerate(args) if not isinstance(a, (dict, list))}
-                return NodeConfig(tuple(inputs), {**extras, **kwargs})
-            case [str(), int(), int(), *rest]:
-                return NodeConfig(tuple(self.refs(data)), _arguments(rest))
+                given = Arguments(tuple(self.argument(a, inputs) for a in args), self.argument(kwargs, inputs))
             case list():
-                inner = [self.node(item) for item in data]
-                merged = {name: value for node in inner for name, value in node.extras.items()}
-                return NodeConfig(tuple(ref for node in inner for ref in node.inputs), merged)
+                entries = [data] if data and isinstance(data[0], str) else data
+                first = [self.entry(entry, inputs) for entry in entries]
+                keywords: dict[str, Json] = {}
+                for entry in entries:
+                    keywords |= _arguments(entry[3:])
+                given = Arguments((first[0] if len(first) == 1 else first,), self.old_argument(keywords, inputs))
             case _:
                 self.fail(f"{_short(data)} is no call of a layer")
+        return NodeConfig(tuple(inputs), given)
+
+    def argument(self, data: Json, inputs: list[TensorRef]) -> Json:
+        """An argument as Keras 3 writes it; its tensors are appended to the inputs."""
+        match data:
+            case {"class_name": "__keras_tensor__", "config": {"keras_history": history}}:
+                inputs += self.refs(history)
+                return Place(len(inputs) - 1)
+            case list():
+                return [self.argument(item, inputs) for item in data]
+            case dict():
+                return {
+                    name: self.argument(data[name], inputs) for name in sorted(data)
+                }  # Keras counts them in this order
+            case _:
+                return data
+
+    def entry(self, data: Json, inputs: list[TensorRef]) -> Json:
+        """One tensor, or constant, of the first argument as Keras 2 writes it."""
+        match data:
+            case ["_CONSTANT_VALUE", -1, value, *_]:
+                return value
+            case [str(), int(), int(), *_]:
+                inputs += self.refs(data)
+                return Place(len(inputs) - 1)
+            case _:
+                self.fail(f"{_short(data)} is no call of a layer")
+
+    def old_argument(self, data: Json, inputs: list[TensorRef]) -> Json:
+        """Another argument as Keras 2 writes it."""
+        match data:
+            case ["_CONSTANT_VALUE", -1, value]:
+                return value
+            case [str(), int(), int()]:
+                inputs += self.refs(data)
+                return Place(len(inputs) - 1)
+            case list():
+                return [self.old_argument(item, inputs) for item in data]
+            case dict():
+                return {name: self.old_argument(item, inputs) for name, item in data.items()}
+            case _:
+                return data
 
 
 def _count_from_zero(
@@ -199,18 +280,6 @@ def _arguments(rest: Sequence[Json]) -> Mapping[str, Json]:
     return rest[0] if rest and isinstance(rest[0], dict) else {}
 
 
-def _keras_tensors(data: Json, parser: _Parser) -> Iterator[TensorRef]:
-    match data:
-        case {"class_name": "__keras_tensor__", "config": {"keras_history": history}}:
-            yield from parser.refs(history)
-        case list():
-            for item in data:
-                yield from _keras_tensors(item, parser)
-        case dict():
-            for key in sorted(data):
-                yield from _keras_tensors(data[key], parser)
-
-
 def _is_operation(data: Json, config: Json, nodes: Sequence[Json]) -> bool:
     """Whether it is a function on tensors (x + y, keras.ops.relu), which Keras 3 keeps beside the layers.
 
@@ -250,30 +319,31 @@ class _Flattener:
     def __init__(self, file: str) -> None:
         self._file = file
         self.calls: list[Call] = []
-        self._tensors = 0
 
-    def call(self, layer: Layer, inputs: Sequence[int], extras: Mapping[str, Json]) -> Sequence[int]:
-        """Call a layer or a nested model (whose layers inherit the extra arguments); gives the numbers of its outputs."""
+    def call(self, layer: Layer, inputs: Sequence[Tensor], arguments: Arguments) -> Sequence[Tensor]:
+        """Call a layer or a nested model (whose layers inherit the arguments that are no tensors); gives its outputs.
+
+        How many outputs a layer has is not known: the first stands for all.
+        """
         if layer.type == SEQUENTIAL and not layer.is_operation:
-            return self._sequential(layer, inputs, extras)
+            return self._sequential(layer, inputs, arguments)
         if layer.is_model and not layer.is_operation:
-            return self._functional(layer, inputs, extras)
-        self._tensors += 1
-        self.calls.append(Call(layer, tuple(inputs), self._tensors, extras))
-        return [self._tensors]
+            return self._functional(layer, inputs, arguments)
+        self.calls.append(Call(layer, tuple(inputs), len(self.calls), arguments))
+        return [Tensor(len(self.calls) - 1)]
 
-    def _sequential(self, model: Layer, tensors: Sequence[int], extras: Mapping[str, Json]) -> Sequence[int]:
+    def _sequential(self, model: Layer, tensors: Sequence[Tensor], arguments: Arguments) -> Sequence[Tensor]:
         for layer in model.layers:
             if layer.type != "InputLayer":
-                tensors = self.call(layer, tensors, extras)
+                tensors = self.call(layer, tensors, arguments)
         return tensors
 
-    def _functional(self, model: Layer, given: Sequence[int], extras: Mapping[str, Json]) -> Sequence[int]:
+    def _functional(self, model: Layer, given: Sequence[Tensor], arguments: Arguments) -> Sequence[Tensor]:
         if len(given) != len(model.inputs):
             _Parser(self._file).fail(
                 f"the model {model.name!r} takes {len(model.inputs)} inputs and is given {len(given)}"
             )
-        known: dict[tuple[str, int], Sequence[int]] = {
+        known: dict[tuple[str, int], Sequence[Tensor]] = {
             (ref.layer, ref.call): [tensor] for ref, tensor in zip(model.inputs, given, strict=True)
         }
         waiting = [
@@ -287,7 +357,7 @@ class _Flattener:
             for layer, i, node in waiting:
                 if all(ref[:2] in known for ref in node.inputs):
                     inputs = [self._take(known, ref) for ref in node.inputs]
-                    known[layer.own_name, i] = self.call(layer, inputs, {**extras, **node.extras})
+                    known[layer.own_name, i] = self.call(layer, inputs, _inherited(node.arguments, arguments))
                 else:
                     later.append((layer, i, node))
             if len(later) == len(waiting):
@@ -299,23 +369,27 @@ class _Flattener:
                 _Parser(self._file).fail(f"the output {ref.layer!r} is no layer of the model {model.own_name!r}")
         return [self._take(known, ref) for ref in model.outputs]
 
-    def _take(self, known: Mapping[tuple[str, int], Sequence[int]], ref: TensorRef) -> int:
-        """A tensor. A layer that has several outputs is none that can be converted, so that one number stands for all."""
+    def _take(self, known: Mapping[tuple[str, int], Sequence[Tensor]], ref: TensorRef) -> Tensor:
         outputs = known[ref[:2]]
-        if len(outputs) == 1:
-            return outputs[0]
+        if len(outputs) == 1 and ref.output >= 0:
+            return outputs[0] if outputs[0].output else outputs[0]._replace(output=ref.output)
         if not 0 <= ref.output < len(outputs):
             _Parser(self._file).fail(f"the model {ref.layer!r} has no output {ref.output}")
         return outputs[ref.output]
 
 
+def _inherited(own: Arguments, outer: Arguments) -> Arguments:
+    """The arguments of a call inside of a model that is called with others, such as training=True."""
+    return Arguments(own.positional, {**outer.extras, **own.keywords})
+
+
 def flatten(model: Layer, file: str) -> Network:
     """All calls of the model and of the models in it, inputs first."""
     flattener = _Flattener(file)
-    inputs: list[int] = []
+    inputs: list[Tensor] = []
     for layer in _input_layers(model, file):
-        inputs += flattener.call(layer, (), {})
-    outputs = tuple(flattener.call(model, inputs, {}))  # before the calls are counted
+        inputs += flattener.call(layer, (), Arguments())
+    outputs = tuple(flattener.call(model, inputs, Arguments()))  # before the calls are counted
     return Network(tuple(flattener.calls), outputs)
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
 
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.keras.model import Layer
 from cnn_convertor.frontends.keras.storage import Index, Variable
-from cnn_convertor.frontends.keras.tensors import DATA_FORMATS, Axes, Value
+from cnn_convertor.frontends.keras.tensors import DATA_FORMATS, Axes, Rearranged, Value
 from cnn_convertor.frontends.keras.variables import slots
 from cnn_convertor.frontends.keras.weights import Weights
 from cnn_convertor.frontends.registry import Registry, Settings
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
-from cnn_convertor.ir.ops import Op, Pair, Shape
+from cnn_convertor.ir.ops import Op, Order, Pair, Shape
 
 # Settings that never change what a trained layer computes. `dtype` is looked at for every layer.
 HARMLESS = frozenset(
@@ -39,8 +43,9 @@ class Reading:
     builder: Builder
     weights: Weights
     origin: Origin
-    map_axes: Callable[[], Axes]  # the layout in which later layers take this layer's output, should it be a map
+    map_axes: Callable[[int], Axes]  # rank -> the layout in which later layers take this layer's output
     size: tuple[int, int] | None  # the input size to convert for
+    version: int = 3  # of the Keras that saved the file
 
     # --- inputs ---
 
@@ -56,30 +61,36 @@ class Reading:
         """Shape of the only input."""
         return self.builder.shape(self.input.node)
 
+    @property
+    def is_1d(self) -> bool:
+        """Whether the layer works on rows of channels."""
+        return "1D" in self.layer.type
+
     def map_input(self) -> Value:
-        """The only input, a map laid out as the layer's data_format says."""
+        """The only input, a map (or rows of channels) laid out as the layer's data_format says."""
         wanted = self.data_format()
-        if self.input.axes not in (Axes.HWC, Axes.CHW):
-            self.misfit(f"the layer takes a map (height, width, channels), not a tensor of {self.input.axes.rank} axes")
-        if self.input.axes is not wanted:
-            self.misfit(
-                f"the layer takes its input as {wanted.value}, but it comes as {self.input.axes.value}",
-                "give all layers the same data_format",
-            )
-        return self.input
+        if len(self.sizes(self.input)) != wanted.rank - 1:
+            what = "rows (steps, channels)" if self.is_1d else "a map (height, width, channels)"
+            self.misfit(f"the layer takes {what}, not a tensor of {len(self.sizes(self.input)) + 1} axes")
+        return self.as_axes(self.input, wanted)
 
     def data_format(self) -> Axes:
         given = self.settings.take("data_format")
         if given not in (None, "channels_last", "channels_first"):
             self.refuse(f"data_format is {given!r}", "use channels_last or channels_first")
-        return DATA_FORMATS[given]
+        axes = DATA_FORMATS[given]
+        return {Axes.HWC: Axes.WC, Axes.CHW: Axes.CW}[axes] if self.is_1d else axes
 
     # --- settings ---
 
     def pair(self, name: str, default: Any = 1) -> Pair:
-        """A setting that is (height, width), or one number for both."""
+        """A setting that is (height, width), or one number for both; of a layer on rows: (1, steps)."""
         match self.settings.take(name, default):
             case bool():
+                pass
+            case int(steps) | [int(steps)] if self.is_1d:
+                return self._sizes(name, 1, steps)
+            case _ if self.is_1d:
                 pass
             case int(both):
                 return self._sizes(name, both, both)
@@ -96,13 +107,17 @@ class Reading:
 
     def number(self, name: str, default: float) -> float:
         """A setting that is a number; some versions wrote NumPy arrays."""
-        found = self.settings.take(name, default)
-        if isinstance(found, dict):
-            found = found.get("value", found.get("config"))
-            found = found.get("value") if isinstance(found, dict) else found
+        found = plain(self.settings.take(name, default))
         if not isinstance(found, (int, float)) or isinstance(found, bool):
             self.refuse(f"{name} is {found!r}, not a number")
         return float(found)
+
+    def numbers(self, name: str, given: Any) -> Array:
+        """A number, or an array of numbers, that the setting or argument `name` is."""
+        try:
+            return np.asarray(plain(given), np.float32)
+        except (TypeError, ValueError):
+            self.refuse(f"{name} is {given!r}, not numbers")
 
     def integer(self, name: str, default: int = 1) -> int:
         found = self.settings.take(name, default)
@@ -150,6 +165,91 @@ class Reading:
         """One number a channel."""
         return constant((size,), self.variable(role, (size,)), lambda rows: (rows,), lambda values: values)
 
+    # --- layouts ---
+
+    def sizes(self, value: Value) -> tuple[int, ...]:
+        """The tensor's sizes as the framework counts them, without the batch."""
+        return value.sizes or value.axes.sizes(self.builder.shape(value.node))
+
+    def as_axes(self, value: Value, axes: Axes, part: str = "turned") -> Value:
+        """The same tensor, its axes taken for other ones."""
+        if value.axes is axes:
+            return value
+        sizes = self.sizes(value)
+        assert len(sizes) == axes.rank - 1
+        return self.lay_out(value, sizes, tuple(range(len(sizes))), sizes, axes, part=part)
+
+    def lay_out(
+        self, source: Value, dims: tuple[int, ...], permutation: tuple[int, ...], sizes: tuple[int, ...], axes: Axes,
+        *, part: str = "",
+    ) -> Value:  # fmt: skip
+        """The source tensor reshaped to dims, its axes permuted, and reshaped to sizes. dims and sizes are without the batch."""
+        assert sorted(permutation) == list(range(len(dims)))
+        straight = list(permutation) == sorted(permutation)
+        origin = source.origin
+        if origin and straight:
+            source, dims, permutation = origin
+        elif origin and list(origin.permutation) == sorted(origin.permutation):
+            source = origin.source
+        target = Shape(1, 1, math.prod(sizes)) if axes is Axes.MANY else axes.shape(sizes)
+        node = self._moved(source, dims, permutation, target, axes, part)
+        permuted = tuple(dims[axis] for axis in permutation)
+        kept = Rearranged(source, dims, permutation) if permuted == sizes else None
+        return Value(node, axes, sizes if axes is Axes.MANY else (), kept)
+
+    def _moved(
+        self, source: Value, dims: tuple[int, ...], permutation: tuple[int, ...], target: Shape, axes: Axes, part: str
+    ) -> str:
+        shape = self.builder.shape(source.node)
+        permuted = axes.sizes(target) == tuple(dims[axis] for axis in permutation) and axes is not Axes.MANY
+        if permuted and dims == source.axes.sizes(shape) and source.axes is not Axes.MANY:
+            return self._turned(source, permutation, target, axes, part)
+        node, orders = source.node, {source.axes.order, axes.order}
+        if shape.is_vector:
+            orders = {axes.order}
+        elif target.is_vector:
+            orders = {source.axes.order}
+        if len(orders) == 2:
+            node = self.add(
+                ops.Reshape(Shape(1, 1, shape.size), source.axes.order),
+                node,
+                part=f"{part}/counted" if part else "counted",
+            )
+            orders = {axes.order}
+        (order,) = orders
+        if list(permutation) == sorted(permutation):
+            return self.add(_reshaped(self.builder.shape(node), target, order), node, part=part)
+        return self.add(ops.Rearrange(dims, permutation, target, order), node, part=part)
+
+    def _turned(self, source: Value, permutation: tuple[int, ...], target: Shape, axes: Axes, part: str) -> str:
+        """A permutation of a tensor's own axes is one of the map's."""
+        shape = self.builder.shape(source.node)
+        places = ["HWC".index(letter) for letter in source.axes.value]
+        ones = [place for place in range(3) if place not in places]
+        moved = tuple(
+            places[permutation[axes.value.index(letter)]] if letter in axes.value else ones.pop() for letter in "HWC"
+        )
+        longer = [place for place in moved if shape[place] > 1]
+        if longer == sorted(longer):
+            return self.add(_reshaped(shape, target, Order.HWC), source.node, part=part)
+        return self.add(ops.Rearrange(tuple(shape), moved, target, Order.HWC), source.node, part=part)
+
+    def counted(self, value: Value, part: str = "counted") -> str:
+        """A vector of all elements, counted as the framework does."""
+        shape = self.builder.shape(value.node)
+        return (
+            value.node
+            if shape.is_vector
+            else self.add(ops.Reshape(Shape(1, 1, shape.size), value.axes.order), value.node, part=part)
+        )
+
+    def counted_back(self, node: str, like: Value) -> Value:
+        """A vector as a tensor like that which was counted; the layer's last node."""
+        shape = self.builder.shape(like.node)
+        return like._replace(
+            node=self.add(_reshaped(self.builder.shape(node), shape, like.axes.order), node), origin=None
+        )
+
     # --- results ---
 
     def add(self, op: Op, *inputs: str, part: str = "") -> str:
@@ -169,8 +269,22 @@ class Reading:
         raise UnsupportedError(problem)
 
 
-Reader: TypeAlias = Callable[[Reading], Value]
-keras: Registry[Reader] = Registry()
+def _reshaped(shape: Shape, target: Shape, order: Order) -> Op:
+    return ops.Identity() if shape == target else ops.Reshape(target, order)
+
+
+Reader: TypeAlias = Callable[[Reading], Value | Sequence[Value]]
+keras: Registry[Reader] = Registry()  # layers
+operations: Registry[Reader] = Registry()  # functions that are called between layers
+
+
+def plain(value: Any) -> Any:
+    """A setting without the wrapping in which Keras writes NumPy arrays and tensors."""
+    match value:
+        case {"class_name": str(), "config": {"value": inner}} | {"value": inner}:
+            return inner
+        case _:
+            return value
 
 
 def constant(

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from cnn_convertor.frontends.keras.model import Call, Network
+from cnn_convertor.frontends.keras.model import Call, Network, Tensor
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
-from cnn_convertor.ir.ops import Order
+from cnn_convertor.ir.ops import Axis, Order, Shape
 
 
 class Axes(Enum):
@@ -16,81 +16,126 @@ class Axes(Enum):
 
     HWC = "HWC"  # a map, channels_last
     CHW = "CHW"  # a map, channels_first
-    WC = "WC"  # rows of channels, as Reshape makes them: height is 1
+    WC = "WC"  # rows of channels, channels_last: height is 1
+    CW = "CW"  # rows of channels, channels_first: height is 1
     HW = "HW"  # an image without channels, as inputs may be: channels is 1
     C = "C"  # a vector
+    MANY = ""  # more than three axes, as stand between reshapes: a vector of all elements
 
     @property
     def rank(self) -> int:
-        """Number of axes, the batch included."""
+        """Number of axes, the batch included. (MANY has no letters; a Value knows.)"""
         return len(self.value) + 1
-
-    @property
-    def channel_axis(self) -> int | None:
-        at = self.value.find("C")
-        return None if at < 0 else at + 1
 
     @property
     def order(self) -> Order:
         """How the framework counts the elements."""
-        return Order.CHW if self is Axes.CHW else Order.HWC
+        return Order.CHW if self in (Axes.CHW, Axes.CW) else Order.HWC
 
-    def is_channels(self, axis: object) -> bool:
-        """Whether an axis, as the framework counts it (negative ones from the end), is that of the channels."""
+    def at(self, axis: object) -> Axis | None:
+        """The map's axis that is an axis of the tensor, as the framework counts it (negative ones from the end)."""
         if isinstance(axis, list) and len(axis) == 1:
             (axis,) = axis
         if not isinstance(axis, int) or isinstance(axis, bool) or not -self.rank <= axis < self.rank:
-            return False
-        return axis % self.rank == self.channel_axis
+            return None
+        place = axis % self.rank
+        return None if place == 0 else Axis("HWC".index(self.value[place - 1]))
+
+    def is_channels(self, axis: object) -> bool:
+        """Whether an axis, as the framework counts it, is that of the channels."""
+        return self.at(axis) is Axis.CHANNELS
+
+    def sizes(self, shape: Shape) -> tuple[int, ...]:
+        """The tensor's sizes, without the batch."""
+        return tuple(shape["HWC".index(letter)] for letter in self.value)
+
+    def shape(self, sizes: Sequence[int]) -> Shape:
+        """The map that a tensor of these sizes is."""
+        given = dict(zip(self.value, sizes, strict=True))
+        return Shape(*(given.get(letter, 1) for letter in "HWC"))
 
 
 class Value(NamedTuple):
-    """A tensor: the node that computes it, and its axes."""
+    """A tensor: the node that computes it, and its axes.
+
+    sizes: of a tensor of MANY axes. origin: what the tensor is a rearrangement of, if it is one.
+    """
 
     node: str
     axes: Axes
+    sizes: tuple[int, ...] = ()
+    origin: Rearranged | None = None
+
+
+class Rearranged(NamedTuple):
+    """A tensor, reshaped to dims, with its axes permuted."""
+
+    source: Value
+    dims: tuple[int, ...]
+    permutation: tuple[int, ...]
 
 
 DATA_FORMATS: Mapping[object, Axes] = {None: Axes.HWC, "channels_last": Axes.HWC, "channels_first": Axes.CHW}
-_ENDS = frozenset({"Flatten", "Reshape", "GlobalAveragePooling2D", "GlobalMaxPooling2D"})
+# Layers and operations behind which axes mean something else.
+_ENDS = frozenset(
+    {"Flatten", "Reshape", "Permute", "RepeatVector", "GlobalAveragePooling1D", "GlobalMaxPooling1D", "GlobalAveragePooling2D",
+     "GlobalMaxPooling2D", "Transpose", "GetItem", "Squeeze", "ExpandDims", "Stack", "Mean", "Max", "Min", "Sum"}
+)  # fmt: skip
 
 
-def map_axes(network: Network, tensor: int) -> Axes:
-    """How a map whose maker does not say it is laid out: as the first layer that uses it expects."""
+def map_axes(network: Network, tensor: Tensor, rank: int = 4) -> Axes:
+    """How a tensor whose maker does not say it is laid out: as the first layer that uses it expects.
+
+    rank: of the tensor, the batch included.
+    """
+    if rank == 2:
+        return Axes.C
+    if rank not in (3, 4):
+        return Axes.MANY
+    first = _channels_first(network, tensor, rank)
+    if rank == 4:
+        return Axes.CHW if first else Axes.HWC
+    return Axes.HW if first is None else Axes.CW if first else Axes.WC
+
+
+def _channels_first(network: Network, tensor: Tensor, rank: int) -> bool | None:
+    """Whether the channels come first; None when no layer tells."""
     users: dict[int, list[Call]] = {}
     for call in network.calls:
         for source in call.inputs:
-            users.setdefault(source, []).append(call)
-    weak: list[Axes] = []
-    queue, seen = [tensor], {tensor}
+            users.setdefault(source.call, []).append(call)
+    weak: list[bool] = []
+    queue, seen = [tensor.call], {tensor.call}
     while queue:
         for call in users.get(queue.pop(0), ()):
-            told = _expected(call)
+            told = _expected(call, rank)
             if told is not None and call.layer.type != "Flatten":
                 return told
             if told is not None:
                 weak.append(told)
-            elif call.layer.type not in _ENDS and call.output not in seen:
-                seen.add(call.output)
-                queue.append(call.output)
-    return weak[0] if weak else Axes.HWC
+            elif call.layer.type not in _ENDS and call.number not in seen:
+                seen.add(call.number)
+                queue.append(call.number)
+    return weak[0] if weak and rank == 4 else None
 
 
-def _expected(call: Call) -> Axes | None:
-    """The layout in which a layer takes its input, where its settings tell."""
-    config = call.layer.config
+def _expected(call: Call, rank: int) -> bool | None:
+    """Whether a layer takes its input's channels first, where its settings tell."""
+    config, type = call.layer.config, call.layer.type
     if call.layer.is_operation:
         return None
     if config.get("data_format") is not None:
-        return DATA_FORMATS.get(str(config["data_format"]))
-    if call.layer.type in (*BATCH_NORMALIZATIONS, "Concatenate"):
-        return _from_axis(config.get("axis", -1))
-    if call.layer.type == "PReLU" and isinstance(config.get("shared_axes"), Sequence):
-        return {(1, 2): Axes.HWC, (2, 3): Axes.CHW}.get(tuple(config["shared_axes"]))
-    return Axes.HWC if call.layer.type == "Dense" else None
+        return str(config["data_format"]) == "channels_first"
+    if type in (*BATCH_NORMALIZATIONS, "Concatenate", "LayerNormalization", "GroupNormalization", "RMSNormalization"):
+        return _from_axis(config.get("axis", -1), rank)
+    if type == "PReLU" and isinstance(config.get("shared_axes"), Sequence):
+        pixels = tuple(config["shared_axes"])
+        return {tuple(range(1, rank - 1)): False, tuple(range(2, rank)): True}.get(pixels)
+    return False if type == "Dense" or type.endswith("1D") else None
 
 
-def _from_axis(axis: Any) -> Axes | None:
+def _from_axis(axis: Any, rank: int) -> bool | None:
     if isinstance(axis, list) and len(axis) == 1:
         (axis,) = axis
-    return {1: Axes.CHW, 3: Axes.HWC, -1: Axes.HWC, -3: Axes.CHW}.get(axis) if isinstance(axis, int) else None
+    known = {1: True, rank - 1: False, -1: False, 1 - rank: True}
+    return known.get(axis) if isinstance(axis, int) and not isinstance(axis, bool) else None

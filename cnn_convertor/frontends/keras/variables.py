@@ -17,21 +17,36 @@ def _with_bias(*roles: str) -> Callable[[Mapping[str, Any]], tuple[Slot, ...]]:
     return lambda config: tuple(map(Slot, (*roles, "bias") if config.get("use_bias", True) else roles))
 
 
-def _batch_normalization(config: Mapping[str, Any]) -> tuple[Slot, ...]:
+def _scale_and_center(config: Mapping[str, Any]) -> tuple[Slot, ...]:
     gamma = (Slot("gamma"),) if config.get("scale", True) else ()
     beta = (Slot("beta"),) if config.get("center", True) else ()
-    return (*gamma, *beta, Slot("moving_mean", trained=False), Slot("moving_variance", trained=False))
+    return (*gamma, *beta)
+
+
+def _batch_normalization(config: Mapping[str, Any]) -> tuple[Slot, ...]:
+    moving = (Slot("moving_mean", trained=False), Slot("moving_variance", trained=False))
+    return (*_scale_and_center(config), *moving)
+
+
+def _normalization(config: Mapping[str, Any]) -> tuple[Slot, ...]:
+    """The statistics are arrays, unless they are among the settings."""
+    if config.get("mean") is not None:
+        return ()
+    return tuple(Slot(role, trained=False) for role in ("mean", "variance", "count"))
 
 
 BATCH_NORMALIZATIONS = ("BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization")
 
 _SLOTS: Mapping[str, Callable[[Mapping[str, Any]], tuple[Slot, ...]]] = {
-    "Conv2D": _with_bias("kernel"),
-    "Conv2DTranspose": _with_bias("kernel"),
-    "Dense": _with_bias("kernel"),
-    "DepthwiseConv2D": _with_bias("depthwise_kernel"),
-    "SeparableConv2D": _with_bias("depthwise_kernel", "pointwise_kernel"),
+    **dict.fromkeys(("Conv1D", "Conv2D", "Conv1DTranspose", "Conv2DTranspose", "Dense"), _with_bias("kernel")),
+    **dict.fromkeys(("DepthwiseConv1D", "DepthwiseConv2D"), _with_bias("depthwise_kernel")),
+    **dict.fromkeys(("SeparableConv1D", "SeparableConv2D"), _with_bias("depthwise_kernel", "pointwise_kernel")),
     "PReLU": lambda _: (Slot("alpha"),),
+    "LayerNormalization": _scale_and_center,
+    "GroupNormalization": _scale_and_center,
+    "RMSNormalization": lambda _: (Slot("scale"),),
+    "Normalization": _normalization,
+    "LayerScale": lambda _: (Slot("gamma"),),
     **dict.fromkeys(BATCH_NORMALIZATIONS, _batch_normalization),
 }
 

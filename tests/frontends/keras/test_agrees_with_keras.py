@@ -32,12 +32,17 @@ def randomise(model: Any, seed: int = 0) -> None:
     random = np.random.default_rng(seed)
     for weight in model.weights:
         values = np.asarray(weight)
+        if "count" in weight.path:
+            continue
         if "variance" in weight.path:
             weight.assign(random.uniform(0.5, 2, values.shape))
         elif "kernel" in weight.path:
             weight.assign(random.normal(0, max(math.prod(values.shape[:-1]), 1) ** -0.5, values.shape))
         else:
             weight.assign(random.normal(0, 0.5, values.shape))
+    for layer in model.layers:
+        if hasattr(layer, "finalize_state"):
+            layer.finalize_state()  # Normalization keeps a copy of its statistics
 
 
 def compare(model: Any, graph: Graph, *, seed: int = 1, tolerance: float = 2e-5) -> None:
@@ -67,6 +72,12 @@ def check(keras: Keras, model: Any, folder: Path) -> None:
 
 
 MAP = (9, 8, 6)
+ROWS = (10, 6)
+ACTIVATIONS = (
+    "relu6", "selu", "celu", "swish", "silu", "gelu", "mish", "softplus", "softsign", "exponential", "hard_sigmoid", "hard_silu",
+    "hard_swish", "hard_tanh", "log_sigmoid", "log_softmax", "tanh_shrink", "soft_shrink", "hard_shrink", "squareplus", "sparse_plus",
+    "sparse_sigmoid", "glu",
+)  # fmt: skip
 LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     *[
         ("Conv2D", {"filters": 4, "kernel_size": k, "strides": s, "padding": p}, shape)
@@ -155,6 +166,81 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("GaussianDropout", {"rate": 0.5}, MAP),
     ("AlphaDropout", {"rate": 0.5}, MAP),
     ("ActivityRegularization", {"l1": 0.1}, MAP),
+    *[("Activation", {"activation": a}, shape) for a in ACTIVATIONS for shape in (MAP, ROWS)],
+    ("Conv2D", {"filters": 4, "kernel_size": 1, "activation": "swish"}, MAP),
+    ("Dense", {"units": 6, "activation": "gelu"}, (7,)),
+    ("Dense", {"units": 6, "activation": "log_softmax"}, ROWS),
+    ("SeparableConv2D", {"filters": 6, "kernel_size": 2, "activation": "glu"}, MAP),
+    *[("ReLU", {"max_value": m, "negative_slope": n, "threshold": t}, MAP)
+        for m in (None, 0.0, 1.5, 6.0) for n in (0.0, 0.3) for t in (0.0, 0.7, 1.0) if m is None or m >= t],
+    ("ELU", {"alpha": 0.4}, MAP),
+    *[("Softmax", {"axis": axis}, MAP) for axis in (1, 2, -2)],
+    *[("PReLU", {"shared_axes": axes}, MAP) for axes in (None, [1], [2], [3], [1, 3], [2, 3])],
+    *[("PReLU", {"shared_axes": axes}, ROWS) for axes in (None, [1], [2])],
+    *[("BatchNormalization", {"axis": axis}, MAP) for axis in (1, 2, -2)],
+    *[("BatchNormalization", {"axis": axis}, ROWS) for axis in (1, 2)],
+    *[("LayerNormalization", {"axis": axis, "epsilon": 0.01}, shape)
+        for shape in (MAP, ROWS, (7,)) for axis in (-1, 1, [1, -1]) if shape != (7,) or axis == -1],
+    ("LayerNormalization", {"axis": [1, 2]}, MAP),
+    ("LayerNormalization", {"axis": [1, 2, 3]}, MAP),
+    *[("LayerNormalization", {"scale": s, "center": c}, MAP) for s, c in ((True, False), (False, True), (False, False))],
+    *[("RMSNormalization", {"axis": axis, "epsilon": 0.01}, MAP) for axis in (-1, [2, 3], [1, 2, 3])],
+    *[("GroupNormalization", {"groups": g, "epsilon": 0.01}, MAP) for g in (1, 2, 3, 6, -1)],
+    ("GroupNormalization", {"groups": 3, "scale": False, "center": False}, MAP),
+    ("GroupNormalization", {"groups": 2}, (8, 4)),
+    *[("UnitNormalization", {"axis": axis}, shape) for axis in (-1, 1, [1, 2]) for shape in (MAP, ROWS)],
+    ("Normalization", {}, MAP),
+    ("Normalization", {"axis": 1}, MAP),
+    ("Normalization", {"axis": None}, MAP),
+    ("Normalization", {"axis": [1, 3]}, MAP),
+    ("Normalization", {"mean": 0.3, "variance": 2.0, "invert": True}, MAP),
+    ("Normalization", {"mean": [0.3] * 6, "variance": [2.0, 0.0, 1.0, 1.0, 1.0, 1.0]}, MAP),
+    ("Normalization", {}, (7,)),
+    ("Rescaling", {"scale": 1 / 127.5, "offset": -1.0}, MAP),
+    ("Rescaling", {"scale": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "offset": [0.5] * 6}, MAP),
+    ("Rescaling", {"scale": 2.0}, (7,)),
+    *[("Conv1D", {"filters": 4, "kernel_size": k, "strides": s, "padding": p}, ROWS)
+        for k in (1, 2, 3) for s in (1, 2) for p in ("same", "valid", "causal")],
+    *[("Conv1D", {"filters": 4, "kernel_size": 3, "dilation_rate": 3, "padding": p, "activation": "tanh"}, ROWS)
+        for p in ("same", "valid", "causal")],
+    ("Conv1D", {"filters": 6, "kernel_size": 3, "groups": 2, "use_bias": False}, ROWS),
+    *[("DepthwiseConv1D", {"kernel_size": k, "padding": p, "depth_multiplier": m, "strides": s}, ROWS)
+        for k in (2, 3) for p in ("same", "valid") for m in (1, 2) for s in (1, 2)],
+    *[("SeparableConv1D", {"filters": 5, "kernel_size": 3, "padding": p, "depth_multiplier": m}, ROWS)
+        for p in ("same", "valid") for m in (1, 2)],
+    *[("Conv1DTranspose", {"filters": 4, "kernel_size": k, "strides": s, "padding": p, "output_padding": o}, ROWS)
+        for k, s, o in ((1, 1, None), (2, 2, None), (3, 2, None), (3, 2, 1), (4, 3, 1), (2, 3, None)) for p in ("same", "valid")],
+    *[(f"{kind}Pooling1D", {"pool_size": k, "strides": s, "padding": p}, ROWS)
+        for kind in ("Max", "Average") for k in (2, 3) for s in (None, 1, 2) for p in ("same", "valid")],
+    *[(f"Global{kind}Pooling1D", {"keepdims": keep}, ROWS) for kind in ("Max", "Average") for keep in (False, True)],
+    *[(f"Adaptive{kind}Pooling2D", {"output_size": size}, MAP) for kind in ("Max", "Average") for size in (1, (3, 2), (9, 8))],
+    ("AdaptiveAveragePooling1D", {"output_size": 5}, ROWS),
+    *[("UpSampling2D", {"size": size, "interpolation": "bilinear"}, MAP) for size in (1, 2, 3, (1, 4))],
+    ("UpSampling1D", {"size": 3}, ROWS),
+    *[("Resizing", {"height": h, "width": w, "interpolation": i}, MAP)
+        for h, w in ((9, 8), (18, 16), (4, 4), (13, 5), (1, 1)) for i in ("nearest", "bilinear")],
+    ("CenterCrop", {"height": 4, "width": 5}, MAP),
+    ("Cropping2D", {"cropping": ((1, 2), (0, 3))}, MAP),
+    ("Cropping2D", {"cropping": (1, 2)}, MAP),
+    ("Cropping2D", {"cropping": 2}, MAP),
+    ("Cropping1D", {"cropping": (1, 2)}, ROWS),
+    ("Cropping1D", {"cropping": 1}, ROWS),
+    ("ZeroPadding1D", {"padding": (1, 2)}, ROWS),
+    ("ZeroPadding1D", {"padding": 2}, ROWS),
+    *[("Permute", {"dims": dims}, MAP) for dims in ((2, 1, 3), (3, 1, 2), (2, 3, 1), (1, 3, 2), (3, 2, 1), (1, 2, 3))],
+    ("Permute", {"dims": (2, 1)}, ROWS),
+    ("Reshape", {"target_shape": (3, 3, 8, 6)}, MAP),
+    ("Reshape", {"target_shape": (-1, 3)}, ROWS),
+    ("Reshape", {"target_shape": (2, 5, 6)}, ROWS),
+    ("RepeatVector", {"n": 4}, (7,)),
+    ("Identity", {}, MAP),
+    ("SpatialDropout1D", {"rate": 0.5}, ROWS),
+    ("RandomFlip", {"mode": "horizontal"}, MAP),
+    ("RandomRotation", {"factor": 0.2}, MAP),
+    ("RandomZoom", {"height_factor": 0.2}, MAP),
+    ("RandomContrast", {"factor": 0.2}, MAP),
+    ("Flatten", {}, ROWS),
+    ("Dense", {"units": 5}, ROWS),
 ]  # fmt: skip
 
 

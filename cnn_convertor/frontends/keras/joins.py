@@ -1,0 +1,108 @@
+"""Readers of the layers that make one tensor of several: sums, products, concatenation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cnn_convertor.frontends.keras.functions import scaled
+from cnn_convertor.frontends.keras.reading import Reading, keras
+from cnn_convertor.frontends.keras.tensors import Axes, Value
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import Combination, Op
+
+MERGES = {
+    "Add": Combination.ADD,
+    "Average": Combination.ADD,
+    "Subtract": Combination.SUBTRACT,
+    "Multiply": Combination.MULTIPLY,
+    "Maximum": Combination.MAXIMUM,
+    "Minimum": Combination.MINIMUM,
+}
+
+
+@keras.reads(*MERGES)
+def merge(reading: Reading) -> Value:
+    """A chain of combinations of two; the last one has the layer's name."""
+    kind = reading.layer.type
+    if len(reading.inputs) < 2 or (kind == "Subtract" and len(reading.inputs) > 2):
+        wanted = "two" if kind == "Subtract" else "two or more"
+        reading.misfit(f"the layer is given {len(reading.inputs)} inputs; it needs {wanted}")
+    if kind != "Average":
+        return combined(reading, MERGES[kind], reading.inputs)
+    total = combined(reading, Combination.ADD, reading.inputs, last="sum")
+    return total._replace(node=reading.add(scaled(reading, total, 1 / len(reading.inputs)), total.node))
+
+
+def combined(
+    reading: Reading, combination: Combination, inputs: Sequence[Value], *, last: str = "", widen: bool = True
+) -> Value:
+    """One after the other; the last node is the part `last` of the layer.
+
+    widen: tensors with fewer axes than others get axes of length 1 at the front, as Keras's layers do it.
+    """
+    total, *rest = aligned(reading, inputs, widen=widen)
+    for count, value in enumerate(rest, start=1):
+        part = last if count == len(rest) else f"{combination.name.lower()}{count}"
+        shapes = [reading.builder.shape(v.node) for v in (total, value)]
+        if any(a != b and 1 not in (a, b) for a, b in zip(*shapes, strict=True)):
+            reading.misfit(
+                f"the layer combines maps of different sizes ({' and '.join(map(str, shapes))})",
+                "make the inputs the same size before it",
+            )
+        same = combination is Combination.ADD and shapes[0] == shapes[1]
+        op: Op = ops.Add() if same else ops.Combine(combination)
+        total = Value(reading.add(op, total.node, value.node, part=part), total.axes)
+    return total
+
+
+def aligned(reading: Reading, inputs: Sequence[Value], *, widen: bool = True) -> list[Value]:
+    """The same tensors, all laid out alike."""
+    ranks = [len(reading.sizes(value)) for value in inputs]
+    longest = max(ranks)
+    if longest > 3:
+        return _of_many_axes(reading, inputs)
+    if not widen and len(set(ranks)) > 1:
+        reading.misfit(f"tensors of {' and '.join(str(rank + 1) for rank in ranks)} axes do not go together")
+    axes = next(value.axes for value, rank in zip(inputs, ranks, strict=True) if rank == longest)
+    if axes is Axes.HW:
+        axes = next(
+            (
+                value.axes
+                for value, rank in zip(inputs, ranks, strict=True)
+                if rank == longest and value.axes is not axes
+            ),
+            axes,
+        )
+    made = []
+    for count, value in enumerate(inputs, start=1):
+        sizes = reading.sizes(value)
+        wider = (1,) * (longest - len(sizes)) + sizes
+        if value.axes is axes:
+            made.append(value)
+        elif value.axes is Axes.C and axes in (Axes.HWC, Axes.WC):
+            made.append(Value(value.node, axes))  # the same map
+        else:
+            straight = tuple(range(len(wider)))
+            made.append(reading.lay_out(value, wider, straight, wider, axes, part=f"turned{count}"))
+    return made
+
+
+def _of_many_axes(reading: Reading, inputs: Sequence[Value]) -> list[Value]:
+    if len({reading.sizes(value) for value in inputs}) > 1:
+        reading.misfit("tensors of more than four axes must have the same sizes", "reshape them before the layer")
+    return [Value(value.node, Axes.MANY, value.sizes) for value in inputs]
+
+
+@keras.reads("Concatenate")
+def concatenate(reading: Reading) -> Value:
+    return joined(reading, reading.inputs, reading.settings.take("axis", -1))
+
+
+def joined(reading: Reading, inputs: Sequence[Value], axis: object) -> Value:
+    if not inputs or len({len(reading.sizes(value)) for value in inputs}) > 1:
+        reading.misfit("the layer joins tensors of different kinds", "bring them to the same axes first")
+    values = aligned(reading, inputs)
+    axes = values[0].axes
+    if (at := axes.at(axis)) is None:
+        reading.misfit(f"joining tensors of {len(reading.sizes(values[0])) + 1} axes on axis {axis} is not supported")
+    return Value(reading.add(ops.Concat(at), *(value.node for value in values)), axes)

@@ -1,0 +1,262 @@
+"""Readers of the layers that scale and shift: with numbers of their own, or with the input's own statistics."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.frontends.keras.joins import combined
+from cnn_convertor.frontends.keras.reading import Reading, keras
+from cnn_convertor.frontends.keras.tensors import Axes, Value
+from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.ir.ops import Axis, Combination, Op, Order, Shape
+
+Numbers: TypeAlias = NDArray[np.floating[Any]] | float | None
+EPSILON = 1e-7  # keras.backend.epsilon()
+
+
+@keras.reads(*BATCH_NORMALIZATIONS)
+def batch_normalization(reading: Reading) -> Value:
+    if reading.flag("renorm", False):
+        reading.refuse("batch renormalisation is not supported", "train without renorm")
+    for name in ("momentum", "fused", "synchronized", "renorm_clipping", "renorm_momentum"):  # for training alone
+        reading.settings.take(name)
+    axis = _axis(reading, reading.settings.take("axis", -1))
+    size = reading.shape[axis]
+    op = ops.BatchNorm(
+        mean=reading.vector("moving_mean", size),
+        variance=reading.vector("moving_variance", size),
+        gamma=reading.vector("gamma", size) if reading.flag("scale", True) else None,
+        beta=reading.vector("beta", size) if reading.flag("center", True) else None,
+        epsilon=reading.number("epsilon", 1e-3),
+    )
+    return _along(reading, op, axis)
+
+
+def _axis(reading: Reading, given: object) -> Axis:
+    """The map's axis that a setting means."""
+    axis = reading.input.axes.at(given)
+    if axis is None:
+        reading.misfit(
+            f"normalisation of axis {given} of a tensor of {len(reading.sizes(reading.input)) + 1} axes is not supported"
+        )
+    return axis
+
+
+def _along(reading: Reading, op: Op, axis: Axis) -> Value:
+    """An operator on channels, along another axis: that axis is made the channels, and turned back."""
+    value = reading.input._replace(origin=None)
+    if axis is Axis.CHANNELS:
+        return value._replace(node=reading.add(op))
+    shape = reading.shape
+    order = (*(place for place in range(3) if place != axis), int(axis))
+    turned = Shape(*(shape[place] for place in order))
+    node = reading.add(ops.Rearrange(tuple(shape), order, turned, Order.HWC), part="turned")
+    node = reading.add(op, node, part="scaled")
+    back = tuple(order.index(place) for place in range(3))
+    return value._replace(node=reading.add(ops.Rearrange(tuple(turned), back, shape, Order.HWC), node))
+
+
+def scale_and_shift(reading: Reading, node: str, factor: Numbers, shift: Numbers, part: str = "") -> Value:
+    """node * factor + shift, these being arrays that fit the axes of the input, the batch left out."""
+    value, sizes = reading.input._replace(origin=None), reading.sizes(reading.input)
+    arrays = [None if a is None else _widened(a, len(sizes)) for a in (factor, shift)]
+    longer = {axis for a in arrays if a is not None for axis, size in enumerate(a.shape) if size > 1}
+    channel = reading.input.axes.value.find("C")
+    if reading.input.axes is not Axes.MANY and longer <= {channel}:
+        channels = reading.shape.channels
+        row, shifts = (None if a is None else np.broadcast_to(a.reshape(-1), (channels,)) for a in arrays)
+        return value._replace(node=reading.add(_scale(row, shifts, channels), node, part=part))
+    every, offsets = (None if a is None else np.broadcast_to(a, sizes).reshape(-1) for a in arrays)
+    counted = reading.counted(value._replace(node=node), part=f"{part}/counted" if part else "counted")
+    counted = reading.add(
+        _scale(every, offsets, math.prod(sizes)), counted, part=f"{part}/scaled" if part else "scaled"
+    )
+    return reading.counted_back(counted, value)
+
+
+def _widened(values: NDArray[np.floating[Any]] | float, rank: int) -> Array:
+    """With axes of length 1 at the front."""
+    array = np.asarray(values, np.float32)
+    return array.reshape((1,) * (rank - array.ndim) + array.shape)
+
+
+def _scale(factor: Array | None, shift: Array | None, size: int) -> Op:
+    return ops.Scale(
+        Constant.of(np.ones(size) if factor is None else factor), None if shift is None else Constant.of(shift)
+    )
+
+
+def _whole(reading: Reading, role: str, shape: tuple[int, ...]) -> Array:
+    variable = reading.variable(role, shape)
+    return variable.read((slice(None),) * len(shape))
+
+
+# --- with the input's own statistics -------------------------------------------------------------------------------------
+
+
+def map_axes_of(reading: Reading, given: Any) -> tuple[list[int], tuple[Axis, ...]]:
+    """Places of axes in the tensor, the batch not counted, as they are listed; and the map's axes, sorted."""
+    rank = len(reading.sizes(reading.input)) + 1
+    items = given if isinstance(given, list) else [given]
+    found = [reading.input.axes.at(item) for item in items]
+    if not found or None in found or len({*found}) < len(found):
+        reading.misfit(f"normalisation over the axes {given} of a tensor of {rank} axes is not supported")
+    places = [int(item) % rank - 1 for item in items]
+    axes = {axis for axis in found if axis is not None}
+    everything = {Axis("HWC".index(letter)) for letter in reading.input.axes.value}
+    if everything == axes:  # those of length 1 change nothing, and all axes together are simple
+        axes = set(Axis)
+    return places, tuple(sorted(axes))
+
+
+def _parameters(reading: Reading, places: list[int], roles: dict[str, bool]) -> list[Array | None]:
+    """The layer's arrays, which have the axes at these places, with ones for the other axes.
+
+    Keras counts the elements anew where the axes are not in order: nothing is transposed.
+    """
+    sizes = reading.sizes(reading.input)
+    wide = tuple(size if place in places else 1 for place, size in enumerate(sizes))
+    own = tuple(sizes[place] for place in places)
+    return [_whole(reading, role, own).reshape(wide) if wanted else None for role, wanted in roles.items()]
+
+
+@keras.reads("LayerNormalization")
+def layer_normalization(reading: Reading) -> Value:
+    if reading.flag("rms_scaling", False):
+        reading.refuse("rms_scaling divides without taking the mean away", "use an RMSNormalization layer")
+    places, axes = map_axes_of(reading, reading.settings.take("axis", -1))
+    op = ops.Standardise(axes, reading.number("epsilon", 1e-3))
+    roles = {"gamma": reading.flag("scale", True), "beta": reading.flag("center", True)}
+    return _then_scaled(reading, op, *_parameters(reading, places, roles))
+
+
+@keras.reads("RMSNormalization")
+def rms_normalization(reading: Reading) -> Value:
+    """x / sqrt(mean of squares + epsilon), which is sqrt(count) * x / sqrt(sum of squares + count * epsilon)."""
+    places, axes = map_axes_of(reading, reading.settings.take("axis", -1))
+    rank = len(reading.sizes(reading.input))
+    if places != list(range(rank - len(places), rank)):
+        reading.misfit("its scale fits the last axes alone, whatever its setting `axis` says", "use axis=-1")
+    count = math.prod(reading.sizes(reading.input)[place] for place in places)
+    op = ops.Normalise(axes, reading.number("epsilon", 1e-6) * count)
+    (scale,) = _parameters(reading, places, {"scale": True})
+    assert scale is not None
+    return _then_scaled(reading, op, scale * np.float32(math.sqrt(count)), None)
+
+
+@keras.reads("GroupNormalization")
+def group_normalization(reading: Reading) -> Value:
+    axis = reading.settings.take("axis", -1)
+    places, along = map_axes_of(reading, axis)
+    if along != (Axis.CHANNELS,) and reading.input.axes is not Axes.C:
+        reading.misfit(f"groups along axis {axis}, which is not that of the channels, are not supported", "use axis=-1")
+    channels = reading.shape.channels
+    groups = reading.settings.take("groups", 32)
+    groups = channels if groups == -1 else reading.integer("groups", 32)
+    if channels % groups:
+        reading.misfit(f"{channels} channels cannot be cut into {groups} groups")
+    op = ops.Standardise(tuple(Axis), reading.number("epsilon", 1e-3), groups)
+    roles = {"gamma": reading.flag("scale", True), "beta": reading.flag("center", True)}
+    return _then_scaled(reading, op, *_parameters(reading, places, roles))
+
+
+@keras.reads("UnitNormalization")
+def unit_normalization(reading: Reading) -> Value:
+    _, axes = map_axes_of(reading, reading.settings.take("axis", -1))
+    smallest = 1e-12 if reading.version < 3 else 1e-24  # of the sum; Keras 3 tells it of the length
+    return reading.input._replace(node=reading.add(ops.Normalise(axes, smallest, at_least=True)), origin=None)
+
+
+def _then_scaled(reading: Reading, op: Op, factor: Numbers, shift: Numbers) -> Value:
+    if factor is None and shift is None:
+        return reading.input._replace(node=reading.add(op), origin=None)
+    return scale_and_shift(reading, reading.add(op, part="normal"), factor, shift)
+
+
+# --- with numbers from the settings --------------------------------------------------------------------------------------
+
+
+@keras.reads("Rescaling")
+def rescaling(reading: Reading) -> Value:
+    scale = reading.numbers("scale", reading.settings.take("scale", 1.0))
+    offset = reading.numbers("offset", reading.settings.take("offset", 0.0))
+    rank = len(reading.sizes(reading.input))
+    if reading.input.axes is Axes.CHW and scale.ndim == 1:
+        scale = scale.reshape(-1, 1, 1)
+    if max(scale.ndim, offset.ndim) > rank:
+        reading.refuse(
+            f"arrays of {scale.ndim} and {offset.ndim} axes scale a tensor of {rank}", "use one number a channel"
+        )
+    _fits(reading, scale, offset)
+    return scale_and_shift(reading, reading.input.node, scale, offset if np.any(offset) else None)
+
+
+def _fits(reading: Reading, *arrays: Array) -> None:
+    """Refuse arrays that do not fit the input."""
+    sizes = reading.sizes(reading.input)
+    for array in arrays:
+        if any(n not in (1, size) for n, size in zip(array.shape[::-1], sizes[::-1], strict=False)):
+            reading.misfit(f"an array of {array.shape} does not fit a tensor of {sizes}")
+
+
+@keras.reads("Normalization")
+def normalization(reading: Reading) -> Value:
+    """(x - mean) / deviation, or the inverse of it; mean and variance are arrays of the file, or settings."""
+    sizes = reading.sizes(reading.input)
+    axis = reading.settings.take("axis", -1)
+    places = [] if axis is None else sorted(
+        n % (len(sizes) + 1) - 1 for n in (axis if isinstance(axis, list) else [axis])
+    )  # fmt: skip
+    mean, variance = (_statistics(reading, role, places) for role in ("mean", "variance"))
+    deviation = np.maximum(np.sqrt(variance), np.float32(EPSILON))
+    if reading.flag("invert", False):
+        return scale_and_shift(reading, reading.input.node, deviation, mean)
+    return scale_and_shift(reading, reading.input.node, 1 / deviation, -mean / deviation)
+
+
+def _statistics(reading: Reading, role: str, places: list[int]) -> Array:
+    sizes = reading.sizes(reading.input)
+    wide = tuple(size if place in places else 1 for place, size in enumerate(sizes))
+    own = tuple(sizes[place] for place in places if 0 <= place < len(sizes))
+    if len(own) < len(places):
+        reading.misfit("the layer normalises axes that its input has not")
+    given = reading.settings.take(role)
+    if given is None:
+        return _whole(reading, role, own).reshape(wide)
+    values = reading.numbers(role, given)
+    if math.prod(values.shape) not in (1, math.prod(own)):
+        reading.misfit(f"{role} holds {values.size} numbers; the input needs {math.prod(own)}")
+    return np.broadcast_to(values.reshape(-1), (math.prod(own),)).reshape(wide).astype(np.float32)
+
+
+# --- of keras.applications -----------------------------------------------------------------------------------------------
+
+
+@keras.reads("LayerScale")
+def layer_scale(reading: Reading) -> Value:
+    """Of ConvNeXt: x * gamma."""
+    reading.settings.take("init_values")
+    size = reading.sizes(reading.input)[-1]
+    if reading.settings.take("projection_dim", size) != size:
+        reading.misfit(
+            f"projection_dim is {reading.settings.take('projection_dim')}, but the input has {size} channels"
+        )
+    return scale_and_shift(reading, reading.input.node, _whole(reading, "gamma", (size,)), None)
+
+
+@keras.reads("CustomScaleLayer")
+def custom_scale(reading: Reading) -> Value:
+    """Of InceptionResNetV2: x + scale * y."""
+    if len(reading.inputs) != 2:
+        reading.misfit(f"the layer takes two inputs, not {len(reading.inputs)}")
+    first, second = reading.inputs
+    channels = reading.builder.shape(second.node).channels
+    factor = Constant.of(np.full(channels, reading.number("scale", 1.0)))
+    node = reading.add(ops.Scale(factor), second.node, part="scaled")
+    return combined(reading, Combination.ADD, [first, second._replace(node=node, origin=None)])

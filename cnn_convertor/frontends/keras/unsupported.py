@@ -1,0 +1,47 @@
+"""What to say of layers that cannot be converted: the reason, and a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.frontends.keras.model import Layer
+from cnn_convertor.frontends.keras.operations import operation_name
+
+LAMBDAS = frozenset({"TFOpLambda", "SlicingOpLambda"})  # functions of TensorFlow, in files of Keras 2
+ANYWAY = "define it as a custom layer, or replace it"
+
+_RECURRENT = "the device runs no recurrent layers: use convolutions over time (Conv1D with padding='causal'), or run this part elsewhere"
+_ATTENTION = "the device multiplies no two maps as matrices: use convolutions, or cut the network before it and run the rest elsewhere"
+_TEXT = "it takes no images: do this in the application, and start the network behind it"
+_WRAPPER = "use the layer itself, without the wrapper"
+_VOLUME = "the device has no volumes: use the 2D layers, with the depth among the channels"
+_ADVICE: Mapping[str, str] = {
+    **dict.fromkeys(("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "StackedRNNCells", "CuDNNLSTM", "CuDNNGRU"), _RECURRENT),
+    **dict.fromkeys(("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"), _RECURRENT),
+    **dict.fromkeys(("MultiHeadAttention", "GroupQueryAttention", "Attention", "AdditiveAttention", "Dot", "EinsumDense"), _ATTENTION),
+    **dict.fromkeys(("TextVectorization", "StringLookup", "IntegerLookup", "Hashing", "HashedCrossing", "CategoryEncoding"), _TEXT),
+    **dict.fromkeys(("Discretization", "MelSpectrogram", "STFTSpectrogram"), _TEXT),
+    **dict.fromkeys(("Embedding", "ReversibleEmbedding"), "look the vectors up in the application, and start the network behind it"),
+    "Masking": "steps cannot be left out: take the layer away and give all steps",
+    "Lambda": "its Python code is not converted: use layers (Rescaling, Multiply, Reshape), or define it as a custom layer",
+    "TimeDistributed": "use the layer on maps: Dense and Conv1D work on every step anyway",
+    **dict.fromkeys(("SpectralNormalization", "Wrapper"), _WRAPPER),
+    **{f"{name}3D": _VOLUME for name in (
+        "Conv", "SeparableConv", "MaxPooling", "AveragePooling", "GlobalMaxPooling", "GlobalAveragePooling", "UpSampling", "ZeroPadding",
+        "Cropping", "SpatialDropout", "AdaptiveMaxPooling", "AdaptiveAveragePooling")},
+    "Conv3DTranspose": _VOLUME,
+    **dict.fromkeys(("LocallyConnected1D", "LocallyConnected2D"), "its kernel differs from pixel to pixel: use a convolution"),
+    **dict.fromkeys(("TFSMLayer", "TorchModuleWrapper", "FlaxLayer", "JaxLayer"), "its code is not converted: build it of Keras layers"),
+    "TensorFlowOpLayer": "load and save the model with Keras 2.4 or later, or use a layer instead",
+    "RandomCrop": "it resizes images at inference: use Resizing or CenterCrop",
+}  # fmt: skip
+
+
+def unsupported(layer: Layer, origin: Origin) -> Problem:
+    type = layer.type
+    if layer.is_operation or type in LAMBDAS:
+        what = operation_name(type, layer.config)
+        hint = "use a layer instead, such as keras.layers.Add"
+        return Problem("DV301", f"the operation {what} between layers is not supported", origin, hint)
+    return Problem("DV301", f"layers of type {type} are not supported", origin, _ADVICE.get(type, ANYWAY))
