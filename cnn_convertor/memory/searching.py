@@ -302,7 +302,7 @@ class _Attempt:
         floors[raised] = lowest
         for b in raised.tolist():
             state.why[b] = because
-        return self._settle(state, table.inside[raised].any(axis=0))
+        return self._settle(state, np.logical_or.reduce(table.inside[raised]))
 
     # --- conclusions -----------------------------------------------------------------------------------------------------
 
