@@ -8,6 +8,7 @@ from pathlib import Path
 from cnn_convertor.audit.checking import check, in_order
 from cnn_convertor.audit.flow import Flow
 from cnn_convertor.audit.listing import listing
+from cnn_convertor.audit.processor import check_processor
 from cnn_convertor.audit.reading import read
 from cnn_convertor.audit.rules import Device
 from cnn_convertor.errors import Problem
@@ -31,7 +32,8 @@ def audit(source: Path, weights: Path | None, *, ub_size: int = 655360, max_kern
     """
     network, unread = read(source)
     flow = Flow(network)
-    findings = [*unread, *check(network, flow, weights, Device(ub_size, max_kernel_size))]
+    device = Device(ub_size, max_kernel_size)
+    findings = [*unread, *check(network, flow, weights, device), *check_processor(network, source)]
     return Audit(
         name=network.name,
         layers=len(network.layers),

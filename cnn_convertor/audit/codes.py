@@ -100,6 +100,7 @@ CODES: dict[str, Entry] = {
     "DV665": Entry(
         "A layer has no known type, no name, or a command against its type.", "Check type and conv_conf_v1."
     ),
+    "DV666": Entry("A function of NAME_cpu.h works on other maps than its layer tells of.", _AGAIN),
     # --- outputs and inputs ---
     "DV670": Entry("output_layers_ and is_output do not agree.", "Enter every output, and nothing else."),
     "DV671": Entry("An output lies in chunks of 8 channels.", "End the network with an LT_FLATTEN."),

@@ -1,0 +1,64 @@
+"""A function on the CPU that works on other maps than its layer tells of is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn_convertor import codegen
+from cnn_convertor.audit import audit
+from cnn_convertor.config import Config
+from cnn_convertor.convert import build
+from cnn_convertor.files import replace_all
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import ONE, Shape, Window
+from verify.trials import config
+
+CONV = ops.Conv2d(Constant.of(np.ones((8, 8, 1, 1))), None, Window(ONE))
+NETWORK = Graph(
+    (
+        Node("x", ops.Input(Shape(4, 5, 8))),
+        Node("conv", CONV, ("x",)),
+        Node("swish", ops.Apply(ops.Swish()), ("conv",)),
+        Node("product", ops.Combine(ops.Combination.MULTIPLY), ("swish", "conv")),
+        Node("behind", CONV, ("product",)),
+    ),
+    ("behind",),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    settings: Config = config(Path("graph.keras"))
+    replace_all(tmp_path, codegen.render(build(NETWORK, settings), codegen.Wishes("a graph")))
+    return tmp_path
+
+
+def codes(folder: Path) -> list[str]:
+    return [problem.code for problem in audit(folder / "net_gen.cpp", None).findings]
+
+
+def test_nothing_is_found_in_what_is_generated(folder: Path) -> None:
+    assert codes(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("const Tensor x(io, ", "const Tensor x(io, 2"),  # another place, behind the memory
+        ("4, 5, 8, kHalf", "5, 4, 8, kHalf"),  # rows for columns
+        ("kFloat)", "kHalf)"),  # another width
+        ("const Tensor x1(io, ", "const Tensor x1(io, 99"),
+        ("inline void Layer_1(", "inline void Layer_0("),  # another layer
+    ],
+)
+def test_a_wrong_map_is_found(folder: Path, old: str, new: str) -> None:
+    header = folder / "net_cpu.h"
+    text = header.read_text(encoding="utf-8")
+    assert old in text
+    header.write_text(text.replace(old, new, 1), encoding="utf-8")
+    assert "DV666" in codes(folder)
