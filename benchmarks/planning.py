@@ -16,7 +16,7 @@ from cnn_convertor.convert import load
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.placement import place
-from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.selection import select
 from cnn_convertor.memory import Plan, plan, table
 from cnn_convertor.passes import optimise
 from examples import zoo
@@ -37,7 +37,7 @@ def of_network(name: str) -> tuple[Plan, float]:
         config = Config.read(zoo.build(name, Path(folder)))
         limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
         graph = legalise(optimise(load(config)), limits, transposed=config.transpose_weight)
-        steps = select(graph, palette=False, transposed=config.transpose_weight)
+        graph, steps = select(graph, palette=False, transposed=config.transpose_weight)
         start = time.perf_counter()
         return place(graph, steps).plan, time.perf_counter() - start
 

@@ -120,6 +120,12 @@ def _numbers(text: str, _: Path) -> tuple[float, ...]:
     return values
 
 
+def _fusion(text: str, _: Path) -> str:
+    if text.lower() not in {"full", "conservative", "none"}:
+        raise ValueError
+    return text.lower()
+
+
 def _channel_order(text: str, _: Path) -> str:
     if text.upper() not in {"", "RGB", "BGR"}:
         raise ValueError
@@ -136,6 +142,7 @@ FOLDER = Kind("a folder", _folder)
 NUMBER = Kind("a number other than 0, or a fraction such as 1/255", _number)
 NUMBERS = Kind("a number, or one for each channel, with commas between them", _numbers)
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
+FUSION = Kind("full, conservative or none", _fusion)
 TEXT = Kind("a text", lambda text, _: text)
 
 
@@ -180,6 +187,13 @@ KEYS = (
     Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
     Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
     Key("OUTPUT", "python_module", MODULE_NAME, "", "write the C++ source of a Python module of that name"),
+    Key(
+        "OPTIONAL",
+        "fusion",
+        FUSION,
+        "full",
+        "how much one command may do: full; conservative, for old firmware; none, one layer",
+    ),
     Key("OPTIONAL", "verbose", FLAG, "0", "say more of what is done, as -v does"),
     Key("OPTIONAL", "graphviz_path", TEXT, "", "where Graphviz's `dot` is"),
 )
@@ -212,6 +226,7 @@ class Config:
     transpose_weight: bool
     selftest: bool = False
     python_module: str
+    fusion: str = "full"
     verbose: bool
     graphviz_path: str
     max_kernel_size: int = MAX_KERNEL_SIZE

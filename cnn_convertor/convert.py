@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from cnn_convertor import codegen, files
 from cnn_convertor.calls import title
 from cnn_convertor.config import Config, Origin
+from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import LayerType, Program
 from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.selection import select
 from cnn_convertor.dv700.weights import encode_all
 from cnn_convertor.frontends import caffe, keras
 from cnn_convertor.host import selftest
@@ -77,10 +78,11 @@ def load(config: Config) -> Graph:
 def build(graph: Graph, config: Config) -> Program:
     """The program that does the graph's work on the device."""
     limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
-    graph = legalise(optimise(graph), limits, transposed=config.transpose_weight)
-    steps = select(graph, palette=config.quantization, transposed=config.transpose_weight)
+    fusion, transposed = Fusion(config.fusion), config.transpose_weight
+    graph = legalise(optimise(graph), limits, transposed=transposed, fusion=fusion)
+    graph, steps = select(graph, palette=config.quantization, transposed=transposed, fusion=fusion, limits=limits)
     check(graph, steps, limits)
-    return lower(graph, steps, name=config.name, transposed=config.transpose_weight)
+    return lower(graph, steps, name=config.name, transposed=transposed)
 
 
 def summary(program: Program) -> tuple[tuple[str, str], ...]:

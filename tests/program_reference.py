@@ -121,12 +121,7 @@ class Machine:
             case LayerType.INPUT | LayerType.CONCAT:
                 pass
             case LayerType.CONV:
-                (run,) = layer.runs
-                operand = self.map(layer.inputs[1].offset, run.output) if len(layer.inputs) == 2 else None
-                result = execute_run(run, self.map(layer.inputs[0].offset, run.input), operand)
-                assert result.shape == tuple(run.output)
-                assert layer.output.shape.size == run.output.size
-                self.write(layer.output.offset, to_memory(result, transposed=transposed))
+                self.execute_command(layer)
             case LayerType.FLATTEN:
                 (tensor,) = layer.inputs
                 self.write(layer.output.offset, self.map(tensor.offset, tensor.shape).reshape(-1))
@@ -151,6 +146,32 @@ class Machine:
                 maps = [self.map(tensor.offset, tensor.shape) for tensor in layer.inputs]
                 values = self.custom[layer.custom.type](*maps, **dict(layer.custom.parameters))
                 self.write(layer.output.offset, to_memory(values, transposed=transposed), size=4)
+
+    def execute_command(self, layer: Layer) -> None:
+        """Each run reads the result of the one before it, or the command's input after one that wrote to memory."""
+        assert 1 <= len(layer.runs) <= 32 and layer.runs[-1].external
+        assert layer.topo == int("".join(str(int(run.external)) for run in reversed(layer.runs)), 2)
+        given = self.map(layer.inputs[0].offset, layer.runs[0].input)
+        written: list[Real] = []
+        x = given
+        for run in layer.runs:
+            assert x.shape == tuple(run.input)
+            x = execute_run(run, x, self.operand(layer, run))
+            assert x.shape == tuple(run.output)
+            if run.external:
+                assert not written or sum(map(len, written)) % (8 * x.shape[0] * x.shape[1]) == 0
+                written.append(to_memory(x, transposed=self.program.transposed))
+                x = given
+        result = np.concatenate(written)
+        assert layer.output.shape.size == result.size
+        self.write(layer.output.offset, result)
+
+    def operand(self, layer: Layer, run: Run) -> Real | None:
+        """What the only run adds, of the size of what it is added to."""
+        if len(layer.inputs) < 2:
+            return None
+        assert len(layer.runs) == 1 and len(layer.inputs) == 2
+        return self.map(layer.inputs[1].offset, run.output if run.convolution is None else run.convolution.output)
 
 
 def execute_run(run: Run, x: Any, operand: Real | None) -> Any:

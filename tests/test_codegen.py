@@ -23,7 +23,7 @@ from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.selection import select
 from cnn_convertor.dv700.weights import encode_all
 from cnn_convertor.errors import Origin, UnsupportedError
 from cnn_convertor.files import replace_all
@@ -44,7 +44,7 @@ EVERYTHING = Wishes("net.h5", doxygen=True, dot=True, python_module="pynet", gra
 
 def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed: bool = True) -> Program:
     graph = legalise(optimise(graph), Limits(), transposed=transposed)
-    steps = select(graph, palette=palette, transposed=transposed)
+    graph, steps = select(graph, palette=palette, transposed=transposed)
     check(graph, steps, Limits())
     return lower(graph, steps, name=name, transposed=transposed)
 

@@ -104,6 +104,7 @@ def test_every_key_is_read(folder: Path) -> None:
     transpose_weight = 0
     python_module = net_module
     [OPTIONAL]
+    fusion = Conservative
     verbose = 1
     graphviz_path = /usr/bin
     """
@@ -123,6 +124,7 @@ def test_every_key_is_read(folder: Path) -> None:
         quantization=False,
         transpose_weight=False,
         python_module="net_module",
+        fusion="conservative",
         verbose=True,
         graphviz_path="/usr/bin",
         max_kernel_size=5,
@@ -243,6 +245,7 @@ def test_an_empty_value_is_the_default_where_the_default_is_empty(folder: Path, 
         *(("scale", bad, "a number other than 0") for bad in ("0", "1/0", "nan", "x")),
         ("channel_order", "GRB", "RGB or BGR"),
         ("selftest", "2", "0 or 1"),
+        *(("fusion", bad, "full, conservative or none") for bad in ("1", "", "fuller")),
         *(("python_module", bad, "Python module") for bad in ("a.b", "lambda", "int", "1st")),
     ],
 )
@@ -253,8 +256,10 @@ def test_a_malformed_value_names_key_value_and_what_is_expected(
     line = f"{key} = {value}\n"
     if key == "name":
         text = SMALLEST.replace("name = net\n", line)
-    else:
+    elif f"[{section}]" in SMALLEST:
         text = SMALLEST.replace(f"[{section}]\n", f"[{section}]\n{line}")
+    else:
+        text = f"{SMALLEST}[{section}]\n{line}"
     found = problem(folder, text)
     assert said(found) == ("DV106", text[: text.index(line)].count("\n") + 1)
     assert found.where is not None and found.where.file == str(folder / "net.ini")

@@ -17,7 +17,7 @@ from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import LayerType, Program
 from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.selection import select
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.frontends import caffe
 from cnn_convertor.frontends.caffe.writing import write
@@ -39,7 +39,7 @@ def some(*shape: int) -> Constant:
 def program(graph: Graph, *, transposed: bool, palette: bool = False) -> Program:
     limits = Limits()
     graph = legalise(optimise(graph), limits, transposed=transposed)
-    steps = select(graph, palette=palette, transposed=transposed)
+    graph, steps = select(graph, palette=palette, transposed=transposed)
     check(graph, steps, limits)
     return lower(graph, steps, name="net", transposed=transposed)
 

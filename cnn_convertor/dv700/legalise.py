@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.dv700.cpu import on_cpu, pools_on_cpu
+from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.kernels import KERNELS, Rule
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.maps import CHUNK, is_chunked, memory_order, same_memory
 from cnn_convertor.dv700.pools import split_average, split_max
-from cnn_convertor.dv700.steps import COPY, has_own_place, joins_convolution, source
+from cnn_convertor.dv700.steps import COPY, has_own_place, joins_convolution, joins_run, source
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
@@ -47,13 +48,13 @@ from cnn_convertor.ir.ops import (
 )
 
 
-def legalise(graph: Graph, limits: Limits, *, transposed: bool) -> Graph:
+def legalise(graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Graph:
     """Apply every rewrite, in order."""
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
         partial(_each, rule=small_pools, limits=limits),
         partial(_each, rule=pools_on_cpu, limits=limits),  # what is no chain of small ones
         *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),
-        split_slopes,  # after these: it must know which pools and convolutions will share a command
+        lambda g: split_activations(g, fusion),  # after these: it must know which nodes can share a run
         partial(_each, rule=single_operators, limits=limits),  # and what they set free
         lambda g: free_reshapes(g, transposed=transposed),
         lambda g: g.expand(channel_slices),
@@ -74,11 +75,16 @@ def _each(graph: Graph, *, rule: Rule, limits: Limits) -> Graph:
 # --- one operator at a time ----------------------------------------------------------------------------------------------
 
 
-def split_slopes(graph: Graph) -> Graph:
-    """PReLU slopes travel with kernels, so they leave the operators that have none, and dilated convolutions."""
+def split_activations(graph: Graph, fusion: Fusion) -> Graph:
+    """PReLU slopes travel with kernels, so they leave the operators that have none, and dilated convolutions.
+
+    Without fusion any activation leaves an addition.
+    """
 
     def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
         match node.op:
+            case Add(activation=PRelu()) if fusion is Fusion.FULL and finds_kernels(graph, node):
+                return None
             case MaxPool2d(activation=PRelu()) if joins_convolution(graph, node):
                 return None
             case (
@@ -91,12 +97,23 @@ def split_slopes(graph: Graph) -> Graph:
                 node.op.window.dilation != ONE
             ):
                 pass
+            case Add(activation=function) if function is not None and fusion is Fusion.NONE:
+                pass
             case _:
                 return None
         bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=replace(node.op, activation=None))
         return bare, replace(node, op=Activation(function), inputs=(bare.name,))
 
     return graph.expand(rule)
+
+
+def finds_kernels(graph: Graph, sum: Node) -> bool:
+    """Whether a convolution can run in the command of an addition."""
+    return any(
+        isinstance(before.op, Conv2d | ConvTranspose2d) and graph.is_private(name) and joins_run((before,), sum)
+        for name in sum.inputs
+        for before in (graph[name],)
+    )
 
 
 def single_operators(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:

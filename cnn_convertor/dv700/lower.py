@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cnn_convertor.dv700.placement import element_type, is_plain, place
-from cnn_convertor.dv700.program import Convolution, CustomCall, Layer, Program, Run, Tensor
+from cnn_convertor.dv700.program import CustomCall, Layer, Program, Run, Tensor
 from cnn_convertor.dv700.steps import Step, source
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Concat, Custom, Input, OnCpu, Reshape, Softmax
@@ -23,11 +23,8 @@ def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -
     written_by: dict[str, int] = {}
     weight_bytes = 0
     for step in steps:
-        run = step.run
-        if run is not None and run.convolution is not None:
-            offset, weight_bytes = weight_bytes, weight_bytes + run.convolution.weights.nbytes
-            run = _with_weights_at(run, run.convolution, offset)
-        written_by[step.writes] = len(layers)
+        runs, weight_bytes = _with_weights_at(step.runs, weight_bytes)
+        written_by |= dict.fromkeys((*step.parts, step.writes), len(layers))
         op = step.nodes[-1].op
         layers.append(
             Layer(
@@ -36,7 +33,7 @@ def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -
                 inputs=tuple(map(tensor, step.reads)),
                 output=tensor(step.writes),
                 origins=step.origins,
-                runs=() if run is None else (run,),
+                runs=runs,
                 sources=tuple(written_by.get(source(graph, i).name) for i in step.reads),
                 custom=CustomCall(op.type, op.parameters) if isinstance(op, Custom) else None,
                 cpu=op.op if isinstance(op, OnCpu) else None,
@@ -58,9 +55,16 @@ def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -
     )
 
 
-def _with_weights_at(run: Run, convolution: Convolution, offset: int) -> Run:
-    weights = replace(convolution.weights, offset=offset)
-    return replace(run, convolution=replace(convolution, weights=weights))
+def _with_weights_at(runs: Sequence[Run], offset: int) -> tuple[tuple[Run, ...], int]:
+    """The runs with their weights one behind the other from the offset on, and the offset behind them."""
+    placed = []
+    for run in runs:
+        if (convolution := run.convolution) is not None:
+            weights = replace(convolution.weights, offset=offset)
+            offset += weights.nbytes
+            run = replace(run, convolution=replace(convolution, weights=weights))
+        placed.append(run)
+    return tuple(placed), offset
 
 
 def is_from_device(graph: Graph, step: Step) -> bool:
@@ -68,7 +72,7 @@ def is_from_device(graph: Graph, step: Step) -> bool:
 
     To a step of the runtime on the CPU, which must know the order, it does not matter who has written in the device's order.
     """
-    knows_order = step.run is not None or isinstance(step.nodes[-1].op, OnCpu)
+    knows_order = bool(step.shares) or isinstance(step.nodes[-1].op, OnCpu)
     asked = written_by_device if knows_order else in_device_order
     return bool(step.reads) and all(asked(graph, name) for name in step.reads)
 

@@ -104,7 +104,11 @@ class Pooling:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One pass of the convolution block: convolution, then pooling, then activation."""
+    """One pass of the convolution block: convolution, then pooling, then activation.
+
+    external: it writes to external memory, and the next run starts from the command's input. Otherwise it writes to the unified
+    buffer, and the next run reads from there.
+    """
 
     input: Shape
     output: Shape
@@ -112,6 +116,7 @@ class Run:
     pooling: Pooling | None
     activation: Function | None
     origins: tuple[Origin, ...]
+    external: bool = True
 
 
 class LayerType(Enum):
@@ -164,8 +169,20 @@ class Layer:
 
     @property
     def topo(self) -> int:
-        """Which runs write to external memory: so far every command has one run."""
-        return 1 if self.runs else 0
+        """Which runs write to external memory: bit i is set for run i."""
+        return sum(run.external << index for index, run in enumerate(self.runs))
+
+    @property
+    def map_traffic(self) -> int:
+        """Bytes of maps that a command reads and writes: its input for each run that starts from it, its operand, its output.
+
+        Columns that neighbouring tiles read twice are not counted.
+        """
+        if not self.runs:
+            return 0
+        given, *operands = self.inputs
+        starts = sum(run.external for run in self.runs)
+        return starts * given.nbytes + sum(operand.nbytes for operand in operands) + self.output.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +205,11 @@ class Program:
     @property
     def io_bytes(self) -> int:
         return self.plan.size
+
+    @property
+    def map_traffic(self) -> int:
+        """Bytes of maps that all commands read and write; what the CPU does is not counted."""
+        return sum(layer.map_traffic for layer in self.layers)
 
     @property
     def weights(self) -> tuple[Weights, ...]:

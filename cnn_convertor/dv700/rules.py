@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from cnn_convertor.dv700.fitting import strips
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.placement import element_type
-from cnn_convertor.dv700.program import Convolution, ElementType, Pooling, Run
+from cnn_convertor.dv700.program import Convolution, ElementType, Pooling
 from cnn_convertor.dv700.registers import MAX_HALF, half_bits
 from cnn_convertor.dv700.steps import Step, source
-from cnn_convertor.dv700.tiling import ConvGeometry, tiles
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
-from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
     ONE,
     ArgMax,
+    AveragePool2d,
     Custom,
     MaxPool2d,
     OnCpu,
@@ -23,7 +24,7 @@ from cnn_convertor.ir.ops import (
     Pair,
     PRelu,
     Relu,
-    Window,
+    Upsample,
 )
 
 LARGEST_EXACT = 2048  # FP16 holds all integers up to it
@@ -67,14 +68,16 @@ def rule(
 
 def check(graph: Graph, steps: Sequence[Step], limits: Limits) -> None:
     """Raise UnsupportedError with every broken rule, in network order."""
-    problems = [
-        Problem(r.code, message, where, r.hint)
-        for step in steps
-        for r in RULES
-        for where, message in r.broken(Subject(graph, step, limits))
-    ]
+    problems = [problem for step in steps for problem in _problems(Subject(graph, step, limits))]
     if problems:
         raise UnsupportedError(dict.fromkeys(problems))
+
+
+def _problems(subject: Subject) -> list[Problem]:
+    """What is wrong with one step, node by node."""
+    order = {origin: index for index, node in reversed([*enumerate(subject.step.nodes)]) for origin in node.origins}
+    found = [Problem(r.code, message, where, r.hint) for r in RULES for where, message in r.broken(subject)]
+    return sorted(found, key=lambda problem: order.get(problem.where, 0) if problem.where else 0)
 
 
 # --- sizes ---------------------------------------------------------------------------------------------------------------
@@ -125,8 +128,8 @@ def padding(subject: Subject) -> Iterator[Breach]:
 def map_sizes(subject: Subject) -> Iterator[Breach]:
     """A map is at most 2047 wide and 1024 high; a convolution has at most 32768 channels, any other map 65535."""
     limits = subject.limits
-    first, last = _first(subject), _last(subject)
-    for run in _runs(subject):
+    for nodes, run in subject.step.shares:
+        first, last = nodes[0].where, nodes[-1].where
         for what, shape, where in (("input", run.input, first), ("output", run.output, last)):
             if shape.width > limits.max_width or shape.height > limits.max_height:
                 size = f"{limits.max_height}x{limits.max_width}"
@@ -139,16 +142,11 @@ def map_sizes(subject: Subject) -> Iterator[Breach]:
 @rule("DV405", "convert for a smaller input, or tell the convertor the true size of the unified buffer (--ub_size)")
 def unified_buffer(subject: Subject) -> Iterator[Breach]:
     """A convolution's input must fit the unified buffer, cut into at most as many tiles as it is wide."""
-    for run in _runs(subject):
-        convolution = run.convolution
-        if convolution is None or convolution.kind.is_depthwise:
-            continue
-        window = Window(convolution.kernel, convolution.stride, convolution.dilation, convolution.padding)
-        geometry = ConvGeometry(run.input, run.output.channels, window, convolution.kind.is_transposed)
-        if tiles(geometry, ub_size=subject.limits.ub_size) is None:
-            size = subject.limits.ub_size
+    size = subject.limits.ub_size
+    for nodes, run in subject.step.shares:
+        if strips(run, ub_size=size) is None:
             yield Breach(
-                _first(subject),
+                nodes[0].where,
                 f"an input of {run.input} does not fit the unified buffer of {size} bytes in any number of tiles",
             )
 
@@ -159,11 +157,11 @@ def unified_buffer(subject: Subject) -> Iterator[Breach]:
 @rule("DV411", "train with an odd kernel, stride 1 and 'same' padding, or without dilation")
 def dilation(subject: Subject) -> Iterator[Breach]:
     """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by its stride."""
-    for run in _runs(subject):
+    for nodes, run in subject.step.shares:
         convolution = run.convolution
         if convolution is None or convolution.dilation == ONE:
             continue
-        where, text = _first(subject), f"a convolution with dilation {_by(convolution.dilation)}"
+        where, text = nodes[0].where, f"a convolution with dilation {_by(convolution.dilation)}"
         if any(k % 2 == 0 for k in convolution.kernel):
             yield Breach(where, f"{text} has the even kernel {_by(convolution.kernel)}")
         out, stride = convolution.output, convolution.stride
@@ -213,10 +211,11 @@ def cpu_results_are_final(subject: Subject) -> Iterator[Breach]:
     """The firmware's own layers write FP32, which the device and the runtime do not read; our layers on the CPU do."""
     if any(isinstance(node.op, OnCpu) for node in subject.step.nodes):
         return
-    for name in subject.step.reads:
-        before = source(subject.graph, name)
-        if isinstance(before.op, Custom):
-            yield Breach(_first(subject), f'it reads the result of "{before.name}", a layer of the firmware')
+    for node in subject.step.nodes:
+        for name in node.inputs:
+            before = source(subject.graph, name)
+            if isinstance(before.op, Custom):
+                yield Breach(node.where, f'it reads the result of "{before.name}", a layer of the firmware')
 
 
 @rule("DV424", "let the network end there, or search fewer elements")
@@ -244,16 +243,19 @@ def _last(subject: Subject) -> Origin | None:
     return subject.step.nodes[-1].where
 
 
-def _runs(subject: Subject) -> list[Run]:
-    return [] if subject.step.run is None else [subject.step.run]
-
-
 def _convolutions(subject: Subject) -> list[tuple[Origin | None, Convolution]]:
-    return [(_first(subject), run.convolution) for run in _runs(subject) if run.convolution is not None]
+    shares = subject.step.shares
+    return [(nodes[0].where, run.convolution) for nodes, run in shares if run.convolution is not None]
 
 
 def _poolings(subject: Subject) -> list[tuple[Origin | None, Pooling]]:
-    return [(_last(subject), run.pooling) for run in _runs(subject) if run.pooling is not None]
+    shares = subject.step.shares
+    return [(_pooling_node(nodes).where, run.pooling) for nodes, run in shares if run.pooling is not None]
+
+
+def _pooling_node(nodes: Sequence[Node]) -> Node:
+    """The one that pools; the last one where an addition stands for a pool."""
+    return next((n for n in nodes if isinstance(n.op, MaxPool2d | AveragePool2d | Upsample)), nodes[-1])
 
 
 def _windows(subject: Subject) -> list[tuple[Origin | None, Convolution | Pooling]]:

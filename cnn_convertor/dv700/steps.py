@@ -65,39 +65,35 @@ from cnn_convertor.ir.ops import (
 COPY = AveragePool2d(Window(ONE), factor=1.0)  # the command that passes a map on
 
 
+class Share(NamedTuple):
+    """One run of a command, and the nodes whose work it does."""
+
+    nodes: tuple[Node, ...]
+    run: Run
+
+
 class Step(NamedTuple):
-    """What one layer of the program does: nodes of the graph, the names of the maps that it reads and writes, its run."""
+    """What one layer of the program does: nodes of the graph, the names of the maps that it reads and writes, its runs.
+
+    parts: the nodes whose maps lie inside the map that is written, where several runs write a concatenation.
+    """
 
     type: LayerType
     nodes: tuple[Node, ...]
     reads: tuple[str, ...]
     writes: str
-    run: Run | None = None
+    shares: tuple[Share, ...] = ()
+    parts: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return tuple(share.run for share in self.shares)
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        return tuple(origin for node in self.nodes for origin in node.origins)
-
-
-def select(graph: Graph, *, palette: bool, transposed: bool) -> tuple[Step, ...]:
-    """The steps of a legal graph, in execution order. Where maps and weights lie is decided once the rules have looked at them."""
-    steps: list[Step] = []
-    joined = {
-        node.inputs[0]: node
-        for node in graph.nodes
-        if isinstance(node.op, MaxPool2d) and joins_convolution(graph, node)
-    }
-    announce = inputs_are_layers(graph)
-    for node in graph.nodes:
-        if is_view(node) or node.name in joined or (isinstance(node.op, Input) and not announce):
-            continue
-        before = graph[node.inputs[0]] if node.inputs else node
-        nodes = (before, node) if joined.get(before.name) is node else (node,)
-        step = Step(layer_type(graph, node), nodes, nodes[0].inputs, node.name)
-        if step.type is LayerType.CONV:
-            step = step._replace(run=run_of(graph, nodes, palette=palette, transposed=transposed))
-        steps.append(step)
-    return tuple(steps)
+        """Each layer once, where it comes last: the last one is the layer whose output is written."""
+        every = [origin for node in self.nodes for origin in node.origins]
+        return tuple(dict.fromkeys(reversed(every)))[::-1]
 
 
 def is_view(node: Node) -> bool:
@@ -147,11 +143,24 @@ def inputs_are_layers(graph: Graph) -> bool:
 def joins_convolution(graph: Graph, pool: Node) -> bool:
     """Whether a max pool can run in the command of the convolution before it: the device pools before the activation."""
     before = graph[pool.inputs[0]]
-    match before.op, pool.op:
-        case Conv2d() | ConvTranspose2d() as op, MaxPool2d(activation=after):
-            if op.window.dilation != ONE or not graph.is_private(before.name):
+    return isinstance(pool.op, MaxPool2d) and graph.is_private(before.name) and joins_run((before,), pool)
+
+
+def joins_run(nodes: tuple[Node, ...], node: Node) -> bool:
+    """Whether a run that does the work of `nodes` can do that of the next node, too.
+
+    The order inside a run: convolution, element-wise addition, max pool, activation; or average pool, addition, activation.
+    """
+    first, last = nodes[0].op, nodes[-1].op
+    if isinstance(first, Conv2d | ConvTranspose2d) and first.window.dilation != ONE:
+        return False
+    match last, node.op:
+        case (Conv2d() | ConvTranspose2d() | Dense() | AveragePool2d()) as carrier, Add():
+            return len(nodes) == 1 and carrier.activation is None
+        case (Conv2d() | ConvTranspose2d() | Add()) as pooled, MaxPool2d(activation=after):
+            if not isinstance(first, Conv2d | ConvTranspose2d):
                 return False
-            return op.activation is None or (after is None and never_decreases(op.activation))
+            return pooled.activation is None or (after is None and never_decreases(pooled.activation))
         case _:
             return False
 
@@ -201,36 +210,45 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
 # --- runs ----------------------------------------------------------------------------------------------------------------
 
 
-def run_of(graph: Graph, nodes: tuple[Node, ...], *, palette: bool, transposed: bool) -> Run:
-    """The run of one node, or of a convolution and the max pool after it."""
+def run_of(graph: Graph, nodes: tuple[Node, ...], *, palette: bool, transposed: bool, external: bool = True) -> Run:
+    """The run that does the work of nodes that `joins_run` lets share one.
+
+    external: whether it writes to external memory, or for the next run of its command.
+    """
     first, last = nodes[0], nodes[-1]
     x, y = graph.shape(first.inputs[0]), graph.shape(last.name)
-    origins = tuple(origin for node in nodes for origin in node.origins)
     pooling: Pooling | None = None
-    convolution: Convolution | None = None
+    convolution: Conv2d | ConvTranspose2d | None = None
     function: Function | None = None
-    match last.op:
-        case MaxPool2d(window=window):
-            pooling = _pooling(PoolingKind.MAX, window)
-            function = last.op.activation
-        case AveragePool2d(window=window):
-            pooling = _pooling(PoolingKind.AVERAGE, window, last.op.fixed_factor)
-            function = last.op.activation
-        case Add():
-            pooling = _pooling(PoolingKind.AVERAGE, Window(ONE), 1.0)
-            function = last.op.activation
-        case Upsample(factor=factor):
-            pooling = _pooling(PoolingKind.UPSAMPLE, Window(factor, factor))
-    match first.op:
-        case Conv2d() | ConvTranspose2d() | Dense() as op:
-            function = op.activation or function
-            slopes = function.slopes if isinstance(function, PRelu) else None
-            if isinstance(op, Dense):
-                op = _as_convolution(op, x, transposed=transposed)
+    for node in nodes:
+        match node.op:
+            case Conv2d() | ConvTranspose2d() as op:
+                convolution = op
+            case Dense() as op:
+                convolution = _as_convolution(op, x, transposed=transposed)
                 x = Shape(1, 1, x.size)
-            convolution = _convolution(op, graph.shape(first.name), slopes, first.where, palette=palette)
-    assert convolution is not None or not isinstance(function, PRelu), "slopes travel with kernels"
-    return Run(x, y, convolution, pooling, function, origins)
+            case MaxPool2d(window=window):
+                pooling = _pooling(PoolingKind.MAX, window)
+            case AveragePool2d(window=window):
+                pooling = _pooling(PoolingKind.AVERAGE, window, node.op.fixed_factor)
+            case Upsample(factor=factor):
+                pooling = _pooling(PoolingKind.UPSAMPLE, Window(factor, factor))
+            case Add() if node is first:
+                pooling = _pooling(PoolingKind.AVERAGE, Window(ONE), 1.0)
+        function = getattr(node.op, "activation", None) or function
+    slopes = function.slopes if isinstance(function, PRelu) else None
+    assert convolution is not None or slopes is None, "slopes travel with kernels"
+    return Run(
+        input=x,
+        output=y,
+        convolution=None
+        if convolution is None
+        else _convolution(convolution, graph.shape(first.name), slopes, first.where, palette=palette),
+        pooling=pooling,
+        activation=function,
+        origins=tuple(origin for node in nodes for origin in node.origins),
+        external=external,
+    )
 
 
 def _pooling(kind: PoolingKind, window: Window, factor: float = 0.0) -> Pooling:

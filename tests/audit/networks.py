@@ -11,11 +11,12 @@ import numpy as np
 
 from cnn_convertor import codegen
 from cnn_convertor.audit import Audit, audit
+from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.selection import select
 from cnn_convertor.dv700.weights import encode_all
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
@@ -57,13 +58,21 @@ class Written(NamedTuple):
         return self._replace(weights=self.weights[:at] + bytes([value]) + self.weights[at + 1 :])
 
 
-def generate(graph: Graph, *, palette: bool = False, transposed: bool = False, name: str = "Net") -> Written:
-    """What the convertor writes for the graph."""
-    limits = Limits()
+def generate(
+    graph: Graph,
+    *,
+    palette: bool = False,
+    transposed: bool = False,
+    name: str = "Net",
+    fusion: Fusion = Fusion.NONE,
+    ub_size: int = Limits().ub_size,
+) -> Written:
+    """What the convertor writes for the graph: without fusion, so that every layer has a command to look at."""
+    limits = Limits(ub_size=ub_size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        legal = legalise(optimise(graph), limits, transposed=transposed)
-        steps = select(legal, palette=palette, transposed=transposed)
+        legal = legalise(optimise(graph), limits, transposed=transposed, fusion=fusion)
+        legal, steps = select(legal, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
         check(legal, steps, limits)
         program = lower(legal, steps, name=name, transposed=transposed)
         weights = b"".join(piece.tobytes() for piece in encode_all(program.weights, transposed=transposed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,30 +11,37 @@ import pytest
 import random_networks
 from audit.networks import generate, graph, networks
 from cnn_convertor.audit import audit
+from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Pair, Shape, Window
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("palette", [False, True])
+@pytest.mark.parametrize(("palette", "fusion"), [*product([False], Fusion), (True, Fusion.FULL)])
 @pytest.mark.parametrize("name", networks())
-def test_nothing_is_found_in_networks_of_every_kind(name: str, palette: bool, transposed: bool, tmp_path: Path) -> None:
-    result = generate(networks()[name], palette=palette, transposed=transposed).audit(tmp_path)
+def test_nothing_is_found_in_networks_of_every_kind(
+    name: str, palette: bool, fusion: Fusion, transposed: bool, tmp_path: Path
+) -> None:
+    result = generate(networks()[name], palette=palette, transposed=transposed, fusion=fusion).audit(tmp_path)
     assert not result.findings
     assert result.name == "Net"
 
 
 def test_nothing_is_found_in_random_networks(tmp_path: Path) -> None:
     """The convertor refuses some of them."""
-    audited = 0
-    for seed in range(40):
+    audited = several = 0
+    for seed in range(60):
         network = random_networks.network(seed, 3 + seed % 12)
         with suppress(ConvertorError):
-            written = generate(network, palette=seed % 2 == 0, transposed=seed % 3 == 0)
+            written = generate(
+                network, palette=seed % 2 == 0, transposed=seed % 3 == 0, fusion=list(Fusion)[seed // 6 % 3]
+            )
             assert not written.audit(tmp_path).findings, seed
             audited += 1
-    assert audited > 10
+            several += "cmd.run[1].m" in written.text
+    assert audited > 20
+    assert several > 3
 
 
 def test_without_weights_all_else_is_checked(tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 import ir_reference
 import program_reference
 import random_networks
+from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import ElementType, LayerType, Program
 from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.selection import select
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -23,13 +24,22 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import optimise
 
+UB_SIZE = Limits().ub_size
 RANDOM = np.random.default_rng(0)
 
 
-def build(graph: Graph, *, transposed: bool = True, palette: bool = False) -> Program:
-    graph = legalise(optimise(graph), Limits(), transposed=transposed)
-    steps = select(graph, palette=palette, transposed=transposed)
-    check(graph, steps, Limits())
+def build(
+    graph: Graph,
+    *,
+    transposed: bool = True,
+    palette: bool = False,
+    fusion: Fusion = Fusion.FULL,
+    ub_size: int = UB_SIZE,
+) -> Program:
+    limits = Limits(ub_size=ub_size)
+    graph = legalise(optimise(graph), limits, transposed=transposed, fusion=fusion)
+    graph, steps = select(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
+    check(graph, steps, limits)
     return lower(graph, steps, name="net", transposed=transposed)
 
 
@@ -47,11 +57,20 @@ def assert_computes(program: Program, graph: Graph) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 14), transposed=st.booleans(), palette=st.booleans())
-def test_programs_compute_what_the_network_computes(seed: int, steps: int, transposed: bool, palette: bool) -> None:
+@given(
+    seed=st.integers(0, 1 << 32),
+    steps=st.integers(1, 14),
+    transposed=st.booleans(),
+    palette=st.booleans(),
+    fusion=st.sampled_from(Fusion),
+    ub_size=st.sampled_from([4096, 16384, UB_SIZE]),
+)
+def test_programs_compute_what_the_network_computes(
+    seed: int, steps: int, transposed: bool, palette: bool, fusion: Fusion, ub_size: int
+) -> None:
     graph = random_networks.network(seed, steps)
     try:
-        program = build(graph, transposed=transposed, palette=palette)
+        program = build(graph, transposed=transposed, palette=palette, fusion=fusion, ub_size=ub_size)
     except UnsupportedError:
         assume(False)
     assert_computes(program, graph)
@@ -157,4 +176,5 @@ def test_layers_on_the_cpu_know_the_order_of_their_input(graph: Graph, from_devi
 
 
 def test_commands_know_whether_the_device_wrote_their_input() -> None:
-    assert [layer.from_device for layer in build(chain(conv(8, 8), conv(8, 8))).layers] == [False, True]
+    program = build(chain(conv(8, 8), conv(8, 8)), fusion=Fusion.NONE)
+    assert [layer.from_device for layer in program.layers] == [False, True]

@@ -10,12 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import random_networks
+from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.placement import ALIGNMENT, Placement, place
 from cnn_convertor.dv700.program import LayerType
 from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.steps import Step, is_view, select
+from cnn_convertor.dv700.selection import select
+from cnn_convertor.dv700.steps import Step, is_view
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -90,9 +92,9 @@ def simulate(graph: Graph, steps: Sequence[Step], placement: Placement) -> None:
         memory.read(name)
 
 
-def legal(graph: Graph) -> tuple[Graph, tuple[Step, ...]]:
-    graph = legalise(optimise(graph), Limits(), transposed=True)
-    return graph, select(graph, palette=False, transposed=True)
+def legal(graph: Graph, fusion: Fusion = Fusion.NONE) -> tuple[Graph, tuple[Step, ...]]:
+    graph = legalise(optimise(graph), Limits(), transposed=True, fusion=fusion)
+    return select(graph, palette=False, transposed=True, fusion=fusion)
 
 
 def small(*made: Op, outputs: str = "", shape: Shape = Shape(2, 4, 8)) -> Graph:
@@ -107,9 +109,9 @@ def conv(out: int = 8, channels: int = 8) -> Op:
 
 
 @settings(max_examples=250, deadline=None)
-@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 20))
-def test_every_read_finds_its_map_intact(seed: int, steps: int) -> None:
-    graph, chosen = legal(random_networks.network(seed, steps))
+@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 20), fusion=st.sampled_from(Fusion))
+def test_every_read_finds_its_map_intact(seed: int, steps: int, fusion: Fusion) -> None:
+    graph, chosen = legal(random_networks.network(seed, steps), fusion)
     try:
         check(graph, chosen, Limits())
     except UnsupportedError:
@@ -140,8 +142,9 @@ def branches(*concats: Sequence[str], outputs: str) -> Graph:
         (branches(["v", "z"], outputs="c0"), {"y": 0, "v": 0, "z": 128}),
     ],
 )
-def test_parts_lie_inside_their_concatenation(graph: Graph, parts: dict[str, int]) -> None:
-    steps = select(graph, palette=False, transposed=True)
+@pytest.mark.parametrize("fusion", Fusion)
+def test_parts_lie_inside_their_concatenation(graph: Graph, parts: dict[str, int], fusion: Fusion) -> None:
+    graph, steps = select(graph, palette=False, transposed=True, fusion=fusion)
     placement = place(graph, steps)
     start = placement.offsets[graph.outputs[0]]
     assert {name: placement.offsets[name] - start for name in parts} == parts

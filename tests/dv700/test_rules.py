@@ -14,7 +14,7 @@ from cnn_convertor.dv700 import legalise as legalise_module
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.rules import RULES, check, manual
-from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.selection import select
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
@@ -38,7 +38,7 @@ def problems(graph: Graph, limits: Limits = LIMITS, *, transposed: bool = True) 
     """What is wrong with the graph, once it is legalised."""
     graph = legalise(graph, limits, transposed=transposed)
     try:
-        check(graph, select(graph, palette=False, transposed=transposed), limits)
+        check(*select(graph, palette=False, transposed=transposed, limits=limits), limits)
     except UnsupportedError as error:
         return error.problems
     return ()
@@ -223,8 +223,8 @@ def test_the_layer_at_fault_is_named_and_not_its_neighbours_in_the_command() -> 
     found = problems(optimise(graph))
     assert [(problem.code, problem.where.layer if problem.where else "") for problem in found] == [
         ("DV401", "b"),
-        ("DV402", "e"),
         ("DV503", "d"),
+        ("DV402", "e"),
         ("DV402", "f"),
     ]
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.program import ConvolutionKind, LayerType, Pooling, PoolingKind, Run
-from cnn_convertor.dv700.steps import Step, select, source
+from cnn_convertor.dv700.selection import select
+from cnn_convertor.dv700.steps import Step, source
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -32,14 +34,14 @@ def chain(*made: Op, outputs: str = "", shape: Shape = X) -> Graph:
 
 
 def steps(graph: Graph, *, palette: bool = False, transposed: bool = True) -> tuple[Step, ...]:
-    return select(graph, palette=palette, transposed=transposed)
+    return select(graph, palette=palette, transposed=transposed, fusion=Fusion.NONE).steps
 
 
 def run(graph: Graph, *, palette: bool = False) -> Run:
     """The run of the only command."""
     (step,) = steps(graph, palette=palette)
-    assert step.run is not None
-    return step.run
+    (found,) = step.runs
+    return found
 
 
 def conv(function: ops.Function | None = None, kernel: int = 3, out: int = 8, **window: Any) -> ops.Conv2d:
@@ -70,11 +72,12 @@ def test_a_max_pool_joins_the_convolution_before_it(
     (step,) = steps(graph)
     assert (step.reads, step.writes, [node.name for node in step.nodes]) == (("x",), "b", ["a", "b"])
     assert [origin.layer for origin in step.origins] == ["a", "b"]
-    assert step.run is not None and step.run.convolution is not None
-    assert step.run.convolution.output == graph.shape("a")
-    assert (step.run.input, step.run.output) == (X, graph.shape("b"))
-    assert step.run.pooling == Pooling(PoolingKind.MAX, Pair(2, 2), ONE, ops.NO_PADDING)
-    assert step.run.activation == function
+    (found,) = step.runs
+    assert found.convolution is not None
+    assert found.convolution.output == graph.shape("a")
+    assert (found.input, found.output) == (X, graph.shape("b"))
+    assert found.pooling == Pooling(PoolingKind.MAX, Pair(2, 2), ONE, ops.NO_PADDING)
+    assert found.activation == function
 
 
 APART: list[tuple[str, Graph]] = [
@@ -120,7 +123,7 @@ def test_a_sum_is_an_average_pool_of_one_element() -> None:
     nodes = (Node("x", ops.Input(X)), Node("a", ops.Add(ops.Relu()), ("x", "x")))
     (step,) = steps(Graph(nodes, ("a",)))
     assert step.reads == ("x", "x")
-    assert step.run == Run(X, X, None, Pooling(PoolingKind.AVERAGE, ONE, ONE, ops.NO_PADDING, 1.0), ops.Relu(), ())
+    assert step.runs == (Run(X, X, None, Pooling(PoolingKind.AVERAGE, ONE, ONE, ops.NO_PADDING, 1.0), ops.Relu(), ()),)
 
 
 DECONVOLUTIONS = [

@@ -15,7 +15,7 @@ from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import Program, Weights
-from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.selection import select
 from cnn_convertor.dv700.weights import encode_all
 from cnn_convertor.errors import ConvertorWarning, Origin, UnsupportedError
 from cnn_convertor.ir import ops
@@ -37,7 +37,7 @@ def chain(*made: Op, shape: Shape) -> Graph:
 
 def program(graph: Graph, *, palette: bool = False, transposed: bool = False) -> Program:
     graph = legalise(optimise(graph), Limits(), transposed=transposed)
-    return lower(graph, select(graph, palette=palette, transposed=transposed), name="net", transposed=transposed)
+    return lower(*select(graph, palette=palette, transposed=transposed), name="net", transposed=transposed)
 
 
 def stream(made: Program) -> bytes:

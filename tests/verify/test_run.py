@@ -74,7 +74,7 @@ def test_exact_mode_keeps_what_fp16_loses(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_every_layer_can_be_looked_at(tmp_path: Path) -> None:
-    trial = network(small_graph(), tmp_path)
+    trial = network(small_graph(), tmp_path, fusion="none")
     inputs = samples({n.name: random(*trial.graph.shape(n.name)) for n in trial.graph.inputs})
     layers = trial.run(inputs, layers=True).layers
     assert [maps.shape for maps in layers] == [(1, layer.output.shape.size) for layer in trial.program.layers]

@@ -12,7 +12,7 @@ bool Cevery::Initialize() {
   if (!ReserveMemory(33312, 4096)) {
     return false;
   }
-  set_num_layers(15);
+  set_num_layers(14);
   set_num_output_layers(4);
   Layer_0();
   Layer_1();
@@ -28,7 +28,6 @@ bool Cevery::Initialize() {
   Layer_11();
   Layer_12();
   Layer_13();
-  Layer_14();
   return true;
 }
 
@@ -366,7 +365,7 @@ void Cevery::Layer_6() {
 
 // Layer_7: convolution block
 //   "gap" (AveragePool2d)
-//   6x8x12 at 2400 -> 1x2x12 at 0
+//   6x8x12 at 2400 -> 12 at 48
 void Cevery::Layer_7() {
   fpga_layer &layer = get_layer(7);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
@@ -377,7 +376,7 @@ void Cevery::Layer_7() {
   cmd.header.size = sizeof(cmd);
   cmd.header.device_type = DMP_DV_DEV_CONV;
   cmd.header.version = 0;
-  cmd.topo = 0x00000001;               // runs that write to external memory
+  cmd.topo = 0x00000002;               // runs that write to external memory
   cmd.w = 6;
   cmd.h = 8;
   cmd.z = 1;
@@ -386,7 +385,7 @@ void Cevery::Layer_7() {
   cmd.input_buf.mem = io_mem_;
   cmd.input_buf.offs = 2400;
   cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 0;
+  cmd.output_buf.offs = 48;
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
@@ -409,78 +408,33 @@ void Cevery::Layer_7() {
   cmd.run[0].actfunc_param = 0x0000;
   cmd.run[0].rectifi_en = 0;
   cmd.run[0].lrn = 0;
-
-  layer.name = "gap/1";
-  layer.type = LT_CONV;
-  layer.input_offs = 2400;          // bytes
-  layer.output_offs = 0;            // bytes
-  layer.output_size = 48;           // bytes
-  layer.input_dim[0] = 6;           // W
-  layer.input_dim[1] = 8;           // H
-  layer.input_dim[2] = 12;          // C
-  layer.input_dim_size = 3;
-  layer.output_dim[0] = 1;          // W
-  layer.output_dim[1] = 2;          // H
-  layer.output_dim[2] = 12;         // C
-  layer.output_dim_size = 3;
-  layer.is_output = false;
-  layer.is_f32_output = false;
-  layer.is_input_hw_layout = true;
-}
-
-// Layer_8: convolution block
-//   "gap" (AveragePool2d)
-//   1x2x12 at 0 -> 12 at 48
-void Cevery::Layer_8() {
-  fpga_layer &layer = get_layer(8);
-  dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
-  conf.header.size = sizeof(conf);
-  conf.header.device_type = DMP_DV_DEV_CONV;
-  conf.header.version = 1;
-  dmp_dv_cmdraw_conv_v0 &cmd = conf.conv_cmd;
-  cmd.header.size = sizeof(cmd);
-  cmd.header.device_type = DMP_DV_DEV_CONV;
-  cmd.header.version = 0;
-  cmd.topo = 0x00000001;               // runs that write to external memory
-  cmd.w = 1;
-  cmd.h = 2;
-  cmd.z = 1;
-  cmd.c = 12;
-  cmd.input_circular_offset = 0x8000;  // 0x8000: maps lie in HWC order
-  cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 0;
-  cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 48;
-  cmd.eltwise_buf.mem = nullptr;
-  cmd.eltwise_buf.offs = 0;
-  cmd.output_mode = 0;
-  cmd.run[0].m = 12;                    // output channels
-  cmd.run[0].conv_enable = 0;
-  cmd.run[0].p = 0x0101;
-  cmd.run[0].pz = 1;
-  cmd.run[0].weight_buf.mem = nullptr;
-  cmd.run[0].weight_buf.offs = 0;
-  cmd.run[0].weight_fmt = 0;
-  cmd.run[0].conv_pad = 0x00000000;
-  cmd.run[0].conv_stride = 0x0101;
-  cmd.run[0].conv_dilation = 0x0000;
-  cmd.run[0].pool_enable = 2;           // average
-  cmd.run[0].pool_size = 0x0201;        // 1x2 (width x height)
-  cmd.run[0].pool_stride = 0x0101;      // 1x1
-  cmd.run[0].pool_pad = 0x00000000;     // left 0, right 0, top 0, bottom 0
-  cmd.run[0].pool_avg_param = 0x3800;   // 0.5
-  cmd.run[0].actfunc = 0;
-  cmd.run[0].actfunc_param = 0x0000;
-  cmd.run[0].rectifi_en = 0;
-  cmd.run[0].lrn = 0;
+  cmd.run[1].m = 12;                    // output channels
+  cmd.run[1].conv_enable = 0;
+  cmd.run[1].p = 0x0101;
+  cmd.run[1].pz = 1;
+  cmd.run[1].weight_buf.mem = nullptr;
+  cmd.run[1].weight_buf.offs = 0;
+  cmd.run[1].weight_fmt = 0;
+  cmd.run[1].conv_pad = 0x00000000;
+  cmd.run[1].conv_stride = 0x0101;
+  cmd.run[1].conv_dilation = 0x0000;
+  cmd.run[1].pool_enable = 2;           // average
+  cmd.run[1].pool_size = 0x0201;        // 1x2 (width x height)
+  cmd.run[1].pool_stride = 0x0101;      // 1x1
+  cmd.run[1].pool_pad = 0x00000000;     // left 0, right 0, top 0, bottom 0
+  cmd.run[1].pool_avg_param = 0x3800;   // 0.5
+  cmd.run[1].actfunc = 0;
+  cmd.run[1].actfunc_param = 0x0000;
+  cmd.run[1].rectifi_en = 0;
+  cmd.run[1].lrn = 0;
 
   layer.name = "gap";
   layer.type = LT_CONV;
-  layer.input_offs = 0;             // bytes
+  layer.input_offs = 2400;          // bytes
   layer.output_offs = 48;           // bytes
   layer.output_size = 24;           // bytes
-  layer.input_dim[0] = 1;           // W
-  layer.input_dim[1] = 2;           // H
+  layer.input_dim[0] = 6;           // W
+  layer.input_dim[1] = 8;           // H
   layer.input_dim[2] = 12;          // C
   layer.input_dim_size = 3;
   layer.output_dim[0] = 12;         // C
@@ -490,11 +444,11 @@ void Cevery::Layer_8() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_9: convolution block
+// Layer_8: convolution block
 //   "fc" (Dense)
 //   12 at 48 -> 5 at 1152
-void Cevery::Layer_9() {
-  fpga_layer &layer = get_layer(9);
+void Cevery::Layer_8() {
+  fpga_layer &layer = get_layer(8);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
   conf.header.size = sizeof(conf);
   conf.header.device_type = DMP_DV_DEV_CONV;
@@ -550,11 +504,11 @@ void Cevery::Layer_9() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_10: concatenation, copied by the CPU
+// Layer_9: concatenation, copied by the CPU
 //   "both" (Concat)
 //   5 at 1152, 12 at 48 -> 17 at 0
-void Cevery::Layer_10() {
-  fpga_layer &layer = get_layer(10);
+void Cevery::Layer_9() {
+  fpga_layer &layer = get_layer(9);
   layer.name = "both";
   layer.type = LT_COPY_CONCAT;
   layer.input_offs = 1152;          // bytes
@@ -567,17 +521,17 @@ void Cevery::Layer_10() {
   layer.is_output = false;
   layer.is_f32_output = false;
   layer.is_input_hw_layout = true;
-  inputs_of_layer_10_[0] = &get_layer(9);
-  inputs_of_layer_10_[1] = &get_layer(8);
+  inputs_of_layer_9_[0] = &get_layer(8);
+  inputs_of_layer_9_[1] = &get_layer(7);
   layer.input_layer_num = 2;
-  layer.input_layers = inputs_of_layer_10_;
+  layer.input_layers = inputs_of_layer_9_;
 }
 
-// Layer_11: softmax, on the CPU
+// Layer_10: softmax, on the CPU
 //   "prob" (Softmax)
 //   17 at 0 -> 17 at 2304
-void Cevery::Layer_11() {
-  fpga_layer &layer = get_layer(11);
+void Cevery::Layer_10() {
+  fpga_layer &layer = get_layer(10);
   layer.name = "prob";
   layer.type = LT_SOFTMAX;
   layer.input_offs = 0;             // bytes
@@ -594,11 +548,11 @@ void Cevery::Layer_11() {
   output_layers_[0] = &layer;
 }
 
-// Layer_12: flatten to HWC order, on the CPU
+// Layer_11: flatten to HWC order, on the CPU
 //   "flat" (Reshape)
 //   6x8x12 at 2400 -> 576 at 0
-void Cevery::Layer_12() {
-  fpga_layer &layer = get_layer(12);
+void Cevery::Layer_11() {
+  fpga_layer &layer = get_layer(11);
   layer.name = "flat";
   layer.type = LT_FLATTEN;
   layer.input_offs = 2400;          // bytes
@@ -616,11 +570,11 @@ void Cevery::Layer_12() {
   output_layers_[1] = &layer;
 }
 
-// Layer_13: custom layer, on the CPU
+// Layer_12: custom layer, on the CPU
 //   "mine" (Custom)
 //   5 at 1152 -> 2 at 2384
-void Cevery::Layer_13() {
-  fpga_layer &layer = get_layer(13);
+void Cevery::Layer_12() {
+  fpga_layer &layer = get_layer(12);
   layer.name = "mine";
   layer.type = LT_CUSTOM;
   layer.input_offs = 1152;          // bytes
@@ -639,11 +593,11 @@ void Cevery::Layer_13() {
   output_layers_[2] = &layer;
 }
 
-// Layer_14: flatten to HWC order, on the CPU
+// Layer_13: flatten to HWC order, on the CPU
 //   "pool" (MaxPooling2D)
 //   6x8x12 at 2400 -> 576 at 1152
-void Cevery::Layer_14() {
-  fpga_layer &layer = get_layer(14);
+void Cevery::Layer_13() {
+  fpga_layer &layer = get_layer(13);
   layer.name = "pool/flatten";
   layer.type = LT_FLATTEN;
   layer.input_offs = 2400;          // bytes

@@ -46,10 +46,9 @@ class Cevery : public CDMP_Network {
   void Layer_11();
   void Layer_12();
   void Layer_13();
-  void Layer_14();
 
   fpga_layer *inputs_of_layer_5_[2];
-  fpga_layer *inputs_of_layer_10_[2];
+  fpga_layer *inputs_of_layer_9_[2];
 };
 
 #endif  // EVERY_GEN_H

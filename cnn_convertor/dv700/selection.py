@@ -1,0 +1,285 @@
+"""Chooses the layers of the program: which nodes share a command, so that maps cost the least traffic.
+
+Every node of the device could have a command of its own. A boundary between two nodes may vanish where nobody but the second
+one sees the map between them; each command that is left reads its maps from external memory and writes one there. A map has at
+most one such boundary, so they form trees, and the best cut of a tree is found exactly, from the leaves to the root: the best
+for a node is the best command that ends with it together with the best for what that command reads. Branches from one map to
+neighbouring parts of a concatenation may share a command besides; which of them do is found part by part, exactly as well.
+Less traffic goes first, then fewer commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+from cnn_convertor.dv700.fitting import MOST_RUNS, why_apart
+from cnn_convertor.dv700.fusion import Fusion
+from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.placement import nbytes
+from cnn_convertor.dv700.program import LayerType, Run
+from cnn_convertor.dv700.steps import (
+    Share,
+    Step,
+    inputs_are_layers,
+    is_view,
+    joins_in_place,
+    joins_run,
+    layer_type,
+    run_of,
+    source,
+)
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Add, Concat, Dense, Input, PRelu
+
+Path: TypeAlias = tuple[Node, ...]  # each node reads the one before it; the first of an addition's inputs may be either
+
+
+class Cost(NamedTuple):
+    """What is to be small. traffic: bytes of maps that commands read and write; it goes first in the order."""
+
+    traffic: int
+    commands: int
+
+    def plus(self, *others: Cost) -> Cost:
+        return Cost(*map(sum, zip(self, *others, strict=True)))
+
+
+class Command(NamedTuple):
+    """Nodes that share a command: a path, or several that start from one map and end as parts of one concatenation."""
+
+    branches: tuple[Path, ...]
+    concat: Node | None = None
+
+
+class Selection(NamedTuple):
+    """The steps, in execution order, and the graph that they belong to: a command's parts of a concatenation have one node."""
+
+    graph: Graph
+    steps: tuple[Step, ...]
+
+
+def select(
+    graph: Graph, *, palette: bool, transposed: bool, fusion: Fusion = Fusion.FULL, limits: Limits | None = None
+) -> Selection:
+    """The steps of a legal graph. Where maps and weights lie is decided once the rules have looked at them."""
+    graph, commands = _nested(graph, Chooser(graph, fusion, limits or Limits()).commands())
+    position = {node.name: index for index, node in enumerate(graph.nodes)}
+    made: list[tuple[int, Step]] = []
+    done: set[str] = set()
+    for command in commands:
+        # Nodes of a path may wait for its last one, since nobody else reads them; branches need nothing but their input.
+        when = min(position[path[-1].name] for path in command.branches)
+        made.append((when, _step(graph, command, palette=palette, transposed=transposed)))
+        done |= {node.name for node in made[-1][1].nodes}
+    announce = inputs_are_layers(graph)
+    made += [
+        (position[node.name], Step(layer_type(graph, node), (node,), node.inputs, node.name))
+        for node in graph.nodes
+        if not (is_view(node) or node.name in done or (isinstance(node.op, Input) and not announce))
+    ]
+    return Selection(graph, tuple(step for _, step in sorted(made, key=lambda pair: pair[0])))
+
+
+# --- the choice ----------------------------------------------------------------------------------------------------------
+
+
+class Chooser:
+    """The best commands of a graph. best: node -> the least cost of all that ends with it, in its tree; how: its command."""
+
+    def __init__(self, graph: Graph, fusion: Fusion, limits: Limits) -> None:
+        self.graph, self.fusion, self.limits = graph, fusion, limits
+        self.best: dict[str, Cost] = {}
+        self.how: dict[str, Path] = {}
+        self._runs: dict[tuple[str, ...], Run] = {}
+        workers = (node for node in graph.nodes if not is_view(node))
+        self._device = {node.name for node in workers if layer_type(graph, node) is LayerType.CONV}
+        for node in graph.nodes:
+            if node.name in self._device:
+                for path in self.paths(node):
+                    self._try(path)
+
+    def commands(self) -> list[Command]:
+        """The commands that together cost least, in no order."""
+        found: list[Command] = []
+        grouped: set[str] = set()
+        for node in self.graph.nodes:
+            if isinstance(node.op, Concat):
+                for group in self._groups(node):
+                    found.append(Command(group, node))
+                    grouped |= {path[-1].name for path in group}
+        for node in self.graph.nodes:
+            if node.name in self._device and node.name not in grouped and self._next(node) is None:
+                found += map(Command, self._cut(node))
+        return found
+
+    def joins(self, before: Node, after: Node) -> bool:
+        """Whether the boundary between neighbours may vanish: the second one alone sees the map, as it lies."""
+        on_device = before.name in self._device and after.name in self._device
+        as_it_lies = not isinstance(after.op, Dense) or self.graph.shape(before.name).is_vector
+        return on_device and as_it_lies and self.graph.is_private(before.name)
+
+    def paths(self, last: Node) -> Iterator[Path]:
+        """Every path that ends with the node, the shortest first, as far as a command can reach."""
+        heads: list[Path] = [(last,)]
+        for path in heads:
+            yield path
+            if len(path) < 2 * MOST_RUNS and not any(isinstance(node.op, Add) for node in path[1:]):
+                heads += [(before, *path) for before in self._before(path[0])]
+
+    def why_not(self, branches: Sequence[Path]) -> str | None:
+        """Why no command does the work of the branches; None when one does."""
+        runs = [split for path in branches for split in split_runs(path)]
+        if any(_has_stray_slopes(nodes) for nodes in runs):
+            return "PReLU slopes travel with the kernels of a convolution"
+        adds = any(isinstance(node.op, Add) for path in branches for node in path)
+        if len(runs) == 1:
+            allowed = self.fusion is Fusion.FULL or not adds or len(runs[0]) == 1
+            return None if allowed else f"fusion = {self.fusion.value}: an addition has a command of its own"
+        if adds:
+            return "an addition is the only run of its command"
+        if self.fusion is Fusion.NONE or (self.fusion is Fusion.CONSERVATIVE and len(runs) > len(branches)):
+            return f"fusion = {self.fusion.value}: one run after another needs a command of its own"
+        given = [
+            replace(self._run(nodes), external=nodes[-1] is path[-1]) for path in branches for nodes in split_runs(path)
+        ]
+        return why_apart(given, self.limits)
+
+    def cost(self, path: Path) -> Cost:
+        """What a command of one branch costs."""
+        inside = {node.name for node in path[:-1]}
+        reads = [name for node in path for name in node.inputs if name not in inside]
+        return Cost(sum(nbytes(self.graph, name) for name in (*reads, path[-1].name)), 1)
+
+    def _before(self, node: Node) -> list[Node]:
+        """What stands before the node across boundaries that may vanish."""
+        return [before for name in node.inputs if self.joins(before := self.graph[name], node)]
+
+    def _next(self, node: Node) -> Node | None:
+        """The node behind the boundary that may vanish."""
+        users = self.graph.users(node.name)
+        return next((after for name in users if self.joins(node, after := self.graph[name])), None)
+
+    def _others(self, path: Path) -> list[Node]:
+        """What stands before the path across boundaries that may vanish, but do not."""
+        return [before for node in path for before in self._before(node) if before not in path]
+
+    def _try(self, path: Path) -> None:
+        """Take the path for the command that ends with its last node, if that is the best so far."""
+        name, others = path[-1].name, self._others(path)
+        if any(other.name not in self.best for other in others) or self.why_not([path]) is not None:
+            return
+        cost = self.cost(path).plus(*(self.best[other.name] for other in others))
+        if name not in self.best or cost < self.best[name]:
+            self.best[name], self.how[name] = cost, path
+
+    def _cut(self, root: Node) -> Iterator[tuple[Path, ...]]:
+        """The commands of the best cut of the tree that ends with the node."""
+        assert root.name in self.how, f"{root.name!r} has no command: slopes travel with kernels"
+        path = self.how[root.name]
+        yield (path,)
+        for other in self._others(path):
+            yield from self._cut(other)
+
+    def _run(self, nodes: Path) -> Run:
+        """The run of some nodes, as far as sizes go."""
+        names = tuple(node.name for node in nodes)
+        if names not in self._runs:
+            self._runs[names] = run_of(self.graph, nodes, palette=False, transposed=False)
+        return self._runs[names]
+
+    # --- branches ---
+
+    def _groups(self, concat: Node) -> list[tuple[Path, ...]]:
+        """Which branches to neighbouring parts of a concatenation share a command: those for which that is best."""
+        if not joins_in_place(self.graph, concat):
+            return []
+        branches = [self._branch(name) for name in concat.inputs]
+        costs, groups = [Cost(0, 0)], [list[tuple[Path, ...]]()]
+        for end, name in enumerate(concat.inputs, 1):
+            alone = self.best.get(name, Cost(0, 0)) if branches[end - 1] else Cost(0, 0)
+            options = [(costs[-1].plus(alone), groups[-1])]
+            for start in range(end - 2, -1, -1):
+                group = [branch for branch in branches[start:end] if branch]
+                if len(group) < end - start or not self._share(group):
+                    break
+                if self.why_not(group) is None:
+                    together = Cost(sum(self.cost(path).traffic for path in group), 1)
+                    options.append((costs[start].plus(together), [*groups[start], tuple(group)]))
+            cost, group_list = min(options, key=lambda option: option[0])
+            costs.append(cost)
+            groups.append(group_list)
+        return groups[-1]
+
+    def _branch(self, name: str) -> Path | None:
+        """The whole path to a part of a concatenation from the map that it starts with; None when it is not one."""
+        graph, node = self.graph, self.graph[name]
+        if node.name not in self._device or any(source(graph, output) is node for output in graph.outputs):
+            return None
+        path: Path = (node,)
+        while before := self._before(path[0]):
+            path = (*before, *path)
+        return None if any(isinstance(node.op, Add) for node in path) else path
+
+    def _share(self, branches: Sequence[Path]) -> bool:
+        """Whether the branches start from one map, and see it alike."""
+        heads = [(path[0].inputs[0], self._run(split_runs(path)[0]).input) for path in branches]
+        return len(set(heads)) == 1
+
+
+def split_runs(path: Path) -> tuple[Path, ...]:
+    """The nodes of each run of a path, as many in one run as the device can do."""
+    runs: list[Path] = []
+    for node in path:
+        if runs and joins_run(runs[-1], node):
+            runs[-1] = (*runs[-1], node)
+        else:
+            runs.append((node,))
+    return tuple(runs)
+
+
+def _has_stray_slopes(nodes: Path) -> bool:
+    """Whether a run has PReLU slopes, but no kernels to travel with."""
+    slopes = any(isinstance(getattr(node.op, "activation", None), PRelu) for node in nodes)
+    return slopes and not hasattr(nodes[0].op, "weight")
+
+
+# --- steps ---------------------------------------------------------------------------------------------------------------
+
+
+def _nested(graph: Graph, commands: Iterable[Command]) -> tuple[Graph, list[Command]]:
+    """The graph with a concatenation for every command that joins some parts of a larger one, and the commands with them."""
+    made: list[Command] = []
+    nodes = {node.name: node for node in graph.nodes}
+    inner: dict[str, list[Node]] = {}  # the concatenation -> those that stand before it
+    for command in commands:
+        if command.concat is not None and len(command.branches) < len(command.concat.inputs):
+            outer, parts = nodes[command.concat.name], tuple(path[-1].name for path in command.branches)
+            concat = Node(graph.fresh(f"{outer.name}/{parts[0]}"), Concat(), parts)
+            start = outer.inputs.index(parts[0])
+            inputs = (*outer.inputs[:start], concat.name, *outer.inputs[start + len(parts) :])
+            nodes[outer.name] = replace(outer, inputs=inputs)
+            inner.setdefault(outer.name, []).append(concat)
+            command = Command(command.branches, concat)
+        made.append(command)
+    ordered = [n for node in nodes.values() for n in (*inner.get(node.name, ()), node)]
+    return (Graph(tuple(ordered), graph.outputs) if inner else graph), made
+
+
+def _step(graph: Graph, command: Command, *, palette: bool, transposed: bool) -> Step:
+    """What the command does."""
+    shares = []
+    for path in command.branches:
+        for nodes in split_runs(path):
+            external = nodes[-1] is path[-1]
+            run = run_of(graph, nodes, palette=palette, transposed=transposed, external=external)
+            shares.append(Share(nodes, run))
+    nodes = tuple(node for path in command.branches for node in path)
+    head = nodes[0]
+    if command.concat is None:
+        inside = {node.name for node in nodes}
+        operands = (name for node in nodes[1:] for name in node.inputs if name not in inside)
+        return Step(LayerType.CONV, nodes, (*head.inputs, *operands), nodes[-1].name, tuple(shares))
+    parts = tuple(path[-1].name for path in command.branches)
+    return Step(LayerType.CONV, (*nodes, command.concat), head.inputs, command.concat.name, tuple(shares), parts)

@@ -1,0 +1,68 @@
+"""The table of docs/fusion.md says what conversions give, and holds what fusion promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import fusion as benchmark
+from cnn_convertor.dv700.fusion import Fusion
+from cnn_convertor.dv700.program import LayerType
+
+QUICK = (
+    "caffe_lenet",
+    "caffe_squeezenet_1_1",
+    "caffe_mobilenet_v1",
+    "caffe_googlenet_without_lrn",
+    "caffe_resnet50",
+)
+PAGE = benchmark.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_has_every_network_in_every_way() -> None:
+    assert {name: len(benchmark.written(PAGE, name)) for name in benchmark.NETWORKS} == dict.fromkeys(
+        benchmark.NETWORKS, len(Fusion)
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in benchmark.NETWORKS]
+)
+def test_the_table_is_fresh_and_each_way_is_better_than_the_one_before(name: str) -> None:
+    if name.startswith("keras"):
+        pytest.importorskip("keras")
+    made = benchmark.programs(name)
+    assert [benchmark.row(name, fusion, program) for fusion, program in made.items()] == benchmark.written(PAGE, name)
+    none, conservative, full = (
+        (program.map_traffic, sum(layer.type is LayerType.CONV for layer in program.layers))
+        for program in made.values()
+    )
+    assert list(made) == [Fusion.NONE, Fusion.CONSERVATIVE, Fusion.FULL]
+    assert full[0] <= conservative[0] <= none[0]
+    assert full[1] <= conservative[1] <= none[1]
+
+
+TARGETS = {  # network -> commands, MB of maps: with full fusion at most
+    "caffe_resnet50": (48, 52.0),
+    "keras_resnet50": (48, 52.0),
+    "caffe_mobilenet_v1": (22, None),
+    "keras_mobilenet_v2": (44, None),
+    "caffe_squeezenet_1_1": (20, None),
+    "keras_densenet121": (125, None),
+    "caffe_googlenet_without_lrn": (20, None),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_full_fusion_reaches_what_it_is_for(name: str) -> None:
+    (line,) = [line for line in benchmark.written(PAGE, name) if "| full |" in line]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    commands, traffic = TARGETS[name]
+    assert int(cells[2]) <= commands
+    assert traffic is None or float(cells[5]) <= traffic
+
+
+def test_rows_are_written_where_they_belong() -> None:
+    page = "| network | x |\n|---|---|\n| a | 1 |\n| b | 1 |\n\nend\n"
+    assert benchmark.with_rows(page, [("a", ["| a | 2 |", "| a | 3 |"]), ("c", ["| c | 0 |"])]) == (
+        "| network | x |\n|---|---|\n| a | 2 |\n| a | 3 |\n| b | 1 |\n| c | 0 |\n\nend\n"
+    )
