@@ -235,14 +235,6 @@ def places_in_half(subject: Subject) -> Iterator[Breach]:
 # --- helpers of the rules ------------------------------------------------------------------------------------------------
 
 
-def _first(subject: Subject) -> Origin | None:
-    return subject.step.nodes[0].where
-
-
-def _last(subject: Subject) -> Origin | None:
-    return subject.step.nodes[-1].where
-
-
 def _convolutions(subject: Subject) -> list[tuple[Origin | None, Convolution]]:
     shares = subject.step.shares
     return [(nodes[0].where, run.convolution) for nodes, run in shares if run.convolution is not None]

@@ -5,7 +5,7 @@ one sees the map between them; each command that is left reads its maps from ext
 most one such boundary, so they form trees, and the best cut of a tree is found exactly, from the leaves to the root: the best
 for a node is the best command that ends with it together with the best for what that command reads. Branches from one map to
 neighbouring parts of a concatenation may share a command besides; which of them do is found part by part, exactly as well.
-Less traffic goes first, then fewer commands.
+Less traffic goes first, then fewer commands, then fewer runs.
 """
 
 from __future__ import annotations
@@ -37,13 +37,17 @@ Path: TypeAlias = tuple[Node, ...]  # each node reads the one before it; the fir
 
 
 class Cost(NamedTuple):
-    """What is to be small. traffic: bytes of maps that commands read and write; it goes first in the order."""
+    """What is to be small, in this order. traffic: bytes of maps that commands read and write."""
 
     traffic: int
     commands: int
+    runs: int
 
     def plus(self, *others: Cost) -> Cost:
         return Cost(*map(sum, zip(self, *others, strict=True)))
+
+
+NOTHING = Cost(0, 0, 0)
 
 
 class Command(NamedTuple):
@@ -150,7 +154,7 @@ class Chooser:
         """What a command of one branch costs."""
         inside = {node.name for node in path[:-1]}
         reads = [name for node in path for name in node.inputs if name not in inside]
-        return Cost(sum(nbytes(self.graph, name) for name in (*reads, path[-1].name)), 1)
+        return Cost(sum(nbytes(self.graph, name) for name in (*reads, path[-1].name)), 1, len(split_runs(path)))
 
     def _before(self, node: Node) -> list[Node]:
         """What stands before the node across boundaries that may vanish."""
@@ -196,16 +200,16 @@ class Chooser:
         if not joins_in_place(self.graph, concat):
             return []
         branches = [self._branch(name) for name in concat.inputs]
-        costs, groups = [Cost(0, 0)], [list[tuple[Path, ...]]()]
+        costs, groups = [NOTHING], [list[tuple[Path, ...]]()]
         for end, name in enumerate(concat.inputs, 1):
-            alone = self.best.get(name, Cost(0, 0)) if branches[end - 1] else Cost(0, 0)
+            alone = self.best[name] if branches[end - 1] else NOTHING
             options = [(costs[-1].plus(alone), groups[-1])]
             for start in range(end - 2, -1, -1):
                 group = [branch for branch in branches[start:end] if branch]
                 if len(group) < end - start or not self._share(group):
                     break
                 if self.why_not(group) is None:
-                    together = Cost(sum(self.cost(path).traffic for path in group), 1)
+                    together = NOTHING.plus(*map(self.cost, group))._replace(commands=1)
                     options.append((costs[start].plus(together), [*groups[start], tuple(group)]))
             cost, group_list = min(options, key=lambda option: option[0])
             costs.append(cost)
