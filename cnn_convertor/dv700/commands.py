@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from cnn_convertor.dv700.fitting import why_apart
+from cnn_convertor.dv700.fitting import geometry, why_alone, why_apart
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.program import LayerType, Run
 from cnn_convertor.dv700.steps import is_view, joins_run, layer_type, run_of
+from cnn_convertor.dv700.tiling import RunGeometry
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Add, Dense, PRelu
 
 Path: TypeAlias = tuple[Node, ...]  # each node reads the one before it; an addition, as either of its inputs
+
+
+class _Unit(NamedTuple):
+    """A run, what it counts for the unified buffer within a branch and at its end, and why it must be alone."""
+
+    run: Run
+    inner: RunGeometry
+    last: RunGeometry
+    why_alone: str | None
 
 
 class Possible:
@@ -24,7 +33,7 @@ class Possible:
         self.graph, self.fusion, self.limits = graph, fusion, limits
         workers = (node for node in graph.nodes if not is_view(node))
         self.device = {node.name for node in workers if layer_type(graph, node) is LayerType.CONV}
-        self._runs: dict[tuple[str, ...], Run] = {}
+        self._units: dict[tuple[str, ...], _Unit] = {}
 
     def joins(self, before: Node, after: Node) -> bool:
         """Whether the boundary between neighbours may vanish: the second one alone sees the map, as it lies."""
@@ -45,17 +54,27 @@ class Possible:
             return "an addition is the only run of its command"
         if self.fusion is Fusion.NONE or (self.fusion is Fusion.CONSERVATIVE and len(runs) > len(branches)):
             return f"fusion = {self.fusion.value}: one run after another needs a command of its own"
+        alone = (reason for nodes in runs if (reason := self._unit(nodes).why_alone) is not None)
+        if (reason := next(alone, None)) is not None:
+            return reason
         given = [
-            replace(self.run(nodes), external=nodes[-1] is path[-1]) for path in branches for nodes in split_runs(path)
+            self._unit(nodes).last if nodes[-1] is path[-1] else self._unit(nodes).inner
+            for path in branches
+            for nodes in split_runs(path)
         ]
-        return why_apart(given, self.limits)
+        return why_apart(self.run(runs[0]).input, given, self.limits)
 
     def run(self, nodes: Path) -> Run:
         """The run of some nodes, as far as sizes go."""
+        return self._unit(nodes).run
+
+    def _unit(self, nodes: Path) -> _Unit:
         names = tuple(node.name for node in nodes)
-        if names not in self._runs:
-            self._runs[names] = run_of(self.graph, nodes, palette=False, transposed=False)
-        return self._runs[names]
+        if names not in self._units:
+            run = run_of(self.graph, nodes, palette=False, transposed=False)
+            inner, last = (geometry(run, external=external) for external in (False, True))
+            self._units[names] = _Unit(run, inner, last, why_alone(run, self.limits))
+        return self._units[names]
 
 
 def split_runs(path: Path) -> tuple[Path, ...]:

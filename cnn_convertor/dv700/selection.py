@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cnn_convertor.dv700.commands import Path, Possible, split_runs
-from cnn_convertor.dv700.fitting import MOST_RUNS
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.placement import nbytes
@@ -31,7 +30,7 @@ from cnn_convertor.dv700.steps import (
     source,
 )
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, Concat, Input
+from cnn_convertor.ir.ops import Add, Concat, Input, MaxPool2d
 
 
 class Cost(NamedTuple):
@@ -96,8 +95,7 @@ class Chooser:
         self.how: dict[str, Path] = {}
         for node in graph.nodes:
             if node.name in self.possible.device:
-                for path in self.paths(node):
-                    self._try(path)
+                self._choose(node)
 
     def commands(self) -> list[Command]:
         """The commands that together cost least, in no order."""
@@ -112,14 +110,6 @@ class Chooser:
             if node.name in self.possible.device and node.name not in grouped and self._next(node) is None:
                 found += map(Command, self._cut(node))
         return found
-
-    def paths(self, last: Node) -> Iterator[Path]:
-        """Every path that ends with the node, the shortest first, as far as a command can reach."""
-        heads: list[Path] = [(last,)]
-        for path in heads:
-            yield path
-            if len(path) < 2 * MOST_RUNS and not any(isinstance(node.op, Add) for node in path[1:]):
-                heads += [(before, *path) for before in self._before(path[0])]
 
     def cost(self, path: Path) -> Cost:
         """What a command of one branch costs."""
@@ -138,16 +128,28 @@ class Chooser:
 
     def _others(self, path: Path) -> list[Node]:
         """What stands before the path across boundaries that may vanish, but do not."""
-        return [before for node in path for before in self._before(node) if before not in path]
+        inside = {node.name for node in path}
+        return [before for node in path for before in self._before(node) if before.name not in inside]
+
+    def _choose(self, last: Node) -> None:
+        """Find the best command that ends with the node, the shortest first."""
+        paths: list[Path] = [(last,)]
+        for path in paths:
+            possible = self.possible.why_not([path]) is None
+            if possible:
+                self._try(path)
+            # What does not fit grows no smaller with more in front of it, unless that joins the run of an addition or a max pool.
+            grows = possible or isinstance(path[0].op, Add | MaxPool2d)
+            if grows and not any(isinstance(node.op, Add) for node in path[1:]):
+                paths += [(before, *path) for before in self._before(path[0])]
 
     def _try(self, path: Path) -> None:
         """Take the path for the command that ends with its last node, if that is the best so far."""
         name, others = path[-1].name, self._others(path)
-        if any(other.name not in self.best for other in others) or self.possible.why_not([path]) is not None:
-            return
-        cost = self.cost(path).plus(*(self.best[other.name] for other in others))
-        if name not in self.best or cost < self.best[name]:
-            self.best[name], self.how[name] = cost, path
+        if all(other.name in self.best for other in others):
+            cost = self.cost(path).plus(*(self.best[other.name] for other in others))
+            if name not in self.best or cost < self.best[name]:
+                self.best[name], self.how[name] = cost, path
 
     def _cut(self, root: Node) -> Iterator[tuple[Path, ...]]:
         """The commands of the best cut of the tree that ends with the node."""
