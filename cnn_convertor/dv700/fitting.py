@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.program import PoolingKind, Run
 from cnn_convertor.dv700.tiling import ConvGeometry, PoolGeometry, PoolKind, RunGeometry, tiles, unified_buffer_need
-from cnn_convertor.ir.ops import ONE, Window
+from cnn_convertor.ir.ops import ONE, Shape, Window
 
 MOST_RUNS = 32
 _POOLS = {
@@ -27,27 +27,32 @@ def strips(run: Run, *, ub_size: int) -> int | None:
     return tiles(geometry, ub_size=ub_size)
 
 
-def why_apart(runs: Sequence[Run], limits: Limits) -> str | None:
-    """Why several runs cannot share a command; None when they can. What the runs do is not looked at, only sizes."""
+def why_alone(run: Run, limits: Limits) -> str | None:
+    """Why the run is the only one of its command, whatever the others are; None when it need not be."""
+    if run.convolution is not None and run.convolution.dilation != ONE:
+        return "a dilated convolution is the only run of its command"
+    count = strips(run, ub_size=limits.ub_size)
+    if count != 1:
+        return f"a convolution over {run.input} needs {count or 'too many'} tiles, and several runs have one each"
+    return None
+
+
+def why_apart(shape: Shape, runs: Sequence[RunGeometry], limits: Limits) -> str | None:
+    """Why several runs that need not be alone cannot share a command that reads a map of the shape; None when they can."""
     if len(runs) > MOST_RUNS:
         return f"a command has at most {MOST_RUNS} runs"
-    for run in runs:
-        if run.convolution is not None and run.convolution.dilation != ONE:
-            return "a dilated convolution is the only run of its command"
-        count = strips(run, ub_size=limits.ub_size)
-        if count != 1:
-            return f"a convolution over {run.input} needs {count or 'too many'} tiles, and several runs have one each"
-    need = unified_buffer_need(runs[0].input, [_geometry(run) for run in runs])
+    need = unified_buffer_need(shape, runs)
     if need > limits.ub_size:
         return f"together they need {need:,} bytes of the unified buffer's {limits.ub_size:,}"
     return None
 
 
-def _geometry(run: Run) -> RunGeometry:
+def geometry(run: Run, *, external: bool) -> RunGeometry:
+    """What counts of a run for the unified buffer."""
     convolution, pooling = run.convolution, run.pooling
     return RunGeometry(
         channels=run.output.channels,
-        external=run.external,
+        external=external,
         convolution=None
         if convolution is None
         else Window(convolution.kernel, convolution.stride, padding=convolution.padding),

@@ -14,6 +14,7 @@ from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.kernels import KERNELS, Rule
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.maps import CHUNK, is_chunked, memory_order, same_memory
+from cnn_convertor.dv700.parts import pool_parts
 from cnn_convertor.dv700.pools import split_average, split_max
 from cnn_convertor.dv700.steps import COPY, has_own_place, joins_convolution, joins_run, source
 from cnn_convertor.ir.constant import Constant
@@ -54,6 +55,9 @@ def legalise(graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion =
         partial(_each, rule=small_pools, limits=limits),
         partial(_each, rule=pools_on_cpu, limits=limits),  # what is no chain of small ones
         *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),
+        lambda g: (
+            g if fusion is Fusion.NONE else pool_parts(g)
+        ),  # after these: pools and convolutions are what they will be
         lambda g: split_activations(g, fusion),  # after these: it must know which nodes can share a run
         partial(_each, rule=single_operators, limits=limits),  # and what they set free
         lambda g: free_reshapes(g, transposed=transposed),

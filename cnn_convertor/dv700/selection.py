@@ -12,28 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from cnn_convertor.dv700.fitting import MOST_RUNS, why_apart
+from cnn_convertor.dv700.commands import Path, Possible, split_runs
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.placement import nbytes
-from cnn_convertor.dv700.program import LayerType, Run
+from cnn_convertor.dv700.program import LayerType
 from cnn_convertor.dv700.steps import (
     Share,
     Step,
     inputs_are_layers,
     is_view,
     joins_in_place,
-    joins_run,
     layer_type,
     run_of,
     source,
 )
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, Concat, Dense, Input, PRelu
-
-Path: TypeAlias = tuple[Node, ...]  # each node reads the one before it; the first of an addition's inputs may be either
+from cnn_convertor.ir.ops import Add, Concat, Input, MaxPool2d
 
 
 class Cost(NamedTuple):
@@ -93,16 +90,12 @@ class Chooser:
     """The best commands of a graph. best: node -> the least cost of all that ends with it, in its tree; how: its command."""
 
     def __init__(self, graph: Graph, fusion: Fusion, limits: Limits) -> None:
-        self.graph, self.fusion, self.limits = graph, fusion, limits
+        self.graph, self.possible = graph, Possible(graph, fusion, limits)
         self.best: dict[str, Cost] = {}
         self.how: dict[str, Path] = {}
-        self._runs: dict[tuple[str, ...], Run] = {}
-        workers = (node for node in graph.nodes if not is_view(node))
-        self._device = {node.name for node in workers if layer_type(graph, node) is LayerType.CONV}
         for node in graph.nodes:
-            if node.name in self._device:
-                for path in self.paths(node):
-                    self._try(path)
+            if node.name in self.possible.device:
+                self._choose(node)
 
     def commands(self) -> list[Command]:
         """The commands that together cost least, in no order."""
@@ -114,41 +107,9 @@ class Chooser:
                     found.append(Command(group, node))
                     grouped |= {path[-1].name for path in group}
         for node in self.graph.nodes:
-            if node.name in self._device and node.name not in grouped and self._next(node) is None:
+            if node.name in self.possible.device and node.name not in grouped and self._next(node) is None:
                 found += map(Command, self._cut(node))
         return found
-
-    def joins(self, before: Node, after: Node) -> bool:
-        """Whether the boundary between neighbours may vanish: the second one alone sees the map, as it lies."""
-        on_device = before.name in self._device and after.name in self._device
-        as_it_lies = not isinstance(after.op, Dense) or self.graph.shape(before.name).is_vector
-        return on_device and as_it_lies and self.graph.is_private(before.name)
-
-    def paths(self, last: Node) -> Iterator[Path]:
-        """Every path that ends with the node, the shortest first, as far as a command can reach."""
-        heads: list[Path] = [(last,)]
-        for path in heads:
-            yield path
-            if len(path) < 2 * MOST_RUNS and not any(isinstance(node.op, Add) for node in path[1:]):
-                heads += [(before, *path) for before in self._before(path[0])]
-
-    def why_not(self, branches: Sequence[Path]) -> str | None:
-        """Why no command does the work of the branches; None when one does."""
-        runs = [split for path in branches for split in split_runs(path)]
-        if any(_has_stray_slopes(nodes) for nodes in runs):
-            return "PReLU slopes travel with the kernels of a convolution"
-        adds = any(isinstance(node.op, Add) for path in branches for node in path)
-        if len(runs) == 1:
-            allowed = self.fusion is Fusion.FULL or not adds or len(runs[0]) == 1
-            return None if allowed else f"fusion = {self.fusion.value}: an addition has a command of its own"
-        if adds:
-            return "an addition is the only run of its command"
-        if self.fusion is Fusion.NONE or (self.fusion is Fusion.CONSERVATIVE and len(runs) > len(branches)):
-            return f"fusion = {self.fusion.value}: one run after another needs a command of its own"
-        given = [
-            replace(self._run(nodes), external=nodes[-1] is path[-1]) for path in branches for nodes in split_runs(path)
-        ]
-        return why_apart(given, self.limits)
 
     def cost(self, path: Path) -> Cost:
         """What a command of one branch costs."""
@@ -158,25 +119,37 @@ class Chooser:
 
     def _before(self, node: Node) -> list[Node]:
         """What stands before the node across boundaries that may vanish."""
-        return [before for name in node.inputs if self.joins(before := self.graph[name], node)]
+        return [before for name in node.inputs if self.possible.joins(before := self.graph[name], node)]
 
     def _next(self, node: Node) -> Node | None:
         """The node behind the boundary that may vanish."""
         users = self.graph.users(node.name)
-        return next((after for name in users if self.joins(node, after := self.graph[name])), None)
+        return next((after for name in users if self.possible.joins(node, after := self.graph[name])), None)
 
     def _others(self, path: Path) -> list[Node]:
         """What stands before the path across boundaries that may vanish, but do not."""
-        return [before for node in path for before in self._before(node) if before not in path]
+        inside = {node.name for node in path}
+        return [before for node in path for before in self._before(node) if before.name not in inside]
+
+    def _choose(self, last: Node) -> None:
+        """Find the best command that ends with the node, the shortest first."""
+        paths: list[Path] = [(last,)]
+        for path in paths:
+            possible = self.possible.why_not([path]) is None
+            if possible:
+                self._try(path)
+            # What does not fit grows no smaller with more in front of it, unless that joins the run of an addition or a max pool.
+            grows = possible or isinstance(path[0].op, Add | MaxPool2d)
+            if grows and not any(isinstance(node.op, Add) for node in path[1:]):
+                paths += [(before, *path) for before in self._before(path[0])]
 
     def _try(self, path: Path) -> None:
         """Take the path for the command that ends with its last node, if that is the best so far."""
         name, others = path[-1].name, self._others(path)
-        if any(other.name not in self.best for other in others) or self.why_not([path]) is not None:
-            return
-        cost = self.cost(path).plus(*(self.best[other.name] for other in others))
-        if name not in self.best or cost < self.best[name]:
-            self.best[name], self.how[name] = cost, path
+        if all(other.name in self.best for other in others):
+            cost = self.cost(path).plus(*(self.best[other.name] for other in others))
+            if name not in self.best or cost < self.best[name]:
+                self.best[name], self.how[name] = cost, path
 
     def _cut(self, root: Node) -> Iterator[tuple[Path, ...]]:
         """The commands of the best cut of the tree that ends with the node."""
@@ -185,13 +158,6 @@ class Chooser:
         yield (path,)
         for other in self._others(path):
             yield from self._cut(other)
-
-    def _run(self, nodes: Path) -> Run:
-        """The run of some nodes, as far as sizes go."""
-        names = tuple(node.name for node in nodes)
-        if names not in self._runs:
-            self._runs[names] = run_of(self.graph, nodes, palette=False, transposed=False)
-        return self._runs[names]
 
     # --- branches ---
 
@@ -208,7 +174,7 @@ class Chooser:
                 group = [branch for branch in branches[start:end] if branch]
                 if len(group) < end - start or not self._share(group):
                     break
-                if self.why_not(group) is None:
+                if self.possible.why_not(group) is None:
                     together = NOTHING.plus(*map(self.cost, group))._replace(commands=1)
                     options.append((costs[start].plus(together), [*groups[start], tuple(group)]))
             cost, group_list = min(options, key=lambda option: option[0])
@@ -219,7 +185,7 @@ class Chooser:
     def _branch(self, name: str) -> Path | None:
         """The whole path to a part of a concatenation from the map that it starts with; None when it is not one."""
         graph, node = self.graph, self.graph[name]
-        if node.name not in self._device or any(source(graph, output) is node for output in graph.outputs):
+        if node.name not in self.possible.device or any(source(graph, output) is node for output in graph.outputs):
             return None
         path: Path = (node,)
         while before := self._before(path[0]):
@@ -228,25 +194,8 @@ class Chooser:
 
     def _share(self, branches: Sequence[Path]) -> bool:
         """Whether the branches start from one map, and see it alike."""
-        heads = [(path[0].inputs[0], self._run(split_runs(path)[0]).input) for path in branches]
+        heads = [(path[0].inputs[0], self.possible.run(split_runs(path)[0]).input) for path in branches]
         return len(set(heads)) == 1
-
-
-def split_runs(path: Path) -> tuple[Path, ...]:
-    """The nodes of each run of a path, as many in one run as the device can do."""
-    runs: list[Path] = []
-    for node in path:
-        if runs and joins_run(runs[-1], node):
-            runs[-1] = (*runs[-1], node)
-        else:
-            runs.append((node,))
-    return tuple(runs)
-
-
-def _has_stray_slopes(nodes: Path) -> bool:
-    """Whether a run has PReLU slopes, but no kernels to travel with."""
-    slopes = any(isinstance(getattr(node.op, "activation", None), PRelu) for node in nodes)
-    return slopes and not hasattr(nodes[0].op, "weight")
 
 
 # --- steps ---------------------------------------------------------------------------------------------------------------

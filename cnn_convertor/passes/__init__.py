@@ -9,17 +9,28 @@ from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_padding import fold_padding
 from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
+from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
 from cnn_convertor.passes.normalise import batch_norms_to_scales, remove_identities, sink_reshapes
+from cnn_convertor.passes.raise_activations import raise_activations
+from cnn_convertor.passes.raise_scales import raise_scales
+from cnn_convertor.passes.sink_scales import sink_scales
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     Graph.without_dead,  # first: nothing that is thrown away needs to be understood
     remove_identities,  # before all that looks at neighbours: what passes data on would hide them
     batch_norms_to_scales,  # one kind of affine map from here on
     sink_reshapes,  # an activation after Flatten moves before it, next to the layer that can carry it
+    merge_activations,  # several readers that apply the same function are one that may move
     fold_scales,  # before activations: a scale after an activation cannot be folded backwards
+    raise_scales,  # what has weights above it, though not next to it
+    sink_scales,  # what has none: perhaps there are some below the next pool
+    fold_scales,  # those
+    raise_scales,  # or else the pool itself can take the factor
     fold_activations,
+    raise_activations,  # what is left of them
     fold_padding,  # after activations: they tell where zero padding may join a max pool
-    fold_reshapes,  # last: Dense takes its final weights' order here
+    fold_reshapes,  # Dense takes its final weights' order here
+    merge_identical,  # last: before scales are folded, layers are alike that are none afterwards
     Graph.without_dead,
 )
 

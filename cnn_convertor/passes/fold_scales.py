@@ -19,16 +19,21 @@ def fold_scales(graph: Graph) -> Graph:
     return graph.fuse(_fold)
 
 
+def scaled(
+    before: Conv2d | ConvTranspose2d | Dense | Scale, factor: Wide, shift: Wide
+) -> Conv2d | ConvTranspose2d | Dense | Scale:
+    """before(x) * factor + shift, each (C,), for an operator without an activation."""
+    if isinstance(before, Scale):
+        own_factor, own_shift = wide(before)
+        return replace(before, factor=Constant.of(own_factor * factor), shift=Constant.of(own_shift * factor + shift))
+    bias = factor * _values(before.bias, len(factor)) + shift
+    return replace(before, weight=before.weight.scale_rows(factor), bias=Constant.of(bias))
+
+
 def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
     match first.op, second.op:
-        case Conv2d() | ConvTranspose2d() | Dense() as before, Scale() as scale if before.activation is None:
-            factor, shift = _wide(scale)
-            bias = factor * _values(before.bias, len(factor)) + shift
-            weight = before.weight.scale_rows(factor)
-            return replace(before, weight=weight, bias=Constant.of(bias), activation=scale.activation)
-        case Scale(activation=None) as before, Scale() as scale:
-            (factor, shift), (factor2, shift2) = _wide(before), _wide(scale)
-            return Scale(Constant.of(factor * factor2), Constant.of(shift * factor2 + shift2), scale.activation)
+        case Conv2d() | ConvTranspose2d() | Dense() | Scale() as before, Scale() as scale if before.activation is None:
+            return replace(scaled(before, *wide(scale)), activation=scale.activation)
         case Scale(activation=None) as scale, Conv2d() | Dense() as after:
             if isinstance(after, Conv2d) and after.window.padding != NO_PADDING and scale.shift is not None:
                 return None  # the padding is zeros after the scale, not before it
@@ -39,7 +44,7 @@ def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
 
 def _scale_inputs(scale: Scale, after: Conv2d | Dense) -> Op | None:
     """after(x * factor + shift) with the factor in its weights and the shift in its bias."""
-    factor, shift = _wide(scale)
+    factor, shift = wide(scale)
     groups = after.groups if isinstance(after, Conv2d) else 1
     out, per_group = after.weight.shape[:2]
     channel = np.arange(per_group) + np.arange(out)[:, None] // (out // groups) * per_group  # (O, I / groups)
@@ -61,7 +66,8 @@ def _scale_inputs(scale: Scale, after: Conv2d | Dense) -> Op | None:
     return replace(after, weight=after.weight.map_rows_with(scaled), bias=bias)
 
 
-def _wide(scale: Scale) -> tuple[Wide, Wide]:
+def wide(scale: Scale) -> tuple[Wide, Wide]:
+    """Factor and shift in FP64."""
     factor = scale.factor.load().astype(np.float64)
     return factor, _values(scale.shift, len(factor))
 

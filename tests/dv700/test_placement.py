@@ -152,7 +152,8 @@ def test_parts_lie_inside_their_concatenation(graph: Graph, parts: dict[str, int
 
 
 def test_several_views_show_one_map() -> None:
-    views = [Node(f"v{i}", ops.Reshape(Shape(4, 2, 8), Order.HWC), ("y",)) for i in range(3)]
+    shapes = [Shape(4, 2, 8), Shape(8, 1, 8), Shape(1, 8, 8)]
+    views = [Node(f"v{i}", ops.Reshape(shape, Order.HWC), ("y",)) for i, shape in enumerate(shapes)]
     ends = [Node(f"e{i}", conv(), (f"v{i}",)) for i in range(3)]
     graph, steps = legal(
         Graph((Node("x", ops.Input(Shape(2, 4, 8))), Node("y", conv(), ("x",)), *views, *ends), ("e0", "e1", "e2"))

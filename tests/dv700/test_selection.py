@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import random_networks
+from cnn_convertor.dv700.commands import Possible
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.program import LayerType
 from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.selection import Chooser, Cost, Selection, select
+from cnn_convertor.dv700.selection import Cost, Selection, select
 from cnn_convertor.dv700.steps import Step
 from cnn_convertor.errors import Problem, UnsupportedError
 from cnn_convertor.ir import ops
@@ -296,16 +297,16 @@ def partitions(count: int) -> Iterator[list[range]]:
 
 def by_brute_force(network: Graph, limits: Limits) -> Cost:
     """The least cost of all ways to let boundaries vanish and to group parts of concatenations."""
-    chooser = Chooser(network, Fusion.FULL, limits)  # only to be asked what one command can do
+    possible_in = Possible(network, Fusion.FULL, limits)  # only to be asked what one command can do
     device = [node for node in network.nodes if not isinstance(node.op, ops.Input | ops.Concat | ops.Reshape)]
-    edges = [(network[name], node) for node in device for name in node.inputs if chooser.joins(network[name], node)]
+    edges = [(network[name], node) for node in device for name in node.inputs if possible_in.joins(network[name], node)]
     concats = [node for node in network.nodes if isinstance(node.op, ops.Concat)]
     allowed: dict[tuple[tuple[str, ...], ...], bool] = {}
 
     def possible(branches: Sequence[tuple[Node, ...]]) -> bool:
         key = tuple(tuple(node.name for node in path) for path in branches)
         if key not in allowed:
-            allowed[key] = chooser.why_not(branches) is None
+            allowed[key] = possible_in.why_not(branches) is None
         return allowed[key]
 
     best: Cost | None = None

@@ -38,10 +38,11 @@ def assert_good(result: Verification) -> None:
 @pytest.mark.parametrize("ini", INIS)
 def test_examples(ini: str, transposed: bool) -> None:
     chosen = replace(Config.read(EXAMPLES / ini), quantization=False, transpose_weight=transposed)
-    result = verify(chosen, convert_for_trial, layers=True)
+    result = verify(replace(chosen, fusion="none"), convert_for_trial, layers=True)
     assert_good(result)
     assert result.first_jump is None
     assert len(result.layers) >= 10
+    assert_good(verify(chosen, convert_for_trial))
     assert verify(replace(chosen, quantization=True), convert_for_trial).passed
 
 
@@ -94,6 +95,7 @@ ZOO = {
     "keras_mobilenet": 64,
     "keras_mobilenet_v2": 64,
     "keras_resnet50": 64,
+    "keras_densenet121": 64,
 }
 
 

@@ -1,0 +1,63 @@
+"""Computes once what is computed several times: the same operator on the same inputs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+
+import numpy as np
+
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Activation, Custom, Input
+
+_ROWS = 64  # of weights that are compared at a time
+
+
+def merge_activations(graph: Graph) -> Graph:
+    """Activations alone: where all that reads a map is one of them, it can move into what stands above."""
+    return _merge(graph, lambda node: isinstance(node.op, Activation))
+
+
+def merge_identical(graph: Graph) -> Graph:
+    """Users of a node read an earlier one that gives the same. Outputs stay, since each has its own memory.
+
+    What the firmware's author has written may do more than give a result, and is left alone.
+    """
+    return _merge(graph, lambda node: not isinstance(node.op, Input | Custom))
+
+
+def _merge(graph: Graph, may: Callable[[Node], bool]) -> Graph:
+    same: dict[str, str] = {}
+    first: dict[tuple[type, tuple[str, ...]], list[Node]] = defaultdict(list)
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        node = replace(node, inputs=tuple(same.get(name, name) for name in node.inputs))
+        if may(node):
+            alike = first[type(node.op), node.inputs]
+            twin = next((n for n in alike if _are_equal(n.op, node.op)), None)
+            if twin is not None and node.name not in graph.outputs:
+                same[node.name] = twin.name
+                continue
+            alike.append(node)
+        nodes.append(node)
+    return Graph(tuple(nodes), graph.outputs) if same else graph
+
+
+def _are_equal(one: object, other: object) -> bool:
+    """Whether two operators, or fields of operators, do the same; constants are compared by their values."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Constant) and isinstance(other, Constant):
+        return one is other or _same_values(one, other)
+    if is_dataclass(one):
+        return all(_are_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
+    return one == other
+
+
+def _same_values(one: Constant, other: Constant) -> bool:
+    if one.shape != other.shape:
+        return False
+    ranges = (slice(start, min(start + _ROWS, one.shape[0])) for start in range(0, one.shape[0], _ROWS))
+    return all(np.array_equal(one.load(rows), other.load(rows)) for rows in ranges)
