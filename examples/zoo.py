@@ -35,6 +35,7 @@ GAMMA: Final = (0.5, 1.5)
 VARIANCE_SPREAD: Final = (0.8, 1.25)  # of the variances that a batch norm holds, around the estimate
 CENTRING: Final = 0.5  # share of a kernel's mean that is taken out
 DAMPING: Final = 0.5  # of gamma in front of a residual sum, so that long chains of sums do not grow
+LAYER_SCALE: Final = 0.3  # what ConvNeXt multiplies its residuals by, about
 CAFFE_STATISTICS_FACTOR: Final = 999.0  # Caffe stores sums over its training, to be divided by this
 
 
@@ -66,6 +67,7 @@ class Moments(NamedTuple):
 
 
 INPUT: Final = Moments(0.0, 1 / 3)  # uniform in -1..1; of a mean square, 0..1 has as much
+PIXELS: Final = Moments(127.5, 127.5**2 / 3)  # for networks that prepare pixels of 0..255 themselves
 NORMALISED: Final = Moments(0.0, 1.0)
 
 
@@ -425,27 +427,78 @@ class Caffe:
 # Layers are known by the names of their classes, since importing keras takes seconds.
 
 
+FUNCTIONS: Final[Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "hard_silu": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "gelu": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+}
+POINTS, WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
+
+
+def after(given: Moments, function: str) -> Moments:
+    """Of a function of a normal distribution, summed at a few points of it. A softmax ends a network: nobody asks."""
+    if function in ("linear", "softmax"):
+        return given
+    values = FUNCTIONS[function](given.mean + math.sqrt(given.variance) * POINTS)
+    mean = float(np.average(values, weights=WEIGHTS))
+    return Moments(mean, max(float(np.average(values**2, weights=WEIGHTS)) - mean**2, 0.0))
+
+
+def scaled(given: Moments, factor: float, shift: float = 0.0) -> Moments:
+    return Moments(given.mean * factor + shift, given.variance * factor**2)
+
+
+def of_product(x: Moments, y: Moments) -> Moments:
+    """Of two that know nothing of each other."""
+    mean = x.mean * y.mean
+    return Moments(mean, x.mean_square * y.mean_square - mean**2)
+
+
+def function_of(layer: Any) -> str:
+    """The name of a layer's activation."""
+    if type(layer).__name__ == "ReLU":
+        return "relu6" if layer.max_value else "relu"
+    return getattr(getattr(layer, "activation", None), "__name__", "linear")
+
+
 def keras_moments(layer: Any, given: Sequence[Moments], damping: float) -> Moments:
     """The moments of a layer's output, from those of its inputs."""
-    rectified = getattr(getattr(layer, "activation", None), "__name__", "") == "relu"
-    match type(layer).__name__:
-        case "Conv2D" | "DepthwiseConv2D" | "Dense":
-            return NORMALISED.after_relu() if rectified else NORMALISED
-        case "BatchNormalization":
+    kind = type(layer).__name__
+    constants = [x for node in layer._inbound_nodes for x in node.arguments.args if isinstance(x, (int, float))]  # noqa: SLF001  # Keras tells it nowhere else
+    match kind:
+        case "Conv2D" | "DepthwiseConv2D" | "SeparableConv2D" | "Dense":
+            return after(scaled(NORMALISED, damping), function_of(layer))
+        case "BatchNormalization" | "LayerNormalization":
             return behind_batch_norm(damping)
-        case "Activation" if rectified:
-            return given[0].after_relu()
-        case "ReLU":
-            return given[0].after_relu()
+        case "Activation" | "ReLU":
+            return after(given[0], function_of(layer))
         case "MaxPooling2D":
             return given[0].after_max_pool()
         case "AveragePooling2D" | "GlobalAveragePooling2D":
             return given[0].after_average_pool()
+        case "Add" if constants:
+            return scaled(given[0], 1.0, constants[0])
+        case "Multiply" if constants:
+            return scaled(given[0], constants[0])
         case "Add":
             return of_sum(given)
+        case "Multiply":
+            return of_product(*given)
+        case "CustomScaleLayer":
+            return of_sum([given[0], scaled(given[1], layer.scale)])
+        case "LayerScale":
+            return of_product(given[0], Moments(LAYER_SCALE, 0.0))
+        case "Rescaling":
+            return scaled(given[0], layer.scale, layer.offset)
+        case "Normalization":
+            mean, variance = (np.asarray(x, np.float64) for x in (layer.mean, layer.variance))
+            return scaled(given[0], float(np.mean(variance**-0.5)), -float(np.mean(mean * variance**-0.5)))
         case "Concatenate":
             return of_concatenation(given, [x.shape[-1] for x in layer.input])
-        case "Activation" | "ZeroPadding2D" | "Flatten" | "Reshape" | "Dropout":
+        case "ZeroPadding2D" | "Cropping2D" | "Flatten" | "Reshape" | "Dropout" | "StochasticDepth":
             return given[0]
         case other:
             raise NotImplementedError(f"no rule for the numbers behind a {other}")
@@ -454,31 +507,48 @@ def keras_moments(layer: Any, given: Sequence[Moments], damping: float) -> Momen
 def keras_values(variable: Any, kind: str, given: Moments, damping: float, seed: int) -> Array:
     """A variable's values. given: the moments of the layer's input."""
     path, shape = variable.path, tuple(variable.shape)
-    match variable.name:
-        case "kernel":
-            inputs = (0, 1) if kind == "DepthwiseConv2D" else tuple(range(len(shape) - 1))
-            return kernel(seed, path, shape, inputs, given)
-        case "bias":
+    match kind, variable.name:
+        case _, "depthwise_kernel":
+            return kernel(seed, path, shape, (0, 1), given)
+        case "DepthwiseConv2D", "kernel":
+            return kernel(seed, path, shape, (0, 1), given)
+        case _, "kernel":
+            return kernel(seed, path, shape, tuple(range(len(shape) - 1)), given) * np.float32(damping)
+        case _, "pointwise_kernel":
+            return kernel(seed, path, shape, (0, 1, 2), NORMALISED)
+        case _, "bias":
             return normal(seed, path, shape, BIAS)
-        case "gamma" | "beta" | "moving_mean" | "moving_variance":
+        case "LayerScale", _:
+            return uniform(seed, path, shape, (LAYER_SCALE / 2, LAYER_SCALE * 3 / 2))
+        case "BatchNormalization" | "LayerNormalization", "gamma" | "beta" | "moving_mean" | "moving_variance":
             values: Array = getattr(batch_norm(seed, path.rpartition("/")[0], shape[0], given, damping), variable.name)
             return values
-        case other:
+        case "Normalization", _:
+            return np.asarray(variable)  # nothing is learned here from what the network is trained with
+        case _, other:
             raise NotImplementedError(f"no rule for a variable called {other}")
 
 
-def fill_keras(model: Any, seed: int) -> None:
-    """Give every weight of a Keras model its random value."""
-    summed = {id(x) for layer in model.layers if type(layer).__name__ == "Add" for x in layer.input}
-    moments = {id(x): INPUT for x in model.inputs}
-    for layer in model.layers:
-        if type(layer).__name__ == "InputLayer":
+def fill_keras(model: Any, seed: int, given: Moments) -> Moments:
+    """Give every weight of a Keras model its random value; returns the moments of its output."""
+    joins = ("Add", "CustomScaleLayer")
+    calls = [x for x in getattr(model, "_functional", model).operations if type(x).__name__ != "InputLayer"]
+    summed = {
+        id(x) for layer in calls if type(layer).__name__ in joins and isinstance(layer.input, list) for x in layer.input
+    }
+    moments = {id(x): given for x in model.inputs}
+    for layer in calls:
+        read = layer._inbound_nodes[-1].input_tensors  # noqa: SLF001  # an inner model's first node is its own
+        written = layer._inbound_nodes[-1].output_tensors[0]  # noqa: SLF001
+        sources = [moments[id(x)] for x in read]
+        if hasattr(layer, "layers"):
+            moments[id(written)] = fill_keras(layer, seed, sources[0])
             continue
-        given = [moments[id(x)] for x in (layer.input if isinstance(layer.input, list) else [layer.input])]
-        damping = DAMPING if id(layer.output) in summed else 1.0
-        for variable in layer.weights:
-            variable.assign(keras_values(variable, type(layer).__name__, given[0], damping, seed))
-        moments[id(layer.output)] = keras_moments(layer, given, damping)
+        damping = DAMPING if id(written) in summed else 1.0
+        for variable in getattr(layer, "weights", ()):
+            variable.assign(keras_values(variable, type(layer).__name__, sources[0], damping, seed))
+        moments[id(written)] = keras_moments(layer, sources, damping)
+    return moments[id(model.outputs[0])]
 
 
 def save_keras(model: Any, path: Path) -> None:
@@ -496,21 +566,27 @@ def save_keras(model: Any, path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Keras:
-    """A network of keras.applications, by the name of its function."""
+    """A network of keras.applications, by the name of its function.
+
+    smallest: the smallest input that it allows. takes_pixels: whether its input is 0..255.
+    """
 
     function: str
     size: int
+    smallest: int = 32
+    takes_pixels: bool = False
 
     def write(self, name: str, folder: Path, seed: int, size: int) -> None:
         import keras
 
         keras.backend.clear_session()  # layers without a name of their own are counted from 1 again
         model = getattr(keras.applications, self.function)(weights=None, input_shape=(size, size, 3))
-        fill_keras(model, seed)
+        fill_keras(model, seed, PIXELS if self.takes_pixels else INPUT)
         save_keras(model, folder / f"{name}.keras")
         model.save(folder / f"{name}.h5")
-        write_ini(folder / "net.ini", name, f"definition = {name}.keras")
-        write_ini(folder / "net_h5.ini", f"{name}_h5", f"definition = {name}.h5")
+        pixels = ("scale = 1",) if self.takes_pixels else ()
+        write_ini(folder / "net.ini", name, f"definition = {name}.keras", *pixels)
+        write_ini(folder / "net_h5.ini", f"{name}_h5", f"definition = {name}.h5", *pixels)
 
 
 # --- the zoo ----------------------------------------------------------------------------------------------------------
@@ -527,8 +603,27 @@ NETWORKS: Final[dict[str, Caffe | Keras]] = {
     "keras_mobilenet_v2": Keras("MobileNetV2", 224),
     "keras_resnet50": Keras("ResNet50", 224),
     "keras_vgg16": Keras("VGG16", 224),
-    "keras_inception_v3": Keras("InceptionV3", 299),
+    "keras_inception_v3": Keras("InceptionV3", 299, 75),
     "keras_densenet121": Keras("DenseNet121", 224),
+    "keras_vgg19": Keras("VGG19", 224),
+    "keras_resnet101": Keras("ResNet101", 224),
+    "keras_resnet152": Keras("ResNet152", 224),
+    "keras_resnet50_v2": Keras("ResNet50V2", 224),
+    "keras_resnet101_v2": Keras("ResNet101V2", 224),
+    "keras_resnet152_v2": Keras("ResNet152V2", 224),
+    "keras_inception_resnet_v2": Keras("InceptionResNetV2", 299, 75),
+    "keras_xception": Keras("Xception", 299, 71),
+    "keras_mobilenet_v3_small": Keras("MobileNetV3Small", 224, takes_pixels=True),
+    "keras_mobilenet_v3_large": Keras("MobileNetV3Large", 224, takes_pixels=True),
+    "keras_densenet169": Keras("DenseNet169", 224),
+    "keras_densenet201": Keras("DenseNet201", 224),
+    "keras_nasnet_mobile": Keras("NASNetMobile", 224),
+    "keras_efficientnet_b0": Keras("EfficientNetB0", 224, takes_pixels=True),
+    "keras_efficientnet_b1": Keras("EfficientNetB1", 240, takes_pixels=True),
+    "keras_efficientnet_b2": Keras("EfficientNetB2", 260, takes_pixels=True),
+    "keras_efficientnet_b3": Keras("EfficientNetB3", 300, takes_pixels=True),
+    "keras_efficientnet_v2_b0": Keras("EfficientNetV2B0", 224, takes_pixels=True),
+    "keras_convnext_tiny": Keras("ConvNeXtTiny", 224, takes_pixels=True),
 }
 
 

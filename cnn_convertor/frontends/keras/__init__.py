@@ -152,8 +152,12 @@ def _check_arguments(call: Call, origin: Origin, version: int) -> None:
         return name != "training" or call.layer.type in (*BATCH_NORMALIZATIONS, *DROPOUTS, *random)
 
     extras = call.arguments.extras.items()
-    given = [f"{name}={value!r}" for name, value in extras if value not in (None, False) and matters(name)]
+    given = [f"{name}={value!r}" for name, value in extras if not _is_nothing(value) and matters(name)]
     if given:
         raise UnsupportedError(
             Problem("DV302", f"the layer is called with {', '.join(given)}", origin, "call it with tensors alone")
         )
+
+
+def _is_nothing(value: object) -> bool:
+    return value in (None, False) or (isinstance(value, list) and all(map(_is_nothing, value)))

@@ -283,12 +283,14 @@ def _arguments(rest: Sequence[Json]) -> Mapping[str, Json]:
 def _is_operation(data: Json, config: Json, nodes: Sequence[Json]) -> bool:
     """Whether it is a function on tensors (x + y, keras.ops.relu), which Keras 3 keeps beside the layers.
 
-    Whole-model .h5 files do not give the module; but every layer has the entries `trainable` and `dtype`, no operation has.
+    Whole-model .h5 files do not give the module; but every layer has the entry `trainable` or `dtype`, no operation but a
+    cast has.
     """
     if ".ops" in str(data.get("module")):
         return True
     keras3 = any(isinstance(node, dict) for node in nodes)
-    return keras3 and not {"trainable", "dtype", "layers"} & set(config)
+    is_cast = data.get("class_name") == "Cast"
+    return keras3 and not {"trainable", "layers"} & set(config) and (is_cast or "dtype" not in config)
 
 
 def _short(value: Json) -> str:

@@ -334,7 +334,7 @@ def get_item(reading: Reading) -> Value:
     key = argument(reading, 1, "slice_spec", "key")
     sizes = reading.sizes(value)
     keys = _full(reading, key if isinstance(key, list) else [key], len(sizes) + 1)
-    if _bounds(reading, keys[0], 1) != (0, 1, 1):
+    if isinstance(keys[0], int) or _bounds(reading, keys[0], 1) != (0, 1, 1):
         reading.refuse("a part of the batch is not supported", "keep the batch: x[:, ...]")
     bounds = [_bounds(reading, k, size) for k, size in zip(keys[1:], sizes, strict=True)]
     start, stop, step = (value.axes.shape([b[i] for b in bounds]) for i in range(3))

@@ -76,6 +76,7 @@ class Rearranged(NamedTuple):
 
 
 DATA_FORMATS: Mapping[object, Axes] = {None: Axes.HWC, "channels_last": Axes.HWC, "channels_first": Axes.CHW}
+_WEAK = ("Flatten", "Concatenate")  # layers that work on any axes, so that they tell little
 # Layers and operations behind which axes mean something else.
 _ENDS = frozenset(
     {"Flatten", "Reshape", "Permute", "RepeatVector", "GlobalAveragePooling1D", "GlobalMaxPooling1D", "GlobalAveragePooling2D",
@@ -109,11 +110,11 @@ def _channels_first(network: Network, tensor: Tensor, rank: int) -> bool | None:
     while queue:
         for call in users.get(queue.pop(0), ()):
             told = _expected(call, rank)
-            if told is not None and call.layer.type != "Flatten":
+            if told is not None and call.layer.type not in _WEAK:
                 return told
             if told is not None:
                 weak.append(told)
-            elif call.layer.type not in _ENDS and call.number not in seen:
+            if call.layer.type not in _ENDS and call.number not in seen:
                 seen.add(call.number)
                 queue.append(call.number)
     return weak[0] if weak and rank == 4 else None

@@ -254,6 +254,162 @@ def test_every_layer_in_every_setting(keras: Keras, tmp_path: Path) -> None:
         check(keras, model, tmp_path)
 
 
+# Each makes a tensor of x (9, 8, 6), y (1, 1, 6), r (10, 6) and v (6,).
+MERGES: list[Callable[[Any, Any, Any, Any, Any], Any]] = [
+    *[
+        lambda k, x, y, r, v, name=name, pair=pair: getattr(k.layers, name)()([(x, y, r, v)[i] for i in pair])
+        for name in ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum")
+        for pair in ((0, 0), (0, 1), (1, 0), (0, 3), (3, 0), (2, 3), (2, 2), (1, 3))
+    ],
+    *[
+        lambda k, x, y, r, v, name=name: getattr(k.layers, name)()([x, y, k.layers.ReLU()(x), v])
+        for name in ("Add", "Multiply", "Average", "Maximum", "Minimum")
+    ],
+    lambda k, x, y, r, v: k.layers.Multiply()([k.layers.Conv2D(1, 1)(x), x]),
+    lambda k, x, y, r, v: k.layers.Multiply()([x, k.layers.Cropping2D(((0, 8), (0, 0)))(x)]),
+    lambda k, x, y, r, v: k.layers.Add()([k.layers.Reshape((9, 2, 4, 6))(x), k.layers.Reshape((9, 2, 4, 6))(x)]),
+    *[lambda k, x, y, r, v, axis=axis: k.layers.Concatenate(axis=axis)([x, k.layers.ReLU()(x)]) for axis in (1, 2, 3, -1, -2, -3)],
+    *[lambda k, x, y, r, v, axis=axis: k.layers.Concatenate(axis=axis)([r, r, r]) for axis in (1, 2)],
+    lambda k, x, y, r, v: k.layers.Concatenate()([v, v]),
+]  # fmt: skip
+OPERATIONS: list[Callable[[Any, Any, Any, Any, Any], Any]] = [
+    lambda k, x, y, r, v: x + 3.0,
+    lambda k, x, y, r, v: 3.0 - x,
+    lambda k, x, y, r, v: x - 1,
+    lambda k, x, y, r, v: x * y,
+    lambda k, x, y, r, v: y - x,
+    lambda k, x, y, r, v: x / (k.ops.exp(y) + 1),
+    lambda k, x, y, r, v: x / 2,
+    lambda k, x, y, r, v: 2 / (k.ops.abs(x) + 1),
+    lambda k, x, y, r, v: x**2,
+    lambda k, x, y, r, v: (x * x + 1) ** 0.5,
+    lambda k, x, y, r, v: -x,
+    lambda k, x, y, r, v: k.ops.multiply(x1=x, x2=y),
+    lambda k, x, y, r, v: x + np.arange(6, dtype="float32"),
+    lambda k, x, y, r, v: x * np.arange(9 * 8, dtype="float32").reshape(9, 8, 1),
+    lambda k, x, y, r, v: r * np.arange(10, dtype="float32").reshape(1, 10, 1),
+    lambda k, x, y, r, v: x[:, 1:3, ::2, :4],
+    lambda k, x, y, r, v: x[..., 1],
+    lambda k, x, y, r, v: x[:, -1],
+    lambda k, x, y, r, v: x[:, 2:-2, 3],
+    lambda k, x, y, r, v: r[:, 1::3],
+    lambda k, x, y, r, v: r[:, :, 2:5],
+    *[
+        lambda k, x, y, r, v, name=name, axis=axis, keep=keep: getattr(k.ops, name)(x, axis=axis, keepdims=keep)
+        for name in ("mean", "max", "min", "sum")
+        for axis in ([1, 2], -1, 1, 2, [1, 2, 3], (2, 3))
+        for keep in (True, False)
+    ],
+    lambda k, x, y, r, v: k.ops.mean(r, axis=1),
+    lambda k, x, y, r, v: k.ops.max(y, axis=(1, 2)),
+    *[
+        lambda k, x, y, r, v, name=name: getattr(k.ops, name)(x)
+        for name in (
+            "relu", "relu6", "sigmoid", "tanh", "silu", "elu", "selu", "softplus", "softsign", "exp", "abs", "square",
+            "hard_sigmoid", "hard_silu", "hard_tanh", "log_sigmoid", "tanh_shrink", "soft_shrink", "hard_shrink", "squareplus",
+            "sparse_plus", "celu", "gelu", "softmax", "log_softmax", "glu", "leaky_relu", "stop_gradient")
+    ],
+    lambda k, x, y, r, v: k.ops.gelu(x, approximate=False),
+    lambda k, x, y, r, v: k.ops.elu(x, alpha=0.3),
+    lambda k, x, y, r, v: k.ops.celu(x, alpha=0.3),
+    lambda k, x, y, r, v: k.ops.leaky_relu(x, 0.1),
+    lambda k, x, y, r, v: k.ops.softmax(x, axis=1),
+    lambda k, x, y, r, v: k.ops.log(k.ops.abs(x) + 1),
+    lambda k, x, y, r, v: k.ops.sqrt(k.ops.square(x) + 1),
+    lambda k, x, y, r, v: k.ops.rsqrt(k.ops.square(x) + 1),
+    lambda k, x, y, r, v: k.ops.reciprocal(k.ops.square(x) + 1),
+    lambda k, x, y, r, v: k.activations.relu(x, max_value=1.0, negative_slope=0.1),
+    lambda k, x, y, r, v: k.ops.clip(x, -0.5, 0.7),
+    lambda k, x, y, r, v: k.ops.maximum(x, 0.0),
+    lambda k, x, y, r, v: k.ops.minimum(0.3, x),
+    lambda k, x, y, r, v: k.ops.maximum(x, y),
+    lambda k, x, y, r, v: k.ops.concatenate([x, x], axis=1),
+    lambda k, x, y, r, v: k.ops.stack([r, r], axis=1),
+    lambda k, x, y, r, v: k.ops.stack([v, v, v], axis=-1),
+    lambda k, x, y, r, v: k.ops.reshape(x, (-1, 24, 18)),
+    lambda k, x, y, r, v: k.ops.transpose(x, (0, 2, 1, 3)),
+    lambda k, x, y, r, v: k.ops.squeeze(y, 1),
+    lambda k, x, y, r, v: k.ops.expand_dims(r, 1),
+    lambda k, x, y, r, v: k.ops.expand_dims(k.ops.expand_dims(v, 1), 1) * x,
+    lambda k, x, y, r, v: k.ops.split(x, 2, axis=-1)[1],
+    lambda k, x, y, r, v: k.ops.add(*k.ops.split(x, 2, axis=3)),
+    lambda k, x, y, r, v: k.ops.split(x, [2, 3], axis=1)[2],
+    lambda k, x, y, r, v: k.ops.pad(x, ((0, 0), (1, 2), (0, 3), (0, 0))),
+    lambda k, x, y, r, v: k.ops.image.resize(x, (5, 13)),
+    lambda k, x, y, r, v: k.ops.image.resize(x, (18, 16), interpolation="nearest"),
+    lambda k, x, y, r, v: k.ops.normalize(x, axis=-1),
+    lambda k, x, y, r, v: k.ops.argmax(x, axis=-1),
+    lambda k, x, y, r, v: k.ops.argmax(x, axis=1, keepdims=True),
+    lambda k, x, y, r, v: k.ops.average_pool(x, 2),
+    lambda k, x, y, r, v: k.ops.max_pool(x, (3, 2), strides=2, padding="same"),
+    lambda k, x, y, r, v: k.ops.cast(x, "float32"),
+    lambda k, x, y, r, v: k.layers.Conv2D(3, 1)(x * k.ops.relu6(x + 3.0) / 6.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", [MERGES, OPERATIONS], ids=["merges", "operations"])
+def test_every_join_and_operation(
+    keras: Keras, table: list[Callable[[Any, Any, Any, Any, Any], Any]], tmp_path: Path
+) -> None:
+    keras.backend.clear_session()
+    inputs = [keras.Input(shape) for shape in (MAP, (1, 1, 6), ROWS, (6,))]
+    check(keras, keras.Model(inputs, [make(keras, *inputs) for make in table]), tmp_path)
+
+
+def channel_shuffle(keras: Keras) -> Any:
+    """A reshape, a permutation and a reshape: one rearrangement."""
+    L = keras.layers  # noqa: N806
+    source = keras.Input((6, 4, 12))
+    x = L.Conv2D(12, 1)(source)
+    x = L.Reshape((6, 4, 3, 4))(x)
+    x = L.Permute((1, 2, 4, 3))(x)
+    x = L.Reshape((6, 4, 12))(x)
+    y = L.Reshape((6, 4, 12, 1))(x)
+    z = L.Flatten()(L.ReLU()(L.Permute((4, 3, 2, 1))(y)))
+    return keras.Model(source, [L.Conv2D(3, 1)(x), y, L.Dense(2)(z), L.Flatten()(L.Permute((3, 1, 2))(x))])
+
+
+def pixel_shuffle(keras: Keras) -> Any:
+    L = keras.layers  # noqa: N806
+    source = keras.Input((5, 4, 8))
+    x = L.Permute((1, 3, 2, 4, 5))(L.Reshape((5, 4, 2, 2, 2))(source))
+    return keras.Model(source, [L.Conv2D(3, 3)(L.Reshape((10, 8, 2))(x))])
+
+
+def squeeze_and_excite(keras: Keras) -> Any:
+    L = keras.layers  # noqa: N806
+    source = keras.Input((7, 5, 8))
+    x = L.Conv2D(8, 3, padding="same", activation="swish")(source)
+    s = L.Reshape((1, 1, 8))(
+        L.Dense(8, activation="hard_sigmoid")(L.Dense(2, activation="relu")(L.GlobalAveragePooling2D()(x)))
+    )
+    return keras.Model(source, [L.Multiply()([x, s]), L.Multiply()([x, L.Flatten()(s)])])
+
+
+def audio(keras: Keras) -> Any:
+    """A network over time, with dilations and skips."""
+    L = keras.layers  # noqa: N806
+    source = keras.Input((32, 5))
+    x = L.LayerNormalization()(L.Conv1D(8, 3, padding="causal")(source))
+    for dilation in (1, 2, 4):
+        y = L.Conv1D(8, 3, padding="causal", dilation_rate=dilation, activation="tanh")(x)
+        x = L.Add()([x, L.SpatialDropout1D(0.1)(y)])
+    x = L.MaxPooling1D(2)(x)
+    return keras.Model(source, [L.Dense(4, activation="softmax")(x), L.Dense(3)(L.GlobalAveragePooling1D()(x))])
+
+
+def called_twice(keras: Keras) -> Any:
+    """A model with several inputs that is called twice, with a shared Sequential in it."""
+    L = keras.layers  # noqa: N806
+    a, b = keras.Input((6, 6, 3), name="a"), keras.Input((6, 6, 3), name="b")
+    shared = keras.Sequential([L.Conv2D(3, 3, padding="same"), L.BatchNormalization()], name="shared")
+    inner = keras.Model([a, b], [L.Subtract()([shared(a), b]), shared(b) * 2.0], name="inner")
+    x, y = keras.Input((6, 6, 3)), keras.Input((6, 6, 3))
+    p, q = inner([x, y])
+    r, s = inner([q, p])
+    return keras.Model([x, y], [r, L.Concatenate()([s, p])])
+
+
 def branches(keras: Keras) -> Any:
     """Several inputs and outputs, one of them in the middle; one tensor in two concatenations; an input in one."""
     L = keras.layers  # noqa: N806  # reads better
@@ -342,7 +498,19 @@ def frozen_names(keras: Keras) -> Any:
 
 @pytest.mark.parametrize(
     "build",
-    [branches, shared_layers, nested, sequential_of_models, image_without_channels, activations_as_layers],
+    [
+        branches,
+        shared_layers,
+        nested,
+        sequential_of_models,
+        image_without_channels,
+        activations_as_layers,
+        channel_shuffle,
+        pixel_shuffle,
+        squeeze_and_excite,
+        audio,
+        called_twice,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_networks(keras: Keras, build: Callable[[Keras], Any], tmp_path: Path) -> None:
