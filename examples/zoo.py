@@ -34,6 +34,8 @@ BIAS: Final = 0.05  # standard deviation of biases, and of batch norm's shifts a
 GAMMA: Final = (0.5, 1.5)
 VARIANCE_SPREAD: Final = (0.8, 1.25)  # of the variances that a batch norm holds, around the estimate
 CENTRING: Final = 0.5  # share of a kernel's mean that is taken out
+SLOPES: Final = (0.05, 0.35)  # of a PReLU
+CONFIDENT: Final = 6.0  # how much larger a detector's scores are, so that some classes stand out
 DAMPING: Final = 0.5  # of gamma in front of a residual sum, so that long chains of sums do not grow
 LAYER_SCALE: Final = 0.3  # what ConvNeXt multiplies its residuals by, about
 CAFFE_STATISTICS_FACTOR: Final = 999.0  # Caffe stores sums over its training, to be divided by this
@@ -49,14 +51,22 @@ class Moments(NamedTuple):
     def mean_square(self) -> float:
         return self.mean**2 + self.variance
 
-    def after_relu(self) -> Moments:
-        """Of a normal distribution, cut at zero."""
+    def after_relu(self, slope: float = 0.0) -> Moments:
+        """Of a normal distribution, cut at zero, or flatter there."""
         deviation = math.sqrt(self.variance)
         below = self.mean / deviation
         share = (1 + math.erf(below / math.sqrt(2))) / 2
         density = math.exp(-(below**2) / 2) / math.sqrt(2 * math.pi)
         mean = self.mean * share + deviation * density
-        return Moments(mean, self.mean_square * share + self.mean * deviation * density - mean**2)
+        mean_square = self.mean_square * share + self.mean * deviation * density
+        if slope:
+            mean_square += slope**2 * (self.mean_square - mean_square)
+            mean = (1 - slope) * mean + slope * self.mean
+        return Moments(mean, mean_square - mean**2)
+
+    def divided(self, by: float) -> Moments:
+        """Of weights that are drawn for it, outputs are `by` times as large."""
+        return Moments(self.mean / by, self.variance / by**2)
 
     def after_max_pool(self) -> Moments:
         """Of the largest among a few neighbours that resemble each other."""
@@ -136,14 +146,35 @@ def batch_norm(seed: int, name: str, channels: int, given: Moments, damping: flo
 
 # --- Caffe ------------------------------------------------------------------------------------------------------------
 
-Message: TypeAlias = Mapping[str, str | int | float | bool]
+Message: TypeAlias = Mapping[str, str | int | float | bool | Sequence[float]]
 Header: TypeAlias = Literal["layer", "input_shape", "input_dim"]
 
 
 def text_of(message: Message) -> str:
-    """A message in protobuf's text form, on one line; strings are the names of enumeration values."""
-    fields = (f"{name}: {str(of).lower() if isinstance(of, bool) else of}" for name, of in message.items())
-    return f"{{ {' '.join(fields)} }}"
+    """A message in protobuf's text form, on one line; strings are names of enumeration values, or messages."""
+
+    def field(name: str, of: object) -> str:
+        match of:
+            case bool():
+                return f"{name}: {str(of).lower()}"
+            case tuple():
+                return " ".join(f"{name}: {one}" for one in of)
+            case str() if of.startswith("{"):
+                return f"{name} {of}"
+            case _:
+                return f"{name}: {of}"
+
+    return f"{{ {' '.join(field(name, of) for name, of in message.items())} }}"
+
+
+def both(side: int | tuple[int, int]) -> tuple[int, int]:
+    """Height and width of what may be square."""
+    return (side, side) if isinstance(side, int) else side
+
+
+def sides(short: str, name: str, side: int | tuple[int, int]) -> dict[str, int]:
+    """A square's side by one name, or height and width by two."""
+    return {name: side} if isinstance(side, int) else {f"{short}_h": side[0], f"{short}_w": side[1]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,22 +216,57 @@ class CaffeNet:
         x: Map,
         name: str,
         channels: int,
-        kernel: int,
+        kernel: int | tuple[int, int],
         *,
         stride: int = 1,
-        pad: int = 0,
+        pad: int | tuple[int, int] = 0,
         group: int = 1,
+        dilation: int = 1,
         bias: bool = True,
     ) -> Map:
-        param: dict[str, int | bool] = {"num_output": channels, "kernel_size": kernel}
-        param |= {"pad": pad} if pad else {}
+        param: dict[str, int | bool] = {"num_output": channels, **sides("kernel", "kernel_size", kernel)}
+        param |= sides("pad", "pad", pad) if pad else {}
         param |= {"stride": stride} if stride != 1 else {}
         param |= {"group": group} if group != 1 else {}
+        param |= {"dilation": dilation} if dilation != 1 else {}
         param |= {} if bias else {"bias_term": False}
         self._append("Convolution", name, [x], name, convolution_param=param)
-        self._add_kernel("Convolution", name, (channels, x.channels // group, kernel, kernel), x.moments, bias)
-        height, width = ((n + 2 * pad - kernel) // stride + 1 for n in (x.height, x.width))
+        self._add_kernel("Convolution", name, (channels, x.channels // group, *both(kernel)), x.moments, bias)
+        height, width = (
+            (n + 2 * p - ((k - 1) * dilation + 1)) // stride + 1
+            for n, k, p in zip((x.height, x.width), both(kernel), both(pad), strict=True)
+        )
         return Map(name, channels, height, width, NORMALISED)
+
+    def bilinear(self, x: Map, name: str, factor: int) -> Map:
+        """A larger map: a Deconvolution of a channel each, with the weights of Caffe's bilinear filler."""
+        side = 2 * factor - factor % 2
+        param: dict[str, int | bool | str] = {"num_output": x.channels, "group": x.channels, "kernel_size": side}
+        param |= {"stride": factor, "bias_term": False}
+        self._append("Deconvolution", name, [x], name, convolution_param=param)
+        slope = 1 - np.abs(np.arange(side) / factor - (side - 1) / (2 * factor))
+        weight = np.tile(np.outer(slope, slope).astype(np.float32), (x.channels, 1, 1, 1))
+        self._weights.append((name, "Deconvolution", lambda: iter((weight,))))
+        height, width = ((n - 1) * factor + side for n in (x.height, x.width))
+        return replace(x, name=name, height=height, width=width)
+
+    def deconv(self, x: Map, name: str, channels: int, kernel: int, *, stride: int, pad: int = 0) -> Map:
+        param: dict[str, int | bool] = {"num_output": channels, "kernel_size": kernel, "stride": stride}
+        param |= {"pad": pad} if pad else {}
+        self._append("Deconvolution", name, [x], name, convolution_param=param)
+        # each output is the sum of a part of the kernel
+        shape = (x.channels, channels, kernel, kernel)
+        self._add_kernel("Deconvolution", name, shape, x.moments.divided(stride), True, outputs=1)
+        height, width = ((n - 1) * stride + kernel - 2 * pad for n in (x.height, x.width))
+        return Map(name, channels, height, width, NORMALISED)
+
+    def crop(self, x: Map, like: Map, name: str, offset: int) -> Map:
+        self._append("Crop", name, [x, like], name, crop_param={"axis": 2, "offset": offset})
+        return replace(x, name=name, height=like.height, width=like.width)
+
+    def upsample(self, x: Map, name: str, scale: int) -> Map:
+        self._append("Upsample", name, [x], name, upsample_param={"scale": scale})
+        return replace(x, name=name, height=scale * x.height, width=scale * x.width)
 
     def dense(self, x: Map, name: str, channels: int) -> Map:
         self._append("InnerProduct", name, [x], name, inner_product_param={"num_output": channels})
@@ -218,10 +284,18 @@ class CaffeNet:
         self._weights.append((scale, "Scale", lambda: iter((gamma, beta))))
         return replace(x, moments=behind_batch_norm(damping))
 
-    def relu(self, x: Map, name: str) -> Map:
+    def relu(self, x: Map, name: str, *, slope: float = 0.0) -> Map:
         """In place."""
-        self._append("ReLU", name, [x], x.name)
-        return replace(x, moments=x.moments.after_relu())
+        parameters: dict[str, Message] = {"relu_param": {"negative_slope": slope}} if slope else {}
+        self._append("ReLU", name, [x], x.name, **parameters)
+        return replace(x, moments=x.moments.after_relu(slope))
+
+    def prelu(self, x: Map, name: str) -> Map:
+        """In place."""
+        self._append("PReLU", name, [x], x.name)
+        slopes = uniform(self._seed, f"{name}/slopes", [x.channels], SLOPES)
+        self._weights.append((name, "PReLU", lambda: iter((slopes,))))
+        return replace(x, moments=x.moments.after_relu(sum(SLOPES) / 2))
 
     def max_pool(self, x: Map, name: str, kernel: int, stride: int, *, pad: int = 0) -> Map:
         """Rounds up, as Caffe does: the last windows may reach beyond the map."""
@@ -256,6 +330,36 @@ class CaffeNet:
         moments = of_concatenation([x.moments for x in maps], channels)
         return replace(maps[0], name=name, channels=sum(channels), moments=moments)
 
+    def softmax_of_rows(self, x: Map, name: str, classes: int) -> Map:
+        """A vector as rows of classes, a softmax of each, and a vector again."""
+        shape = text_of({"dim": (0, -1, classes)})
+        self._append("Reshape", f"{name}_reshape", [x], f"{name}_reshape", reshape_param={"shape": shape})
+        rows = replace(x, name=f"{name}_reshape")
+        self._append("Softmax", f"{name}_softmax", [rows], f"{name}_softmax", softmax_param={"axis": 2})
+        self._append("Flatten", f"{name}_flatten", [replace(x, name=f"{name}_softmax")], f"{name}_flatten")
+        return replace(x, name=f"{name}_flatten")
+
+    def pixels(self, x: Map, name: str) -> Map:
+        """A map as a vector, pixel by pixel."""
+        self._append("Permute", f"{name}_perm", [x], f"{name}_perm", permute_param={"order": (0, 2, 3, 1)})
+        self._append("Flatten", f"{name}_flat", [replace(x, name=f"{name}_perm")], f"{name}_flat")
+        return Map(f"{name}_flat", x.channels * x.height * x.width, 1, 1, x.moments)
+
+    def prior_box(self, x: Map, image: Map, name: str, sizes: Message) -> Map:
+        param = {**sizes, "flip": True, "clip": False, "variance": (0.1, 0.1, 0.2, 0.2), "offset": 0.5}
+        self._append("PriorBox", name, [x, image], name, prior_box_param=param)
+        return replace(x, name=name)
+
+    def detect(self, locations: Map, confidences: Map, priors: Sequence[Map], classes: int) -> None:
+        """SSD's end: boxes from locations and prior boxes, of which the surest stay."""
+        self._append("Concat", "mbox_priorbox", priors, "mbox_priorbox", concat_param={"axis": 2})
+        suppression = text_of({"nms_threshold": 0.45, "top_k": 100})
+        param: dict[str, int | float | str | bool] = {"num_classes": classes, "share_location": True}
+        param |= {"background_label_id": 0, "nms_param": suppression, "code_type": "CENTER_SIZE"}
+        param |= {"keep_top_k": 100, "confidence_threshold": 0.25}
+        bottoms = [locations, confidences, replace(priors[0], name="mbox_priorbox")]
+        self._append("DetectionOutput", "detection_out", bottoms, "detection_out", detection_output_param=param)
+
     def dropout(self, x: Map, name: str, ratio: float) -> Map:
         """In place."""
         self._append("Dropout", name, [x], x.name, dropout_param={"dropout_ratio": ratio})
@@ -279,11 +383,16 @@ class CaffeNet:
         lines += [f"{key} {text_of(message)}" for key, message in parameters.items()]
         self._text.append("layer {\n" + "".join(f"  {line}\n" for line in lines) + "}")
 
-    def _add_kernel(self, kind: str, name: str, shape: tuple[int, ...], given: Moments, bias: bool) -> None:
+    def _add_kernel(
+        self, kind: str, name: str, shape: tuple[int, ...], given: Moments, bias: bool, *, outputs: int = 0
+    ) -> None:
+        """outputs: the axis of `shape` that counts them; one output is summed over the others."""
+        inputs = tuple(axis for axis in range(len(shape)) if axis != outputs)
+
         def blobs() -> Iterator[Array]:
-            yield kernel(self._seed, f"{name}/kernel", shape, tuple(range(1, len(shape))), given)
+            yield kernel(self._seed, f"{name}/kernel", shape, inputs, given)
             if bias:
-                yield normal(self._seed, f"{name}/bias", shape[:1], BIAS)
+                yield normal(self._seed, f"{name}/bias", [shape[outputs]], BIAS)
 
         self._weights.append((name, kind, blobs))
 
@@ -373,6 +482,193 @@ def googlenet_with_lrn(net: CaffeNet, size: int) -> None:
 
 def googlenet_without_lrn(net: CaffeNet, size: int) -> None:
     googlenet(net, size, lrn=False)
+
+
+def caffenet(net: CaffeNet, size: int) -> None:
+    """AlexNet in one piece; in CaffeNet the normalisation comes after the pooling."""
+    x = net.relu(net.conv(net.input(size), "conv1", 96, 11, stride=4), "relu1")
+    x = net.lrn(net.max_pool(x, "pool1", 3, 2), "norm1")
+    x = net.relu(net.conv(x, "conv2", 256, 5, pad=2, group=2), "relu2")
+    x = net.lrn(net.max_pool(x, "pool2", 3, 2), "norm2")
+    x = net.relu(net.conv(x, "conv3", 384, 3, pad=1), "relu3")
+    x = net.relu(net.conv(x, "conv4", 384, 3, pad=1, group=2), "relu4")
+    x = net.relu(net.conv(x, "conv5", 256, 3, pad=1, group=2), "relu5")
+    x = net.max_pool(x, "pool5", 3, 2)
+    for number in (6, 7):
+        x = net.relu(net.dense(x, f"fc{number}", 4096), f"relu{number}")
+        x = net.dropout(x, f"drop{number}", 0.5)
+    net.softmax(net.dense(x, "fc8", 1000))
+
+
+def mobilenet_v2(net: CaffeNet, size: int) -> None:
+    def block(
+        x: Map, name: str, channels: int, kernel: int, *, stride: int = 1, group: int = 1, damping: float = 1.0
+    ) -> Map:
+        x = net.conv(x, name, channels, kernel, stride=stride, pad=kernel // 2, group=group, bias=False)
+        return net.batch_norm(x, f"{name}/bn", f"{name}/scale", damping=damping)
+
+    def bottleneck(x: Map, name: str, expansion: int, channels: int, stride: int) -> Map:
+        y, wide = x, x.channels * expansion
+        y = net.relu(block(y, f"{name}/expand", wide, 1), f"relu{name}/expand")
+        y = net.relu(block(y, f"{name}/dwise", wide, 3, stride=stride, group=wide), f"relu{name}/dwise")
+        is_sum = stride == 1 and channels == x.channels
+        y = block(y, f"{name}/linear", channels, 1, damping=DAMPING if is_sum else 1.0)
+        return net.add(x, y, f"block_{name}") if is_sum else y
+
+    x = net.relu(block(net.input(size), "conv1", 32, 3, stride=2), "relu1")
+    stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+    for stage, (expansion, channels, depth, stride) in enumerate(stages, 2):
+        for i in range(1, depth + 1):
+            x = bottleneck(x, f"conv{stage}_{i}", expansion, channels, stride if i == 1 else 1)
+    x = net.relu(block(x, "conv9", 1280, 1), "relu9")
+    net.softmax(net.conv(net.whole_average(x, "pool9"), "fc10", 1000, 1))
+
+
+def ssd_mobilenet(net: CaffeNet, size: int) -> None:
+    """MobileNet-SSD, its batch norms folded, as it is deployed; with prior boxes and the detection at the end."""
+
+    def conv(x: Map, name: str, channels: int, kernel: int, *, stride: int = 1, group: int = 1) -> Map:
+        return net.relu(
+            net.conv(x, name, channels, kernel, stride=stride, pad=kernel // 2, group=group), f"{name}/relu"
+        )
+
+    classes = 21
+    image = net.input(size)
+    x = conv(image, "conv0", 32, 3, stride=2)
+    features = []
+    strides = dict(zip(range(1, 14), (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1), strict=True))
+    widths = dict(zip(range(1, 14), (64, 128, 128, 256, 256, *[512] * 6, 1024, 1024), strict=True))
+    for i, stride in strides.items():
+        x = conv(x, f"conv{i}/dw", x.channels, 3, stride=stride, group=x.channels)
+        x = conv(x, f"conv{i}", widths[i], 1)
+        features += [x] if i in (11, 13) else []
+    for i, channels in ((14, 512), (15, 256), (16, 256), (17, 128)):
+        x = conv(conv(x, f"conv{i}_1", channels // 2, 1), f"conv{i}_2", channels, 3, stride=2)
+        features.append(x)
+    scales = (60.0, 105.0, 150.0, 195.0, 240.0, 285.0, 300.0)
+    heads: dict[str, list[Map]] = {"loc": [], "conf": []}
+    priors = []
+    for index, x in enumerate(features):
+        sizes: dict[str, float | tuple[float, ...]] = {"min_size": scales[index]}
+        sizes |= {"max_size": scales[index + 1], "aspect_ratio": (2.0, 3.0)} if index else {"aspect_ratio": (2.0,)}
+        boxes = 6 if index else 3
+        for head, width, gain in (("loc", 4, 1.0), ("conf", classes, CONFIDENT)):
+            name, given = f"{x.name}_mbox_{head}", replace(x, moments=x.moments.divided(gain))
+            heads[head].append(net.pixels(net.conv(given, name, boxes * width, 1), name))
+        priors.append(net.prior_box(x, image, f"{x.name}_mbox_priorbox", sizes))
+    locations, confidences = (net.concat(maps, f"mbox_{head}") for head, maps in heads.items())
+    net.detect(locations, net.softmax_of_rows(confidences, "mbox_conf", classes), priors, classes)
+
+
+def yolov3_tiny(net: CaffeNet, size: int) -> None:
+    """Two outputs of 3 boxes of 85 numbers each, undecoded; leaky ReLU, and Upsample of a fork."""
+
+    def block(x: Map, name: str, channels: int, kernel: int) -> Map:
+        x = net.conv(x, name, channels, kernel, pad=kernel // 2, bias=False)
+        return net.relu(net.batch_norm(x, f"{name}_bn", f"{name}_scale"), f"{name}_act", slope=0.1)
+
+    x = net.input(size)
+    for i, channels in enumerate((16, 32, 64, 128), 1):
+        x = net.max_pool(block(x, f"conv{i}", channels, 3), f"pool{i}", 2, 2)
+    route = block(x, "conv5", 256, 3)
+    x = block(net.max_pool(route, "pool5", 2, 2), "conv6", 512, 3)
+    x = net.max_pool(x, "pool6", 3, 1, pad=1)
+    x = block(block(x, "conv7", 1024, 3), "conv8", 256, 1)
+    net.conv(block(x, "conv9", 512, 3), "conv10", 255, 1)
+    x = net.upsample(block(x, "conv11", 128, 1), "upsample", 2)
+    x = net.concat([x, route], "route")
+    net.conv(block(x, "conv12", 256, 3), "conv13", 255, 1)
+
+
+def segnet_basic(net: CaffeNet, size: int) -> None:
+    """SegNet-basic's shape: pools and their counterparts. It unpools by repetition: nothing runs the mask of a pool."""
+
+    def block(x: Map, name: str) -> Map:
+        x = net.conv(x, f"conv{name}", 64, 7, pad=3, bias=False)
+        return net.batch_norm(x, f"conv{name}_bn", f"conv{name}_scale")
+
+    x = net.lrn(net.input(size), "norm")
+    for i in range(1, 5):
+        x = net.max_pool(net.relu(block(x, str(i)), f"relu{i}"), f"pool{i}", 2, 2)
+    for i in reversed(range(1, 5)):
+        x = block(net.upsample(x, f"upsample{i}", 2), f"_decode{i}")
+    net.softmax(net.conv(x, "conv_classifier", 11, 1))
+
+
+def fcn_8s(net: CaffeNet, size: int) -> None:
+    """FCN-8s on a small VGG: a frame around the image, bilinear deconvolutions, crops, sums of three scales."""
+    x = image = net.input(size)
+    pools = []
+    for stage, channels in enumerate((16, 32, 64, 128, 128), 1):
+        for i in (1, 2):
+            pad = 100 if (stage, i) == (1, 1) else 1
+            x = net.relu(net.conv(x, f"conv{stage}_{i}", channels, 3, pad=pad), f"relu{stage}_{i}")
+        x = net.max_pool(x, f"pool{stage}", 2, 2)
+        pools.append(x)
+    x = net.relu(net.conv(x, "fc6", 256, 7), "relu6")
+    x = net.relu(net.conv(net.dropout(x, "drop6", 0.5), "fc7", 256, 1), "relu7")
+    x = net.bilinear(net.conv(net.dropout(x, "drop7", 0.5), "score_fr", 21, 1), "upscore2", 2)
+    x = net.add(x, net.crop(net.conv(pools[3], "score_pool4", 21, 1), x, "score_pool4c", 5), "fuse_pool4")
+    x = net.bilinear(x, "upscore_pool4", 2)
+    x = net.add(x, net.crop(net.conv(pools[2], "score_pool3", 21, 1), x, "score_pool3c", 9), "fuse_pool3")
+    net.crop(net.bilinear(x, "upscore8", 8), image, "score", 31)
+
+
+def enet(net: CaffeNet, size: int) -> None:
+    """ENet's kinds of bottlenecks, each once or twice: smaller, regular, dilated, of 5x1 and 1x5, larger."""
+
+    def norm(x: Map, name: str, *, damping: float = 1.0) -> Map:
+        return net.batch_norm(x, f"{name}_bn", f"{name}_scale", damping=damping)
+
+    def part(x: Map, name: str) -> Map:
+        return net.prelu(norm(x, name), f"{name}_prelu")
+
+    def bottleneck(x: Map, name: str, middle: Callable[[Map, str], Map]) -> Map:
+        y = part(net.conv(x, f"{name}_reduce", x.channels // 4, 1, bias=False), f"{name}_reduce")
+        y = part(middle(y, f"{name}_conv"), f"{name}_conv")
+        y = net.conv(y, f"{name}_expand", x.channels, 1, bias=False)
+        return net.prelu(net.add(x, norm(y, f"{name}_expand", damping=DAMPING), f"{name}_sum"), f"{name}_prelu")
+
+    def dilated(dilation: int) -> Callable[[Map, str], Map]:
+        return lambda x, name: net.conv(x, name, x.channels, 3, pad=dilation, dilation=dilation)
+
+    def asymmetric(x: Map, name: str) -> Map:
+        x = net.conv(x, f"{name}_a", x.channels, (5, 1), pad=(2, 0), bias=False)
+        return net.conv(x, name, x.channels, (1, 5), pad=(0, 2))
+
+    def smaller(x: Map, name: str, channels: int) -> Map:
+        """A convolution with a stride beside a pool."""
+        maps = [
+            net.conv(x, f"{name}_conv", channels - x.channels, 3, stride=2, pad=1),
+            net.max_pool(x, f"{name}_pool", 2, 2),
+        ]
+        return part(net.concat(maps, f"{name}_concat"), name)
+
+    x = smaller(net.input(size), "initial", 16)
+    x = smaller(x, "down1", 64)
+    x = bottleneck(x, "regular1", dilated(1))
+    x = smaller(x, "down2", 128)
+    for name, middle in (
+        ("regular2", dilated(1)), ("dilated2", dilated(2)), ("asymmetric", asymmetric),
+        ("dilated4", dilated(4)), ("dilated8", dilated(8)), ("dilated16", dilated(16)),
+    ):  # fmt: skip
+        x = bottleneck(x, name, middle)
+    x = part(net.deconv(x, "up2", 64, 4, stride=2, pad=1), "up2")
+    x = bottleneck(x, "regular4", dilated(1))
+    x = part(net.deconv(x, "up1", 16, 2, stride=2), "up1")
+    net.deconv(x, "fullconv", 19, 2, stride=2)
+
+
+def mtcnn_onet(net: CaffeNet, size: int) -> None:
+    """MTCNN's last net: PReLU, pools that reach beyond the map, three outputs."""
+    x = net.input(size)
+    for i, (channels, kernel) in enumerate(((32, 3), (64, 3), (64, 3), (128, 2)), 1):
+        x = net.prelu(net.conv(x, f"conv{i}", channels, kernel), f"prelu{i}")
+        x = net.max_pool(x, f"pool{i}", *((3, 2) if i < 3 else (2, 2))) if i < 4 else x
+    x = net.prelu(net.dropout(net.dense(x, "conv5", 256), "drop5", 0.25), "prelu5")
+    net.softmax(net.dense(x, "conv6-1", 2), "prob1")
+    net.dense(x, "conv6-2", 4)
+    net.dense(x, "conv6-3", 10)
 
 
 def vgg16(net: CaffeNet, size: int) -> None:
@@ -599,6 +895,14 @@ NETWORKS: Final[dict[str, Caffe | Keras]] = {
     "caffe_googlenet_without_lrn": Caffe(googlenet_without_lrn, 224),
     "caffe_vgg16": Caffe(vgg16, 224),
     "caffe_resnet50": Caffe(resnet50, 224),
+    "caffe_alexnet": Caffe(caffenet, 227),
+    "caffe_mobilenet_v2": Caffe(mobilenet_v2, 224),
+    "caffe_ssd_mobilenet": Caffe(ssd_mobilenet, 300),
+    "caffe_yolov3_tiny": Caffe(yolov3_tiny, 416),
+    "caffe_segnet_basic": Caffe(segnet_basic, 224),
+    "caffe_fcn_8s": Caffe(fcn_8s, 224),
+    "caffe_enet": Caffe(enet, 512),
+    "caffe_mtcnn_onet": Caffe(mtcnn_onet, 48),
     "keras_mobilenet": Keras("MobileNet", 224),
     "keras_mobilenet_v2": Keras("MobileNetV2", 224),
     "keras_resnet50": Keras("ResNet50", 224),
