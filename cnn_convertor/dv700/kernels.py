@@ -22,10 +22,12 @@ from cnn_convertor.ir.ops import (
     Conv2d,
     ConvTranspose2d,
     Crop,
+    Order,
     Pad,
     Padding,
     Pair,
     PRelu,
+    Rearrange,
     Shape,
     SpaceToDepth,
     Window,
@@ -205,6 +207,61 @@ def strided_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] 
     return first, replace(node, op=replace(op, weight=weight, window=Window(small)), inputs=(first.name,))
 
 
+def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """A deconvolution whose kernel is too large: a convolution makes the stride x stride pixels that each place gives as channels.
+
+    Output pixel q * stride + r is the sum over t of x[q - t] * kernel[r + t * stride]: for each r a small convolution.
+    """
+    op = node.op
+    if not isinstance(op, ConvTranspose2d) or op.window.dilation != ONE:
+        return None
+    kernel, stride, pad = op.window.kernel, op.window.stride, op.window.padding
+    small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
+    if max(kernel) <= limits.max_kernel_size or max(small) > limits.max_kernel_size:
+        return None
+    x, out = graph.shape(node.inputs[0]), graph.shape(node.name)
+    places = Pair(x.height + small.height - 1, x.width + small.width - 1)
+    pixels = Shape(places.height * stride.height, places.width * stride.width, out.channels)
+    part = Crop(Shape(pad.top, pad.left, 0), Shape(pad.top + out.height, pad.left + out.width, out.channels))
+    if part.stop.height > pixels.height or part.stop.width > pixels.width:
+        return None  # output padding beyond all places
+    around = Padding(small.height - 1, small.height - 1, small.width - 1, small.width - 1)
+    index = np.arange(out.channels).repeat(math.prod(stride))
+    function = op.activation
+    if isinstance(function, PRelu):
+        function = PRelu(function.slopes.take_rows(index))
+    convolution = Conv2d(
+        _phases(op.weight, kernel, small, stride),
+        None if op.bias is None else op.bias.take_rows(index),
+        Window(small, padding=around),
+        op.groups,
+        function,
+    )
+    first = replace(node, name=graph.fresh(f"{node.name}/places"), op=convolution)
+    dims = (*places, out.channels, *stride)
+    spread = Rearrange(dims, (0, 3, 1, 4, 2), pixels, Order.HWC)
+    if pixels == out:
+        return first, replace(node, op=spread, inputs=(first.name,))
+    second = replace(node, name=graph.fresh(f"{node.name}/pixels"), op=spread, inputs=(first.name,))
+    return first, second, replace(node, op=part, inputs=(second.name,))
+
+
+def _phases(weight: Constant, kernel: Pair, small: Pair, stride: Pair) -> Constant:
+    """(O, I / groups, h, w) to (O * stride * stride, I / groups, small h, small w), turned as convolutions have it."""
+    grown = _grown(weight, _behind(kernel, Pair(small.height * stride.height, small.width * stride.width)))
+    out, channels, *_ = weight.shape
+    count = math.prod(stride)
+
+    def read(rows: slice) -> Array:
+        first, last = rows.start // count, -(-rows.stop // count)
+        values = grown.load(slice(first, last))
+        cut = values.reshape(last - first, channels, small.height, stride.height, small.width, stride.width)
+        turned = cut[:, :, ::-1, :, ::-1].transpose(0, 3, 5, 1, 2, 4).reshape(-1, channels, *small)
+        return turned[rows.start - first * count : rows.stop - first * count]
+
+    return Constant((out * count, channels, *small), read)
+
+
 class _Piece(NamedTuple):
     """Rows (or columns) of a kernel, from first to before end, with zeros before and after them; and its own padding."""
 
@@ -310,6 +367,7 @@ def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
 
 KERNELS: tuple[Rule, ...] = (
     groups,  # first: the others look at one group
+    large_deconvolutions,  # before all that looks at convolutions: it makes one
     dense_kernels,
     dilations,  # what dense_kernels could not fill with zeros
     strided_kernels,

@@ -258,6 +258,23 @@ REWRITES: dict[str, tuple[Graph, list[str]]] = {
         chain(ops.ConvTranspose2d(some(4, 4, 3, 3), None, Window(Pair(3, 3), Pair(2, 2), Pair(2, 2)))),
         ["a = ConvTranspose2d[weight=Constant(4x4x5x5) window=kernel=5x5 stride=2x2](x) -> 15x15x4"],
     ),
+    "a large deconvolution": (
+        chain(ops.ConvTranspose2d(some(5, 4, 8, 9), some(5), Window(Pair(8, 9), Pair(4, 4), padding=Padding(2, 3, 1, 2)), activation=ops.PRelu(some(5)))),
+        ["a/places = Conv2d[weight=Constant(80x4x2x3) bias=Constant(80) window=kernel=2x3 padding=1x1x2x2 activation=PRelu[slopes=Constant(80)]](x) -> 7x8x80",
+         "a/pixels = OnCpu[op=Rearrange[dims=(7, 8, 5, 4, 4) axes=(0, 3, 1, 4, 2) shape=28x32x5 order=Order.HWC]](a/places) -> 28x32x5",
+         "a = OnCpu[op=Crop[start=2x1x0 stop=25x27x5]](a/pixels) -> 23x26x5"],
+    ),
+    "a large depthwise deconvolution": (
+        chain(ops.ConvTranspose2d(some(4, 1, 16, 16), None, Window(Pair(16, 16), Pair(8, 8), padding=Padding(4, 4, 4, 4)), groups=4)),
+        ["a/places = Conv2d[weight=Constant(256x4x2x2) window=kernel=2x2 padding=1x1x1x1](x) -> 7x7x256",
+         "a/pixels = OnCpu[op=Rearrange[dims=(7, 7, 4, 8, 8) axes=(0, 3, 1, 4, 2) shape=56x56x4 order=Order.HWC]](a/places) -> 56x56x4",
+         "a = OnCpu[op=Crop[start=4x4x0 stop=52x52x4]](a/pixels) -> 48x48x4"],
+    ),
+    "a large deconvolution with more output": (
+        chain(ops.ConvTranspose2d(some(4, 4, 9, 9), None, Window(Pair(9, 9), Pair(5, 5)), Pair(1, 1))),
+        ["a/places = Conv2d[weight=Constant(100x4x2x2) window=kernel=2x2 padding=1x1x1x1](x) -> 7x7x100",
+         "a = OnCpu[op=Rearrange[dims=(7, 7, 4, 5, 5) axes=(0, 3, 1, 4, 2) shape=35x35x4 order=Order.HWC]](a/places) -> 35x35x4"],
+    ),
     "a max pool of one element": (
         chain(ops.MaxPool2d(Window(Pair(1, 1), Pair(2, 2)))),
         ["a = AveragePool2d[window=kernel=1x1 stride=2x2 factor=1.0](x) -> 3x3x4"],
