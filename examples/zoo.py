@@ -35,7 +35,7 @@ GAMMA: Final = (0.5, 1.5)
 VARIANCE_SPREAD: Final = (0.8, 1.25)  # of the variances that a batch norm holds, around the estimate
 CENTRING: Final = 0.5  # share of a kernel's mean that is taken out
 SLOPES: Final = (0.05, 0.35)  # of a PReLU
-CONFIDENT: Final = 6.0  # how much larger a detector's scores are, so that some classes stand out
+CONFIDENT: Final = 3.0  # how much larger a detector's scores are, so that some classes stand out
 DAMPING: Final = 0.5  # of gamma in front of a residual sum, so that long chains of sums do not grow
 LAYER_SCALE: Final = 0.3  # what ConvNeXt multiplies its residuals by, about
 CAFFE_STATISTICS_FACTOR: Final = 999.0  # Caffe stores sums over its training, to be divided by this
@@ -111,18 +111,20 @@ def uniform(seed: int, name: str, shape: Sequence[int], limits: tuple[float, flo
     return generator(seed, name).uniform(*limits, size=shape).astype(np.float32)
 
 
-def kernel(seed: int, name: str, shape: Sequence[int], inputs: tuple[int, ...], given: Moments) -> Array:
+def kernel(
+    seed: int, name: str, shape: Sequence[int], inputs: tuple[int, ...], given: Moments, centring: float = CENTRING
+) -> Array:
     """Kernels that give outputs of variance 1. inputs: the axes that one output is summed over.
 
-    Behind a ReLU, most of what the elements of a kernel have in common is taken out (CENTRING): else what all inputs have in
+    Behind a ReLU, most of what the elements of a kernel have in common is taken out (centring): else what all inputs have in
     common, their mean above all, would grow from layer to layer until every image gives the same output. Not all of it: the
     rounding of a large mean would be left over, with nothing of the mean.
     """
     fan_in = math.prod(shape[axis] for axis in inputs)
-    kept = 1 - CENTRING if given.mean > 0 else 1.0
+    kept = 1 - centring if given.mean > 0 else 1.0
     values = normal(seed, name, shape, 1 / math.sqrt(fan_in * (given.variance + (kept * given.mean) ** 2)))
     if kept < 1:
-        values -= CENTRING * values.mean(axis=inputs, keepdims=True)
+        values -= centring * values.mean(axis=inputs, keepdims=True)
     return values
 
 
@@ -191,8 +193,9 @@ class Map:
 class CaffeNet:
     """A Caffe network in the making: each method appends a layer and returns its output."""
 
-    def __init__(self, name: str, seed: int) -> None:
+    def __init__(self, name: str, seed: int, centring: float = CENTRING) -> None:
         self._seed = seed
+        self._centring = centring
         self._text = [f'name: "{name}"']
         self._weights: list[tuple[str, str, Callable[[], Iterator[Array]]]] = []
 
@@ -390,7 +393,7 @@ class CaffeNet:
         inputs = tuple(axis for axis in range(len(shape)) if axis != outputs)
 
         def blobs() -> Iterator[Array]:
-            yield kernel(self._seed, f"{name}/kernel", shape, inputs, given)
+            yield kernel(self._seed, f"{name}/kernel", shape, inputs, given, self._centring)
             if bias:
                 yield normal(self._seed, f"{name}/bias", [shape[outputs]], BIAS)
 
@@ -525,12 +528,11 @@ def mobilenet_v2(net: CaffeNet, size: int) -> None:
 
 
 def ssd_mobilenet(net: CaffeNet, size: int) -> None:
-    """MobileNet-SSD, its batch norms folded, as it is deployed; with prior boxes and the detection at the end."""
+    """MobileNet-SSD with its prior boxes and the detection at the end."""
 
     def conv(x: Map, name: str, channels: int, kernel: int, *, stride: int = 1, group: int = 1) -> Map:
-        return net.relu(
-            net.conv(x, name, channels, kernel, stride=stride, pad=kernel // 2, group=group), f"{name}/relu"
-        )
+        x = net.conv(x, name, channels, kernel, stride=stride, pad=kernel // 2, group=group, bias=False)
+        return net.relu(net.batch_norm(x, f"{name}/bn", f"{name}/scale"), f"{name}/relu")
 
     classes = 21
     image = net.input(size)
@@ -706,13 +708,14 @@ def resnet50(net: CaffeNet, size: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Caffe:
-    """A Caffe network. lay_out: fills a CaffeNet, for an input size in pixels."""
+    """A Caffe network. lay_out: fills a CaffeNet, for an input size in pixels. centring: of its kernels."""
 
     lay_out: Callable[[CaffeNet, int], None]
     size: int
+    centring: float = CENTRING
 
     def write(self, name: str, folder: Path, seed: int, size: int) -> None:
-        net = CaffeNet(name, seed)
+        net = CaffeNet(name, seed, self.centring)
         self.lay_out(net, size)
         (folder / f"{name}.prototxt").write_text(net.definition())
         writing.write(folder / f"{name}.caffemodel", net.weights())
@@ -897,7 +900,7 @@ NETWORKS: Final[dict[str, Caffe | Keras]] = {
     "caffe_resnet50": Caffe(resnet50, 224),
     "caffe_alexnet": Caffe(caffenet, 227),
     "caffe_mobilenet_v2": Caffe(mobilenet_v2, 224),
-    "caffe_ssd_mobilenet": Caffe(ssd_mobilenet, 300),
+    "caffe_ssd_mobilenet": Caffe(ssd_mobilenet, 300, centring=0.2),
     "caffe_yolov3_tiny": Caffe(yolov3_tiny, 416),
     "caffe_segnet_basic": Caffe(segnet_basic, 224),
     "caffe_fcn_8s": Caffe(fcn_8s, 224),

@@ -16,13 +16,22 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from examples import zoo
 
-# Convolutions, fully connected layers, and four figures a channel for each batch norm.
+# Convolutions, fully connected layers, and four figures a channel for each batch norm; no slopes.
 PARAMETERS = {
     "caffe_lenet": 431_080,
     "caffe_squeezenet_1_1": 1_235_496,
     "caffe_mobilenet_v1": 4_253_864,
     "caffe_googlenet_without_lrn": 6_998_552,
+    "caffe_googlenet": 6_998_552,
     "caffe_resnet50": 25_610_216,
+    "caffe_alexnet": 60_965_224,
+    "caffe_mobilenet_v2": 3_540_136,
+    "caffe_ssd_mobilenet": 5_821_433,
+    "caffe_yolov3_tiny": 8_858_734,
+    "caffe_segnet_basic": 1_417_099,
+    "caffe_fcn_8s": 2_275_887,
+    "caffe_enet": 301_663,
+    "caffe_mtcnn_onet": 388_496,
     "caffe_vgg16": 138_357_544,
     "keras_mobilenet": 4_253_864,
     "keras_mobilenet_v2": 3_538_984,
@@ -31,8 +40,15 @@ PARAMETERS = {
     "keras_densenet121": 8_062_504,
     "keras_vgg16": 138_357_544,
 }
-QUICK = ("caffe_lenet", "caffe_squeezenet_1_1", "caffe_mobilenet_v1", "caffe_googlenet_without_lrn")
-SMALL_SIZES = {"keras_inception_v3": 75, "caffe_lenet": 28}
+QUICK = (
+    "caffe_lenet",
+    "caffe_squeezenet_1_1",
+    "caffe_mobilenet_v1",
+    "caffe_googlenet_without_lrn",
+    "caffe_enet",
+    "caffe_mtcnn_onet",
+)
+SMALL_SIZES = {"keras_inception_v3": 75, "caffe_lenet": 28, "caffe_mtcnn_onet": 48}
 
 
 @pytest.fixture

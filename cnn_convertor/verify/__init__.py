@@ -17,9 +17,19 @@ from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.host.build import build
 from cnn_convertor.host.run import Maps, Outputs, as_maps, run
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Order
+from cnn_convertor.ir.ops import DetectionOutput, Order
 from cnn_convertor.verify import frameworks
-from cnn_convertor.verify.compare import Comparison, Pair, before_softmax, compare, first_jump, pairs, sqnr
+from cnn_convertor.verify.compare import (
+    Comparison,
+    Pair,
+    before_softmax,
+    compare,
+    first_jump,
+    matched_detections,
+    pairs,
+    sqnr,
+)
+from cnn_convertor.verify.detections import detect
 from cnn_convertor.verify.frameworks import KEPT, Reference
 from cnn_convertor.verify.inputs import Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verify.report import Attribution, Cause, LayerResult, Verification
@@ -171,9 +181,12 @@ def reference_of(config: Config, graph: Graph, given: Samples) -> Reference:
 def compare_outputs(network: Network, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:
     """One comparison for each output of the network, and one for what a softmax reads, if that is an output."""
     graph, program = network.graph, network.program
-    compared = []
+    compared: list[Comparison] = []
     for position, output in enumerate(graph.outputs):
         name, probabilities = _layer_of(graph, output), reference.outputs[position]
+        if isinstance(graph[output].op, DetectionOutput):
+            compared += _compare_detections(network, device, reference, position)
+            continue
         compared.append(compare(name, device.outputs[position], probabilities))
         layer = program.layers[program.outputs[position]]
         if layer.type is LayerType.SOFTMAX and layer.sources[0] is not None:
@@ -185,6 +198,28 @@ def compare_outputs(network: Network, device: Outputs, reference: Reference) -> 
             before = before_softmax(f"{name} before softmax", logits, known)
             compared += [] if before is None else [before]
     return tuple(compared)
+
+
+def _compare_detections(network: Network, device: Outputs, reference: Reference, position: int) -> Iterator[Comparison]:
+    """A DetectionOutput, given what the device has; and what it reads. Where only results are known, they must do."""
+    graph, program = network.graph, network.program
+    node, layer = graph[graph.outputs[position]], program.layers[program.outputs[position]]
+    name, rows = _layer_of(graph, node.name), device.outputs[position]
+    if reference.framework != "OpenCV" or None in layer.sources:
+        yield compare(name, *matched_detections(rows, reference.outputs[position]))
+        return
+    given = [
+        as_maps(device.layers[s], program.layers[s], graph.shape(source), transposed=program.transposed)
+        for s, source in zip(layer.sources, node.inputs, strict=True)
+        if s is not None
+    ]
+    for maps, source in zip(given, node.inputs, strict=True):
+        read = _layer_of(graph, source)
+        if read in reference.layers:
+            known = reference.layers[read]
+            yield compare(f"{read}, read by {name}", maps, known.reshape(maps.shape))
+    assert isinstance(node.op, DetectionOutput)
+    yield compare(f"{name} of these", *matched_detections(rows[: len(given[0])], detect(node.op, *given)))
 
 
 def compare_layers(

@@ -94,6 +94,36 @@ def _largest(values: Real) -> float:
     return float(np.abs(values).max(initial=0))
 
 
+# --- detections ----------------------------------------------------------------------------------------------------------
+
+_LABEL, _ASIDE = 1, 2  # a row is image, label, confidence, box; what comes behind the label is compared
+
+
+def matched_detections(device: Maps, reference: Maps) -> tuple[Maps, Maps]:
+    """Confidences and boxes of both sides, (N, rows, 5), the reference's rows in the device's order.
+
+    The order of rows that are nearly as sure as each other means nothing. Each row of the device, (N, rows, 7, 1), has beside
+    it the nearest row of its label that is left; a row that has no counterpart has zeros beside it.
+    """
+    found = [_matched(mine[:, :, 0], theirs[:, :, 0]) for mine, theirs in zip(device, reference, strict=True)]
+    mine, theirs = (np.stack(side) for side in zip(*found, strict=True))
+    return mine, theirs
+
+
+def _matched(mine: Maps, theirs: Maps) -> tuple[Maps, Maps]:
+    """Those of one sample."""
+    left = [row for row in theirs if row[0] >= 0]
+    sides: list[tuple[Maps, Maps]] = []
+    nothing = np.zeros_like(mine[0])
+    for row in (row for row in mine if row[0] >= 0):
+        near = [(float(np.abs(row - other).sum()), i) for i, other in enumerate(left) if other[_LABEL] == row[_LABEL]]
+        sides.append((row, left.pop(min(near)[1]) if near else nothing))
+    sides += [(nothing, row) for row in left]
+    sides += [(nothing, nothing)] * (2 * len(mine) - len(sides))
+    device, reference = (np.stack(side)[:, _ASIDE:] for side in zip(*sides, strict=True))
+    return device, reference
+
+
 # --- which map is which ------------------------------------------------------------------------------------------------
 
 

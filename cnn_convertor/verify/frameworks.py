@@ -19,7 +19,9 @@ from cnn_convertor.frontends.caffe.blobs import shape_of
 from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.host.run import Maps
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
+from cnn_convertor.verify.detections import as_rows
+from cnn_convertor.verify.opencv_differs import HINT, differences
 
 Tensor: TypeAlias = Any  # of tensorflow, which has no types of its own
 EXTRA = 'pip install "cnn-convertor[verify]"'
@@ -244,13 +246,20 @@ def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Refe
     except ImportError as error:
         raise _missing("OpenCV") from error
     layers = read_definition(config.definition)
+    if problems := list(differences(layers, None if config.data == config.definition else config.data)):
+        raise ConvertorError(problems)
     tops = {layer.name: layer.tops[0] for layer in layers if layer.tops}
     finals = [_layer_of(graph, output) for output in graph.outputs]
     try:
         net = cv2.dnn.readNetFromCaffe(str(config.definition), str(config.data))
         net.enableFusion(False)  # so that every layer has an output
         known = set(net.getLayerNames())
-        wanted = [layer.name for layer in layers if layer.name in known and len(layer.tops) == 1]
+        wanted = [
+            layer.name
+            for layer in layers
+            if layer.name in known and len(layer.tops) == 1 and layer.type != "DetectionOutput"
+        ]
+        layers_only = len(wanted)
         wanted += [name for name in finals if name not in wanted]
         rows, ends = [], []
         for sample in range(len(next(iter(inputs.values())))):
@@ -264,18 +273,25 @@ def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Refe
                 ends.append([np.array(blob, np.float32) for blob in net.forward(finals)])
     except cv2.error as error:
         problem = f"OpenCV refuses the network: {_first_line(error)}"
-        hint = "give the expected outputs together with the inputs (see docs/verify.md)"
-        raise ConvertorError(Problem("DV712", problem, Place(str(config.definition)), hint)) from error
-    values = {name: np.concatenate(parts) for name, parts in zip(wanted, zip(*rows, strict=True), strict=True)}
+        raise ConvertorError(Problem("DV712", problem, Place(str(config.definition)), HINT)) from error
+    columns = list(zip(*rows, strict=True))[:layers_only]
+    values = {name: np.concatenate(parts) for name, parts in zip(wanted, columns, strict=False)}
     return Reference(
         framework="OpenCV",
         outputs=tuple(
-            blobs_as_output(np.concatenate(parts), graph.shape(output))
+            blobs_as_output(np.concatenate(_detections(parts, graph, output)), graph.shape(output))
             for parts, output in zip(zip(*ends, strict=True), graph.outputs, strict=True)
         ),
         layers={name: blobs_as_maps(v) for name, v in values.items() if len(v) == len(rows)},
         order=Order.CHW,
     )
+
+
+def _detections(parts: Sequence[Maps], graph: Graph, output: str) -> Sequence[Maps]:
+    """The rows, as many as there can be, of an output that is detections; others as they are."""
+    if not isinstance(graph[output].op, DetectionOutput):
+        return parts
+    return [as_rows(part, graph.shape(output).height)[None] for part in parts]
 
 
 def _for_caffe(blob: Maps, name: str, layers: Sequence[Any]) -> Maps:

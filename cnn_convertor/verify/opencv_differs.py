@@ -1,0 +1,42 @@
+"""Which of Caffe's layers OpenCV computes otherwise than Caffe, so that it cannot judge a network with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cnn_convertor.errors import Problem
+from cnn_convertor.frontends.caffe.definition import Layer
+from cnn_convertor.frontends.caffe.weights import Weights
+
+HINT = "give the expected outputs together with the inputs (see docs/verify.md)"
+
+# Layer type -> (whether the layer's settings are ones of these, what OpenCV does with them).
+DIFFERENT: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "InnerProduct": (lambda layer: layer.inner_product_param.transpose, "takes no notice of transpose"),
+    "Log": (lambda layer: layer.log_param.base != -1, "multiplies by the logarithm of the base, and does not divide"),
+    "LRN": (lambda layer: layer.lrn_param.k != 1, "takes 1 for k"),
+    "PriorBox": (
+        lambda layer: any(size % 1 for size in (*layer.prior_box_param.min_size, *layer.prior_box_param.max_size)),
+        "keeps the fractions of sizes",
+    ),
+    "Deconvolution": (
+        lambda layer: any(dilation != 1 for dilation in layer.convolution_param.dilation),
+        "takes no notice of dilation",
+    ),
+    "Swish": (lambda layer: layer.swish_param.beta != 1, "takes 1 for beta"),
+    "Axpy": (lambda _: True, "takes the inputs in another order"),
+}
+WEIGHTED = {"Convolution", "Deconvolution", "InnerProduct"}  # without weights OpenCV does not end well
+
+
+def differences(layers: Sequence[Layer], weights: Path | None) -> Iterator[Problem]:
+    """A problem for each layer that OpenCV must not be asked about. weights: the .caffemodel, if there is one."""
+    held = None if weights is None else Weights.open(weights)
+    for layer in layers:
+        applies, says = DIFFERENT.get(layer.type, (None, ""))
+        if applies is not None and applies(layer.message):
+            yield Problem("DV712", f"OpenCV cannot stand for Caffe here: it {says}", layer.origin, HINT)
+        if layer.type in WEIGHTED and (held is None or not held.blobs(layer.name)):
+            yield Problem("DV712", "OpenCV cannot run the layer, whose weights are not in the file", layer.origin, HINT)
