@@ -64,6 +64,8 @@ def test_packing_puts_each_element_at_its_offset_and_unpacking_gets_it_back(data
     size = array.dtype.itemsize
 
     memory = pack(array, layout, padding=padding)
+    buffer = np.full(memory.size, 255, np.uint8)
+    assert pack(array, layout, buffer, padding=padding).tobytes() == buffer.tobytes() == memory.tobytes()
 
     assert memory.size == nbytes(layout, shape, element=array.dtype, padding=padding)
     assert memory.size % layout.total_align == 0
