@@ -3,8 +3,8 @@
 Left alone, numpy walks along the axis that is innermost in the target, which is slow where that axis is short in the target,
 as a block of 8 channels is, or where its neighbours are far apart in the source. The axis that is innermost on one side, and
 the shorter one, is a set of lanes. Which way of walking over the lanes is the fastest depends on how many there are, and on
-the side that has them together. Large copies are shared out, one part for each processor, since numpy lets go of the
-interpreter while it copies.
+the side that has them together. Large copies are shared out to all processors, since numpy lets go of the interpreter
+while it copies.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ Array: TypeAlias = npt.NDArray[Any]
 SMALL = 1 << 14  # bytes, below which numpy may do as it likes
 SHARED = 1 << 20  # bytes, from which on processors share the work
 CACHED = 1 << 22  # bytes that stay in a cache while lane after lane is copied
+PANELS = 2  # for each processor, at least, so that none waits for long
 LINE = 64  # bytes that a cache moves together
 FEW = 8  # lanes that are copied one by one
 SOME = 16  # lanes that are copied at a time
@@ -41,28 +42,32 @@ def assign(to: Array, values: Array) -> None:
         np.copyto(to, values)
         return
     lanes = min(near, far, key=to.shape.__getitem__)
-    panels = _panels(to, lanes)
     copy = _into_lanes if lanes == near else _out_of_lanes
+    helpers = processors() - 1 if to.nbytes >= SHARED else 0
+    todo = iter(_panels(to, lanes, to.nbytes // (PANELS * (helpers + 1)) if helpers else CACHED))
 
-    def work(first: int, end: int) -> None:
-        for panel in panels[first:end]:
+    def work() -> None:
+        for panel in todo:  # whoever is free takes the next one
             copy(to[panel], values[panel], lanes)
 
-    parts = min(processors(), len(panels)) if to.nbytes >= SHARED else 1
-    cuts = [len(panels) * part // parts for part in range(parts + 1)]
-    others = [_pool().submit(work, *cut) for cut in itertools.pairwise(cuts[1:])]
-    work(0, cuts[1])
+    others = [_pool().submit(work) for _ in range(helpers)]
+    work()
     for other in others:
-        other.result()
+        if not other.cancel():  # one that has not begun by now is not needed
+            other.result()
 
 
-def _panels(to: Array, lanes: int) -> list[tuple[slice, ...]]:
-    """Cut all axes but the lanes, the target's outermost first, such that parts stay in the cache from lane to lane."""
+def _panels(to: Array, lanes: int, limit: int) -> list[tuple[slice, ...]]:
+    """Cut all axes but the lanes, the target's outermost first, such that parts stay in the cache from lane to lane.
+
+    limit: bytes of a part, where they are fewer than those that stay in the cache
+    """
+    size = min(limit, CACHED)
     extents = list(to.shape)
     for axis in sorted(range(to.ndim), key=lambda axis: -abs(to.strides[axis])):
         if axis != lanes:
             rest = to.itemsize * math.prod(extents) // extents[axis]
-            extents[axis] = max(1, min(extents[axis], CACHED // rest))
+            extents[axis] = max(1, min(extents[axis], size // rest))
     cuts = [
         [slice(start, min(start + step, extent)) for start in range(0, extent, step)]
         for extent, step in zip(to.shape, extents, strict=True)
