@@ -171,6 +171,8 @@ def test_bytes_of_any_floating_point_value_stay_as_they_are() -> None:
         ("c! h", "narrow slices need their digits inside"),
         ("c/4! h -c%4", "belong to the topmost digit"),
         ("c/4!^8 h c%4", "narrow and filled up"),
+        ("c/4#^8 h c%4", "no partial slice that could be"),
+        ("c/4 h c%4#", "belong to the topmost digit"),
     ],
 )  # fmt: skip
 def test_terms_that_contradict_each_other_are_refused(terms: str, message: str) -> None:
