@@ -17,7 +17,7 @@ from cnn_convertor.export.surface import Surface
 from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.layouts import bpu, cldnn
-from cnn_convertor.layouts.layout import DType, Layout
+from cnn_convertor.layouts.layout import DType, Layout, nbytes
 from cnn_convertor.layouts.nvdla import features, weights
 from cnn_convertor.layouts.nvdla.precision import Precision
 
@@ -240,9 +240,19 @@ class Cldnn(Target):
 
 
 def fits(layout: Layout, axes: str, shape: Sequence[int]) -> bool:
-    """Whether a format has all axes of an array but those of extent 1, and no others; bits hold no numbers."""
+    """Whether a format has all axes of an array but those of extent 1, and no others; bits hold no numbers, images no place."""
+    if layout.name in (*cldnn.BITS, *cldnn.IMAGES) or not set(layout.axes) <= set(axes):
+        return False
     spare = {axis for axis, n in zip(axes, shape, strict=True) if n == 1 and axis in "yx"}
-    return set(layout.axes) <= set(axes) and set(axes) - set(layout.axes) <= spare and layout.name not in cldnn.BITS
+    if not set(axes) - set(layout.axes) <= spare:
+        return False
+    try:
+        kept = [n for axis, n in zip(axes, shape, strict=True) if axis in layout.axes]
+        cldnn.check_shape(layout, kept)
+        nbytes(layout, kept)
+    except UsageError:
+        return False
+    return True
 
 
 def _without(values: Constant, axes: str, kept: str) -> Constant:

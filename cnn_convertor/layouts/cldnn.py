@@ -7,6 +7,7 @@ up without a block, `_rotate_180` stores x and y reversed. Source: the device's 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ _DATA = (
     "bs_fs_zyx_bsv16_fsv2 bs_fs_zyx_bsv16_fsv4 bs_fs_zyx_bsv16_fsv8 "
     "bs_fs_zyx_bsv4_fsv2 bs_fs_zyx_bsv4_fsv4 bs_fs_zyx_bsv8_fsv2 bs_fs_zyx_bsv8_fsv4 "
     "bs_fs_zyx_bsv16_fsv16 bs_fs_zyx_bsv16_fsv32 bs_fs_zyx_bsv32_fsv16 bs_fs_zyx_bsv32_fsv32 "
-    "bs_fs_fsv8_bsv8 bs_fs_fsv8_bsv16 bs_f_bsv16"
+    "bs_fs_fsv8_bsv8 bs_fs_fsv8_bsv16 bs_f_bsv16 bs_f_bsv8__af8"
 )
 DATA = tuple(_DATA.split())
 
@@ -48,7 +49,7 @@ _WEIGHTS = (
     "os_is_zyx_osa4_isa8_osv8_isv2 os_is_yx_osa2_isa8_osv8_isv2 "
     "is_os_yx_isa8_osv8_isv2 is_os_yx_isa8_osv8_isv4 is_os_yx_isa2_osa8_isv8_osv2 is_os_yx_isa4_osa8_isv8_osv4 "
     "is_os_yx_osa4_isa8_osv8_isv4 is_os_yx_osa8_isv16_osv4 "
-    "os_iyx_osv32__ai32 os_i_osv8__ai8 os_i_osv16 os_i_osv16__ai8 "
+    "os_iyx_osv64 os_is_yx_osv32_isv2 os_is_yx_osv64_isv2 os_iyx_osv32__ai32 os_i_osv8__ai8 os_i_osv16 os_i_osv16__ai8 "
     "os_i_yxs_osv4_yxsv4 gs_oi_yxs_gsv4_yxsv4 gs_oi_yxs_gsv16_yxsv4 gs_oi_yxs_gsv32_yxsv4 i_yxs_os_yxsv2_osv16"
 )
 WEIGHTS = tuple(_WEIGHTS.split())
@@ -66,35 +67,48 @@ SPECIAL = {
     "winograd_2x3_s1_data": "bfyx: b x y f",
 }
 
+# Pairs of x between slices of o, which are 32 or 64 wide only where x is odd: how that column lies no source tells.
+SPECIAL |= {f"iy_xs_os_xsv2_osv{n}__ao32": f"oiyx: i y x/2# o/{n}^32 x%2 o%{n}" for n in (8, 16)} | {
+    f"giy_xs_os_xsv2_osv{n}__ao32": f"goiyx: g i y x/2# o/{n}^32 x%2 o%{n}" for n in (8, 16)
+}
+
 # One bit a value, 32 of them in a word, the first the lowest.
 BITS = {
     "b_fs_yx_32fp": "bfyx: b f/32 y x f%32",
     "os_is_yx_osv32_isv32p": "oiyx: o/32 i/32 y x o%32 i%32",
 }
 
-_OFFSETS = "its offsets depend on the driver or are not confirmed"
-REFUSED = {
-    "is_o_yx_isv32": "its name and the vendor's table contradict each other",
-    "os_is_y_x8_osv8_isv4": _OFFSETS,
-    "os_is_y_x8_osv8_isv4_swizzled_by_4": _OFFSETS,
-    "image_2d_rgba": "the driver chooses the image's pitch and tiling: there is no linear memory",
-    "image_2d_weights_c4_fyx_b": "the driver chooses the image's pitch and tiling: there is no linear memory",
-    "image_2d_weights_c1_b_fyx": "the driver chooses the image's pitch and tiling: there is no linear memory",
-    "winograd_2x3_s1_weights": "the vendor's two tables contradict each other",
-    "winograd_2x3_s1_fused_weights": "the vendor's two tables contradict each other",
-    "custom": "each tensor carries its own order",
-} | {
-    f"{g}iy_xs_os_xsv2_osv{n}__ao32": "its last column, where x is odd, follows no rule of blocks"
-    for g in ("", "g")
-    for n in (8, 16)
+# What is handed to the driver, row by row; how the image lies in its own memory only the driver knows. Texels of one number,
+# or of four; a row pitch is the distance of the first term.
+IMAGES = {
+    "image_2d_rgba": "bfyx: b y x f^4",
+    "image_2d_weights_c4_fyx_b": "oiyx: o (iyx)^4",
+    "image_2d_weights_c1_b_fyx": "oiyx: (iyx) o",
 }
+
+_WINOGRAD = "the host's table and the device's contradict each other: oiyx and xyio are exchanged in one of them"
+_X8 = "x is filled up to 8, o to 8, i to 4, but no source tells in which order they lie inside"
+REFUSED = {
+    "is_o_yx_isv32": "its name says i/32 o y x i%32, the only table that has it o y x i/32 i%32",
+    "os_is_y_x8_osv8_isv4": _X8,
+    "os_is_y_x8_osv8_isv4_swizzled_by_4": _X8,
+    "image_2d_weights_winograd_6x3_s1_fbxyb": "the driver chooses how it lies, and no source tells the order of its rows",
+    "image_2d_weights_winograd_6x3_s1_xfbyb": "the driver chooses how it lies, and no source tells the order of its rows",
+    "nv12": "its two planes are of different sizes: layouts.bpu.NV12 packs both",
+    "winograd_2x3_s1_weights": _WINOGRAD,
+    "winograd_2x3_s1_fused_weights": _WINOGRAD,
+    "winograd_6x3_s1_fused_weights": _WINOGRAD,
+    "custom": "each tensor carries its own order: write it down as text",
+}
+_HINTS = {_WINOGRAD: 'cldnn.winograd_2x3 and the order that your device takes, "oiyx: o i y x" or "oiyx: x y i o"'}
 
 
 def format_of(name: str) -> Layout:
     """The layout of a format. Raises UsageError, which shows at which letter a name goes wrong."""
     if name in REFUSED:
-        refuse("DV810", f'the format "{name}" cannot be laid out: {REFUSED[name]}')
-    text = SPECIAL.get(name) or BITS.get(name)
+        reason = REFUSED[name]
+        refuse("DV810", f'the format "{name}" cannot be laid out: {reason}', _HINTS.get(reason, ""))
+    text = SPECIAL.get(name) or BITS.get(name) or IMAGES.get(name)
     layout = parse(text) if text is not None else _Name(name).layout()
     return Layout(layout.axes, layout.terms, name=name)
 
@@ -215,6 +229,25 @@ def unpack_nibbles(
     values = np.stack([pairs & 15, pairs >> 4], axis=1).reshape(-1)
     array = unpack(values, layout, shape, element=np.uint8)
     return ((array ^ 8).astype(np.int8) - 8).astype(np.int8) if signed else array
+
+
+# --- what the device does besides ----------------------------------------------------------------------------------------
+
+
+def winograd_2x3(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Kernels (O, I, 3, 3) for two results at a time: each row of three becomes four (O, I, 3, 4), columns stay as they are."""
+    if weights.ndim != 4 or weights.shape[2:] != (3, 3):
+        refuse("DV811", f"Winograd 2x3 takes kernels of 3x3, not an array of {'x'.join(map(str, weights.shape))}")
+    rows = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
+    return np.asarray(weights.astype(np.float32) @ rows.T)
+
+
+def check_shape(layout: Layout, shape: Sequence[int]) -> None:
+    """Refuse arrays for which the device's own formula of a format is wrong."""
+    size = dict(zip(layout.axes, shape, strict=False))  # a wrong number of axes is told where it is packed
+    if layout.name.startswith("gs_oi_yxs_gsv") and {"o", "i"} <= set(size) and (size["o"], size["i"]) != (1, 1):
+        reason = f'the device reads "{layout.name}" right where o and i are 1, not {size["o"]} and {size["i"]}'
+        refuse("DV812", reason, "goiyx, or another format with g")
 
 
 def check_padding(layout: Layout, padding: Paddings) -> None:

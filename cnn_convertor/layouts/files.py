@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.layouts.cldnn import check_shape
 from cnn_convertor.layouts.layout import Layout, refuse
 from cnn_convertor.layouts.names import match_axes
 from cnn_convertor.layouts.packing import Array, Bytes, pack, unpack
@@ -30,12 +31,14 @@ def read(path: Path, layout: Layout, shape: Sequence[int], element: npt.DTypeLik
     if not shape:
         hint = f"--shape with {','.join(layout.axes)}"
         raise UsageError(Problem("DV840", "nothing says what shape the array in memory has", Origin(str(path)), hint))
+    check_shape(layout, shape)
     return unpack(path.read_bytes(), layout, shape, element=element)
 
 
 def contents(path: Path, array: Array, layout: Layout) -> Bytes:
     """What a file is to hold: an array for .npy, its memory for others."""
     if path.suffix != ARRAYS:
+        check_shape(layout, array.shape)
         return pack(array, layout)
     order = _planar(layout, path)
     stream = io.BytesIO()

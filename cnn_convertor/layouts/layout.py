@@ -37,6 +37,7 @@ class Term:
     extent_align: the axis is filled up with zeros to a multiple of this (top digits)
     pitch_align: the distance between neighbours is rounded up to a multiple of this, in bytes
     pitch: that distance itself, in bytes
+    whole: the axis has no partial slice: one is refused (top digits)
     """
 
     axis: str
@@ -47,10 +48,11 @@ class Term:
     extent_align: int = 1
     pitch_align: int = 1
     pitch: int | None = None
+    whole: bool = False
 
     def __str__(self) -> str:
         text = "-" * self.flip + (self.axis if len(self.axis) == 1 else f"({self.axis})")
-        text += (f"/{self.div}" if self.div != 1 else "") + "!" * self.ragged
+        text += (f"/{self.div}" if self.div != 1 else "") + "!" * self.ragged + "#" * self.whole
         text += "" if self.mod is None else f"%{self.mod}"
         text += f"^{self.extent_align}" if self.extent_align != 1 else ""
         text += f"@{self.pitch_align}" if self.pitch_align != 1 else ""
@@ -137,14 +139,16 @@ def _check_digits(layout: Layout, group: str) -> None:
         if term.mod is not None:
             if term.mod < 1:
                 refuse("DV801", f'"{term}" has a number below 1')
-            if term.ragged or term.flip or term.extent_align != 1:
-                refuse("DV801", f'"{term}": "-", "!" and "^" belong to the topmost digit of an axis')
+            if term.ragged or term.whole or term.flip or term.extent_align != 1:
+                refuse("DV801", f'"{term}": "-", "!", "#" and "^" belong to the topmost digit of an axis')
             expected = term.div * term.mod
     first = next(term for term in layout.terms if term.axis == group)
     if terms[-1].ragged and (first is not terms[-1] or len(terms) == 1):
         refuse("DV801", f'"{terms[-1]}": narrow slices need their digits inside of them')
     if terms[-1].ragged and terms[-1].extent_align != 1:
         refuse("DV801", f'"{terms[-1]}" is narrow and filled up at once')
+    if terms[-1].whole and (terms[-1].ragged or terms[-1].extent_align != 1):
+        refuse("DV801", f'"{terms[-1]}" has no partial slice that could be narrow or filled up')
 
 
 def groups(layout: Layout) -> tuple[str, ...]:
@@ -173,8 +177,11 @@ def extents(layout: Layout, shape: Sequence[int], padding: Paddings = NO_PADDING
     size = {a: n + sum(padding.get(a, (0, 0))) for a, n in zip(layout.axes, shape, strict=True)}
     result = {}
     for group in groups(layout):
-        align = top_term(layout, group).extent_align
-        result[group] = -(-math.prod(size[letter] for letter in group) // align) * align
+        top = top_term(layout, group)
+        extent = math.prod(size[letter] for letter in group)
+        if top.whole and extent % top.div:
+            refuse("DV802", f"{layout.name or layout} is for {group} in whole slices of {top.div}, not for {extent}")
+        result[group] = -(-extent // top.extent_align) * top.extent_align
     return result
 
 

@@ -35,6 +35,7 @@ channels of a slice, `h` whole rows. What a term stands for lies closer together
 | written | means |
 |---|---|
 | `c/8!` | the last, partial slice is stored as narrow as it is; without `!` it is filled up with zeros |
+| `x/2#` | there is no partial slice: an axis that has one is refused |
 | `-x` | the axis is counted from its end |
 | `(yx)/4` | y and x are counted as one axis, x the fastest |
 | `c^32` | the axis is filled up to a multiple of 32 |
@@ -94,7 +95,9 @@ SECTIONS = (
         "clDNN",
         "Names as Intel's GPU plugin has them: `fs` counts slices of f, `fsv16` is the 16 values of a slice, the innermost block of an "
         "axis is its lowest digit. Names of the same pattern that are not listed are read, too, `_rotate_180` behind a name turns x "
-        "and y around. Values of one bit (`32fp`, `isv32p`) and 4 bits go through `cldnn.pack_bits` and `cldnn.pack_nibbles`.",
+        "and y around. Values of one bit (`32fp`, `isv32p`) and 4 bits (`os_iyx_osv32`, `os_is_yx_osv32_isv2` and those of 64) go through "
+        "`cldnn.pack_bits` and `cldnn.pack_nibbles`. Images (`image_2d_...`) are what is handed to the driver, row by row: how they lie in "
+        "their own memory, only the driver knows.",
         (
             Picture("b_fs_yx_fsv4", (1, 6, 2, 3)),
             Picture("bs_fs_yx_bsv4_fsv2", (3, 3, 1, 2)),

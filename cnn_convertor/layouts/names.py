@@ -56,7 +56,7 @@ def _dv700() -> list[Entry]:
 
 
 def _cldnn() -> list[Entry]:
-    names = (*cldnn.DATA, *cldnn.WEIGHTS, *cldnn.SPECIAL, *cldnn.BITS)
+    names = (*cldnn.DATA, *cldnn.WEIGHTS, *cldnn.SPECIAL, *cldnn.BITS, *cldnn.IMAGES)
     return [Entry("cldnn", name, lambda name=name: cldnn.format_of(name)) for name in names]  # type: ignore[misc]
 
 
@@ -81,6 +81,8 @@ def layout_of(name: str) -> Layout:
     """The layout that is called so, or that the text describes. Raises UsageError that shows what is wrong at which letter."""
     if name in ENTRIES:
         layout = ENTRIES[name].make()
+    elif name in cldnn.REFUSED:
+        layout = cldnn.format_of(name)
     elif re.search(r"[ :/%|()]", name):
         return parse(name)
     elif name[:1].isupper():

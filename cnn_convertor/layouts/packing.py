@@ -66,11 +66,25 @@ def pack(
     size = nbytes(layout, array.shape, element=array.dtype, padding=padding)
     filled = size != array.nbytes
     memory = _aligned(size, layout.base_align, zero=filled) if out is None else _buffer(out, size, writable=True)
+    boxes = list(_boxes(array, layout, padding, memory))
     if filled and fill and out is not None:
-        memory[:] = 0
-    for inside, box in _boxes(array, layout, padding, memory):
+        _fill(memory, [box for _, box in boxes])
+    for inside, box in boxes:
         assign(box, inside)
     return memory
+
+
+def _fill(memory: Bytes, boxes: Sequence[Array]) -> None:
+    """Zeros wherever no box covers all: beside partial blocks, for the most part."""
+    end = 0
+    start_of = memory.ctypes.data
+    for box in sorted(boxes, key=lambda box: box.ctypes.data):
+        start = box.ctypes.data - start_of
+        reach = sum((n - 1) * stride for n, stride in zip(box.shape, box.strides, strict=True)) + box.itemsize
+        if reach == box.nbytes:
+            memory[end:start] = 0
+            end = start + reach
+    memory[end:] = 0
 
 
 def unpack(

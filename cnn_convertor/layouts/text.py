@@ -1,7 +1,7 @@
 """The language in which a layout is written down, as it parses and prints.
 
     layout := [axes ':'] term (' ' term)* ['|' mark*]
-    term   := ['-'] axis ['/' div] ['!'] ['%' mod] ['^' extent] ['@' align] ['=' pitch]
+    term   := ['-'] axis ['/' div] ['!' | '#'] ['%' mod] ['^' extent] ['@' align] ['=' pitch]
     axis   := letter | '(' letters ')'
     mark   := element type | 'base=' bytes | 'total=' bytes
 
@@ -95,13 +95,15 @@ class _Reader:
             if not axis:
                 self.wrong("here should be an axis, which is a small letter")
         numbers: dict[str, int] = {}
-        ragged = False
+        signs = ""
         while self.at < len(self.text) and self.text[self.at] not in " |":
-            sign = self.take("[/%^@=!]")
+            sign = self.take("[/%^@=!#]")
             if not sign:
-                self.wrong("here should be one of / ! % ^ @ = or a space")
-            if sign == "!":
-                ragged = True
+                self.wrong("here should be one of / ! # % ^ @ = or a space")
+            if sign in signs:
+                self.wrong(f'"{sign}" comes twice', self.at - 1)
+            if sign in "!#":
+                signs += sign
                 continue
             if _NUMBERS[sign] in numbers:
                 self.wrong(f'"{sign}" comes twice', self.at - 1)
@@ -113,11 +115,12 @@ class _Reader:
             axis,
             numbers.get("div", 1),
             numbers.get("mod"),
-            ragged,
+            "!" in signs,
             flip,
             numbers.get("extent_align", 1),
             numbers.get("pitch_align", 1),
             numbers.get("pitch"),
+            "#" in signs,
         )
 
     def marks(self) -> tuple[DType | None, dict[str, int]]:

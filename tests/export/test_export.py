@@ -493,7 +493,7 @@ def test_a_format_s_name_is_checked_letter_by_letter() -> None:
     with pytest.raises(UsageError, match='at letter 9, "q"'):
         target_of("cldnn:os_is_yxq")
     with pytest.raises(UsageError, match="DV810"):
-        target_of("cldnn:image_2d_rgba")
+        target_of("cldnn:is_o_yx_isv32")
 
 
 @pytest.mark.parametrize(

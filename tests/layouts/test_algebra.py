@@ -64,6 +64,8 @@ def test_packing_puts_each_element_at_its_offset_and_unpacking_gets_it_back(data
     size = array.dtype.itemsize
 
     memory = pack(array, layout, padding=padding)
+    buffer = np.full(memory.size, 255, np.uint8)
+    assert pack(array, layout, buffer, padding=padding).tobytes() == buffer.tobytes() == memory.tobytes()
 
     assert memory.size == nbytes(layout, shape, element=array.dtype, padding=padding)
     assert memory.size % layout.total_align == 0
@@ -169,6 +171,8 @@ def test_bytes_of_any_floating_point_value_stay_as_they_are() -> None:
         ("c! h", "narrow slices need their digits inside"),
         ("c/4! h -c%4", "belong to the topmost digit"),
         ("c/4!^8 h c%4", "narrow and filled up"),
+        ("c/4#^8 h c%4", "no partial slice that could be"),
+        ("c/4 h c%4#", "belong to the topmost digit"),
     ],
 )  # fmt: skip
 def test_terms_that_contradict_each_other_are_refused(terms: str, message: str) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.errors import UsageError
+from cnn_convertor.layouts import cldnn, pack
 from cnn_convertor.layouts.names import ENTRIES, layout_of, match_axes
 
 
@@ -63,8 +67,12 @@ def test_what_names_mean(name: str, text: str) -> None:
         ("b_fs_yx_fsv", "the end: here should be the block's size"),
         ("b_fs_yx_fsz16", 'letter 11, "z"'),
         ("oiyx_rotate_90", 'letter 13, "9": maps are rotated by 180'),
-        ("image_2d_rgba", "there is no linear memory"),
-        ("is_o_yx_isv32", "contradict each other"),
+        ("is_o_yx_isv32", "its name says i/32 o y x i%32, the only table"),
+        ("os_is_y_x8_osv8_isv4", "no source tells in which order"),
+        ("winograd_2x3_s1_weights", "contradict each other"),
+        ("nv12", "layouts.bpu.NV12"),
+        ("c/2!# h c%2", "no partial slice that could be narrow"),
+        ("c/2## h c%2", 'letter 5, "#": "#" comes twice'),
         ("chhw: c h w", 'letter 3, "h": the axis "h" comes twice'),
         ("c h/0", 'letter 5, "0": after "/" should be a number above 0'),
         ("c h w | floatx", 'letter 9, "f": here should be an element type'),
@@ -116,3 +124,107 @@ def test_an_axis_that_would_be_lost_is_refused() -> None:
 def test_any_text_is_a_layout_or_an_error_of_the_user_s(text: str) -> None:
     with contextlib.suppress(UsageError):
         layout_of(text)
+
+
+def test_every_format_of_the_specification_is_a_layout_or_is_refused_with_a_reason(shared: Path) -> None:
+    text = (shared / "spec" / "cldnn.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z0-9_]+)` \|", text, re.MULTILINE)
+    assert len(rows) == 66
+    special = [
+        "bfuwzyx",
+        "bfvuwzyx",
+        "b_fs_zyx_fsv2",
+        "bs_fs_yx_bsv16_fsv2",
+        "bs_fs_zyx_bsv8_fsv4",
+        "bs_fs_zyx_bsv32_fsv32",
+        "bs_fs_fsv8_bsv8",
+        "bs_fs_fsv8_bsv16",
+        "bs_f_bsv8__af8",
+        "bs_f_bsv16",
+        "bs_x_bsv16",
+        "bs_xs_xsv8_bsv8",
+        "os_i_osv8__ai8",
+        "os_i_osv16",
+        "os_i_osv16__ai8",
+        "is_os_yx_isa2_osa8_isv8_osv2",
+        "is_os_yx_isa4_osa8_isv8_osv4",
+        "os_is_osv32_isv32_swizzled_by_4",
+        "is_o32_yx_isv32_swizzled_by_4",
+        "os_i_yxs_osv4_yxsv4",
+        "gs_oi_yxs_gsv4_yxsv4",
+        "gs_oi_yxs_gsv32_yxsv4",
+        "i_yxs_os_yxsv2_osv16",
+        "iy_xs_os_xsv2_osv8__ao32",
+        "iy_xs_os_xsv2_osv16__ao32",
+        "giy_xs_os_xsv2_osv8__ao32",
+        "b_fs_yx_32fp",
+        "os_is_yx_osv32_isv32p",
+        "os_iyx_osv32",
+        "os_iyx_osv64",
+        "os_is_yx_osv32_isv2",
+        "os_is_yx_osv64_isv2",
+        "image_2d_rgba",
+        "image_2d_weights_c4_fyx_b",
+        "image_2d_weights_c1_b_fyx",
+        "winograd_2x3_s1_data",
+        "lstm_weights_dio",
+        "oiyx_rotate_180",
+    ]
+    refused = [
+        "is_o_yx_isv32",
+        "os_is_y_x8_osv8_isv4",
+        "os_is_y_x8_osv8_isv4_swizzled_by_4",
+        "nv12",
+        "winograd_2x3_s1_weights",
+        "winograd_2x3_s1_fused_weights",
+        "custom",
+    ]
+    for name in (*rows, *special):
+        assert layout_of(name).terms, name
+    for name in refused:
+        with pytest.raises(UsageError, match="DV810"):
+            layout_of(name)
+
+
+def test_pairs_of_columns_lie_between_slices_of_outputs() -> None:
+    layout = layout_of("iy_xs_os_xsv2_osv16__ao32")
+    array = np.arange(1, 1 + 20 * 3 * 2 * 4, dtype=np.int32).reshape(20, 3, 2, 4)
+    memory = (
+        pack(array, layout).view(np.int32).reshape(3, 2, 2, 2, 2, 16)
+    )  # i, y, pairs of x, slices of o, x of a pair, o
+    assert memory.size == 32 * 3 * 2 * 4
+    for o, i, y, x in np.ndindex(*array.shape):
+        assert memory[i, y, x // 2, o // 16, x % 2, o % 16] == array[o, i, y, x]
+    with pytest.raises(UsageError, match="for x in whole slices of 2, not for 3"):
+        pack(array[..., :3], layout)
+
+
+def test_images_are_rows_for_the_driver() -> None:
+    image = np.arange(1, 1 + 3 * 2 * 5, dtype=np.uint8).reshape(1, 3, 2, 5)
+    texels = pack(image, layout_of("image_2d_rgba")).reshape(2, 5, 4)
+    np.testing.assert_array_equal(texels[..., :3], image[0].transpose(1, 2, 0))
+    assert not texels[..., 3].any()
+    weights = np.arange(1, 1 + 2 * 3 * 2 * 2, dtype=np.float16).reshape(2, 3, 2, 2)
+    rows = pack(weights, layout_of("image_2d_weights_c1_b_fyx")).view(np.float16).reshape(12, 2)
+    np.testing.assert_array_equal(rows, weights.reshape(2, 12).T)
+    rows = pack(weights[:, :, :1, :1], layout_of("image_2d_weights_c4_fyx_b")).view(np.float16).reshape(2, 4)
+    np.testing.assert_array_equal(rows, [[1, 5, 9, 0], [13, 17, 21, 0]])
+
+
+def test_kernels_for_winograd_give_the_convolution() -> None:
+    random = np.random.default_rng(0)
+    kernels, row = random.integers(-8, 8, (3, 2, 3, 3)).astype(np.float32), random.integers(-8, 8, (2, 3, 4))
+    transformed = cldnn.winograd_2x3(kernels)
+    assert transformed.shape == (3, 2, 3, 4)
+    a, b, c, d = row.transpose(2, 0, 1)
+    sums = np.einsum("oiyt,tiy->ot", transformed, np.array([a - c, b + c, c - b, b - d]))
+    wanted = [[np.sum(k * row[:, :, x : x + 3]) for x in range(2)] for k in kernels]
+    np.testing.assert_array_equal(np.stack([sums[:, :3].sum(1), sums[:, 1] - sums[:, 2] - sums[:, 3]], axis=1), wanted)
+    with pytest.raises(UsageError, match="DV811"):
+        cldnn.winograd_2x3(kernels[:, :, :2])
+
+
+def test_a_format_that_the_device_reads_wrongly_is_refused() -> None:
+    cldnn.check_shape(layout_of("gs_oi_yxs_gsv4_yxsv4"), (8, 1, 1, 3, 3))
+    with pytest.raises(UsageError, match="DV812"):
+        cldnn.check_shape(layout_of("gs_oi_yxs_gsv4_yxsv4"), (8, 2, 1, 3, 3))
