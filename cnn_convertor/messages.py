@@ -188,6 +188,12 @@ ENTRIES: Mapping[str, Entry] = {
         "Nothing, if that is meant; the message says what the network gives instead.",
         is_warning=True,
     ),
+    "DV214": Entry(
+        "Weights are those of the filler",
+        "The weights file holds nothing for a Deconvolution whose weight_filler is bilinear, so that it has those weights.",
+        "Make sure that the layer was not trained.",
+        is_warning=True,
+    ),
     # --- layers ---
     "DV301": Entry(
         "Unknown layer type",
@@ -330,6 +336,33 @@ ENTRIES: Mapping[str, Entry] = {
         "Give --shape and --element; arrays are .npy, memory has another ending.",
     ),
     "DV841": Entry("No such name", "No layout, family or element type is called so.", "See `convertor.py layout list`."),
+    "DV850": Entry("No such target", "`export` has no target or element type that is called so.", "See docs/export.md."),
+    "DV851": Entry(
+        "NVDLA has not the like",
+        "A layer cannot be laid out for NVDLA without changing its result.",
+        "Export for another target, or change the layer as the message says.",
+    ),
+    "DV852": Entry("No format fits", "None of the clDNN formats given holds weights of this form.", "Name one that does."),
+    "DV853": Entry(
+        "A value does not fit the target's elements",
+        "After folding, a value is too large for the type of the target's elements, or no number.",
+        "Export for a wider type; look for batch norm variances that are negative.",
+    ),
+    "DV854": Entry(
+        "A layer without a format", "The layer holds numbers for which no format is known.", "Export the network up to it."
+    ),
+    "DV855": Entry("No manifest", "The manifest of an export is missing or damaged.", "Export the network again."),
+    "DV856": Entry(
+        "A surface is not what was written",
+        "A file of an export is missing, changed, or was only described.",
+        "Export the network again, with --input for the input map.",
+    ),
+    "DV857": Entry(
+        "Something given is not used",
+        "A format holds nothing of the network, or there are more samples than the one that is exported.",
+        "Nothing, if that is meant.",
+        is_warning=True,
+    ),
 }  # fmt: skip
 
 

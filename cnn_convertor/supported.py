@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from cnn_convertor.frontends.caffe import reading as caffe_reading
 from cnn_convertor.frontends.caffe.layers import caffe
-from cnn_convertor.frontends.keras import functions, layer_types
+from cnn_convertor.frontends.keras import OPERATIONS_HARMLESS, functions, layer_types
 from cnn_convertor.frontends.keras import reading as keras_reading
 from cnn_convertor.frontends.registry import Registry
 from cnn_convertor.frontends.tracing import trace
@@ -49,11 +50,15 @@ OPERATORS: frozenset[type] = frozenset(get_args(Op))
 
 
 class Entry(NamedTuple):
-    """What is known of a layer type. makes: operators and functions, in words. refused: what is not converted of it."""
+    """What is known of a layer type. makes: operators and functions, in words. refused: what is not converted of it.
+
+    arranges: operators that only bring inputs and results into another order.
+    """
 
     type: str
     meaning: str
     makes: tuple[str, ...]
+    arranges: tuple[str, ...]
     runs: tuple[str, ...]
     settings: tuple[str, ...]
     refused: tuple[str, ...]
@@ -78,6 +83,9 @@ FRAMEWORKS = (
         {functions.take_activation: "activation"},
         keras_reading.HARMLESS,
     ),
+    Framework(
+        "Keras: functions between layers", keras_reading.operations, (keras_reading.Reading,), {}, OPERATIONS_HARMLESS
+    ),
 )
 assert list(layer_types())  # importing the package of a framework enters its readers
 
@@ -92,16 +100,22 @@ def _entry(framework: Framework, type: str) -> Entry:
     assert reader is not None
     apart = {} if type == "Activation" else framework.apart
     found = trace(reader, type, framework.classes, apart)
-    runs = dict.fromkeys(RUNS.get(made, CPU) for made in found.made if made in OPERATORS)
-    makes = dict.fromkeys(words_of(made) for made in found.made if made is not ops.Activation)
+    of_its_own = found.made or found.arranged
+    runs = dict.fromkeys(RUNS.get(made, CPU) for made in of_its_own if made in OPERATORS)
     return Entry(
         type=type,
         meaning=_first_line(reader.__doc__ or ""),
-        makes=tuple(makes),
+        makes=_in_words(of_its_own),
+        arranges=_in_words(found.arranged),
         runs=tuple(sorted(runs, key=list(PLACES).index)),
         settings=tuple(found.settings),
         refused=tuple(found.refused),
     )
+
+
+def _in_words(made: Iterable[type]) -> tuple[str, ...]:
+    """Without the operators that only apply a function, since that is there, too."""
+    return tuple(dict.fromkeys(words_of(one) for one in made if one not in (ops.Activation, ops.Apply)))
 
 
 _WORDS: Mapping[type, str] = {
@@ -138,6 +152,7 @@ def _lines() -> Iterator[str]:
     yield "A layer of another type, or with a setting that is not listed, is an error (DV301, DV302), never left out in silence;"
     yield "custom layers of Keras models are the exception: the author of the firmware writes them. `convertor.py inspect` shows"
     yield "for the layers of one network where each runs. Sizes have the limits of [device-rules.md](device-rules.md)."
+    yield "Where axes come in another order than a layer takes them, the CPU moves them before it."
     yield ""
     yield "| runs | meaning |"
     yield "|---|---|"
@@ -152,16 +167,26 @@ def _table(framework: Framework) -> Iterator[str]:
     yield f"## {framework.name}"
     yield ""
     yield f"Of no consequence in any layer: {_code(sorted(framework.harmless))}."
+    every = entries(framework)
+    common = _common(every)
+    if common:
+        yield f"Is refused in most of them: {'; '.join(map(_cell, common))}."
     for function, setting in framework.apart.items():
         yield f"`{setting}` takes what a layer of the type `{setting.capitalize()}` takes ({_first_line(function.__doc__ or '')})"
     yield ""
     yield "| type | becomes | runs | settings | is refused |"
     yield "|---|---|---|---|---|"
-    for types, entry in _grouped(entries(framework)):
+    for types, entry in _grouped(every):
         meaning = f"{_cell(entry.meaning)} " * bool(entry.meaning)
         makes = f"({', '.join(entry.makes)})" if meaning else ", ".join(entry.makes)
-        refused = "<br>".join(_cell(text) for text in entry.refused)
+        refused = "<br>".join(_cell(text) for text in entry.refused if text not in common)
         yield f"| {_code(types)} | {meaning}{makes} | {', '.join(entry.runs)} | {_code(entry.settings)} | {refused} |"
+
+
+def _common(every: Sequence[Entry]) -> list[str]:
+    """What is refused of more than half of the types."""
+    told = Counter(text for entry in every for text in entry.refused)
+    return [text for text, count in told.items() if 2 * count > len(every)]
 
 
 def _grouped(every: Sequence[Entry]) -> list[tuple[list[str], Entry]]:

@@ -30,7 +30,7 @@ ROOMS = {
     "5": {"dv700", "quantize", "convert"},
     "6": {"audit"},
     "7": {"host", "verify"},
-    "8": {"layouts", "cli"},
+    "8": {"layouts", "export", "cli"},
 }
 # Codes with one meaning that several rooms meet.
 SHARED = {"DV110": {"files", "verify"}}

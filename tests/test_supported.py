@@ -49,8 +49,9 @@ class Reading:
         for side in ("h", "w"):
             self.settings.take(f"{short}_{side}")
 
-    def axis(self, name: str = "axis") -> None:
+    def axis(self, name: str = "axis") -> Any:
         self.settings.take(name)
+        return ops.Reshape(ops.Shape(1, 1, 1), ops.Order.HWC)
 
     def unsupported(self, reason: str) -> Exception:
         return ValueError(reason)
@@ -105,6 +106,10 @@ def test_operators_are_those_of_the_type(traced: Any) -> None:
     assert list(traced("C").made) == [ops.Softmax]
 
 
+def test_what_methods_make_is_told_apart(traced: Any) -> None:
+    assert list(traced("A").arranged) == [ops.Reshape]
+
+
 def test_refusals_are_told_with_dots_for_values(traced: Any) -> None:
     assert list(traced("A").refused) == ["... of ... cannot be converted"]
 
@@ -149,7 +154,8 @@ class Seen:
         for type in seen:
             entry = by_type[type]
             inner = by_type["Activation"].makes if "activation" in entry.settings else ()
-            assert self.made[type] - {"activation"} <= {*entry.makes, *inner, "input"}, type
+            allowed = {*entry.makes, *entry.arranges, *inner, "input", "activation", "apply"}
+            assert self.made[type] <= allowed, type
             assert self.settings[type] - common <= set(entry.settings), type
         return len(seen)
 

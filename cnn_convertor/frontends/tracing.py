@@ -29,10 +29,15 @@ Environment: TypeAlias = Mapping[str, Strings]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What was found, each in the order of the source. made: classes of cnn_convertor.ir.ops."""
+    """What was found, each in the order of the source.
+
+    made: classes of cnn_convertor.ir.ops. arranged: those that methods make, which bring inputs into the form that a
+    reader wants, or results into the one that others want.
+    """
 
     settings: dict[str, None] = field(default_factory=dict)
     made: dict[type, None] = field(default_factory=dict)
+    arranged: dict[type, None] = field(default_factory=dict)
     refused: dict[str, None] = field(default_factory=dict)
 
 
@@ -135,8 +140,8 @@ class _Body:
     def _learn(self, statement: ast.stmt) -> None:
         """Strings that get a name."""
         match statement:
-            case ast.For(target=ast.Name(id=name), iter=ast.Tuple(elts=values)):
-                self._known[name] = tuple(text for value in values for text in self._strings(value))
+            case ast.For(target=ast.Name(id=name), iter=ast.Tuple() | ast.Constant() as sequence):
+                self._known[name] = self._items(sequence)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._known[name] = self._strings(value)
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
@@ -145,6 +150,16 @@ class _Body:
                         self._known[target.id] = self._strings(value)
             case _:
                 pass
+
+    def _items(self, sequence: ast.expr) -> Strings:
+        """The strings in a tuple, or the letters of a string."""
+        match sequence:
+            case ast.Tuple(elts=values):
+                return tuple(text for value in values for text in self._strings(value))
+            case ast.Constant(value=str(letters)):
+                return tuple(letters)
+            case _:
+                return ()
 
     def _strings(self, value: ast.expr) -> Strings:
         match value:
@@ -166,8 +181,8 @@ class _Body:
     def _expression(self, root: ast.expr) -> None:
         for node in ast.walk(root):
             match node:
-                case ast.comprehension(target=ast.Name(id=name), iter=ast.Tuple(elts=values)):
-                    self._known[name] = tuple(text for value in values for text in self._strings(value))
+                case ast.comprehension(target=ast.Name(id=name), iter=ast.Tuple() | ast.Constant() as sequence):
+                    self._known[name] = self._items(sequence)
                 case _:
                     pass
         for node in _walk(root, self._tracer):
@@ -186,12 +201,16 @@ class _Body:
         by_type = isinstance(index, ast.Attribute) and index.attr == "type" and self._tracer.type in table
         for entry in [table[self._tracer.type]] if by_type else table.values():
             for value in entry if isinstance(entry, tuple) else (entry,):
-                if _is_operator(type(value)):
-                    self._tracer.found.made[type(value)] = None
-                elif isinstance(value, type) and _is_operator(value):
-                    self._tracer.found.made[value] = None
+                if isinstance(value, type) and _is_operator(value):
+                    self._make(value)
+                elif _is_operator(type(value)):
+                    self._make(type(value))
                 else:
                     self._tracer.follow(value, {})
+
+    def _make(self, made: type) -> None:
+        found = self._tracer.found
+        (found.arranged if self._is_method else found.made)[made] = None
 
     def _call(self, node: ast.Call) -> None:
         strings = [self._strings(argument) for argument in node.args]
@@ -213,7 +232,7 @@ class _Body:
 
     def _value(self, called: object, node: ast.Call, strings: Sequence[Strings]) -> None:
         if isinstance(called, type) and _is_operator(called):
-            self._tracer.found.made[called] = None
+            self._make(called)
         else:
             self._tracer.follow(called, self._arguments(called, node, strings, skip=0))
         for argument in node.args:  # functions that are handed over
