@@ -32,6 +32,7 @@ SAVED_MODEL = Format(
     "a TensorFlow SavedModel folder",
     f"if Keras saved it: pip install tf_keras, then tf_keras.models.load_model('FOLDER').save('model.h5'); else {SAVE}",
 )
+HDF5 = b"\x89HDF\r\n\x1a\n"
 FORMATS: Mapping[str, Format] = {
     ".ckpt": CHECKPOINT,
     ".engine": Format("a TensorRT engine", "it is made for one GPU: go back to the model that it was made from"),
@@ -64,21 +65,26 @@ def _format_of(path: Path) -> Format | None:
             return SAVED_MODEL if saved else None
         if path.name in {"saved_model.pb", "saved_model.pbtxt"}:
             return SAVED_MODEL
-        return FORMATS.get(path.suffix.lower()) or _by_contents(path)
+        return _by_contents(path)
     except (OSError, ValueError):  # whatever is wrong with it, somebody else says so
         return None
 
 
 def _by_contents(path: Path) -> Format | None:
-    """Formats that give themselves away whatever their files are called."""
+    """Some formats give themselves away whatever their files are called; others are known by the name alone."""
     import zipfile  # --help needs none
 
+    by_name = FORMATS.get(path.suffix.lower())
+    if not path.is_file():
+        return by_name
     with path.open("rb") as file:
         start = file.read(8)
+    if start == HDF5:  # which we read
+        return None
     if start[4:8] == b"TFL3":
         return LITE
     if start.startswith(b"PK\3\4") and zipfile.is_zipfile(path):
         with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
             if any(name.endswith("/data.pkl") for name in archive.namelist()):
                 return PYTORCH
-    return None
+    return by_name

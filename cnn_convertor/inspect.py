@@ -318,10 +318,10 @@ def _place_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]
     if not places:
         return Runs.NOWHERE, _idle(nodes[-1].op)
     how = ", ".join(_counted(_words(part.node.op) for part in own))
-    heads = (part.step.nodes[0].where for part in own or hosts)
+    heads = (part.step.nodes[0].where if own else part.node.where for part in own or hosts)
     if others := dict.fromkeys(head.layer for head in heads if head is not None and head != origin):
         named = ", ".join(f'"{name}"' for name in others)
-        how += f"{', ' * bool(own)}in the command of {named}"
+        how += f", in the command of {named}" if own else f"within {named}"
     if flattened:
         how += "; flattened for the output"
     before = [_words(node.op) for node in nodes if not isinstance(node.op, Identity)]

@@ -46,6 +46,11 @@ def test_what_is_read_here_is_left_alone(path: Path) -> None:
     assert explain(path) is None
 
 
+def test_a_keras_file_with_the_name_of_another_format_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "net.pb").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(50))
+    assert explain(tmp_path / "net.pb") is None
+
+
 def test_a_damaged_archive_is_left_to_others(tmp_path: Path) -> None:
     (tmp_path / "net").write_bytes(b"PK\3\4" + b"\0" * 100)
     assert explain(tmp_path / "net") is None

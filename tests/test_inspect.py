@@ -91,7 +91,7 @@ def test_a_definition_without_weights_is_enough(look: Look) -> None:
     ]
     assert [r.how for r in result.rows[1:6]] == [
         "convolution 5x5",
-        *['in the command of "conv"'] * 3,
+        *['within "conv"'] * 3,
         'max pool 2x2, in the command of "conv"',
     ]
     assert (result.commands, result.cpu_layers, result.problems) == (2, 1, ())
@@ -117,7 +117,7 @@ def test_an_output_that_the_cpu_flattens_is_told(look: Look) -> None:
     result = look(f"conv Convolution {convolution(20, 5)}", "relu ReLU")
     assert [(r.runs.value, r.how) for r in result.rows[1:]] == [
         ("device", "convolution 5x5"),
-        ("device+cpu", 'in the command of "conv"; flattened for the output'),
+        ("device+cpu", 'within "conv"; flattened for the output'),
     ]
     assert (result.commands, result.cpu_layers) == (1, 1)
 
