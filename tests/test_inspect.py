@@ -334,17 +334,28 @@ CASES = sorted(SHARED.glob("vectors/caffe/*/deploy.prototxt"))
 
 
 @pytest.mark.parametrize("definition", CASES, ids=lambda path: path.parent.name)
-def test_definitions_that_caffe_runs_can_be_looked_at(definition: Path) -> None:
-    """With its weights or without them, the same is refused, but for what only numbers tell."""
+def test_an_inspection_foretells_the_conversion_with_weights_or_without(definition: Path, tmp_path: Path) -> None:
+    """Of the networks that real Caffe ran: the same is refused, and the same layers cost the same."""
+    data = definition.with_name("weights.caffemodel")
+    given = f"data = {data}\n" if data.exists() else ""
+    ini = f"[INPUT]\nname = n\ndefinition = {definition}\n{given}[OUTPUT]\noutput_folder = out\n"
+    (tmp_path / "net.ini").write_text(ini)
+    config = Config.read(tmp_path / "net.ini")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = inspect(definition)
-    blobs = json.loads((definition.parent / "case.json").read_text())
-    assert blobs and result.rows
-    assert {r.origin.layer for r in result.rows if r.runs is Runs.REFUSED} >= {
-        p.where.layer for p in result.problems if p.where is not None
-    }
-    assert json.loads(result.to_json())["totals"]["layers"] == len(result.rows)
+        alone, whole = inspect(definition), inspect(config)
+        if whole.problems:
+            with pytest.raises(ConvertorError) as caught:
+                build(load(config), config)
+            assert caught.value.problems == whole.problems
+        else:
+            program = build(load(config), config)
+            assert whole.commands == sum(bool(layer.runs) for layer in program.layers)
+            assert {number for found in whole.rows for number in found.steps} <= set(range(len(program.layers)))
+    assert [problem.code for problem in alone.problems] == [problem.code for problem in whole.problems]
+    for mine, theirs in zip(alone.rows, whole.rows, strict=True):
+        assert (mine.origin, mine.outputs, mine.macs) == (theirs.origin, theirs.outputs, theirs.macs)
+        assert (mine.runs is Runs.REFUSED) == (theirs.runs is Runs.REFUSED)
 
 
 def replaced() -> Iterator[tuple[str, str]]:
