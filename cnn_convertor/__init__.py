@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from cnn_convertor.convert import convert as convert
     from cnn_convertor.convert import load as load
     from cnn_convertor.errors import ConvertorError as ConvertorError
+    from cnn_convertor.inspect import inspect as inspect
 
 __version__ = "0.1.0"
-__all__ = ["Config", "ConvertorError", "__version__", "convert", "load"]
+__all__ = ["Config", "ConvertorError", "__version__", "convert", "inspect", "load"]
 
 _HOMES = {
     "Config": "cnn_convertor.config",
     "ConvertorError": "cnn_convertor.errors",
     "convert": "cnn_convertor.convert",
+    "inspect": "cnn_convertor.inspect",
     "load": "cnn_convertor.convert",
 }
 

@@ -298,6 +298,25 @@ def export(
     return terminal.code
 
 
+@commands.command("inspect")
+@click.argument("source", metavar="MODEL_OR_INI", type=FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print the inspection as JSON.")
+@with_device
+@with_verbosity
+def inspect_network(terminal: Terminal, source: Path, as_json: bool, **device: int) -> int:
+    """Look at a network (an .ini, .prototxt, .h5 or .keras) without converting it; ends with 1 when it cannot be."""
+    with terminal.attempt():
+        from cnn_convertor.inspect import inspect
+
+        result = inspect(source, **device)
+        if as_json:
+            terminal.data(result.to_json())
+        else:
+            terminal.inspection(result)
+        terminal.judge(result)
+    return terminal.code
+
+
 # --- memory layouts ------------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -450,13 +449,6 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "int": (bool, int),
     "float": (bool, int, float),
 }  # narrowest first
-_KEYWORDS = re.compile(
-    "alignas|alignof|and|and_eq|asm|auto|bitand|bitor|bool|break|case|catch|char|char16_t|char32_t|class|compl|const|constexpr|"
-    "const_cast|continue|decltype|default|delete|do|double|dynamic_cast|else|enum|explicit|export|extern|false|float|for|friend|"
-    "goto|if|inline|int|long|mutable|namespace|new|noexcept|not|not_eq|nullptr|operator|or|or_eq|private|protected|public|"
-    "register|reinterpret_cast|return|short|signed|sizeof|static|static_assert|static_cast|struct|switch|template|this|"
-    "thread_local|throw|true|try|typedef|typeid|typename|union|unsigned|using|virtual|void|volatile|wchar_t|while|xor|xor_eq"
-)
 
 
 def _items(value: Parameter) -> tuple[bool | int | float, ...]:
@@ -471,7 +463,7 @@ def _identifier(name: str) -> str:
 def _member(name: str) -> str:
     """The name as an identifier."""
     word = _identifier(name)
-    return f"_{word}" if not word or word[0].isdigit() else f"{word}_" if _KEYWORDS.fullmatch(word) else word
+    return f"_{word}" if not word or word[0].isdigit() else f"{word}_" if word in escaping.CPP_KEYWORDS else word
 
 
 def _literal(kind: str, value: bool | int | float) -> str:

@@ -14,8 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cnn_convertor import foreign
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError, warn
+from cnn_convertor.escaping import CPP_KEYWORDS
 
 
 class Origin(Enum):
@@ -29,25 +31,19 @@ class Kind(NamedTuple):
     """How a value is written.
 
     expected: as the user is told. parse: (text, folder of the ini file) -> value; raises ValueError for what is not of
-    this kind, OSError (with a whole sentence) for files and folders that are not what they should be.
+    this kind, OSError (with a whole sentence) for files and folders that are not what they should be, UsageError for
+    models that nobody reads.
     """
 
     expected: str
     parse: Callable[[str, Path], object]
 
 
-CPP_KEYWORDS = """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await
-    co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do
-    double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
-    new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return
-    short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
-    typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
-"""
+LONGEST_NAME = 200  # characters: files are called so, and a bit longer
 
 
 def _cpp_identifier(text: str, _: Path) -> str:
-    if not re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) or text in CPP_KEYWORDS.split():
+    if not re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) or text in CPP_KEYWORDS or len(text) > LONGEST_NAME:
         raise ValueError
     return text
 
@@ -93,6 +89,12 @@ def _file(text: str, folder: Path) -> Path | None:
     return path
 
 
+def _model(text: str, folder: Path) -> Path | None:
+    if text and (problem := foreign.explain(folder / text)):
+        raise UsageError(problem)
+    return _file(text, folder)
+
+
 def _folder(text: str, folder: Path) -> Path:
     path = folder / text
     there = next(p for p in (path, *path.parents) if p.exists())
@@ -132,12 +134,13 @@ def _channel_order(text: str, _: Path) -> str:
     return text.upper()
 
 
-NETWORK_NAME = Kind("a C++ identifier that is not a keyword", _network_name)
+NETWORK_NAME = Kind(f"a C++ identifier of up to {LONGEST_NAME} characters that is not a keyword", _network_name)
 MODULE_NAME = Kind("the name of a Python module: an identifier that is not a keyword", _module_name)
 FLAG = Kind("0 or 1", _flag)
 PIXELS = Kind("a number of pixels, or -1 for the network's own", _pixels)
 ORIGIN = Kind("CAFFE or KERAS", _origin)
 FILE = Kind("a file", _file)
+MODEL = Kind("a file", _model)
 FOLDER = Kind("a folder", _folder)
 NUMBER = Kind("a number other than 0, or a fraction such as 1/255", _number)
 NUMBERS = Kind("a number, or one for each channel, with commas between them", _numbers)
@@ -158,11 +161,11 @@ class Key(NamedTuple):
 
 KEYS = (
     Key("INPUT", "name", NETWORK_NAME, None, "names the class (`C` + name), the files and the folder they go to"),
-    Key("INPUT", "definition", FILE, None, "Caffe: .prototxt; Keras: .h5, .hdf5 or .keras"),
+    Key("INPUT", "definition", MODEL, None, "Caffe: .prototxt; Keras: .h5, .hdf5 or .keras"),
     Key(
         "INPUT",
         "data",
-        FILE,
+        MODEL,
         "",
         "the weights: Caffe: .caffemodel; Keras: a model or weights file; empty: the definition",
     ),
@@ -263,10 +266,24 @@ class Config:
             raise UsageError(reading.problems)
         return cls(**values, **options)
 
+    @classmethod
+    def of_model(cls, path: Path, **options: Any) -> Config:
+        """What an ini file says that says nothing but which model it is about. path: a file that `is_model` knows."""
+        values = {key.name: key.kind.parse(key.default, path.parent) for key in KEYS if key.default is not None}
+        origin = next(origin for origin, suffixes in _SUFFIXES.items() if path.suffix.lower() in suffixes)
+        values |= {"name": "network", "definition": path, "data": path, "origin": origin, "output_folder": path.parent}
+        return cls(**{**values, **options})
+
+
+def is_model(path: Path) -> bool:
+    """Whether the file's name is that of a model, rather than an ini file's."""
+    return any(path.suffix.lower() in suffixes for suffixes in _SUFFIXES.values())
+
 
 _COMMENT = r"\s*(?:[#;].*)?"
 _BLANK = re.compile(_COMMENT)
 _SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\]" + _COMMENT)
+_OPEN_SECTION = re.compile(r"\s*\[\s*(\w+)" + _COMMENT)
 _SETTING = re.compile(r'\s*([^=\[\]#;"]+?)\s*=\s*(?:"([^"]*)"|([^"#;]*?))' + _COMMENT)
 
 
@@ -277,14 +294,17 @@ class _Setting(NamedTuple):
 
 def _text(path: Path) -> str:
     """The file's text, its lines ended by \\n."""
-    if any(path.suffix.lower() in suffixes for suffixes in _SUFFIXES.values()):
+    if problem := foreign.explain(path):
+        raise UsageError(problem)
+    if is_model(path):
         hint = f"write a net.ini that says definition = {path.name} in its section [INPUT], and give that"
         raise UsageError(Problem("DV101", "this is a model, not an ini file", Place(str(path)), hint))
     try:
         data = path.read_bytes()
     except OSError as error:
         near = _near_file(path) if isinstance(error, FileNotFoundError) else ""
-        problem = Problem("DV101", f'cannot read "{path}": {error.strerror}{near}', hint="give the path of a net.ini")
+        reason = f'cannot read "{_short(str(path))}": {error.strerror}{near}'
+        problem = Problem("DV101", reason, hint="give the path of a net.ini")
         raise UsageError(problem) from None
     try:
         text = data.decode("utf-8-sig")
@@ -304,6 +324,7 @@ class _Reading:
     def __init__(self, path: Path, text: str) -> None:
         self.problems: list[Problem] = []
         self._path = path
+        self._is_ini = True
         self._sections: dict[str, int] = {}  # name -> line
         self._settings: dict[tuple[str, str], _Setting] = {}  # (section, key) -> what the file says
         self._scan(text)
@@ -311,6 +332,8 @@ class _Reading:
 
     def values(self) -> dict[str, Any]:
         """Field of Config -> value; incomplete if there are problems."""
+        if not self._is_ini:
+            return {}
         values: dict[str, Any] = {key.name: value for key in KEYS for value in self._parsed(key)}
         if values.get("definition") and "data" in values and "origin" in values:
             values["data"] = values["data"] or values["definition"]
@@ -341,8 +364,13 @@ class _Reading:
         except ValueError:
             found = f'not "{text}"' if text else "found nothing"
             self._wrong("DV106", f"{shown}: expected {key.kind.expected}, {found}", line)
+        except UsageError as error:
+            self.problems += error.problems
         except OSError as error:
-            self._wrong("DV107", f"{shown}: {error}", line)
+            reason = str(error)
+            if error.errno is not None:  # the system's own, not a sentence of ours
+                reason = f'"{_short(text)}" cannot be used, the system says: {error.strerror}'
+            self._wrong("DV107", f"{shown}: {reason}", line)
 
     def _guessed_origin(self, definition: Path, data: Path) -> Origin | None:
         for path in (definition, data):
@@ -369,8 +397,14 @@ class _Reading:
                 first = self._sections.setdefault(section, line)
                 if first != line:
                     self._wrong("DV103", f"[{section}] begins twice, here and in line {first}", line)
+            elif match := _OPEN_SECTION.fullmatch(content):
+                section = match[1].upper()  # what follows makes the more sense
+                self._sections.setdefault(section, line)
+                problem = f"the name of the section does not end with a bracket: {content.strip()}"
+                self._wrong("DV102", problem, line, f"[{section}]")
             elif section is None:
                 self._wrong("DV102", "expected a section before anything else", line, "begin with a line [INPUT]")
+                self._is_ini = False
                 return  # whatever this file is, more of it says no more
             elif match := _SETTING.fullmatch(content):
                 name = match[1].lower()
@@ -416,6 +450,11 @@ def _near_file(path: Path) -> str:
     if not path.parent.is_dir():
         return f', nor a folder "{path.parent}"'
     return _did_you_mean(path.name, sorted(p.name for p in islice(path.parent.iterdir(), 1000) if p.is_file()))
+
+
+def _short(text: str) -> str:
+    """A long path, as far as it tells something."""
+    return text if len(text) <= 100 else f"{text[:50]}...{text[-40:]}"
 
 
 def _did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -18,10 +18,13 @@ from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import LayerType, Program
-from cnn_convertor.dv700.rules import check
+from cnn_convertor.dv700.rules import broken_rules, check
 from cnn_convertor.dv700.selection import select
+from cnn_convertor.dv700.steps import Step
 from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.errors import Problem
 from cnn_convertor.frontends import caffe, keras
+from cnn_convertor.frontends.builder import Sketch
 from cnn_convertor.host import selftest
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimise
@@ -66,23 +69,52 @@ def convert_for_trial(config: Config, folder: Path) -> tuple[Graph, Program]:
 
 
 def load(config: Config) -> Graph:
-    """The network as its framework has it."""
+    """The network as its framework has it.
+
+    Raises ConvertorError when layers cannot be read, with every reason: what the device refuses of the others, too.
+    """
+    sketch = read(config)
+    return sketch.whole(refused(sketch, fit(sketch.graph, config)) if sketch.problems else ())
+
+
+def read(config: Config, *, with_weights: bool = True) -> Sketch:
+    """The network as its framework has it, as far as it can be read. Keras files hold their weights in any case."""
     match config.origin:
         case Origin.CAFFE:
-            return caffe.load(config.definition, config.data, size=config.size)
+            return caffe.sketch(config.definition, config.data if with_weights else None, size=config.size)
         case Origin.KERAS:
             custom = {} if config.custom_layer is None else keras.load_custom_layers(config.custom_layer)
-            return keras.load(config.definition, config.data, size=config.size, custom=custom)
+            return keras.sketch(config.definition, config.data, size=config.size, custom=custom)
 
 
-def build(graph: Graph, config: Config) -> Program:
-    """The program that does the graph's work on the device."""
+class Fitted(NamedTuple):
+    """A graph as the device would run it, and the layers of the program; nothing is checked yet."""
+
+    graph: Graph
+    steps: tuple[Step, ...]
+    limits: Limits
+
+
+def fit(graph: Graph, config: Config) -> Fitted:
+    """Rewrite the graph for the device."""
     limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
     fusion, transposed = Fusion(config.fusion), config.transpose_weight
     graph = legalise(optimise(graph), limits, transposed=transposed, fusion=fusion)
     graph, steps = select(graph, palette=config.quantization, transposed=transposed, fusion=fusion, limits=limits)
-    check(graph, steps, limits)
-    return lower(graph, steps, name=config.name, transposed=transposed)
+    return Fitted(graph, steps, limits)
+
+
+def refused(sketch: Sketch, fitted: Fitted) -> tuple[Problem, ...]:
+    """What the device refuses of a network, as far as it is known."""
+    guessed = {origin for name in sketch.guessed for origin in sketch.graph[name].origins}
+    return broken_rules(fitted.graph, fitted.steps, fitted.limits, guessed)
+
+
+def build(graph: Graph, config: Config) -> Program:
+    """The program that does the graph's work on the device."""
+    fitted = fit(graph, config)
+    check(fitted.graph, fitted.steps, fitted.limits)
+    return lower(fitted.graph, fitted.steps, name=config.name, transposed=config.transpose_weight)
 
 
 def summary(program: Program) -> tuple[tuple[str, str], ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
+import shutil
 import sys
 import time
 import traceback
@@ -19,6 +21,7 @@ from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Probl
 
 if TYPE_CHECKING:
     from cnn_convertor.convert import Progress
+    from cnn_convertor.inspect import Inspection, Row
     from cnn_convertor.verify import Comparison, Verification
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
@@ -124,6 +127,27 @@ class Terminal:
         if self._level >= 0 or not result.passed:
             _print(_tame("\n".join(lines)))
 
+    def data(self, text: str) -> None:
+        """A result for programs, which comes even when people want to read nothing."""
+        _print(text.rstrip("\n"))
+
+    def inspection(self, result: Inspection) -> None:
+        """Show a table of layers, what they come to, and what to change."""
+        if self._level >= 0:
+            weights = "" if result.has_weights else ", without weights"
+            lines = [f"{result.network} ({result.framework}, {result.file}{weights})", ""]
+            lines += _layers(result, with_steps=self._level > 0)
+            _print("\n".join([*lines, "", *map(_tame, _totals(result))]))
+        shown = {problem for row in result.rows for problem in row.problems}
+        for problem in result.problems:
+            if problem not in shown or self._level < 0:
+                self.complain("error", problem)
+
+    def judge(self, result: Inspection) -> None:
+        """End with 1 when a network that was looked at cannot be converted."""
+        if result.problems:
+            self.code = max(self.code, FAILED)
+
     @contextmanager
     def progress(self, title: str, *, verbose: bool) -> Iterator[Progress]:
         """Show how far the work on `title` is: a bar on a terminal, a line for each step elsewhere."""
@@ -177,6 +201,75 @@ def _bar(title: str) -> Iterator[Progress]:
             bar.update(task, description=f"{title}: {step}", completed=done, total=total if total > 1 else None)
 
         yield show
+
+
+_LAYER_COLUMNS = ("layer", "type", "output", "parameters", "MACs", "runs", "how")
+_NUMBERS = {"parameters", "MACs"}
+_NARROWEST = 30  # characters of the column that folds
+_WIDE = 10_000  # characters: where nobody looks at a screen, no line is folded
+_NAMED = 8  # layers that one hint names
+
+
+def _layers(result: Inspection, *, with_steps: bool) -> list[str]:
+    """Lines of the table of layers, as wide as the terminal if there is one; the last column folds."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    titles = [*_LAYER_COLUMNS, *["steps"] * with_steps]
+    rows = [list(map(_tame, _layer_cells(row)))[: len(titles)] for row in result.rows]
+    widths = {column[0]: max(map(len, column)) for column in zip(titles, *rows, strict=True)}
+    table = Table(box=None, pad_edge=False)
+    for name in titles:
+        folds = {"overflow": "fold"} if name == "how" else {"min_width": widths[name]}
+        table.add_column(name, justify="right" if name in _NUMBERS else "left", **folds)
+    for row, cells in zip(result.rows, rows, strict=True):
+        style = {"refused": "red", "unknown": "yellow", "cpu": "cyan", "device+cpu": "cyan"}.get(row.runs.value, "")
+        table.add_row(*map(Text, cells), style=style)
+    draws = _draws(sys.stdout)
+    least = sum(widths.values()) - widths["how"] + _NARROWEST + 2 * len(titles)
+    width = max(shutil.get_terminal_size().columns, least) if draws else _WIDE
+    page = io.StringIO()
+    console = Console(file=page, width=width, force_terminal=draws, no_color="NO_COLOR" in os.environ, emoji=False)
+    console.print(table)
+    return [line.rstrip() for line in page.getvalue().splitlines()]
+
+
+def _layer_cells(row: Row) -> list[str]:
+    """What the columns say of a layer, the one for -v included."""
+    outputs = ", ".join(str(shape.channels) if shape.is_vector else str(shape) for shape in row.outputs)
+    names = [row.origin.layer, row.origin.type, f"{'~' * row.guessed}{outputs}"]
+    costs = [_counted(row.parameters), _counted(row.macs)]
+    return [*names, *costs, row.runs.value, row.how, ", ".join(map(str, row.steps))]
+
+
+def _counted(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}" if number else ""
+
+
+def _totals(result: Inspection) -> Iterator[str]:
+    """What the layers come to, and what to change."""
+    share = result.share_on_device
+    which = "those known" if any(row.macs is None for row in result.rows) else "them"
+    on_device = "" if share is None else f" ({share:.1%} of {which} on the device)"
+    rows = (
+        ("layers", f"{len(result.rows)}"),
+        ("parameters", f"{result.parameters:,}"),
+        ("MACs", f"{result.macs:,}{on_device}"),
+        ("commands", f"{result.commands}"),
+        ("CPU layers", f"{result.cpu_layers}"),
+    )
+    yield from (f"  {label:10}  {value}" for label, value in rows)
+    yield ""
+    if any(row.guessed for row in result.rows):
+        yield "~ is a guess, since a layer before it cannot be read; what depends on its size is not known."
+    if not result.problems:
+        yield "It can be converted, as far as is known before its weights are packed."
+        return
+    yield "It cannot be converted. What to change:"
+    for change in result.changes:
+        more = [f"and {len(change.layers) - _NAMED} more"] * (len(change.layers) > _NAMED)
+        yield f"  {change.code}  {', '.join((*change.layers[:_NAMED], *more))}: {change.hint}"
 
 
 _MEASURES = ("SQNR dB", "cosine", "max error", "mean error", "top-1", "largest")

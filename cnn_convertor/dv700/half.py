@@ -70,13 +70,16 @@ class Loss(NamedTuple):
 
     overflowed: NDArray[np.intp]  # flat indices of the finite or infinite values that became infinite, and of NaNs
     flushed: int  # number of values that were not zero and became zero
+    subnormal: int  # number of values that became a subnormal FP16 number, below 2**-14, which holds fewer digits
 
 
 def loss(values: NDArray[np.float32], half: NDArray[np.float16]) -> Loss:
     """Compare values with half = to_half(values), of the same shape."""
     magnitude = half.view(np.uint16).reshape(-1) & np.uint16(0x7FFF)
-    overflowed = magnitude >= np.uint16(0x7C00)
+    overflows = magnitude.max(initial=np.uint16(0)) >= np.uint16(0x7C00)
+    kept = int(np.count_nonzero(magnitude))
     return Loss(
-        overflowed=np.flatnonzero(overflowed) if overflowed.any() else np.empty(0, np.intp),
-        flushed=int(np.count_nonzero(values)) - int(np.count_nonzero(magnitude)),
+        overflowed=np.flatnonzero(magnitude >= np.uint16(0x7C00)) if overflows else np.empty(0, np.intp),
+        flushed=int(np.count_nonzero(values)) - kept,
+        subnormal=kept - int(np.count_nonzero(magnitude >= np.uint16(0x0400))),
     )

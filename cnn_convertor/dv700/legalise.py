@@ -17,6 +17,7 @@ from cnn_convertor.dv700.maps import CHUNK, is_chunked, memory_order, same_memor
 from cnn_convertor.dv700.parts import pool_parts
 from cnn_convertor.dv700.pools import split_average, split_max
 from cnn_convertor.dv700.steps import COPY, has_own_place, joins_convolution, joins_run, source
+from cnn_convertor.dv700.strides import still_strides
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
@@ -52,6 +53,7 @@ from cnn_convertor.ir.ops import (
 def legalise(graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Graph:
     """Apply every rewrite, in order."""
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
+        partial(_each, rule=still_strides, limits=limits),
         partial(_each, rule=small_pools, limits=limits),
         partial(_each, rule=pools_on_cpu, limits=limits),  # what is no chain of small ones
         *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),

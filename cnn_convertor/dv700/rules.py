@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from cnn_convertor.dv700.fitting import strips
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.placement import element_type
-from cnn_convertor.dv700.program import Convolution, ElementType, Pooling
+from cnn_convertor.dv700.program import Convolution, ElementType, LayerType, Pooling
 from cnn_convertor.dv700.registers import MAX_HALF, half_bits
-from cnn_convertor.dv700.steps import Step, source
+from cnn_convertor.dv700.steps import Step, layer_type, source
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
     ONE,
     ArgMax,
     AveragePool2d,
+    Conv2d,
+    ConvTranspose2d,
     Custom,
+    Dense,
     MaxPool2d,
     OnCpu,
     Padding,
     Pair,
     PRelu,
     Relu,
+    Shape,
     Upsample,
 )
 
@@ -46,21 +50,24 @@ class Breach(NamedTuple):
 
 
 class Rule(NamedTuple):
+    """sizes: whether it depends on the sizes of maps, and not on the layer's settings alone."""
+
     code: str
     broken: Callable[[Subject], Iterator[Breach]]
     hint: str
+    sizes: bool
 
 
 RULES: list[Rule] = []
 
 
 def rule(
-    code: str, hint: str
+    code: str, hint: str, *, sizes: bool = True
 ) -> Callable[[Callable[[Subject], Iterator[Breach]]], Callable[[Subject], Iterator[Breach]]]:
     """Enter a rule: a function that yields each way in which a step breaks it."""
 
     def enter(function: Callable[[Subject], Iterator[Breach]]) -> Callable[[Subject], Iterator[Breach]]:
-        RULES.append(Rule(code, function, hint))
+        RULES.append(Rule(code, function, hint, sizes))
         return function
 
     return enter
@@ -68,22 +75,34 @@ def rule(
 
 def check(graph: Graph, steps: Sequence[Step], limits: Limits) -> None:
     """Raise UnsupportedError with every broken rule, in network order."""
-    problems = [problem for step in steps for problem in _problems(Subject(graph, step, limits))]
-    if problems:
-        raise UnsupportedError(dict.fromkeys(problems))
+    if problems := broken_rules(graph, steps, limits):
+        raise UnsupportedError(problems)
 
 
-def _problems(subject: Subject) -> list[Problem]:
+def broken_rules(
+    graph: Graph, steps: Sequence[Step], limits: Limits, guessed: Container[Origin | None] = ()
+) -> tuple[Problem, ...]:
+    """Every broken rule, in network order. guessed: layers of which only the settings are known, no sizes of maps."""
+    problems = (problem for step in steps for problem in _problems(Subject(graph, step, limits), guessed))
+    return tuple(dict.fromkeys(problems))
+
+
+def _problems(subject: Subject, guessed: Container[Origin | None]) -> list[Problem]:
     """What is wrong with one step, node by node."""
     order = {origin: index for index, node in reversed([*enumerate(subject.step.nodes)]) for origin in node.origins}
-    found = [Problem(r.code, message, where, r.hint) for r in RULES for where, message in r.broken(subject)]
+    found = [
+        Problem(r.code, message, where, r.hint)
+        for r in RULES
+        for where, message in r.broken(subject)
+        if not (r.sizes and where in guessed)
+    ]
     return sorted(found, key=lambda problem: order.get(problem.where, 0) if problem.where else 0)
 
 
 # --- sizes ---------------------------------------------------------------------------------------------------------------
 
 
-@rule("DV401", "use kernels of at most the maximal size, or several smaller ones after each other")
+@rule("DV401", "use kernels of at most the maximal size, or several smaller ones after each other", sizes=False)
 def kernel_size(subject: Subject) -> Iterator[Breach]:
     """A convolution kernel is at most max_kernel_size in each direction (7 by default)."""
     most = subject.limits.max_kernel_size
@@ -94,7 +113,7 @@ def kernel_size(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV402", "use a smaller stride or dilation")
 def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
-    """Strides and dilations are at most 255 in each direction."""
+    """Strides and dilations are at most 255 in each direction; a stride that moves no window may be any."""
     limits = subject.limits
     for where, window in _windows(subject):
         if max(window.stride) > limits.max_stride:
@@ -128,15 +147,37 @@ def padding(subject: Subject) -> Iterator[Breach]:
 def map_sizes(subject: Subject) -> Iterator[Breach]:
     """A map is at most 2047 wide and 1024 high; a convolution has at most 32768 channels, any other map 65535."""
     limits = subject.limits
+    limits = subject.limits
     for nodes, run in subject.step.shares:
-        first, last = nodes[0].where, nodes[-1].where
-        for what, shape, where in (("input", run.input, first), ("output", run.output, last)):
-            if shape.width > limits.max_width or shape.height > limits.max_height:
-                size = f"{limits.max_height}x{limits.max_width}"
-                yield Breach(where, f"the {what} {shape} (height x width x channels) is larger than {size}")
-            most = limits.max_field if run.convolution is None else limits.max_channels
-            if shape.channels > most:
-                yield Breach(where, f"the {what} has {shape.channels} channels, more than {most}")
+        told = {flaw for name in nodes[0].inputs for flaw in _told_of_maker(subject, name)}
+        most = limits.max_field if run.convolution is None else limits.max_channels
+        before, after = _too_large(run.input, most, limits), _too_large(run.output, most, limits)
+        for flaw, text in before.items():
+            if flaw not in told:
+                yield Breach(nodes[0].where, f"the input {text}")
+        for flaw, text in after.items():
+            if flaw not in before:  # told where it begins
+                yield Breach(nodes[-1].where, f"the output {text}")
+
+
+def _told_of_maker(subject: Subject, name: str) -> Iterable[str]:
+    """What is too large of the named map, and is said of the command that writes it."""
+    graph, limits, maker = subject.graph, subject.limits, source(subject.graph, name)
+    if layer_type(graph, maker) is not LayerType.CONV:
+        return ()
+    has_kernels = isinstance(maker.op, Conv2d | ConvTranspose2d | Dense)
+    return _too_large(graph.shape(maker.name), limits.max_channels if has_kernels else limits.max_field, limits)
+
+
+def _too_large(shape: Shape, most_channels: int, limits: Limits) -> dict[str, str]:
+    """What is too large of a map, and how that is said."""
+    found = {}
+    if shape.width > limits.max_width or shape.height > limits.max_height:
+        size = f"{limits.max_height}x{limits.max_width}"
+        found["size"] = f"{shape} (height x width x channels) is larger than {size}"
+    if shape.channels > most_channels:
+        found["channels"] = f"has {shape.channels} channels, more than {most_channels}"
+    return found
 
 
 @rule("DV405", "convert for a smaller input, or tell the convertor the true size of the unified buffer (--ub_size)")
@@ -190,7 +231,7 @@ def maximum_of_padding(subject: Subject) -> Iterator[Breach]:
             yield Breach(node.where, "a window of the max pool sees padding alone, whose maximum is no number")
 
 
-@rule("DV503", "scale the layer's input or weights instead")
+@rule("DV503", "scale the layer's input or weights instead", sizes=False)
 def constants(subject: Subject) -> Iterator[Breach]:
     """The factor of an average pool or a scale, and the slope of a leaky ReLU, are FP16 numbers, and not rounded to 0."""
     found = [(where, "factor", pooling.factor) for where, pooling in _poolings(subject)]

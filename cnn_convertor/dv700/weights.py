@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,9 @@ from cnn_convertor.quantize import fit, histogram
 Half = NDArray[np.float16]
 _COUNTED_ROWS_BYTES = 16 << 20  # of FP32 weights that are counted at a time
 _NAMED_LAYERS = 5  # in a warning
+_SMALLEST = 2.0**-24  # the smallest number of FP16 above 0
+_SMALLEST_NORMAL = 2.0**-14
+_GOOD_SQNR = 60.0  # dB: rounding normal FP16 numbers alone leaves 66 or more
 
 
 def encode_all(streams: Sequence[Weights], *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
@@ -39,6 +44,7 @@ def encode_all(streams: Sequence[Weights], *, transposed: bool) -> Iterator[NDAr
     if problems:
         raise UnsupportedError(problems)
     _warn_of_zeros(checks)
+    _warn_of_subnormals(checks)
 
 
 def _encode(weights: Weights, check: _Check, *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
@@ -77,11 +83,24 @@ def _count(kernels: Constant, read: CodeReader) -> NDArray[np.int64]:
 
 
 class _Check:
-    """Looks at all numbers of one layer as they become FP16. flushed: how many were not 0 and became 0."""
+    """Looks at all numbers of one layer as they become FP16.
+
+    flushed: how many were not 0 and became 0. subnormal: how many lost digits since they are below 2**-14.
+    signal: the sum of the squares of all weights, or less where it is large.
+    """
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
-        self.flushed = 0
+        self.flushed = self.subnormal = 0
+        self.signal = 0.0
+
+    @property
+    def sqnr(self) -> float:
+        """dB that the weights have left when numbers below 2**-14 are rounded to multiples of 2**-24, as they are."""
+        noise = (self.subnormal + self.flushed) * _SMALLEST**2 / 12  # of an error that is anything up to half of that
+        if noise == 0 or self.signal == 0:
+            return math.inf
+        return 10 * math.log10(self.signal / noise)
 
     def halve(self, values: NDArray[np.float32], what: str) -> Half:
         """The values as FP16. Raises UnsupportedError when one of them is too large, or no number."""
@@ -99,6 +118,15 @@ class _Check:
                 )
             )
         self.flushed += lost.flushed
+        if what == "weight":
+            normal = values.size - lost.subnormal - lost.flushed
+            # The sum takes time, and where a tenth of the numbers is normal, these alone leave more than enough.
+            self.signal += (
+                normal * _SMALLEST_NORMAL**2
+                if 10 * normal > values.size
+                else float(np.square(values, dtype=float).sum())
+            )
+            self.subnormal += lost.subnormal
         return half
 
 
@@ -108,16 +136,39 @@ def _warn_of_zeros(checks: Sequence[_Check]) -> None:
     if not losers:
         return
     origins = [c.weights.where or Origin("") for c in losers]
-    named = [
-        f'{c.flushed} of {c.weights.kernels.size} in "{origin.layer}"'
-        for c, origin in zip(losers[:_NAMED_LAYERS], origins, strict=False)
-    ]
-    more = [f"and in other layers ({len(losers) - len(named)})"] if len(losers) > len(named) else []
+    parts = (f'{c.flushed} of {c.weights.kernels.size} in "{o.layer}"' for c, o in zip(losers, origins, strict=True))
     warn(
         Problem(
             "DV502",
-            f"weights too small for FP16 became 0: {', '.join(named + more)}",
+            f"weights too small for FP16 became 0: {_first_of(parts, len(losers))}",
             Origin(origins[0].file),
             "nothing, if the results are good: such weights seldom matter",
         )
     )
+
+
+def _warn_of_subnormals(checks: Sequence[_Check]) -> None:
+    """One warning for the whole network, naming the layers whose weights as a whole lost most by being small."""
+    losers = sorted((c for c in checks if c.subnormal and c.sqnr < _GOOD_SQNR), key=lambda c: c.sqnr)
+    if not losers:
+        return
+    origins = [c.weights.where or Origin("") for c in losers]
+    parts = (
+        f'{c.subnormal / c.weights.kernels.size:.1%} of "{origin.layer}", which keeps about {c.sqnr:.0f} dB'
+        for c, origin in zip(losers, origins, strict=True)
+    )
+    warn(
+        Problem(
+            "DV504",
+            f"weights below {_SMALLEST_NORMAL:.2g} have fewer digits in FP16: {_first_of(parts, len(losers))}",
+            Origin(origins[0].file),
+            "scale the layer's weights up and the next layer's down, if `verify` shows that the results suffer",
+        )
+    )
+
+
+def _first_of(parts: Iterable[str], count: int) -> str:
+    """Some of the parts of a sentence, and how many more there are."""
+    named = list(islice(parts, _NAMED_LAYERS))
+    more = [f"and in other layers ({count - len(named)})"] if count > len(named) else []
+    return ", ".join(named + more)

@@ -2,11 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node, shape_of
-from cnn_convertor.ir.ops import Identity, Input, Op, Shape
+from cnn_convertor.ir.ops import Input, Op, Shape
+
+GUESS = Shape(256, 256, 3)  # for an input whose size nobody knows: large enough for most windows after it
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """A network as far as it can be read.
+
+    graph: a layer that cannot be read is cut out of it; what the layer reads are outputs there, what it gives is an input.
+    problems: why layers cannot be read, in network order. damaged: whether the files are to blame, rather than we.
+    stand_ins: the inputs that stand for layers which cannot be read. cut: the outputs that only such layers read.
+    guessed: nodes whose shapes follow from a guess.
+    parameters: how many trained numbers each layer has that has some.
+    """
+
+    graph: Graph
+    problems: tuple[Problem, ...]
+    damaged: bool
+    stand_ins: frozenset[str]
+    cut: frozenset[str]
+    guessed: frozenset[str]
+    parameters: Mapping[Origin, int]
+
+    def whole(self, more: Iterable[Problem] = ()) -> Graph:
+        """The graph, when all of it could be read. Raises one error with the problems, and more of them."""
+        problems = in_network_order(self.graph, (*self.problems, *more))
+        if problems:
+            raise (ModelError if self.damaged else UnsupportedError)(problems)
+        return self.graph
+
+
+def in_network_order(graph: Graph, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The problems, each once: first those of no layer, then layer by layer."""
+    layers = dict.fromkeys(origin.layer for node in graph.nodes for origin in node.origins)
+    place = {layer: position for position, layer in enumerate(layers)}
+
+    def position(problem: Problem) -> int:
+        return -1 if problem.where is None else place.get(problem.where.layer, -1)
+
+    return tuple(sorted(dict.fromkeys(problems), key=position))
 
 
 class Builder:
@@ -20,8 +62,11 @@ class Builder:
         self._nodes: list[Node] = []
         self._shapes: dict[str, Shape] = {}
         self._guessed: set[str] = set()
+        self._stand_ins: set[str] = set()
+        self._cut: list[str] = []  # what layers read that cannot be read themselves
         self._problems: list[Problem] = []
         self._damaged = False
+        self._parameters: dict[Origin, dict[Hashable, int]] = {}
 
     def add(self, name: str, op: Op, inputs: Sequence[str], origin: Origin) -> str:
         """Append a node; returns its name, made unique. Raises ModelError when the inputs do not fit."""
@@ -43,15 +88,30 @@ class Builder:
         """Whether the shape follows from a stand-in."""
         return name in self._guessed
 
+    def is_stand_in(self, name: str) -> bool:
+        """Whether the node stands for a layer that cannot be read."""
+        return name in self._stand_ins
+
+    def count(self, origin: Origin, array: Hashable, shape: Sequence[int]) -> None:
+        """Take note of an array of trained numbers, once however often its layer is called."""
+        self._parameters.setdefault(origin, {})[array] = math.prod(shape)
+
     def report(self, error: ConvertorError) -> None:
         """Keep an error's problems for the end."""
         self._damaged |= isinstance(error, ModelError)
         self._problems.extend(error.problems)
 
     def read(
-        self, inputs: Sequence[str], read: Callable[[], Sequence[str]], stand_in: tuple[str, Origin]
+        self,
+        inputs: Sequence[str],
+        read: Callable[[], Sequence[str]],
+        stand_in: tuple[str, Origin],
+        shape: Shape | None = None,
     ) -> Sequence[str]:
-        """Names of a layer's outputs: what read() gives, or one stand-in when it raises a ConvertorError, which is kept."""
+        """Names of a layer's outputs: what read() gives, or one stand-in when it raises a ConvertorError, which is kept.
+
+        shape: the stand-in's, where the file tells it.
+        """
         before = len(self._nodes)
         try:
             return read()
@@ -64,13 +124,32 @@ class Builder:
             del self._shapes[node.name]
         del self._nodes[before:]
         name, origin = stand_in
-        unique = self.add(name, Identity() if inputs else Input(Shape(1, 1, 1)), inputs[:1], origin)
-        self._guessed.add(unique)
+        guess = self._shapes[inputs[0]] if inputs else GUESS
+        unique = self.add(name, Input(shape or guess), (), origin)
+        self._stand_ins.add(unique)
+        if shape is None:
+            self._guessed.add(unique)
+        self._cut += inputs
         return [unique]
 
-    def finish(self, outputs: Sequence[str]) -> Graph:
-        """The graph; raises one error with every problem met on the way."""
+    def sketch(self, outputs: Sequence[str]) -> Sketch:
+        """What has become of the network."""
+        cut = frozenset(self._cut) - {*outputs}
         if self._problems:
-            once = dict.fromkeys(self._problems)  # a layer that is called several times has them several times
-            raise (ModelError if self._damaged else UnsupportedError)(once)
-        return Graph(tuple(self._nodes), tuple(outputs))
+            outputs = self._reachable_outputs(outputs)
+        parameters = {origin: sum(sizes.values()) for origin, sizes in self._parameters.items()}
+        return Sketch(
+            Graph(tuple(self._nodes), tuple(outputs)),
+            tuple(dict.fromkeys(self._problems)),  # a layer that is called several times has them several times
+            self._damaged,
+            frozenset(self._stand_ins),
+            cut,
+            frozenset(self._guessed),
+            parameters,
+        )
+
+    def _reachable_outputs(self, outputs: Sequence[str]) -> list[str]:
+        """The outputs and what was cut off, without inputs and stand-ins, unless there is nothing else."""
+        inputs = {node.name for node in self._nodes if isinstance(node.op, Input)}
+        found = dict.fromkeys((*outputs, *self._cut))
+        return [name for name in found if name not in inputs] or list(found)

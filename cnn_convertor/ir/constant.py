@@ -31,6 +31,20 @@ class Constant:
         array = np.asarray(values, dtype=np.float32)
         return Constant(array.shape, lambda rows: array[rows])
 
+    @staticmethod
+    def absent(shape: tuple[int, ...]) -> Constant:
+        """What stands for numbers that nobody has, where a network is only looked at.
+
+        It reads as numbers between 1/2 and 1, another one in each row, so that what depends on numbers (are all slopes
+        the same? is none below 0?) is answered as for most trained networks. No array of its size is ever made.
+        """
+
+        def read(rows: slice) -> Array:
+            row = np.float32(1) - np.arange(rows.start, rows.stop, dtype=np.float32) / (2 * max(shape[0], 1))
+            return np.broadcast_to(row.reshape(-1, *(1 for _ in shape[1:])), (len(row), *shape[1:]))
+
+        return Constant(shape, read)
+
     @property
     def size(self) -> int:
         """Number of elements."""

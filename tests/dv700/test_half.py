@@ -80,4 +80,11 @@ def test_loss_names_what_overflowed_and_counts_what_became_zero() -> None:
     values = np.array([[0.0, -0.0, 1e-9, -1e-9, 1.0], [1e-7, 65519.0, 65520.0, -np.inf, np.nan]], np.float32)
     lost = loss(values, to_half(values))
     assert lost.overflowed.tolist() == [7, 8, 9]
-    assert lost.flushed == 2
+    assert (lost.flushed, lost.subnormal) == (2, 1)
+
+
+def test_loss_counts_what_is_below_the_normal_numbers() -> None:
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    exact = bits.view(np.float16)[np.isfinite(bits.view(np.float16))].astype(np.float32)
+    lost = loss(exact, to_half(exact))
+    assert (lost.flushed, lost.subnormal) == (0, 2 * 1023)  # of each sign

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -249,6 +250,49 @@ def test_weights_that_become_zero_are_counted_once(palette: bool, dilated: bool)
     problem = warning.message.problem
     assert (problem.code, problem.where) == ("DV502", Origin("net"))
     assert problem.message == 'weights too small for FP16 became 0: 18 of 243 in "a"'
+
+
+@VARIANTS
+def test_layers_whose_weights_are_subnormal_are_named_with_what_they_keep(palette: bool, dilated: bool) -> None:
+    kernels = np.random.default_rng(0).normal(0, 1e-6, (16, 16, 3, 3))
+    half = kernels.astype(np.float16).astype(np.float64)
+    measured = 10 * np.log10(np.square(kernels).sum() / np.square(half - kernels).sum())
+    flushed, subnormal = np.count_nonzero(half == 0), np.count_nonzero(half)
+    with pytest.warns(ConvertorWarning) as caught:
+        list(encode_all([weights_of(kernels, palette=palette, dilated=dilated)], transposed=False))
+    problems = [w.message.problem for w in caught if isinstance(w.message, ConvertorWarning)]
+    assert [(p.code, p.where) for p in problems] == [("DV502", Origin("net")), ("DV504", Origin("net"))]
+    assert problems[0].message == f'weights too small for FP16 became 0: {flushed} of 2304 in "a"'
+    text = r'weights below 6.1e-05 have fewer digits in FP16: (.*)% of "a", which keeps about (.*) dB'
+    told = re.fullmatch(text, problems[1].message)
+    assert told is not None
+    assert float(told[1]) == pytest.approx(100 * subnormal / 2304, abs=0.05)
+    assert float(told[2]) == pytest.approx(measured, abs=1)
+
+
+def test_a_few_small_weights_among_large_ones_are_no_news() -> None:
+    kernels = np.random.default_rng(0).normal(0, 0.01, (64, 64, 3, 3))
+    assert np.count_nonzero(np.abs(kernels) < 2**-14) > 0
+    kernels[np.abs(kernels) < 2**-24] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(encode_all([weights_of(kernels, palette=False, dilated=False)], transposed=False))
+
+
+def test_the_layers_that_lost_most_are_named_first() -> None:
+    streams = [weights_of(np.full((9, 3, 3, 3), 2.0**-power), palette=False, dilated=False) for power in range(16, 23)]
+    offset, placed = 0, []
+    for number, weights in enumerate(streams):
+        placed.append(replace(weights, offset=offset, where=Origin("net", f"layer{number}")))
+        offset += weights.nbytes
+    with pytest.warns(ConvertorWarning) as caught:
+        list(encode_all(placed, transposed=False))
+    (warning,) = caught
+    assert isinstance(warning.message, ConvertorWarning)
+    named = re.findall(r'"(\w+)", which keeps about (\d+) dB', warning.message.problem.message)
+    assert [layer for layer, _ in named] == [f"layer{number}" for number in (6, 5, 4, 3, 2)]
+    assert [int(kept) for _, kept in named] == sorted(int(kept) for _, kept in named)
+    assert warning.message.problem.message.endswith("and in other layers (2)")
 
 
 def test_nothing_is_said_where_nothing_is_lost() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cnn_convertor.errors import ModelError, Problem, UnsupportedError
-from cnn_convertor.frontends.builder import Builder
+from cnn_convertor.frontends.builder import Builder, Sketch
 from cnn_convertor.frontends.caffe.definition import Layer, read_definition
 from cnn_convertor.frontends.caffe.layers import caffe
 from cnn_convertor.frontends.caffe.reading import Reading, Value
@@ -44,13 +44,34 @@ def load(definition: Path, data: Path, *, size: tuple[int, int] | None = None) -
     size: (height, width) that every input map has instead of the definition's.
     Raises ModelError when a file is not what it should be, UnsupportedError with all layers that cannot be converted.
     """
+    return sketch(definition, data, size=size).whole()
+
+
+def sketch(definition: Path, data: Path | None, *, size: tuple[int, int] | None = None) -> Sketch:
+    """Like load, but with the problems of single layers beside what could be read of the network.
+
+    data: None to look at a network whose weights are not there.
+    Raises ModelError when the definition is not what it should be.
+    """
     layers = read_definition(definition)
-    weights = Weights.none(data) if data == definition else Weights.open(data)
-    return _assemble(connect(layers), SharedWeights.of(weights, layers), None if size is None else Pair(*size))
-
-
-def _assemble(net: Net, weights: SharedWeights, size: Pair | None) -> Graph:
     builder = Builder()
+    weights = None if data is None else _weights(definition, data, builder)
+    shared = None if weights is None else SharedWeights.of(weights, layers)
+    return _assemble(connect(layers), shared, None if size is None else Pair(*size), builder)
+
+
+def _weights(definition: Path, data: Path, builder: Builder) -> Weights | None:
+    """The weights, or None when their file cannot be read, which is kept for the end."""
+    if data == definition:
+        return Weights.none(data)
+    try:
+        return Weights.open(data)
+    except ModelError as error:
+        builder.report(error)
+        return None
+
+
+def _assemble(net: Net, weights: SharedWeights | None, size: Pair | None, builder: Builder) -> Sketch:
     values: dict[Source, Value] = {}
     batch = _batch(net)
     for step in net.steps:
@@ -58,7 +79,7 @@ def _assemble(net: Net, weights: SharedWeights, size: Pair | None) -> Graph:
         reading = Reading(step.layer, inputs, step.needed, size, batch, builder, weights)
         results = _read(reading, step)
         values.update(zip(step.tops, results, strict=True))
-    return builder.finish([values[source].node for source in net.outputs])
+    return builder.sketch([values[source].node for source in net.outputs])
 
 
 def _read(reading: Reading, step: Step) -> Sequence[Value]:
@@ -74,7 +95,8 @@ def _read(reading: Reading, step: Step) -> Sequence[Value]:
         [value.node for value in reading.inputs], read, (layer.name or layer.type, layer.origin)
     )
     if [value.node for value in results] != nodes:
-        dims = reading.inputs[0].dims if reading.inputs else (1, 1, 1, 1)
+        height, width, channels = reading.builder.shape(nodes[0])
+        dims = reading.inputs[0].dims if reading.inputs else (1, channels, height, width)
         return [Value(nodes[0], dims)] * len(step.tops)
     return results
 

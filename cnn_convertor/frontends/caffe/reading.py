@@ -88,7 +88,7 @@ class Reading:
     size: Pair | None
     batch: int
     builder: Builder
-    weights: SharedWeights
+    weights: SharedWeights | None  # None: they are not there, and nobody asks for their values
     asked: dict[str, Parameters] = field(default_factory=dict)
 
     # --- settings
@@ -177,25 +177,30 @@ class Reading:
         Where the file has others, or none, the problem is kept for the end, and the reading goes on with stand-ins, so
         that all such layers are found at once.
         """
+        for index, shape in enumerate(shapes):
+            self.builder.count(self.layer.origin, index, shape)
+        if self.weights is None:
+            return [Constant.absent(shape) for shape in shapes]
+        file = self.weights.weights.path.name
         try:
             found = self.weights.blobs(self.layer, len(shapes))
         except ModelError as error:
             self.builder.report(error)
-            return [_stand_in(shape) for shape in shapes]
+            return [Constant.absent(shape) for shape in shapes]
         return [
-            self._constant(index, blob, shape) for index, (blob, shape) in enumerate(zip(found, shapes, strict=True))
+            self._constant(file, index, blob, shape)
+            for index, (blob, shape) in enumerate(zip(found, shapes, strict=True))
         ]
 
-    def _constant(self, index: int, blob: Blob, shape: tuple[int, ...]) -> Constant:
+    def _constant(self, file: str, index: int, blob: Blob, shape: tuple[int, ...]) -> Constant:
         # Axes of 1 do not move a number: old files have four axes for everything.
         if [dim for dim in blob.shape if dim != 1] != [dim for dim in shape if dim != 1]:
             held, expected = ("x".join(map(str, dims)) or "one number" for dims in (blob.shape, shape))
-            file = self.weights.weights.path.name
             problem = f"blob {index} of the layer is {held} in {file}, but the definition needs {expected}"
             if not any(self.builder.is_guessed(value.node) for value in self.inputs):
                 hint = "are the definition and the weights of the same network?"
                 self.builder.report(ModelError(Problem("DV205", problem, self.layer.origin, hint)))
-            return _stand_in(shape)
+            return Constant.absent(shape)
         return from_blob(blob, shape)
 
     # --- results
@@ -254,11 +259,6 @@ class Reading:
     def wrong(self, message: str, hint: str = "") -> ModelError:
         """An error: the layer makes no sense, in Caffe either."""
         return ModelError(Problem("DV206", message, self.layer.origin, hint))
-
-
-def _stand_in(shape: tuple[int, ...]) -> Constant:
-    """What stands for a blob that cannot be read, in a graph that nobody will get."""
-    return Constant(shape, lambda rows: np.zeros((rows.stop - rows.start, *shape[1:]), np.float32))
 
 
 def from_blob(blob: Blob, shape: tuple[int, ...]) -> Constant:

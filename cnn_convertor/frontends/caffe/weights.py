@@ -108,9 +108,9 @@ class Weights:
 def check_file(path: Path, what: str) -> None:
     """Raise ModelError when there is no file, or nothing in it."""
     origin = Origin(str(path))
-    if path.is_dir():
-        raise ModelError(Problem("DV201", f"the file of the {what} is a folder", origin, "name the file inside it"))
     try:
+        if path.is_dir():
+            raise ModelError(Problem("DV201", f"the file of the {what} is a folder", origin, "name the file inside it"))
         with path.open("rb") as file:
             empty = not file.read(1)
     except OSError as error:

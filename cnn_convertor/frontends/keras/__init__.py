@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError
-from cnn_convertor.frontends.builder import Builder
+from cnn_convertor.frontends.builder import Builder, Sketch
 from cnn_convertor.frontends.keras import convolutions, functions, joins, maps, normalizations
 from cnn_convertor.frontends.keras import operations as between_layers
 from cnn_convertor.frontends.keras.custom import CustomLayer, load_custom_layers, read_custom
@@ -15,7 +15,8 @@ from cnn_convertor.frontends.keras.maps import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.frontends.keras.model import Call, Network, Tensor, flatten, parse
 from cnn_convertor.frontends.keras.operations import operation_name
 from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, check_leftovers, keras, operations
-from cnn_convertor.frontends.keras.tensors import Value, map_axes
+from cnn_convertor.frontends.keras.shapes import Sizes, known_shapes
+from cnn_convertor.frontends.keras.tensors import Axes, Value, map_axes
 from cnn_convertor.frontends.keras.unsupported import LAMBDAS, unsupported
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.frontends.keras.weights import Weights, match_weights
@@ -47,13 +48,29 @@ def load(
     size: (height, width) to convert for, instead of the input's own. custom: layer types that the user defines.
     Raises ModelError when a file is not what it should be, UnsupportedError naming every layer that cannot be converted.
     """
+    return sketch(definition, data, size=size, custom=custom).whole()
+
+
+def sketch(
+    definition: Path,
+    data: Path,
+    *,
+    size: tuple[int, int] | None = None,
+    custom: Mapping[str, CustomLayer] = {},
+) -> Sketch:
+    """Like load, but with the problems of single layers beside what could be read of the network.
+
+    Raises ModelError when a file is not what it should be.
+    """
     opened = open_model(definition)
     same_file = data == definition
-    model = parse(definition_of(definition, opened), str(definition))
+    told = definition_of(definition, opened)
+    model = parse(told, str(definition))
     contents = opened.contents if same_file else open_model(data).contents
     weights = match_weights(model, contents, same_file=same_file)
     network = flatten(model, str(definition))
-    return _Assembly(str(definition), network, weights, size, custom, opened.version).graph()
+    shapes = known_shapes(told) if size is None else {}
+    return _Assembly(str(definition), network, weights, size, custom, opened.version, shapes).sketch()
 
 
 class _Assembly:
@@ -67,20 +84,21 @@ class _Assembly:
         size: tuple[int, int] | None,
         custom: Mapping[str, CustomLayer],
         version: int,
+        shapes: Mapping[str, Sizes],
     ) -> None:
         self._file, self._network, self._weights, self._size, self._custom = file, network, weights, size, custom
-        self._version = version
+        self._version, self._shapes = version, shapes
         self._builder = Builder()
         self._values: dict[int, Sequence[Value]] = {}
 
-    def graph(self) -> Graph:
+    def sketch(self) -> Sketch:
         for call in self._network.calls:
             self._values[call.number] = self._read(call)
-        return self._builder.finish([self._value(tensor).node for tensor in self._network.outputs])
+        return self._builder.sketch([self._value(tensor).node for tensor in self._network.outputs])
 
     def _value(self, tensor: Tensor) -> Value:
         values = self._values[tensor.call]
-        if tensor.output >= len(values) and not self._builder.is_guessed(values[0].node):
+        if tensor.output >= len(values) and not self._builder.is_stand_in(values[0].node):
             call = self._network.calls[tensor.call]
             reason = f"the output {tensor.output} is used, but the layer has {len(values)}"
             origin = Origin(self._file, call.layer.name, call.layer.type)
@@ -99,11 +117,21 @@ class _Assembly:
             made = [found] if isinstance(found, Value) else found
             return [value.node for value in made]
 
-        nodes = self._builder.read([value.node for value in inputs], read, (call.layer.name, origin))
+        axes = self._told(call)
+        shape = None if axes is None else axes.shape(self._shapes[call.layer.name])
+        nodes = self._builder.read([value.node for value in inputs], read, (call.layer.name, origin), shape)
         if made:
             return made
+        if axes is not None:
+            return [Value(nodes[0], axes)]
         stand_in = inputs[0] if inputs else Value("", map_axes(self._network, Tensor(call.number)))
         return [stand_in._replace(node=nodes[0], origin=None)]
+
+    def _told(self, call: Call) -> Axes | None:
+        """The axes of a call's output, where the file tells its shape."""
+        sizes = self._shapes.get(call.layer.name)
+        axes = None if sizes is None else map_axes(self._network, Tensor(call.number), len(sizes) + 1)
+        return None if axes is Axes.MANY else axes
 
     def _read_plainly(self, call: Call, inputs: Sequence[Value], origin: Origin) -> Value | Sequence[Value]:
         """The call's values. Raises when the layer cannot be read."""

@@ -12,6 +12,7 @@ from typing import Any
 import h5py
 
 from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.foreign import explain
 from cnn_convertor.frontends.keras.storage import Contents, Source, damaged, read_contents
 
 CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
@@ -19,18 +20,12 @@ SAVE = "save the whole model from Python: keras.models.load_model(...).save('mod
 SAVE_WHOLE = "save the whole model, not its weights alone: model.save('model.keras') instead of model.save_weights(...)"
 
 _HINTS: Mapping[str, tuple[str, str]] = {
-    ".pb": ("a TensorFlow graph", SAVE),
-    ".tflite": ("a TensorFlow Lite model", "convert the Keras model that it was made from"),
-    ".onnx": ("an ONNX model", "convert the Keras model that it was made from"),
-    ".pt": ("a PyTorch model", "build the same network in Keras, copy the weights over and save it as .keras"),
-    ".pth": ("a PyTorch model", "build the same network in Keras, copy the weights over and save it as .keras"),
     ".json": (
         "an architecture without weights",
         "join it with its weights: m = keras.models.model_from_json(text); m.load_weights(...); m.save('model.keras')",
     ),
     ".caffemodel": ("a Caffe model", "give the .prototxt as the definition, and set origin = CAFFE"),
     ".prototxt": ("a Caffe definition", "set origin = CAFFE"),
-    ".ckpt": ("a TensorFlow checkpoint", "load it into the model in Python and call model.save('model.keras')"),
     ".npz": ("a NumPy archive", SAVE),
 }
 
@@ -60,7 +55,7 @@ def open_model(path: Path) -> ModelFile:
             raise ModelError(Problem("DV201", "the file is empty", Origin(str(path)), SAVE))
         with path.open("rb") as file:
             start = file.read(4)
-        if start == b"PK\3\4" and path.suffix.lower() not in _HINTS:
+        if start == b"PK\3\4" and path.suffix.lower() not in _HINTS and explain(path) is None:
             return _open_archive(path)
         if not h5py.is_hdf5(path):
             raise _unknown(path)
@@ -115,12 +110,10 @@ def _incomplete(path: Path, names: list[str]) -> ModelError:
 
 def _unknown(path: Path) -> ModelError:
     """The error for what is no Keras file, with the best guess at what it is."""
+    if problem := explain(path):
+        return ModelError(problem)
     if path.is_dir():
-        saved = (path / "saved_model.pb").exists() or (path / "keras_metadata.pb").exists()
-        what = "a TensorFlow SavedModel folder" if saved else "a folder"
-        return ModelError(
-            Problem("DV201", f"this is {what}, not a Keras file", Origin(str(path)), SAVE if saved else "name a file")
-        )
+        return ModelError(Problem("DV201", "this is a folder, not a Keras file", Origin(str(path)), "name a file"))
     suffix = path.suffix.lower()
     what, hint = _HINTS.get(suffix, ("", SAVE))
     if not what and suffix in {".h5", ".hdf5", ".keras"}:

@@ -150,6 +150,7 @@ class Reading:
         if len(arrays) != len(roles):
             reason = f"the layer has {len(roles)} arrays ({', '.join(roles)}), but the file has {len(arrays)} for it"
             raise ModelError(Problem("DV204", reason, where, "check that `data` names the weights of this network"))
+        self.builder.count(self.origin, role, shape)
         array = arrays[roles.index(role)]
         if array.shape != tuple(shape):
             reason = f"{role} must have the shape {tuple(shape)}, but has {array.shape} in the file ({array.name})"

@@ -250,7 +250,7 @@ def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="folder"):
         load(tmp_path, tmp_path)
     (tmp_path / "saved_model.pb").touch()
-    with pytest.raises(ModelError, match=r"SavedModel(.|\n)*model.keras"):
+    with pytest.raises(ModelError, match=r"DV208.*SavedModel(.|\n)*model.keras"):
         load(tmp_path, tmp_path)
 
 

@@ -80,7 +80,9 @@ def _filled(
     height, width = shape[2:]
     half = math.ceil(width / 2)
     versions_agree = width == 2 * half - half % 2  # Caffe's old filler centres other sizes elsewhere
-    if filler.type != "bilinear" or height != width or not versions_agree or reading.weights.has(reading.layer):
+    if filler.type != "bilinear" or height != width or not versions_agree:
+        return None
+    if reading.weights is None or reading.weights.has(reading.layer):
         return None
     bias = None
     if parameters.take("bias_term"):

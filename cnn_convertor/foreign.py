@@ -1,0 +1,90 @@
+"""Recognises models of other frameworks and formats, and says how to get from them to what is read here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from cnn_convertor.errors import Origin, Problem
+
+
+class Format(NamedTuple):
+    """what: it is called; way: from it to a file that is read here."""
+
+    what: str
+    way: str
+
+
+SAVE = "save the Keras model that it was made from: model.save('model.keras')"
+REBUILD = (
+    "build the same network in Keras, copy the weights layer by layer (a convolution's (O, I, H, W) becomes (H, W, I, O)), "
+    "and save it: model.save('model.keras')"
+)
+ONNX = Format("an ONNX model", f"if it came from Keras, {SAVE}; else {REBUILD}")
+PYTORCH = Format("a PyTorch model", REBUILD)
+LITE = Format("a TensorFlow Lite model", f"its layers are fused and its weights rounded: {SAVE}")
+CHECKPOINT = Format(
+    "a TensorFlow checkpoint", "load it into its Keras model: model.load_weights(...), then model.save('model.keras')"
+)
+SAVED_MODEL = Format(
+    "a TensorFlow SavedModel folder",
+    f"if Keras saved it: pip install tf_keras, then tf_keras.models.load_model('FOLDER').save('model.h5'); else {SAVE}",
+)
+HDF5 = b"\x89HDF\r\n\x1a\n"
+FORMATS: Mapping[str, Format] = {
+    ".ckpt": CHECKPOINT,
+    ".engine": Format("a TensorRT engine", "it is made for one GPU: go back to the model that it was made from"),
+    ".index": CHECKPOINT,
+    ".meta": CHECKPOINT,
+    ".mlmodel": Format("a Core ML model", REBUILD),
+    ".onnx": ONNX,
+    ".pb": Format("a TensorFlow graph", f"it has operations, but no layers any more: {SAVE}"),
+    ".pdmodel": Format("a PaddlePaddle model", REBUILD),
+    ".pt": PYTORCH,
+    ".pth": PYTORCH,
+    ".safetensors": Format("a file of weights without a network", REBUILD),
+    ".tflite": LITE,
+    ".torchscript": PYTORCH,
+}
+
+
+def explain(path: Path) -> Problem | None:
+    """What to tell the user who gives this path as a model; None for what may be one that is read here."""
+    found = _format_of(path)
+    if found is None:
+        return None
+    return Problem("DV208", f"this is {found.what}, which cannot be read", Origin(str(path)), found.way)
+
+
+def _format_of(path: Path) -> Format | None:
+    try:
+        if path.is_dir():
+            saved = any((path / name).exists() for name in ("saved_model.pb", "saved_model.pbtxt", "keras_metadata.pb"))
+            return SAVED_MODEL if saved else None
+        if path.name in {"saved_model.pb", "saved_model.pbtxt"}:
+            return SAVED_MODEL
+        return _by_contents(path)
+    except (OSError, ValueError):  # whatever is wrong with it, somebody else says so
+        return None
+
+
+def _by_contents(path: Path) -> Format | None:
+    """Some formats give themselves away whatever their files are called; others are known by the name alone."""
+    import zipfile  # --help needs none
+
+    by_name = FORMATS.get(path.suffix.lower())
+    if not path.is_file():
+        return by_name
+    with path.open("rb") as file:
+        start = file.read(8)
+    if start == HDF5:  # which we read
+        return None
+    if start[4:8] == b"TFL3":
+        return LITE
+    if start.startswith(b"PK\3\4") and zipfile.is_zipfile(path):
+        with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+            if any(name.endswith("/data.pkl") for name in archive.namelist()):
+                return PYTORCH
+    return by_name

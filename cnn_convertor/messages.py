@@ -1,0 +1,415 @@
+"""What the codes of errors and warnings mean: the page docs/messages.md.
+
+An entry for each code that no rule of the device (dv700/rules.py) and no finding of the audit (audit/codes.py) has: these
+say of themselves what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from cnn_convertor.audit.codes import CODES
+from cnn_convertor.dv700.rules import RULES
+
+
+class Entry(NamedTuple):
+    """meaning: in a few words. cause: how it comes about. cure: what to do. is_warning: the conversion goes on."""
+
+    meaning: str
+    cause: str
+    cure: str
+    is_warning: bool = False
+
+
+GROUPS: Mapping[str, str] = {
+    "0": "The convertor itself",
+    "1": "Command line and ini file",
+    "2": "Model files",
+    "3": "Layers",
+    "4": "The device",
+    "5": "Numbers",
+    "6": "The audit of generated sources",
+    "7": "Trials on the PC",
+    "8": "Memory layouts",
+}
+
+ENTRIES: Mapping[str, Entry] = {
+    # --- the convertor itself ---
+    "DV000": Entry(
+        "Internal error",
+        "The convertor met something that its authors did not think of.",
+        "Report it, with the ini file and what CNN_CONVERTOR_DEBUG=1 in the environment shows.",
+    ),
+    # --- command line and ini file ---
+    "DV100": Entry("Wrong command line", "A command, option or argument is unknown or malformed.", "See --help."),
+    "DV101": Entry(
+        "No ini file",
+        "The file cannot be read, is no text in UTF-8, or is a model.",
+        "Give the path of a net.ini, saved as UTF-8; `inspect` takes models, too.",
+    ),
+    "DV102": Entry(
+        "A line that is no ini",
+        "The line is neither [SECTION] nor key = value nor a comment, or stands before the first section.",
+        "Correct the line; a value that begins with a double quote ends with one, and has none between.",
+    ),
+    "DV103": Entry("Set twice", "A section or a key comes again.", "Keep one; keys are the same in any case."),
+    "DV104": Entry(
+        "Half of a size",
+        "Of width_override and height_override only one is given.",
+        "Give both, or neither.",
+    ),
+    "DV105": Entry("A key is missing", "A key that has no default is not in the file.", "Add the line."),
+    "DV106": Entry(
+        "A value that makes no sense",
+        "A key has a value of another kind than it takes, or a name that is too long or that other files have already.",
+        "Write what the message says that it expects.",
+    ),
+    "DV107": Entry(
+        "A file or folder is not there",
+        "What a key names does not exist, is a folder instead of a file or the other way round, or cannot be used.",
+        "Correct the path; it is relative to the ini file.",
+    ),
+    "DV108": Entry(
+        "Unknown framework",
+        "Neither the names nor the first bytes of the model's files tell whether Caffe or Keras made them.",
+        "Set origin = CAFFE or origin = KERAS; export other frameworks' models to one of them.",
+    ),
+    "DV109": Entry(
+        "No such device", "An option describes a device that there is not.", "Give a value in the range that is named."
+    ),
+    "DV110": Entry(
+        "Outputs cannot be written",
+        "The operating system refuses: no rights, no room, a folder where a file is to go.",
+        "Check output_folder, or the path after --output.",
+    ),
+    "DV112": Entry(
+        "Unknown section or key",
+        "The ini file has a section or key that means nothing; it is left out.",
+        "Correct its name; the nearest known one is told.",
+        is_warning=True,
+    ),
+    "DV113": Entry(
+        "The operating system refuses",
+        "A file could not be opened, read or written.",
+        "Check the path, the rights and the room on the disk.",
+    ),
+    "DV114": Entry(
+        "Two networks, the same files",
+        "Two ini files of one run have the same name and output_folder.",
+        "Give one of them another name or another output_folder.",
+    ),
+    "DV115": Entry(
+        "Custom layers cannot be read",
+        "The file that custom_layer names is not there, fails, or has no dictionary `custom_layer` of the right form.",
+        "Write custom_layer = {'TypeName': (('parameter', ...), lambda config, input_shape: output_shape)}.",
+    ),
+    "DV116": Entry(
+        "A custom layer's shape",
+        "The shape function of a custom layer fails, or gives no shape.",
+        "Let it give (width, height, channels), all above 0.",
+    ),
+    "DV120": Entry(
+        "Over the capacity",
+        "`plan` found no plan that needs as little as --capacity.",
+        "Raise --capacity; raise --nodes unless the plan found is told to be the smallest.",
+    ),
+    "DV121": Entry(
+        "No table of buffers",
+        "The file is no CSV in UTF-8, or its first line lacks a column.",
+        "Begin with a line id,lower,upper,size.",
+    ),
+    "DV122": Entry(
+        "A buffer that makes no sense",
+        "A line of the table has no numbers, a life or size below 0, or an id that came before; or all is too large.",
+        "Correct the line.",
+    ),
+    # --- model files ---
+    "DV201": Entry(
+        "A model file cannot be read",
+        "The file is missing, empty, damaged, cut short, or of another kind than its place in the ini file takes.",
+        "Check the path, get or save the file again; Keras: model.save('model.keras').",
+    ),
+    "DV202": Entry(
+        "Sizes do not fit",
+        "A layer cannot work on maps of the sizes that it is given.",
+        "Check the sizes of the layer's inputs, and width_override and height_override.",
+    ),
+    "DV203": Entry(
+        "Too many or too few inputs",
+        "A layer is connected to another number of layers than it takes.",
+        "Check what the layer is connected to.",
+    ),
+    "DV204": Entry(
+        "Weights are missing",
+        "The file of the weights has none for a layer, or another number of arrays.",
+        "Check that data names the weights of this network; Caffe matches them by the layers' names.",
+    ),
+    "DV205": Entry(
+        "Weights of another shape",
+        "The array in the file has another shape than the definition implies.",
+        "Check that definition and data belong together, and the input's size.",
+    ),
+    "DV206": Entry(
+        "A layer contradicts itself",
+        "A layer's settings make no sense in its own framework, or lack what they must have, such as the input's size.",
+        "Correct the definition; an open input size is set by width_override and height_override.",
+    ),
+    "DV207": Entry(
+        "No network in the file",
+        "A Keras file holds weights alone, or is HDF5 of some other program.",
+        "Save the whole model: model.save('model.keras').",
+    ),
+    "DV208": Entry(
+        "Another framework's model",
+        "The file is an ONNX, PyTorch, TensorFlow Lite or other model that is not read here, or a SavedModel folder.",
+        "Export it as the message says, to Keras or Caffe.",
+    ),
+    "DV210": Entry(
+        "A part of the definition is left out",
+        "A Caffe definition has a field that the format does not know, or settings of another layer type.",
+        "Make sure that the network works without it.",
+        is_warning=True,
+    ),
+    "DV211": Entry(
+        "Wrong text in the definition",
+        "A Caffe definition does not keep the rules of its text format.",
+        "Correct the line that is named.",
+    ),
+    "DV212": Entry(
+        "Layers do not make a network",
+        "A blob comes from nowhere or from two layers, a layer has no type, or the name of another one, or is included "
+        "and excluded at once; or nothing is left at test time.",
+        "Correct the definition; old forms need Caffe's upgrade_net_proto_text.",
+    ),
+    "DV213": Entry(
+        "A layer is left out",
+        "The layer only judges results, for training, or is an input that nobody reads.",
+        "Nothing, if that is meant; the message says what the network gives instead.",
+        is_warning=True,
+    ),
+    "DV214": Entry(
+        "Weights are those of the filler",
+        "The weights file holds nothing for a Deconvolution whose weight_filler is bilinear, so that it has those weights.",
+        "Make sure that the layer was not trained.",
+        is_warning=True,
+    ),
+    # --- layers ---
+    "DV301": Entry(
+        "Unknown layer type",
+        "Layers of this type are not converted.",
+        "Replace the layer, let the network end before it, or define it as a custom layer (Keras). See docs/layers.md.",
+    ),
+    "DV302": Entry(
+        "A form of a layer that is not converted",
+        "The type is known, but not with these settings, inputs or arguments.",
+        "Change what the message names; docs/layers.md has the limits.",
+    ),
+    "DV303": Entry(
+        "A custom layer's parameter",
+        "The custom layer file names a setting that the layer has not, or whose value firmware cannot be given.",
+        "Name settings that are an int, a bool, a float, or a list of one of them.",
+    ),
+    # --- numbers ---
+    "DV501": Entry(
+        "A weight does not fit FP16",
+        "After folding, a weight, bias or slope is beyond 65504 or no number.",
+        "Train with a bound on the weights; look for batch norm variances that are zero or negative.",
+    ),
+    "DV502": Entry(
+        "Weights became 0",
+        "After folding, weights are so small that FP16 has only 0 for them.",
+        "Nothing, if the results are good: such weights seldom matter. `verify` tells.",
+        is_warning=True,
+    ),
+    "DV504": Entry(
+        "Weights have few digits",
+        "Nearly all weights of a layer are below 6.1e-05, where FP16 keeps fewer digits the smaller a number is.",
+        "Scale the layer's weights up and the next layer's down, if `verify` shows that the results suffer.",
+        is_warning=True,
+    ),
+    # --- trials on the PC ---
+    "DV701": Entry(
+        "No compiler", "`run` and `verify` compile the sources, and found no g++.", "Install g++, or set CXX."
+    ),
+    "DV702": Entry(
+        "The compiler refuses the sources",
+        "The generated sources, or those given with --source, do not compile.",
+        "Name the file with the callbacks of custom layers with --source; otherwise report it.",
+    ),
+    "DV703": Entry(
+        "No place for what was compiled",
+        "The folder of compiled libraries cannot be written.",
+        "Name another one in the variable CNN_CONVERTOR_CACHE.",
+    ),
+    "DV704": Entry(
+        "The device refuses the network",
+        "The emulated device found a command or a memory access that is not allowed.",
+        "Convert again; if that does not help, report it.",
+    ),
+    "DV705": Entry(
+        "Inputs do not fit the network",
+        "The arrays given have other names, sizes or numbers of samples than the network's inputs.",
+        "Give one array for each input, (height, width, channels) or (samples, height, width, channels).",
+    ),
+    "DV706": Entry(
+        "An input does not fit FP16",
+        "A value of the input is beyond 65504 after mean and scale.",
+        "Check mean and scale in the ini file.",
+    ),
+    "DV707": Entry(
+        "The inputs cannot be read",
+        "What was given with --input or --inputs is no image, .npy or .npz that can be read.",
+        "See docs/verify.md for what they may be.",
+    ),
+    "DV708": Entry(
+        "No self-test with custom layers",
+        "selftest = 1 needs the code of every layer, and custom layers have theirs in the firmware.",
+        "Set selftest = 0.",
+    ),
+    "DV709": Entry(
+        "Sources and program differ",
+        "What was compiled has other layers than the network: its sources were changed.",
+        "Convert the network again.",
+    ),
+    "DV711": Entry(
+        "Not installed",
+        "What is needed to read images, or to run the framework, is not installed.",
+        'Run pip install "cnn-convertor[verify]".',
+    ),
+    "DV712": Entry(
+        "The framework refuses the network",
+        "Keras or OpenCV cannot load or run the network here.",
+        "Give the expected outputs together with the inputs, see docs/verify.md.",
+    ),
+    "DV713": Entry(
+        "Custom layers in Keras",
+        "Keras cannot run custom layers from their description.",
+        "Give the expected outputs together with the inputs, see docs/verify.md.",
+    ),
+    "DV714": Entry(
+        "Pixels as they are",
+        "The ini file has neither mean nor scale, so that the network is given pixels from 0 to 255.",
+        "Set mean and scale to what the network was trained with.",
+        is_warning=True,
+    ),
+    # --- memory layouts ---
+    "DV800": Entry("A layout's text is wrong", "The description of a layout breaks its grammar.", "See docs/layouts.md."),
+    "DV801": Entry(
+        "A layout contradicts itself",
+        "Its terms do not count every axis exactly once, or have numbers that make no sense.",
+        "Correct the term that is named.",
+    ),
+    "DV802": Entry(
+        "Shape and layout do not fit", "The shape, index or padding has other axes than the layout.", "Give one number an axis."
+    ),
+    "DV803": Entry("Elements overlap", "A pitch is smaller than what lies in it, or misaligned.", "Raise the pitch."),
+    "DV804": Entry(
+        "The buffer or element type does not fit",
+        "Memory has another size, or elements another type, than the layout needs.",
+        "Give --element and --shape as the memory has them; convert the array first.",
+    ),
+    "DV805": Entry("Too large for a picture", "--svg draws every element.", "Describe a smaller shape."),
+    "DV810": Entry("A clDNN format without a layout", "The format's memory depends on more than its name.", "Use another format."),
+    "DV811": Entry("Beyond 4 bits", "Values do not fit a 4-bit type.", "Scale the values first."),
+    "DV812": Entry("Padding of the batch", "The device reads this format as if its batch had no padding.", "Do not pad b."),
+    "DV820": Entry(
+        "Tensor properties contradict each other",
+        "Shape, strides, sizes, scales or type of a BPU tensor do not fit together.",
+        "Take them from the model as they are.",
+    ),
+    "DV821": Entry("No NV12 image", "An NV12 image has odd sizes, or its buffer another length.", "Use even sizes."),
+    "DV830": Entry("No such conversion", "Values, offset, scale or shift are beyond NVDLA's fields.", "Use smaller ones."),
+    "DV831": Entry("No such change of precision", "NVDLA does not convert between these types there.", "Use one that is named."),
+    "DV832": Entry("No such operands", "NVDLA has no layout for as many operands of that size.", "See docs/layouts.md."),
+    "DV833": Entry("Weights that NVDLA cannot lay out", "Kernel, stride or extension do not fit the mode.", "Use another mode."),
+    "DV834": Entry("Compressed weights contradict themselves", "Mask, group sizes and weights do not agree.", "Compress again."),
+    "DV835": Entry(
+        "Image and pixel format do not fit",
+        "The format is unknown, or the image has other channels, values or lines.",
+        "See docs/layouts.md for the formats.",
+    ),
+    "DV836": Entry("Misaligned", "An address or stride is no multiple of what NVDLA needs.", "Round it up."),
+    "DV840": Entry(
+        "The file of an array does not fit",
+        "A file holds no array, or nothing says what shape and type its memory has.",
+        "Give --shape and --element; arrays are .npy, memory has another ending.",
+    ),
+    "DV841": Entry("No such name", "No layout, family or element type is called so.", "See `convertor.py layout list`."),
+    "DV850": Entry("No such target", "`export` has no target or element type that is called so.", "See docs/export.md."),
+    "DV851": Entry(
+        "NVDLA has not the like",
+        "A layer cannot be laid out for NVDLA without changing its result.",
+        "Export for another target, or change the layer as the message says.",
+    ),
+    "DV852": Entry("No format fits", "None of the clDNN formats given holds weights of this form.", "Name one that does."),
+    "DV853": Entry(
+        "A value does not fit the target's elements",
+        "After folding, a value is too large for the type of the target's elements, or no number.",
+        "Export for a wider type; look for batch norm variances that are negative.",
+    ),
+    "DV854": Entry(
+        "A layer without a format", "The layer holds numbers for which no format is known.", "Export the network up to it."
+    ),
+    "DV855": Entry("No manifest", "The manifest of an export is missing or damaged.", "Export the network again."),
+    "DV856": Entry(
+        "A surface is not what was written",
+        "A file of an export is missing, changed, or was only described.",
+        "Export the network again, with --input for the input map.",
+    ),
+    "DV857": Entry(
+        "Something given is not used",
+        "A format holds nothing of the network, or there are more samples than the one that is exported.",
+        "Nothing, if that is meant.",
+        is_warning=True,
+    ),
+}  # fmt: skip
+
+
+def entries() -> dict[str, Entry]:
+    """Every code, sorted: the table's, the rules' and the audit's."""
+    rules = {
+        rule.code: Entry(
+            _in_words(rule.broken.__name__), _on_one_line(rule.broken.__doc__ or ""), _as_sentence(rule.hint)
+        )
+        for rule in RULES
+    }
+    audit = {code: Entry("Audit", entry.cause, entry.cure) for code, entry in CODES.items()}
+    return dict(sorted({**ENTRIES, **rules, **audit}.items()))
+
+
+def manual() -> str:
+    """The page docs/messages.md."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "# Errors and warnings"
+    yield ""
+    yield "Every message begins with its code, which stays as it is for ever; then follow the file and the layer, and what to try."
+    yield "A warning (marked so below) lets the conversion go on. `convertor.py inspect` shows all that is known of a network at once."
+    yield ""
+    yield "This page is made from `cnn_convertor/messages.py`, the rules of the device and the codes of the audit."
+    every = entries()
+    for digit, title in GROUPS.items():
+        yield from ("", f"## {digit}xx: {title}", "", "| code | meaning | cause | cure |", "|---|---|---|---|")
+        for code, entry in every.items():
+            if code[2] == digit:
+                mark = " (warning)" * entry.is_warning
+                yield f"| {code}{mark} | {' | '.join(map(_cell, entry[:3]))} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _in_words(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _as_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,131 @@
+"""Codes of errors and warnings: each has one meaning, one place on the page, and is used as the page says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from cnn_convertor.audit.codes import CODES
+from cnn_convertor.dv700.rules import RULES
+from cnn_convertor.messages import ENTRIES, GROUPS, entries, manual
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "cnn_convertor"
+CODE = re.compile(r"DV\d{3}")
+TABLES = {"messages.py", "audit/codes.py"}  # that explain codes, and give none
+NO_CODES = {"DV700"}  # is the device's name
+
+# Who may speak of what: the rooms of the package that may use the codes of a group.
+ROOMS = {
+    "0": {"terminal"},
+    "1": {"cli", "config", "convert", "files", "terminal", "memory", "quantize", "frontends", "verify"},
+    "2": {"foreign", "frontends", "ir"},
+    "3": {"frontends"},
+    "4": {"dv700", "convert"},
+    "5": {"dv700", "quantize", "convert"},
+    "6": {"audit"},
+    "7": {"host", "verify"},
+    "8": {"layouts", "export", "cli"},
+}
+# Codes with one meaning that several rooms meet.
+SHARED = {"DV110": {"files", "verify"}}
+
+
+class Use(NamedTuple):
+    code: str
+    file: str
+    line: int
+    is_warning: bool
+
+    @property
+    def room(self) -> str:
+        return self.file.partition("/")[0].removesuffix(".py")
+
+
+@cache
+def uses() -> tuple[Use, ...]:
+    """Every place of the package that gives a code."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    return tuple(
+        use for path in files for use in uses_in(path.read_text("utf-8"), path.relative_to(PACKAGE).as_posix())
+    )
+
+
+def uses_in(text: str, file: str) -> Iterator[Use]:
+    if file not in TABLES:
+        tree = ast.parse(text)
+        warned = {
+            id(inner)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "warn"
+            for inner in ast.walk(node)
+        }
+        for node in ast.walk(tree):
+            match node:
+                case ast.Constant(value=str(code)) if CODE.fullmatch(code) and code not in NO_CODES:
+                    yield Use(code, file, node.lineno, id(node) in warned)
+
+
+def test_uses_are_found() -> None:
+    text = 'warn(Problem("DV112", "x"))\nraise E(Problem("DV106", f"{x}"))\nname = "DV700"\nwrong("DV1065")\n'
+    assert [*uses_in(text, "config.py")] == [
+        Use("DV112", "config.py", 1, True),
+        Use("DV106", "config.py", 2, False),
+    ]
+    assert len(uses()) > 200
+
+
+def test_every_code_that_is_used_is_on_the_page_and_every_code_of_the_page_is_used() -> None:
+    used = {use.code for use in uses()}
+    documented = set(entries())
+    assert used - documented == set(), "write an entry in cnn_convertor/messages.py"
+    assert documented - used == set(), "nobody gives these codes any more"
+
+
+def test_each_code_is_explained_in_one_place() -> None:
+    rules = [rule.code for rule in RULES]
+    assert len(rules) == len(set(rules)), "two rules have one code"
+    assert set(rules) & set(ENTRIES) == set(rules) & set(CODES) == set(ENTRIES) & set(CODES) == set()
+
+
+def test_the_code_of_a_rule_is_given_by_that_rule_alone() -> None:
+    for rule in RULES:
+        assert [(use.code, use.file) for use in uses() if use.code == rule.code] == [(rule.code, "dv700/rules.py")]
+
+
+def test_codes_are_warnings_or_errors_as_the_page_says() -> None:
+    every = entries()
+    wrong = [use for use in uses() if use.code in every and use.is_warning != every[use.code].is_warning]
+    assert wrong == []
+
+
+def test_each_room_speaks_of_what_is_its_own() -> None:
+    assert [use for use in uses() if use.room not in ROOMS[use.code[2]]] == []
+
+
+def test_a_code_belongs_to_one_room() -> None:
+    rooms: dict[str, set[str]] = defaultdict(set)
+    for use in uses():
+        rooms[use.code].add(use.room)
+    assert {code: found for code, found in rooms.items() if len(found) > 1} == SHARED
+
+
+def test_no_two_codes_mean_the_same() -> None:
+    meanings = [entry.meaning for code, entry in entries().items() if code not in CODES]
+    assert len(meanings) == len(set(meanings))
+
+
+def test_every_entry_says_all() -> None:
+    for code, (meaning, cause, cure, _) in entries().items():
+        assert meaning and not meaning.endswith("."), code
+        assert cause.endswith(".") and cure.endswith("."), code
+        assert code[2] in GROUPS
+
+
+def test_the_page_is_fresh(golden: Callable[[str, str], None]) -> None:
+    golden("../../docs/messages.md", manual())
