@@ -62,7 +62,12 @@ def with_verbosity(command: Callable[..., int]) -> Callable[..., int]:
         return command(terminal=Terminal(-1 if quiet else verbose), **others)
 
     quiet = click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
-    verbose = click.option("-v", "--verbose", count=True, help="Say how long each step takes; -vv: tracebacks too.")
+    verbose = click.option(
+        "-v",
+        "--verbose",
+        count=True,
+        help="Say how long each step takes, and how weights are stored; -vv: tracebacks too.",
+    )
     return verbose(quiet(run))
 
 
@@ -104,6 +109,7 @@ def convert(terminal: Terminal, inis: tuple[Path, ...], max_kernel_size: int, ub
         with terminal.attempt():
             report = _convert(config, terminal)
             files = [("files", str(path)) for path in report.files]
+            terminal.weights(config.name, report.weights, verbose=config.verbose)
             terminal.result(f"{config.name} ({ini})", [*report.summary, *files])
             converted += 1
     if len(inis) > 1 and converted < len(inis):

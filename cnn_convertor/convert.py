@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 
 from cnn_convertor import codegen, files
 from cnn_convertor.calls import title
-from cnn_convertor.config import Config, Origin
+from cnn_convertor.config import Config, Origin, Quantization
+from cnn_convertor.dv700 import palettes
+from cnn_convertor.dv700.formats import StoredLayer
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
@@ -35,10 +38,11 @@ def _silent(_step: str, _done: int, _total: int) -> None:
 
 
 class Report(NamedTuple):
-    """files: what was written. summary: (label, value) rows for people."""
+    """files: what was written. summary: (label, value) rows for people. weights: how each layer's weights are stored."""
 
     files: tuple[Path, ...]
     summary: tuple[tuple[str, str], ...]
+    weights: tuple[StoredLayer, ...] = ()
 
 
 def convert(config: Config, progress: Progress = _silent) -> Report:
@@ -49,12 +53,13 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     progress("read", 0, 1)
     graph = load(config)
     progress("optimise", 0, 1)
-    program = build(graph, config)
+    program = build(graph, config, progress)
     texts = codegen.render(program, _wishes(config))
     tests = _selftest(program, config) if config.selftest else {}
     weights = _counted(encode_all(program.weights, transposed=program.transposed), program.weight_bytes, progress)
     outputs = {**texts, **tests, _weights_file(program): weights}
-    return Report(files.replace_all(config.output_folder / config.name, outputs), summary(program))
+    written = files.replace_all(config.output_folder / config.name, outputs)
+    return Report(written, summary(program), palettes.describe(program))
 
 
 def convert_for_trial(config: Config, folder: Path) -> tuple[Graph, Program]:
@@ -75,12 +80,19 @@ def load(config: Config) -> Graph:
             return keras.load(config.definition, config.data, size=config.size, custom=custom)
 
 
-def build(graph: Graph, config: Config) -> Program:
-    """The program that does the graph's work on the device."""
+def build(graph: Graph, config: Config, progress: Progress = _silent) -> Program:
+    """The program that does the graph's work on the device, its weights stored as the configuration says."""
+    wishes = palettes.Wishes(Quantization(config.quantization), config.quantization_threshold, config.overrides)
+    return palettes.choose(plan(graph, config), wishes, partial(progress, "palettes"))
+
+
+def plan(graph: Graph, config: Config) -> Program:
+    """The program as far as the weights' values do not matter: without palettes."""
     limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
     fusion, transposed = Fusion(config.fusion), config.transpose_weight
+    palette = bool(config.quantization)
     graph = legalise(optimise(graph), limits, transposed=transposed, fusion=fusion)
-    graph, steps = select(graph, palette=config.quantization, transposed=transposed, fusion=fusion, limits=limits)
+    graph, steps = select(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
     check(graph, steps, limits)
     return lower(graph, steps, name=config.name, transposed=transposed)
 
@@ -97,10 +109,20 @@ def summary(program: Program) -> tuple[tuple[str, str], ...]:
     return (
         ("device commands", str(on_device)),
         ("CPU layers", f"{len(on_cpu)} ({cpu_types})" if on_cpu else "0"),
-        ("weights", f"{program.weight_bytes:,} bytes"),
+        ("weights", _weights_summary(program)),
         ("I/O buffer", f"{program.io_bytes:,} bytes (lower bound {program.plan.lower_bound:,})"),
         *(("network", line) for line in codegen.description(program)[1:]),
     )
+
+
+def _weights_summary(program: Program) -> str:
+    stored = palettes.describe(program)
+    with_palette = sum(layer.palette for layer in stored)
+    text = f"{program.weight_bytes:,} bytes"
+    if not with_palette:
+        return text
+    before = sum(layer.fp16_bytes for layer in stored)
+    return f"{text} (palettes in {with_palette} of {len(stored)} layers; {before:,} bytes in FP16)"
 
 
 def _write_what_runs(program: Program, folder: Path, config: Config) -> None:

@@ -7,6 +7,8 @@ A layer is seen as the count of each FP16 bit pattern, so its size does not matt
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.quantize.clustering import divide
+from cnn_convertor.quantize.workers import Line, divide_all, processes_for
 
 FREE = 255  # entries that may be chosen: entry 0 is 0.0
 
@@ -72,8 +75,31 @@ def fit(counts: Counts) -> Palette:
     255 FP16 numbers and 0.0 can give. The same counts give the same palette, on every machine. Counts need not be whole
     numbers: what counts more is kept more exactly.
     """
-    values, weights = _distinct(counts)
-    return _palette(values if values.size <= FREE else divide(values, weights, FREE + 1))
+    line = _distinct(counts)
+    return _palette(line.values if line.values.size <= FREE else divide(*line, FREE + 1))
+
+
+def fit_all(counted: Iterable[Counts], *, processes: int = 1) -> Iterator[Palette]:
+    """`fit` for each of them, in the same order, in several processes; only a few of the counts are kept at a time."""
+    few: deque[Real | None] = deque()  # the values of each layer that needs no division, None for the others
+
+    def many() -> Iterator[Line]:
+        for counts in counted:
+            line = _distinct(counts)
+            few.append(line.values if line.values.size <= FREE else None)
+            if few[-1] is None:
+                yield line
+
+    for centres in divide_all(many(), FREE + 1, processes=processes):
+        while (values := few.popleft()) is not None:
+            yield _palette(values)
+        yield _palette(centres)
+    yield from (_palette(values) for values in few if values is not None)
+
+
+def processes_to_fit(sizes: Iterable[int]) -> int:
+    """How many processes are worth starting to fit layers of so many weights."""
+    return processes_for(sum(min(size, _VALUES.size) for size in sizes if size > FREE))
 
 
 def measure(palette: Palette, counts: NDArray[np.int64]) -> Quality:
@@ -90,14 +116,14 @@ def measure(palette: Palette, counts: NDArray[np.int64]) -> Quality:
     )
 
 
-def _distinct(counts: NDArray[Any]) -> tuple[Real, Real]:
+def _distinct(counts: NDArray[Any]) -> Line:
     """The values other than zero that occur, ascending, and how often."""
     patterns = np.flatnonzero(counts)
     values = _VALUES[patterns]
     assert np.isfinite(values).all(), "weights that are not finite were to be refused before"
     patterns, values = patterns[values != 0], values[values != 0]
     order = np.argsort(values, kind="stable")
-    return values[order], counts[patterns[order]].astype(np.float64)
+    return Line(values[order], counts[patterns[order]].astype(np.float64))
 
 
 def _palette(centres: Real) -> Palette:
