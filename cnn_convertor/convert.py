@@ -28,6 +28,7 @@ from cnn_convertor.frontends import caffe, keras
 from cnn_convertor.host import selftest
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimise
+from cnn_convertor.verify.calibration import Calibration, calibrate
 from cnn_convertor.verify.inputs import Preparation
 
 Progress = Callable[[str, int, int], None]  # step, done, total
@@ -38,11 +39,15 @@ def _silent(_step: str, _done: int, _total: int) -> None:
 
 
 class Report(NamedTuple):
-    """files: what was written. summary: (label, value) rows for people. weights: how each layer's weights are stored."""
+    """files: what was written. summary: (label, value) rows for people. weights: how each layer's weights are stored.
+
+    calibration: what sample inputs did for the palettes, where some were given.
+    """
 
     files: tuple[Path, ...]
     summary: tuple[tuple[str, str], ...]
     weights: tuple[StoredLayer, ...] = ()
+    calibration: Calibration | None = None
 
 
 def convert(config: Config, progress: Progress = _silent) -> Report:
@@ -53,13 +58,13 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     progress("read", 0, 1)
     graph = load(config)
     progress("optimise", 0, 1)
-    program = build(graph, config, progress)
+    program, calibration = quantise(graph, config, progress)
     texts = codegen.render(program, _wishes(config))
     tests = _selftest(program, config) if config.selftest else {}
     weights = _counted(encode_all(program.weights, transposed=program.transposed), program.weight_bytes, progress)
     outputs = {**texts, **tests, _weights_file(program): weights}
     written = files.replace_all(config.output_folder / config.name, outputs)
-    return Report(written, summary(program), palettes.describe(program))
+    return Report(written, summary(program), palettes.describe(program), calibration)
 
 
 def convert_for_trial(config: Config, folder: Path) -> tuple[Graph, Program]:
@@ -82,8 +87,18 @@ def load(config: Config) -> Graph:
 
 def build(graph: Graph, config: Config, progress: Progress = _silent) -> Program:
     """The program that does the graph's work on the device, its weights stored as the configuration says."""
+    return quantise(graph, config, progress)[0]
+
+
+def quantise(graph: Graph, config: Config, progress: Progress = _silent) -> tuple[Program, Calibration | None]:
+    """What `build` gives, and what sample inputs did for the palettes, where the configuration has some."""
     wishes = palettes.Wishes(Quantization(config.quantization), config.quantization_threshold, config.overrides)
-    return palettes.choose(plan(graph, config), wishes, partial(progress, "palettes"))
+    program = palettes.choose(plan(graph, config), wishes, partial(progress, "palettes"))
+    if config.calibrate is None:
+        return program, None
+    progress("calibrate", 0, 1)
+    calibration = calibrate(graph, program, config, config.calibrate, partial(_write_what_runs, config=config))
+    return (program if calibration is None else calibration.program), calibration
 
 
 def plan(graph: Graph, config: Config) -> Program:

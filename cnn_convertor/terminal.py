@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cnn_convertor.convert import Progress
     from cnn_convertor.dv700.formats import StoredLayer
     from cnn_convertor.verify import Comparison, Verification
+    from cnn_convertor.verify.calibration import Calibration
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
 DEBUG = "CNN_CONVERTOR_DEBUG"
@@ -117,6 +118,19 @@ class Terminal:
         before, after = (sum(sizes) for sizes in zip(*((y.fp16_bytes, y.nbytes) for y in layers), strict=True))
         rows.append(["all", "", "", "", "", f"{before:,}", f"{after:,}", ""])
         _print(_tame("\n".join([f"{network}: weights", *(f"  {line}" for line in _table("layer", rows, _STORED))])))
+
+    def calibration(self, network: str, result: Calibration, *, verbose: bool) -> None:
+        """What sample inputs did for the palettes: for the outputs, and for each layer if that is wanted."""
+        if self._level < 0:
+            return
+        layers = result.layers if verbose or self._level > 0 else ()
+        tables = [("output", result.outputs), *([("layer", layers)] if layers else [])]
+        samples = f"{result.samples} sample{'s' * (result.samples != 1)}"
+        lines = [f"{network}: palettes calibrated with {samples} ({result.source}), against FP16 weights on the same"]
+        for title, improvements in tables:
+            rows = [[i.name, _decibels(i.before), _decibels(i.after)] for i in improvements]
+            lines += [f"  {line}" for line in _table(title, rows, ("dB before", "dB after"))]
+        _print(_tame("\n".join(lines)))
 
     def verification(self, result: Verification) -> None:
         """Show a verification; one that failed ends the program with 1, and says where to look."""

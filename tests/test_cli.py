@@ -46,7 +46,7 @@ def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
     for done in range(3):
         progress("weights", done, 2)
     summary = (("commands", "9"), ("network", "one"), ("network", "two"))
-    return SimpleNamespace(files=(config.output_folder / config.name,), summary=summary, weights=())
+    return SimpleNamespace(files=(config.output_folder / config.name,), summary=summary, weights=(), calibration=None)
 
 
 def raises(error: BaseException) -> Conversion:

@@ -37,7 +37,8 @@ def normal(*shape: int) -> Real:
 def heavy(*shape: int) -> Real:
     """A palette costs such weights more than normal ones."""
     random = np.random.default_rng(0)
-    return np.exp(random.normal(size=shape)) * random.choice([-1, 1], shape)
+    drawn: Real = np.exp(random.normal(size=shape)) * random.choice([-1.0, 1.0], shape)
+    return drawn
 
 
 def conv(kernels: Real, groups: int = 1) -> ops.Op:
