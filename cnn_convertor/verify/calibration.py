@@ -91,7 +91,8 @@ def calibrate(graph: Graph, program: Program, config: Config, given: Path, write
         plain = network(without_palettes(program), "fp16")
         calibrated = fitted(program, measure(plain, samples))
         pair = network(program, "before"), network(calibrated, "after")
-        outputs, layers = _improvements(plain, pair, samples)
+        improvements = _improvements(plain, pair, samples)
+    outputs, layers = _of_outputs(plain.program, improvements), _of_layers(plain.program, improvements)
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
         problem = "calibration does not improve the outputs, so the palettes stay as they were"
         warn(Problem("DV505", problem, Place(config.name), "more samples, that are like what the network will see"))
@@ -238,32 +239,38 @@ def _taps(maps: Maps, convolution: Convolution) -> Iterator[tuple[tuple[int, int
 # --- before and after ----------------------------------------------------------------------------------------------------
 
 
-def _improvements(
-    plain: Network, pair: tuple[Network, Network], samples: Samples
-) -> tuple[tuple[Improvement, ...], tuple[Improvement, ...]]:
-    """For outputs and for convolutions. pair: the network before and after."""
-    program = plain.program
-    ends = [_before_softmax(program, index) for index in program.outputs]
-    inner = [i for i, layer in enumerate(program.layers) if convolutions_of(layer)]
-    signal = dict.fromkeys([*ends, *inner], 0.0)
-    noise = [dict(signal), dict(signal)]
-    for inputs in _parts(samples):
-        right = plain.run(inputs, layers=True).layers
-        for network, errors in zip(pair, noise, strict=True):
-            layers = network.run(inputs, layers=True).layers
-            for i in errors:
-                errors[i] += _power(layers[i].astype(np.float64) - right[i])
-        for i in signal:
-            signal[i] += _power(right[i].astype(np.float64))
+def compare_outputs(plain: Network, pair: tuple[Network, Network], samples: Samples) -> tuple[Improvement, ...]:
+    """For each output of the network, or what a softmax reads in its place: two networks beside one with FP16 weights."""
+    return _of_outputs(plain.program, _improvements(plain, pair, samples))
 
-    def told(index: int, name: str) -> Improvement:
-        return Improvement(name, *(_decibels(signal[index], errors[index]) for errors in noise))
 
-    names = [_name(program.layers[index]) for index in program.outputs]
-    return (
-        tuple(told(i, name) for i, name in zip(ends, names, strict=True)),
-        tuple(told(i, _name(program.layers[i])) for i in inner),
+def _of_outputs(program: Program, improvements: Mapping[int, Improvement]) -> tuple[Improvement, ...]:
+    return tuple(
+        improvements[_before_softmax(program, index)]._replace(name=_name(program.layers[index]))
+        for index in program.outputs
     )
+
+
+def _of_layers(program: Program, improvements: Mapping[int, Improvement]) -> tuple[Improvement, ...]:
+    return tuple(improvements[index] for index, layer in enumerate(program.layers) if convolutions_of(layer))
+
+
+def _improvements(plain: Network, pair: tuple[Network, Network], samples: Samples) -> dict[int, Improvement]:
+    """For each layer of the program, by its index. pair: the network before and after."""
+    signals = np.zeros(len(plain.program.layers))
+    noises = np.zeros((2, signals.size))
+    for inputs in _parts(samples):
+        right = [maps.astype(np.float64) for maps in plain.run(inputs, layers=True).layers]
+        signals += [np.sum(np.square(maps)) for maps in right]
+        for noise, network in zip(noises, pair, strict=True):
+            layers = network.run(inputs, layers=True).layers
+            noise += [np.sum(np.square(maps - expected)) for maps, expected in zip(layers, right, strict=True)]
+    names = map(_name, plain.program.layers)
+    columns = zip(names, signals, *noises, strict=True)
+    return {
+        index: Improvement(name, _decibels(signal, before), _decibels(signal, after))
+        for index, (name, signal, before, after) in enumerate(columns)
+    }
 
 
 def _before_softmax(program: Program, index: int) -> int:
@@ -275,10 +282,6 @@ def _before_softmax(program: Program, index: int) -> int:
 
 def _name(layer: Layer) -> str:
     return layer.origins[-1].layer if layer.origins else layer.name
-
-
-def _power(values: Real) -> float:
-    return float(np.sum(np.square(values)))
 
 
 def _decibels(signal: float, noise: float) -> float:
