@@ -156,7 +156,7 @@ def test_formats_sizes_and_reasons_stay(tmp_path: Path) -> None:
 def test_the_same_samples_give_the_same_bytes(tmp_path: Path) -> None:
     streams = []
     for _ in range(2):
-        _, result = calibrated(graph_of(KINDS["strided"]), images(5), tmp_path)
+        _, result = calibrated(graph_of(KINDS["3x3 padded"]), images(5), tmp_path)
         assert result is not None
         streams.append(b"".join(p.tobytes() for p in encode_all(result.program.weights, transposed=True)))
     assert streams[0] == streams[1]
@@ -170,13 +170,13 @@ def test_a_palette_that_loses_nothing_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_inputs_that_never_change_tell_nothing(tmp_path: Path) -> None:
-    before, result = calibrated(graph_of(KINDS["1x1"]), np.ones((3, *SHAPE), np.float32), tmp_path)
+    before, result = calibrated(graph_of(KINDS["3x3 padded"]), np.ones((3, *SHAPE), np.float32), tmp_path)
     assert result is not None and result.program == before
 
 
 def test_without_palettes_there_is_nothing_to_do(tmp_path: Path) -> None:
     with pytest.warns(ConvertorWarning, match="DV504: there is nothing to calibrate"):
-        _, result = calibrated(graph_of(KINDS["1x1"]), images(1), tmp_path, quantization=Quantization.FP16)
+        _, result = calibrated(graph_of(KINDS["3x3 padded"]), images(1), tmp_path, quantization=Quantization.FP16)
     assert result is None
 
 
@@ -184,7 +184,7 @@ def test_palettes_that_are_not_better_are_not_taken(tmp_path: Path, monkeypatch:
     corrected = calibration._corrected_bias  # noqa: SLF001
     monkeypatch.setattr(calibration, "_corrected_bias", lambda *given: Constant.of(corrected(*given).load() + 1))
     with pytest.warns(ConvertorWarning, match="DV505: calibration does not improve the outputs"):
-        before, result = calibrated(graph_of(KINDS["1x1"]), images(2), tmp_path)
+        before, result = calibrated(graph_of(KINDS["3x3 padded"]), images(2), tmp_path)
     assert result is not None and result.program is before
     assert result.outputs[0].after < result.outputs[0].before
 
@@ -192,14 +192,14 @@ def test_palettes_that_are_not_better_are_not_taken(tmp_path: Path, monkeypatch:
 def test_custom_layers_are_refused(tmp_path: Path) -> None:
     custom = ops.Custom("Twice", (), SHAPE._replace(channels=40))
     with pytest.raises(UsageError) as caught:
-        calibrated(graph_of(KINDS["1x1"], then=custom), images(1), tmp_path)
+        calibrated(graph_of(KINDS["3x3 padded"], then=custom), images(1), tmp_path)
     (problem,) = caught.value.problems
     assert problem.code == "DV715" and problem.where == Origin("net", "z")
 
 
 def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="DV707"):
-        calibrated(graph_of(KINDS["1x1"]), images(1)[:, :5], tmp_path)
+        calibrated(graph_of(KINDS["3x3 padded"]), images(1)[:, :5], tmp_path)
 
 
 def test_the_command_line_calibrates_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
