@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from cnn_convertor.quantize import fit, fit_all, histogram, processes_to_fit, workers
-
-
-def counted(random: np.random.Generator, size: int) -> NDArray[np.int64]:
-    return histogram((random.normal(size=size) * 0.05).astype(np.float16))
+from cnn_convertor.quantize import Counted, fit, fit_all, histogram, processes_to_fit, workers
 
 
-def layers() -> list[NDArray[np.int64]]:
+def counted(random: np.random.Generator, size: int) -> Counted:
+    return Counted(histogram((random.normal(size=size) * 0.05).astype(np.float16)))
+
+
+def layers() -> list[Counted]:
     """Some that need a division, and some that do not: at the start, in between and at the end."""
     random = np.random.default_rng(0)
     return [counted(random, size) for size in (9, 3000, 20, 0, 2000, 1500, 4000, 1000, 2500, 3, 255)]
@@ -29,7 +28,7 @@ def as_bytes(found: Iterator[Any]) -> list[tuple[bytes, bytes]]:
     return [(palette.centres.tobytes(), palette.index.tobytes()) for palette in found]
 
 
-EXPECTED = as_bytes(map(fit, layers()))
+EXPECTED = as_bytes(fit(*layer) for layer in layers())
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def test_a_process_that_fails_at_once_is_replaced_by_work_here(monkeypatch: pyte
 
 
 def test_a_process_that_dies_in_between_costs_nothing(started: list[subprocess.Popen[bytes]]) -> None:
-    def dying() -> Iterator[NDArray[np.int64]]:
+    def dying() -> Iterator[Counted]:
         for number, counts in enumerate(layers()):
             if number == 5:
                 started[0].kill()
@@ -82,7 +81,7 @@ def test_a_process_that_dies_in_between_costs_nothing(started: list[subprocess.P
 def test_few_layers_are_kept_at_a_time() -> None:
     taken = 0
 
-    def many() -> Iterator[NDArray[np.int64]]:
+    def many() -> Iterator[Counted]:
         nonlocal taken
         for taken in range(1, 41):
             yield counted(np.random.default_rng(taken), 600)
@@ -93,7 +92,7 @@ def test_few_layers_are_kept_at_a_time() -> None:
 
 
 def test_an_error_of_the_reader_ends_the_processes(started: list[subprocess.Popen[bytes]]) -> None:
-    def failing() -> Iterator[NDArray[np.int64]]:
+    def failing() -> Iterator[Counted]:
         yield counted(np.random.default_rng(0), 1000)
         raise OSError("the file is gone")
 
@@ -106,8 +105,8 @@ def test_a_main_module_is_not_run_a_second_time() -> None:
     """Scripts that convert need no `if __name__ == "__main__"`."""
     script = (
         "import numpy as np; print('once')\n"
-        "from cnn_convertor.quantize import fit_all, histogram\n"
-        "counts = histogram(np.random.default_rng(0).normal(size=999).astype(np.float16))\n"
+        "from cnn_convertor.quantize import Counted, fit_all, histogram\n"
+        "counts = Counted(histogram(np.random.default_rng(0).normal(size=999).astype(np.float16)))\n"
         "print(sum(1 for _ in fit_all([counts] * 3, processes=2)))\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

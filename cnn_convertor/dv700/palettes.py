@@ -17,9 +17,9 @@ from cnn_convertor.dv700.packing import BLOCK
 from cnn_convertor.dv700.program import Convolution, Layer, Program, Weights
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.quantize import Counts, fit_all, histogram, measure, processes_to_fit
+from cnn_convertor.quantize import Counted, Counts, fit_all, histogram, measure, processes_to_fit
 
-_ROWS_BYTES = 16 << 20  # of FP32 weights that are counted at a time
+_ROWS_BYTES = 4 << 20  # of FP32 weights that are counted at a time
 FINITE = (np.arange(1 << 16) & 0x7FFF) < 0x7C00  # FP16 bit pattern -> whether it is a finite number
 
 Progress: TypeAlias = Callable[[int, int], None]  # weights whose palette is fitted, of how many
@@ -187,12 +187,12 @@ def fit_weights(
     total = sum(weights.kernels.size for weights in which.values())
     counted: dict[int, NDArray[np.int64]] = {}
 
-    def all_counts() -> Iterator[Counts]:
+    def all_counts() -> Iterator[Counted]:
         for i in order:
-            counts = count(which[i].kernels)
+            counts, means = count(which[i].kernels)
             if not counts[~FINITE].any():
                 counted[i] = counts
-                yield count_importance(which[i].kernels, importances[i]) if i in importances else counts
+                yield count_importance(which[i].kernels, importances[i]) if i in importances else Counted(counts, means)
 
     processes = processes_to_fit(weights.kernels.size for weights in which.values())
     fitted: dict[int, Choice] = {}
@@ -206,22 +206,45 @@ def fit_weights(
     return fitted
 
 
-def count(kernels: Constant) -> NDArray[np.int64]:
-    """How often each FP16 bit pattern occurs in the kernels, which are read a range of rows at a time."""
-    counts = np.zeros(1 << 16, np.int64)
+def count(kernels: Constant) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """How often each FP16 bit pattern occurs in the kernels, and the mean of the FP32 weights that become it."""
+    counts, lost = np.zeros(1 << 16, np.int64), np.zeros(1 << 16)
     for rows in ranges(kernels):
-        counts += histogram(to_half(kernels.load(rows)))
-    return counts
+        weights = kernels.load(rows)
+        half = to_half(weights)
+        counts += histogram(half)
+        lost += _sums(half, _lost(weights, half))
+    return counts, _means(counts, lost)
 
 
-def count_importance(kernels: Constant, importance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each FP16 bit pattern counts: the sum of the importance, (M or 1, C, ky, kx), of the weights that have it."""
-    counts = np.zeros(1 << 16, np.float64)
+def count_importance(kernels: Constant, importance: NDArray[np.float64]) -> Counted:
+    """What the weights of each FP16 bit pattern count: the sum of their importance, (M or 1, C, ky, kx)."""
+    counts, lost = np.zeros(1 << 16), np.zeros(1 << 16)
     for rows in ranges(kernels):
-        half = to_half(kernels.load(rows))
-        weights = np.broadcast_to(importance[rows] if len(importance) > 1 else importance, half.shape)
-        counts += np.bincount(half.view(np.uint16).reshape(-1), weights.reshape(-1), 1 << 16)
-    return counts
+        weights = kernels.load(rows)
+        half = to_half(weights)
+        each = np.broadcast_to(importance[rows] if len(importance) > 1 else importance, half.shape)
+        counts += _sums(half, each)
+        lost += _sums(half, each * _lost(weights, half))
+    return Counted(counts, _means(counts, lost))
+
+
+def _lost(weights: NDArray[np.float32], half: NDArray[np.float16]) -> NDArray[np.float32]:
+    """What rounding to FP16 takes away, which FP32 holds exactly."""
+    with np.errstate(invalid="ignore"):  # infinity less infinity: such weights are refused later
+        return weights - half.astype(np.float32)
+
+
+def _sums(half: NDArray[np.float16], values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The sum of the values that belong to each bit pattern, added in their order."""
+    return np.bincount(half.view(np.uint16).reshape(-1), values.reshape(-1), 1 << 16).astype(np.float64, copy=False)
+
+
+def _means(counts: Counts, lost: NDArray[np.float64]) -> NDArray[np.float64]:
+    means = np.zeros(1 << 16)
+    np.divide(lost, counts, out=means, where=counts > 0)
+    means[FINITE] += np.flatnonzero(FINITE).astype(np.uint16).view(np.float16)
+    return means
 
 
 def ranges(kernels: Constant) -> Iterator[slice]:

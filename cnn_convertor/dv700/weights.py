@@ -68,7 +68,8 @@ def _palette(weights: Weights) -> Palette:
     """The palette that was chosen; where nobody has chosen, the best one. Any will do for weights that are to be refused."""
     if weights.choice is not None and weights.choice.palette is not None:
         return weights.choice.palette
-    return fit(count(weights.kernels) * FINITE)
+    counts, means = count(weights.kernels)
+    return fit(counts * FINITE, means)
 
 
 class _Check:

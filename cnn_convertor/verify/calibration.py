@@ -36,7 +36,7 @@ Real: TypeAlias = NDArray[np.float64]
 Write: TypeAlias = Callable[[Program, Path], None]
 """Writes a program's sources and weights to a folder."""
 
-_AT_A_TIME = 4  # samples whose layers are in memory
+_AT_A_TIME = 1 << 24  # elements of all layers, over the samples that are in memory
 _LEAST_IMPORTANCE = 0.01  # of the mean: what the samples do not show may come all the same
 
 
@@ -170,7 +170,7 @@ def _corrected_bias(weights: Weights, palette: Palette, mean: Real) -> Constant:
 def measure(network: Network, samples: Samples) -> dict[int, Moments]:
     """What each convolution of a network reads, by its index, as far as that lies in memory and differs at all."""
     sums: dict[int, tuple[Real, Real]] = {}
-    for inputs in _parts(samples):
+    for inputs in _parts(network.program, samples):
         layers = network.run(inputs, layers=True).layers
         for index, (mean, square) in _powers(network.program, layers, inputs):
             share = len(next(iter(inputs.values()))) / samples.count
@@ -187,9 +187,11 @@ def _moments(mean: Real, square: Real) -> Moments | None:
     return Moments(mean, variance) if math.isfinite(total) and total > 0 else None
 
 
-def _parts(samples: Samples) -> Iterator[dict[str, Maps]]:
-    for start in range(0, samples.count, _AT_A_TIME):
-        yield {name: values[start : start + _AT_A_TIME] for name, values in samples.inputs.items()}
+def _parts(program: Program, samples: Samples) -> Iterator[dict[str, Maps]]:
+    """The samples, a few at a time."""
+    step = max(1, _AT_A_TIME // sum(layer.output.shape.size for layer in program.layers))
+    for start in range(0, samples.count, step):
+        yield {name: values[start : start + step] for name, values in samples.inputs.items()}
 
 
 def _powers(
@@ -259,7 +261,7 @@ def _improvements(plain: Network, pair: tuple[Network, Network], samples: Sample
     """For each layer of the program, by its index. pair: the network before and after."""
     signals = np.zeros(len(plain.program.layers))
     noises = np.zeros((2, signals.size))
-    for inputs in _parts(samples):
+    for inputs in _parts(plain.program, samples):
         right = [maps.astype(np.float64) for maps in plain.run(inputs, layers=True).layers]
         signals += [np.sum(np.square(maps)) for maps in right]
         for noise, network in zip(noises, pair, strict=True):

@@ -24,7 +24,6 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.passes import optimise
-from cnn_convertor.quantize import histogram
 
 Real = NDArray[np.float64]
 LINE = Origin("net.ini", line=7)
@@ -207,17 +206,24 @@ def test_counts_do_not_depend_on_the_rows_that_are_read_at_a_time(monkeypatch: p
     kernels = normal(100, 7, 3, 3)
     importance = np.abs(normal(1, 7, 3, 3))
     each = np.abs(normal(100, 7, 3, 3))
-    expected = histogram(kernels.astype(np.float32).astype(np.float16))
+    narrow = kernels.astype(np.float32)
+    patterns = narrow.astype(np.float16).view(np.uint16)
+    expected = np.bincount(patterns.reshape(-1), minlength=1 << 16)
     for size in (1, 10_000, 1 << 30):
         monkeypatch.setattr("cnn_convertor.dv700.palettes._ROWS_BYTES", size)
-        np.testing.assert_array_equal(count(Constant.of(kernels)), expected)
+        counts, means = count(Constant.of(kernels))
+        np.testing.assert_array_equal(counts, expected)
+        assert means[patterns[5, 5, 1, 1]] == pytest.approx(narrow[patterns == patterns[5, 5, 1, 1]].mean(), rel=1e-7)
         for given in (importance, each):
             found = count_importance(Constant.of(kernels), given)
-            patterns = kernels.astype(np.float32).astype(np.float16).view(np.uint16)
+            assert found.means is not None
             for pattern in (patterns[0, 0, 0, 0], patterns[99, 6, 2, 2]):
-                total = np.broadcast_to(given, kernels.shape)[patterns == pattern].sum()
-                assert found[pattern] == pytest.approx(total)
-        np.testing.assert_array_equal(count_importance(Constant.of(kernels), np.ones((1, 7, 3, 3))), expected)
+                those, each = patterns == pattern, np.broadcast_to(given, kernels.shape)
+                assert found.counts[pattern] == pytest.approx(each[those].sum())
+                assert found.means[pattern] == pytest.approx(np.average(narrow[those], weights=each[those]), rel=1e-7)
+        equal = count_importance(Constant.of(kernels), np.ones((1, 7, 3, 3)))
+        np.testing.assert_array_equal(equal.counts, counts)
+        assert equal.means is not None and np.allclose(equal.means, means, rtol=1e-9)
 
 
 def test_progress_ends_with_all_weights() -> None:

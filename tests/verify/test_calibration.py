@@ -122,7 +122,12 @@ def test_the_mean_error_of_each_channel_leaves(transposed: bool, tmp_path: Path)
         assert improvement.name == kind and improvement.after > improvement.before + 0.5
 
 
-def test_variances_and_means_are_those_of_the_channels(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_a_time", [1, 3 * 11 * 9 * 40, 1 << 24])
+def test_variances_and_means_are_those_of_the_channels(
+    at_a_time: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the number of samples that are run at a time."""
+    monkeypatch.setattr(calibration, "_AT_A_TIME", at_a_time)
     graph, inputs = graph_of(KINDS["1x1"]), images(10)
     samples = Samples({"x": inputs}, "", {})
     moments = calibration.measure(network(graph, tmp_path), samples)
