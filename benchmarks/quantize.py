@@ -112,7 +112,7 @@ def fit_opencv(weights: NDArray[np.float32], attempts: int, budget: float) -> Fi
         _, _, centres = cv2.kmeans(
             weights.reshape(-1, 1), min(FREE, weights.size), np.empty(0), criteria, 1, cv2.KMEANS_PP_CENTERS
         )
-        errors.append(squared_error(weights, centres))
+        errors.append(squared_error(weights, np.asarray(centres, np.float32)))
     return Fitted(min(errors), time.perf_counter() - start, len(errors))
 
 
