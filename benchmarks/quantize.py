@@ -35,6 +35,7 @@ from cnn_convertor.verify.inputs import Preparation, random_samples, shapes_of
 from examples import zoo
 
 KERAS = (".h5", ".hdf5", ".keras")
+PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 ITERATIONS = 100  # of OpenCV's k-means
 ROUNDING = 1e-9  # of sums in another order
 
@@ -84,7 +85,7 @@ def told_if_refused(name: str) -> Iterator[None]:
 
 
 class Fitted(NamedTuple):
-    """error: squared, against the weights in FP32. seconds: of all attempts."""
+    """error: squared, against the weights in FP32. seconds: of the processor, for all attempts."""
 
     error: float
     seconds: float
@@ -92,9 +93,9 @@ class Fitted(NamedTuple):
 
 
 def fit_ours(kernels: Constant) -> Fitted:
-    start = time.perf_counter()
+    start = time.process_time()
     palette = fit(*count(kernels))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     weights = kernels.load()
     stored = palette.centres[palette.index[to_half(weights).view(np.uint16)]]
     return Fitted(float(np.sum((weights.astype(np.float64) - stored) ** 2)), seconds)
@@ -103,17 +104,17 @@ def fit_ours(kernels: Constant) -> Fitted:
 def fit_opencv(weights: NDArray[np.float32], attempts: int, budget: float) -> Fitted:
     """The best of several runs of OpenCV's k-means, as many as begin within the budget of seconds, and at least one."""
     criteria = (cv2.TERM_CRITERIA_MAX_ITER | cv2.TERM_CRITERIA_EPS, ITERATIONS, 0.0)
-    start = time.perf_counter()
+    start = time.process_time()
     errors: list[float] = []
     for seed in range(attempts):
-        if errors and time.perf_counter() - start > budget:
+        if errors and time.process_time() - start > budget:
             break
         cv2.setRNGSeed(seed)
         _, _, centres = cv2.kmeans(
             weights.reshape(-1, 1), min(FREE, weights.size), np.empty(0), criteria, 1, cv2.KMEANS_PP_CENTERS
         )
         errors.append(squared_error(weights, np.asarray(centres, np.float32)))
-    return Fitted(min(errors), time.perf_counter() - start, len(errors))
+    return Fitted(min(errors), time.process_time() - start, len(errors))
 
 
 def squared_error(weights: NDArray[np.float32], centres: NDArray[np.float32]) -> float:
@@ -141,7 +142,12 @@ def main() -> None:
 @main.command()
 @with_models
 @click.option("--attempts", default=20, show_default=True, help="Runs of OpenCV's k-means, of which the best counts.")
-@click.option("--budget", default=60.0, show_default=True, help="Seconds a layer, after which no further run begins.")
+@click.option(
+    "--budget",
+    default=60.0,
+    show_default=True,
+    help="Seconds of the processor that a layer is given: no further run begins after that.",
+)
 @click.option("--layers", default="", help="A regular expression: layers whose name it finds.")
 @click.option("--most", default=1 << 62, help="Number of weights: larger layers are left out.")
 def clustering(models: tuple[str, ...], attempts: int, budget: float, layers: str, most: int) -> None:
@@ -176,26 +182,33 @@ def clustering(models: tuple[str, ...], attempts: int, budget: float, layers: st
 @main.command()
 @with_models
 def conversion(models: tuple[str, ...]) -> None:
-    """Seconds and memory of whole conversions with palettes. Memory is the most so far, over all models before."""
-    print(f"{'seconds':>8} {'MB':>6} {'workers':>8} {'FP16 bytes':>12} {'bytes':>12} {'least dB':>8}  model")
+    """Seconds and memory of whole conversions with palettes: by the clock, of all processes' work, and the most of each.
+
+    Memory is the most so far, over all models before.
+    """
+    print(f"{'seconds':>8} {'CPU':>6} {'MB':>5} {'workers':>7} {'FP16 bytes':>12} {'bytes':>12} {'least dB':>8}  model")
     with tempfile.TemporaryDirectory() as folder:
         for name, config in configs(models, None, Path(folder)):
-            start = time.perf_counter()
+            start, work = time.perf_counter(), cpu_seconds()
             report: Report | None = None
             with told_if_refused(name):
                 report = convert(replace(config, quantization=Quantization.PALETTE))
             if report is None:
                 continue
-            seconds = time.perf_counter() - start
-            megabytes = [
-                resource.getrusage(who).ru_maxrss / 1000 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-            ]
+            seconds, work = time.perf_counter() - start, cpu_seconds() - work
+            megabytes = [resource.getrusage(who).ru_maxrss / 1000 for who in PROCESSES]
             sizes = [sum(sizes) for sizes in zip(*((y.fp16_bytes, y.nbytes) for y in report.weights), strict=True)]
             least = min(layer.sqnr for layer in report.weights if layer.sqnr is not None)
             print(
-                f"{seconds:8.2f} {megabytes[0]:6.0f} {megabytes[1]:8.0f} {sizes[0]:12,} {sizes[1]:12,} {least:8.1f}  {name}",
+                f"{seconds:8.2f} {work:6.2f} {megabytes[0]:5.0f} {megabytes[1]:7.0f} {sizes[0]:12,} {sizes[1]:12,} "
+                f"{least:8.1f}  {name}",
                 flush=True,
             )
+
+
+def cpu_seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, PROCESSES))
 
 
 # --- calibration ---------------------------------------------------------------------------------------------------------
