@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -97,7 +98,9 @@ def quantise(graph: Graph, config: Config, progress: Progress = _silent) -> tupl
     if config.calibrate is None:
         return program, None
     progress("calibrate", 0, 1)
-    calibration = calibrate(graph, program, config, config.calibrate, partial(_write_what_runs, config=config))
+    apart = plan(graph, replace(config.in_fp16, fusion=Fusion.NONE.value))
+    write = partial(_write_what_runs, config=config)
+    calibration = calibrate(graph, program, config, config.calibrate, write, apart=apart)
     return (program if calibration is None else calibration.program), calibration
 
 

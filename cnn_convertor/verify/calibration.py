@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -68,9 +70,12 @@ class Moments(NamedTuple):
     variance: Real
 
 
-def calibrate(graph: Graph, program: Program, config: Config, given: Path, write: Write) -> Calibration | None:
+def calibrate(
+    graph: Graph, program: Program, config: Config, given: Path, write: Write, *, apart: Program
+) -> Calibration | None:
     """The program with palettes, and biases, that suit the sample inputs; None when it has no palettes, after a warning.
 
+    apart: the same network with FP16 weights and a command for each convolution, so that what they read is in memory.
     It keeps its palettes where the calibrated ones are no better for its outputs. Raises UsageError for samples that do not
     fit, for networks with custom layers, and where there is no C++ compiler.
     """
@@ -89,7 +94,8 @@ def calibrate(graph: Graph, program: Program, config: Config, given: Path, write
             return Network(graph, made, executable, weights, config.ub_size)
 
         plain = network(without_palettes(program), "fp16")
-        calibrated = fitted(program, measure(plain, samples))
+        moments = measure(network(without_palettes(apart), "apart"), samples)
+        calibrated = fitted(program, matched(program, apart, moments))
         pair = network(program, "before"), network(calibrated, "after")
         improvements = _improvements(plain, pair, samples)
     outputs, layers = _of_outputs(plain.program, improvements), _of_layers(plain.program, improvements)
@@ -162,6 +168,21 @@ def _corrected_bias(weights: Weights, palette: Palette, mean: Real) -> Constant:
         shifts[rows] = errors.reshape(len(errors), -1).sum(axis=1)
     bias = np.zeros(weights.packed.kernels) if weights.bias is None else weights.bias.load()
     return Constant.of(bias - shifts)
+
+
+def matched(program: Program, apart: Program, moments: Mapping[int, Moments]) -> dict[int, Moments]:
+    """What the convolutions of one program read, from what those of the other do: the same layer's are in the same order."""
+    known: dict[object, list[Moments | None]] = {}
+    for index, weights in enumerate(apart.weights):
+        known.setdefault(_identity(weights), []).append(moments.get(index))
+    counts = Counter(map(_identity, program.weights))
+    theirs = {key: iter(values) for key, values in known.items() if len(values) == counts[key]}
+    found = {i: next(theirs.get(_identity(w), iter(())), None) for i, w in enumerate(program.weights)}
+    return {i: value for i, value in found.items() if value is not None}
+
+
+def _identity(weights: Weights) -> object:
+    return weights.where, replace(weights.packed, palette=False)
 
 
 # --- measuring -----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.palettes import Wishes, choose, count, count_importance, describe, fit_weights
 from cnn_convertor.dv700.program import Program
-from cnn_convertor.dv700.steps import select
+from cnn_convertor.dv700.selection import select
 from cnn_convertor.dv700.weights import encode_all
 from cnn_convertor.errors import Origin, UnsupportedError, UsageError
 from cnn_convertor.ir import ops
@@ -50,7 +50,7 @@ def planned(*made: ops.Op, channels: int = 16, palette: bool = False) -> Program
     for op, name in zip(made, "abcdefgh", strict=False):
         nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name, type(op).__name__),)))
     graph = legalise(optimise(Graph(tuple(nodes), (nodes[-1].name,))), Limits(), transposed=True)
-    return lower(graph, select(graph, palette=palette, transposed=True), name="net", transposed=True)
+    return lower(*select(graph, palette=palette, transposed=True), name="net", transposed=True)
 
 
 def every_kind() -> Program:
@@ -152,7 +152,7 @@ def test_the_nearest_name_comes_first() -> None:
     for name in ("conv1_1", "conv1_2", "branch"):
         nodes.append(Node(name, conv(normal(16, 16, 1, 1)), (nodes[-1].name,), (Origin("net", name),)))
     graph = legalise(Graph(tuple(nodes), ("branch",)), Limits(), transposed=True)
-    program = lower(graph, select(graph, palette=False, transposed=True), name="net", transposed=True)
+    program = lower(*select(graph, palette=False, transposed=True), name="net", transposed=True)
     with pytest.raises(UsageError) as caught:
         chosen(program, Quantization.AUTO, conv1_3=True)
     assert caught.value.problems[0].hint.endswith('like "conv1_2", "conv1_1"')

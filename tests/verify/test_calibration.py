@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from cnn_convertor import cli
 from cnn_convertor.codegen import Wishes, render
 from cnn_convertor.config import Quantization
-from cnn_convertor.convert import build
+from cnn_convertor.convert import build, plan
 from cnn_convertor.dv700.formats import Reason
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.dv700.weights import encode_all
@@ -89,7 +90,8 @@ def calibrated(
     chosen = config(Path("graph.keras"), transpose_weight=transposed, quantization=quantization)
     np.save(folder / "samples.npy", inputs)
     program = build(graph, chosen)
-    return program, calibrate(graph, program, chosen, folder / "samples.npy", write)
+    apart = plan(graph, replace(chosen.in_fp16, fusion="none"))
+    return program, calibrate(graph, program, chosen, folder / "samples.npy", write, apart=apart)
 
 
 def outputs_of(graph: Graph, program: Program, inputs: Maps, folder: Path) -> list[Real]:
@@ -140,7 +142,7 @@ def test_variances_and_means_are_those_of_the_channels(
 def test_what_a_later_layer_reads_is_measured_behind_the_activation(tmp_path: Path) -> None:
     first = ops.Conv2d(normal(40, 16, 1, 1), None, window((1, 1)), activation=ops.Relu())
     graph, inputs = graph_of(first, then=ops.Conv2d(normal(24, 40, 3, 3), None, window((3, 3)))), images(5)
-    made = network(graph, tmp_path)
+    made = network(graph, tmp_path, fusion="none")
     moments = calibration.measure(made, Samples({"x": inputs}, "", {}))
     kernels = normal(40, 16, 1, 1).load()[:, :, 0, 0].astype(np.float16).astype(np.float64)
     maps = np.maximum(inputs @ kernels.T, 0)
@@ -148,6 +150,17 @@ def test_what_a_later_layer_reads_is_measured_behind_the_activation(tmp_path: Pa
         seen = maps[:, y : y + 9, x : x + 7].reshape(-1, 40)
         np.testing.assert_allclose(moments[1].mean[:, y, x], seen.mean(axis=0), rtol=1e-3)
         np.testing.assert_allclose(moments[1].variance[:, y, x], seen.var(axis=0), rtol=1e-3)
+
+
+def test_what_convolutions_of_one_command_read_is_known(tmp_path: Path) -> None:
+    """A chain whose second run reads from the unified buffer, where nobody sees it."""
+    first = ops.Conv2d(normal(40, 16, 1, 1), None, window((1, 1)), activation=ops.Relu())
+    graph = graph_of(first, then=ops.Conv2d(normal(24, 40, 3, 3), None, window((3, 3))))
+    before, result = calibrated(graph, images(4), tmp_path)
+    assert result is not None
+    assert any(not run.external for layer in before.layers for run in layer.runs), "the case is one command"
+    assert [weights.choice and weights.choice.calibrated for weights in result.program.weights] == [True, True]
+    assert result.outputs[0].after > result.outputs[0].before + 1
 
 
 def test_formats_sizes_and_reasons_stay(tmp_path: Path) -> None:
