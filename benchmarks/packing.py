@@ -75,7 +75,7 @@ def compare_packing(name: str, size: int, channels: int, kernels: int, output: B
 
     def indexed() -> None:
         output.seek(0)
-        read = palette_codes(lambda rows: weights[rows], palette)
+        read = palette_codes(half_codes(lambda rows: weights[rows]), palette)
         output.writelines(
             piece.data for piece in pack(replace(shape, palette=True), read, bias=bias, palette=palette.centres)
         )

@@ -62,7 +62,12 @@ def with_verbosity(command: Callable[..., int]) -> Callable[..., int]:
         return command(terminal=Terminal(-1 if quiet else verbose), **others)
 
     quiet = click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
-    verbose = click.option("-v", "--verbose", count=True, help="Say how long each step takes; -vv: tracebacks too.")
+    verbose = click.option(
+        "-v",
+        "--verbose",
+        count=True,
+        help="Say how long each step takes, and how weights are stored; -vv: tracebacks too.",
+    )
     return verbose(quiet(run))
 
 
@@ -87,16 +92,27 @@ def with_device(command: Callable[..., int]) -> Callable[..., int]:
     return kernel(buffer(command))
 
 
+with_calibration = click.option(
+    "--calibrate",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Fit palettes to sample inputs: a .npz or .npy file, an image, or a folder of them.",
+)
+
+
 @commands.command()
 @click.argument("inis", metavar="NET.ini...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@with_calibration
 @with_device
 @with_verbosity
-def convert(terminal: Terminal, inis: tuple[Path, ...], max_kernel_size: int, ub_size: int) -> int:
+def convert(
+    terminal: Terminal, inis: tuple[Path, ...], calibrate: Path | None, max_kernel_size: int, ub_size: int
+) -> int:
     """Convert networks: what to do without a command."""
     configs: list[tuple[Path, Config]] = []
     for ini in inis:
         with terminal.attempt():
-            config = Config.read(ini, max_kernel_size=max_kernel_size, ub_size=ub_size)
+            config = Config.read(ini, max_kernel_size=max_kernel_size, ub_size=ub_size, calibrate=calibrate)
             _check_apart(config, ini, configs)
             configs.append((ini, config))
     converted = 0
@@ -104,6 +120,9 @@ def convert(terminal: Terminal, inis: tuple[Path, ...], max_kernel_size: int, ub
         with terminal.attempt():
             report = _convert(config, terminal)
             files = [("files", str(path)) for path in report.files]
+            if report.calibration is not None:
+                terminal.calibration(config.name, report.calibration, verbose=config.verbose)
+            terminal.weights(config.name, report.weights, verbose=config.verbose)
             terminal.result(f"{config.name} ({ini})", [*report.summary, *files])
             converted += 1
     if len(inis) > 1 and converted < len(inis):
@@ -215,6 +234,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 @click.option("--attribute", is_flag=True, help="Find out what each layer's error comes from.")
 @click.option("--min-sqnr", metavar="DB", type=float, help="What each output must reach: 40 for FP16, 20 for palettes.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the results as JSON.")
+@with_calibration
 @with_sources
 @with_device
 @with_verbosity
@@ -228,6 +248,7 @@ def verify(
     attribute: bool,
     min_sqnr: float | None,
     json_file: Path | None,
+    calibrate: Path | None,
     sources: tuple[Path, ...],
     **device: int,
 ) -> int:
@@ -236,7 +257,7 @@ def verify(
         from cnn_convertor.convert import convert_for_trial
         from cnn_convertor.verify import verify
 
-        config = Config.read(ini, **device)
+        config = Config.read(ini, **device, calibrate=calibrate)
         result = verify(
             config,
             convert_for_trial,

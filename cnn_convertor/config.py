@@ -7,8 +7,8 @@ import keyword
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
+from enum import Enum, IntEnum
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,22 @@ class Origin(Enum):
 
     CAFFE = "CAFFE"
     KERAS = "KERAS"
+
+
+class Quantization(IntEnum):
+    """How weights are stored: all as FP16 (0), all with a palette where the device can (1), or each as is best for it."""
+
+    FP16 = 0
+    PALETTE = 1
+    AUTO = 2
+
+
+class Override(NamedTuple):
+    """How the weights of one layer are stored, whatever is best for the others. where: the line that says so."""
+
+    layer: str
+    palette: bool
+    where: Place
 
 
 class Kind(NamedTuple):
@@ -64,6 +80,19 @@ def _flag(text: str, _: Path) -> bool:
     if text not in {"0", "1"}:
         raise ValueError
     return text == "1"
+
+
+def _quantization(text: str, _: Path) -> Quantization:
+    if text.lower() == "auto":
+        return Quantization.AUTO
+    return Quantization(_flag(text, _))
+
+
+def _decibels(text: str, _: Path) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
 
 
 def _pixels(text: str, _: Path) -> int | None:
@@ -137,6 +166,8 @@ def _channel_order(text: str, _: Path) -> str:
 NETWORK_NAME = Kind(f"a C++ identifier of up to {LONGEST_NAME} characters that is not a keyword", _network_name)
 MODULE_NAME = Kind("the name of a Python module: an identifier that is not a keyword", _module_name)
 FLAG = Kind("0 or 1", _flag)
+QUANTIZATION = Kind("0, 1 or auto", _quantization)
+DECIBELS = Kind("a number of decibels", _decibels)
 PIXELS = Kind("a number of pixels, or -1 for the network's own", _pixels)
 ORIGIN = Kind("CAFFE or KERAS", _origin)
 FILE = Kind("a file", _file)
@@ -186,7 +217,20 @@ KEYS = (
     Key("OUTPUT", "generate_source", FLAG, "0", "write `name_gen.h` and `name_gen.cpp`"),
     Key("OUTPUT", "generate_doxy", FLAG, "0", "write `doc/`, for Doxygen: Doxyfile, pages.dox"),
     Key("OUTPUT", "generate_dot", FLAG, "0", "write `name.dot`, the graph of the converted network"),
-    Key("OUTPUT", "quantization", FLAG, "1", "1: 8-bit palette weights, 0: FP16 weights"),
+    Key(
+        "OUTPUT",
+        "quantization",
+        QUANTIZATION,
+        "1",
+        "1: 8-bit palette weights, 0: FP16 weights, auto: for each layer what is best",
+    ),
+    Key(
+        "OUTPUT",
+        "quantization_threshold",
+        DECIBELS,
+        "40",
+        "auto: palettes where the weights keep at least so many dB of SQNR",
+    ),
     Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
     Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
     Key("OUTPUT", "python_module", MODULE_NAME, "", "write the C++ source of a Python module of that name"),
@@ -200,7 +244,8 @@ KEYS = (
     Key("OPTIONAL", "verbose", FLAG, "0", "say more of what is done, as -v does"),
     Key("OPTIONAL", "graphviz_path", TEXT, "", "where Graphviz's `dot` is"),
 )
-SECTIONS = tuple(dict.fromkeys(key.section for key in KEYS))
+LAYERS = "QUANTIZATION"  # the section whose keys are the names of layers
+SECTIONS = (*dict.fromkeys(key.section for key in KEYS), LAYERS)
 KERNEL_SIZES = range(1, 8)  # that a device may have as its largest; packed weights have a form for these
 UB_SIZES = range(1024, 1 << 31)  # bytes that a device may have as its unified buffer
 MAX_KERNEL_SIZE = 7
@@ -225,8 +270,9 @@ class Config:
     generate_source: bool
     generate_doxy: bool
     generate_dot: bool
-    quantization: bool
+    quantization: Quantization | bool
     transpose_weight: bool
+    quantization_threshold: float = 40.0  # dB
     selftest: bool = False
     python_module: str
     fusion: str = "full"
@@ -234,9 +280,12 @@ class Config:
     graphviz_path: str
     max_kernel_size: int = MAX_KERNEL_SIZE
     ub_size: int = UB_SIZE  # bytes
+    overrides: tuple[Override, ...] = ()
+    calibrate: Path | None = None  # sample inputs, for which palettes are made
 
     def __post_init__(self) -> None:
-        """Raises UsageError for sizes that no such device has."""
+        """Raises UsageError for sizes that no such device has. False and True stand for FP16 weights and for palettes."""
+        object.__setattr__(self, "quantization", Quantization(self.quantization))
         sizes = (("max_kernel_size", self.max_kernel_size, KERNEL_SIZES), ("ub_size", self.ub_size, UB_SIZES))
         wrong = [
             Problem("DV109", f"--{name}: expected {possible[0]} to {possible[-1]}, not {value}")
@@ -252,6 +301,11 @@ class Config:
         if self.height_override is None or self.width_override is None:
             return None
         return self.height_override, self.width_override
+
+    @property
+    def in_fp16(self) -> Config:
+        """The same, with FP16 weights everywhere."""
+        return replace(self, quantization=Quantization.FP16, overrides=(), calibrate=None)
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Config:
@@ -346,7 +400,19 @@ class _Reading:
         if len(overrides) == 1:
             problem = f"[INPUT] {overrides[0]}: width_override and height_override are given together, or neither is"
             self._wrong("DV104", problem, self._settings["INPUT", overrides[0]].line)
+        values["overrides"] = tuple(self._overrides())
         return values
+
+    def _overrides(self) -> Iterator[Override]:
+        """What the file says of single layers."""
+        for (section, name), setting in self._settings.items():
+            if section == LAYERS:
+                is_palette = {"fp16": False, "palette": True}.get(setting.text.lower())
+                if is_palette is None:
+                    found = f'not "{setting.text}"' if setting.text else "found nothing"
+                    self._wrong("DV106", f"[{section}] {name}: expected fp16 or palette, {found}", setting.line)
+                else:
+                    yield Override(name, is_palette, Place(str(self._path), line=setting.line))
 
     def _parsed(self, key: Key) -> Iterator[object]:
         """The key's value, if it has one."""
@@ -407,7 +473,7 @@ class _Reading:
                 self._is_ini = False
                 return  # whatever this file is, more of it says no more
             elif match := _SETTING.fullmatch(content):
-                name = match[1].lower()
+                name = match[1] if section == LAYERS else match[1].lower()
                 setting = _Setting(match[3] if match[2] is None else match[2], line)
                 first = self._settings.setdefault((section, name), setting).line
                 if first != line:
@@ -428,7 +494,7 @@ class _Reading:
                 self._warn(f"there is no section [{section}]{_did_you_mean(section, SECTIONS)}", line)
         for (section, name), setting in self._settings.items():
             here = [key.name for key in KEYS if key.section == section]
-            if section not in SECTIONS or name in here:
+            if section not in SECTIONS or section == LAYERS or name in here:
                 continue
             home = [f"; it belongs to [{key.section}]" for key in KEYS if key.name == name]
             nearest = home[0] if home else _did_you_mean(name, here) or _did_you_mean(name, [key.name for key in KEYS])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +14,9 @@ from numpy.typing import NDArray
 
 from cnn_convertor import codegen, files
 from cnn_convertor.calls import title
-from cnn_convertor.config import Config, Origin
+from cnn_convertor.config import Config, Origin, Quantization
+from cnn_convertor.dv700 import palettes
+from cnn_convertor.dv700.formats import StoredLayer
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
@@ -28,6 +32,7 @@ from cnn_convertor.frontends.builder import Sketch
 from cnn_convertor.host import selftest
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimise
+from cnn_convertor.verify.calibration import Calibration, calibrate
 from cnn_convertor.verify.inputs import Preparation
 
 Progress = Callable[[str, int, int], None]  # step, done, total
@@ -38,10 +43,15 @@ def _silent(_step: str, _done: int, _total: int) -> None:
 
 
 class Report(NamedTuple):
-    """files: what was written. summary: (label, value) rows for people."""
+    """files: what was written. summary: (label, value) rows for people. weights: how each layer's weights are stored.
+
+    calibration: what sample inputs did for the palettes, where some were given.
+    """
 
     files: tuple[Path, ...]
     summary: tuple[tuple[str, str], ...]
+    weights: tuple[StoredLayer, ...] = ()
+    calibration: Calibration | None = None
 
 
 def convert(config: Config, progress: Progress = _silent) -> Report:
@@ -52,12 +62,13 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     progress("read", 0, 1)
     graph = load(config)
     progress("optimise", 0, 1)
-    program = build(graph, config)
+    program, calibration = quantise(graph, config, progress)
     texts = codegen.render(program, _wishes(config))
     tests = _selftest(program, config) if config.selftest else {}
     weights = _counted(encode_all(program.weights, transposed=program.transposed), program.weight_bytes, progress)
     outputs = {**texts, **tests, _weights_file(program): weights}
-    return Report(files.replace_all(config.output_folder / config.name, outputs), summary(program))
+    written = files.replace_all(config.output_folder / config.name, outputs)
+    return Report(written, summary(program), palettes.describe(program), calibration)
 
 
 def convert_for_trial(config: Config, folder: Path) -> tuple[Graph, Program]:
@@ -87,6 +98,31 @@ def read(config: Config, *, with_weights: bool = True) -> Sketch:
             return keras.sketch(config.definition, config.data, size=config.size, custom=custom)
 
 
+def build(graph: Graph, config: Config, progress: Progress = _silent) -> Program:
+    """The program that does the graph's work on the device, its weights stored as the configuration says."""
+    return quantise(graph, config, progress)[0]
+
+
+def quantise(graph: Graph, config: Config, progress: Progress = _silent) -> tuple[Program, Calibration | None]:
+    """What `build` gives, and what sample inputs did for the palettes, where the configuration has some."""
+    wishes = palettes.Wishes(Quantization(config.quantization), config.quantization_threshold, config.overrides)
+    program = palettes.choose(plan(graph, config), wishes, partial(progress, "palettes"))
+    if config.calibrate is None:
+        return program, None
+    progress("calibrate", 0, 1)
+    apart = plan(graph, replace(config.in_fp16, fusion=Fusion.NONE.value))
+    write = partial(_write_what_runs, config=config)
+    calibration = calibrate(graph, program, config, config.calibrate, write, apart=apart)
+    return (program if calibration is None else calibration.program), calibration
+
+
+def plan(graph: Graph, config: Config) -> Program:
+    """The program as far as the weights' values do not matter: without palettes."""
+    fitted = fit(graph, config)
+    check(fitted.graph, fitted.steps, fitted.limits)
+    return lower(fitted.graph, fitted.steps, name=config.name, transposed=config.transpose_weight)
+
+
 class Fitted(NamedTuple):
     """A graph as the device would run it, and the layers of the program; nothing is checked yet."""
 
@@ -99,8 +135,9 @@ def fit(graph: Graph, config: Config) -> Fitted:
     """Rewrite the graph for the device."""
     limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
     fusion, transposed = Fusion(config.fusion), config.transpose_weight
+    palette = bool(config.quantization)
     graph = legalise(optimise(graph), limits, transposed=transposed, fusion=fusion)
-    graph, steps = select(graph, palette=config.quantization, transposed=transposed, fusion=fusion, limits=limits)
+    graph, steps = select(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
     return Fitted(graph, steps, limits)
 
 
@@ -108,13 +145,6 @@ def refused(sketch: Sketch, fitted: Fitted) -> tuple[Problem, ...]:
     """What the device refuses of a network, as far as it is known."""
     guessed = {origin for name in sketch.guessed for origin in sketch.graph[name].origins}
     return broken_rules(fitted.graph, fitted.steps, fitted.limits, guessed)
-
-
-def build(graph: Graph, config: Config) -> Program:
-    """The program that does the graph's work on the device."""
-    fitted = fit(graph, config)
-    check(fitted.graph, fitted.steps, fitted.limits)
-    return lower(fitted.graph, fitted.steps, name=config.name, transposed=config.transpose_weight)
 
 
 def summary(program: Program) -> tuple[tuple[str, str], ...]:
@@ -129,10 +159,20 @@ def summary(program: Program) -> tuple[tuple[str, str], ...]:
     return (
         ("device commands", str(on_device)),
         ("CPU layers", f"{len(on_cpu)} ({cpu_types})" if on_cpu else "0"),
-        ("weights", f"{program.weight_bytes:,} bytes"),
+        ("weights", _weights_summary(program)),
         ("I/O buffer", f"{program.io_bytes:,} bytes (lower bound {program.plan.lower_bound:,})"),
         *(("network", line) for line in codegen.description(program)[1:]),
     )
+
+
+def _weights_summary(program: Program) -> str:
+    stored = palettes.describe(program)
+    with_palette = sum(layer.palette for layer in stored)
+    text = f"{program.weight_bytes:,} bytes"
+    if not with_palette:
+        return text
+    before = sum(layer.fp16_bytes for layer in stored)
+    return f"{text} (palettes in {with_palette} of {len(stored)} layers; {before:,} bytes in FP16)"
 
 
 def _write_what_runs(program: Program, folder: Path, config: Config) -> None:

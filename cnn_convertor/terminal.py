@@ -21,8 +21,10 @@ from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Probl
 
 if TYPE_CHECKING:
     from cnn_convertor.convert import Progress
+    from cnn_convertor.dv700.formats import StoredLayer
     from cnn_convertor.inspect import Inspection, Row
     from cnn_convertor.verify import Comparison, Verification
+    from cnn_convertor.verify.calibration import Calibration
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
 DEBUG = "CNN_CONVERTOR_DEBUG"
@@ -101,12 +103,51 @@ class Terminal:
             before = label
         _print(_tame("\n".join(lines)))
 
+    def weights(self, network: str, layers: Sequence[StoredLayer], *, verbose: bool) -> None:
+        """How the weights of each layer are stored, when some have a palette or might have one, for those who want to know."""
+        if not (verbose or self._level > 0) or self._level < 0 or all(layer.distinct is None for layer in layers):
+            return
+        rows = [
+            [
+                layer.layer,
+                "palette" if layer.palette else "FP16",
+                *("" if layer.distinct is None else f"{layer.distinct:,}", _share(layer.zeros)),
+                "" if layer.sqnr is None else _decibels(layer.sqnr),
+                *(f"{size:,}" for size in (layer.fp16_bytes, layer.nbytes)),
+                layer.reason.value,
+            ]
+            for layer in layers
+        ]
+        before, after = (sum(sizes) for sizes in zip(*((y.fp16_bytes, y.nbytes) for y in layers), strict=True))
+        rows.append(["all", "", "", "", "", f"{before:,}", f"{after:,}", ""])
+        _print(_tame("\n".join([f"{network}: weights", *(f"  {line}" for line in _table("layer", rows, _STORED))])))
+
+    def calibration(self, network: str, result: Calibration, *, verbose: bool) -> None:
+        """What sample inputs did for the palettes: for the outputs, and for each layer if that is wanted."""
+        if self._level < 0:
+            return
+        layers = result.layers if verbose or self._level > 0 else ()
+        tables = [("output", result.outputs), *([("layer", layers)] if layers else [])]
+        samples = f"{result.samples} sample{'s' * (result.samples != 1)}"
+        lines = [f"{network}: palettes calibrated with {samples} ({result.source}), against FP16 weights on the same"]
+        for title, improvements in tables:
+            rows = [[i.name, _decibels(i.before), _decibels(i.after)] for i in improvements]
+            lines += [f"  {line}" for line in _table(title, rows, ("dB before", "dB after"))]
+        _print(_tame("\n".join(lines)))
+
     def verification(self, result: Verification) -> None:
         """Show a verification; one that failed ends the program with 1, and says where to look."""
         weights = "palette weights" if result.palette else "FP16 weights"
         samples = f"{result.samples} sample{'s' * (result.samples != 1)}"
         title = f"{result.network} against {result.framework}, {weights}: {samples} ({result.inputs})"
         tables = [_table("output", [_cells(output) for output in result.outputs], _MEASURES)]
+        if result.beside:
+            rows = [
+                [b.fp16.name, _decibels(b.fp16.sqnr), _decibels(b.palette.sqnr)]
+                + [_share(share) for share in (b.fp16.top1, b.palette.top1, b.agreement)]
+                for b in result.beside
+            ]
+            tables.append(_table("weights", rows, _BESIDE))
         if result.layers:
             causes = tuple(dict.fromkeys(c.cause for layer in result.layers for c in layer.causes))
             measures = (*_MEASURES, *(f"{cause.value} alone" for cause in causes))
@@ -272,15 +313,28 @@ def _totals(result: Inspection) -> Iterator[str]:
         yield f"  {change.code}  {', '.join((*change.layers[:_NAMED], *more))}: {change.hint}"
 
 
+_STORED = ("stored as", "values", "zeros", "palette dB", "FP16 bytes", "bytes", "because")
+_BESIDE = ("FP16 dB", "palette dB", "FP16 top-1", "palette top-1", "agreement")
 _MEASURES = ("SQNR dB", "cosine", "max error", "mean error", "top-1", "largest")
 
 
 def _cells(comparison: Comparison) -> list[str]:
     """One line of a verification; a magnitude beyond FP16's is marked."""
     c = comparison
-    top1 = "" if c.top1 is None else f"{c.top1:.1%}"
     largest = f"{c.largest:.4g}{' > 65504' * (c.largest > LARGEST_HALF)}"
-    return [c.name, _decibels(c.sqnr), f"{c.cosine:.7f}", f"{c.max_error:.2g}", f"{c.mean_error:.2g}", top1, largest]
+    return [
+        c.name,
+        _decibels(c.sqnr),
+        f"{c.cosine:.7f}",
+        f"{c.max_error:.2g}",
+        f"{c.mean_error:.2g}",
+        _share(c.top1),
+        largest,
+    ]
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
 
 
 def _decibels(ratio: float) -> str:

@@ -46,7 +46,7 @@ def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
     for done in range(3):
         progress("weights", done, 2)
     summary = (("commands", "9"), ("network", "one"), ("network", "two"))
-    return SimpleNamespace(files=(config.output_folder / config.name,), summary=summary)
+    return SimpleNamespace(files=(config.output_folder / config.name,), summary=summary, weights=(), calibration=None)
 
 
 def raises(error: BaseException) -> Conversion:
@@ -141,7 +141,7 @@ def test_a_wrong_ini_file_is_told_before_the_others_are_converted(
     assert out.count(".ini)") == 2
     assert err.startswith(
         'warning DV112: [OUTPUT] has no key "quantisation"; did you mean "quantization"?\n  --> b.ini:7\n'
-        'error DV106: [OUTPUT] quantization: expected 0 or 1, not "3"\n  --> b.ini:6\n'
+        'error DV106: [OUTPUT] quantization: expected 0, 1 or auto, not "3"\n  --> b.ini:6\n'
         "a: read\n"
     )
 

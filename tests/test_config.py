@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config, Origin
+from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config, Origin, Quantization
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.errors import ConvertorWarning, Problem, UsageError
 from cnn_convertor.escaping import CPP_KEYWORDS
@@ -135,9 +135,9 @@ def test_every_key_is_read(folder: Path) -> None:
 
 
 def test_every_field_has_a_key_or_an_option() -> None:
-    options = {"max_kernel_size", "ub_size"}
+    options = {"max_kernel_size", "ub_size", "overrides", "calibrate"}
     assert {key.name for key in KEYS} == {field.name for field in dataclasses.fields(Config)} - options
-    assert SECTIONS == ("INPUT", "OUTPUT", "OPTIONAL")
+    assert SECTIONS == ("INPUT", "OUTPUT", "OPTIONAL", "QUANTIZATION")
 
 
 def test_the_device_has_one_default_size(folder: Path) -> None:
@@ -239,7 +239,7 @@ def test_an_empty_value_is_the_default_where_the_default_is_empty(folder: Path, 
         *(("name", bad, "a C++ identifier") for bad in ("my-net", "2net", "a b", "größe", "net.h5")),
         *(("name", word, "keyword") for word in sorted(CPP_KEYWORDS)),
         ("origin", "ONNX", "CAFFE or KERAS"),
-        *(("quantization", bad, "0 or 1") for bad in ("2", "", "01", "1 2", "-1", "\uff11", "yes")),
+        *(("quantization", bad, "0, 1 or auto") for bad in ("2", "", "01", "1 2", "-1", "\uff11", "yes")),
         ("generate_source", "true", "0 or 1"),
         *(("width_override", bad, "pixels") for bad in ("0", "-2", "3.5", "1e3", "wide", "", "1_0", "٣")),
         *(("mean", bad, "a number") for bad in ("grey", "nan", "1 inf")),
@@ -282,6 +282,55 @@ def test_a_malformed_value_names_key_value_and_what_is_expected(
 def test_how_images_become_inputs(folder: Path, line: str, value: object) -> None:
     config = read(folder, SMALLEST.replace("[OUTPUT]", f"{line}\n[OUTPUT]"))
     assert getattr(config, line.partition(" ")[0]) == value
+
+
+QUANTIZED = SMALLEST + "{}\n[QUANTIZATION]\nConv1/1x1 = fp16\nconv1/1X1 = Palette ; that one\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("quantization = 0", Quantization.FP16),
+        ("quantization = 1", Quantization.PALETTE),
+        ("quantization = auto", Quantization.AUTO),
+        ("quantization = AUTO", Quantization.AUTO),
+        ("", Quantization.PALETTE),
+    ],
+)
+def test_how_weights_are_stored(folder: Path, text: str, expected: Quantization) -> None:
+    config = read(folder, QUANTIZED.format(text))
+    assert config.quantization is expected
+    assert config.quantization_threshold == 40.0
+    ini = str(folder / "net.ini")
+    assert [(o.layer, o.palette, o.where.file) for o in config.overrides] == [
+        ("Conv1/1x1", False, ini),
+        ("conv1/1X1", True, ini),
+    ], "names of layers are told apart by their case"
+    assert [o.where.line for o in config.overrides] == [8, 9]
+    fp16 = config.in_fp16
+    assert (fp16.quantization, fp16.overrides) == (Quantization.FP16, ())
+
+
+def test_a_threshold_is_a_number_of_decibels(folder: Path) -> None:
+    assert read(folder, SMALLEST + "quantization_threshold = -3.5\n").quantization_threshold == -3.5
+    for bad in ("", "40 dB", "nan", "inf"):
+        found = problem(folder, SMALLEST + f"quantization_threshold = {bad}\n")
+        assert found.code == "DV106" and "a number of decibels" in found.message
+
+
+def test_layers_have_fp16_or_palette(folder: Path) -> None:
+    text = SMALLEST + "[QUANTIZATION]\na = 1\nb =\nc = fp16\nc = palette\nd = fp16\n"
+    assert [(said(found), found.message) for found in problems(folder, text)] == [
+        (("DV103", 10), "[QUANTIZATION] c is set twice, here and in line 9"),
+        (("DV106", 7), '[QUANTIZATION] a: expected fp16 or palette, not "1"'),
+        (("DV106", 8), "[QUANTIZATION] b: expected fp16 or palette, found nothing"),
+    ]
+
+
+def test_false_and_true_stand_for_0_and_1(folder: Path) -> None:
+    config = read(folder, SMALLEST)
+    for flag in (False, True):
+        assert dataclasses.replace(config, quantization=flag).quantization is Quantization(flag)
 
 
 @pytest.mark.parametrize("name", [key.name for key in KEYS if key.default is None])

@@ -159,3 +159,33 @@ def test_the_same_palette_as_ever() -> None:
 
 
 EXPECTED = 1343
+
+
+@settings(deadline=None)
+@given(
+    st.sets(st.floats(0.5, 1, width=16), min_size=12, max_size=40),
+    st.integers(2, 12),
+    st.randoms(use_true_random=False),
+)
+def test_numbers_that_are_no_fp16_numbers_are_divided_best_as_well(
+    chosen: set[float], clusters: int, random: np.random.Generator
+) -> None:
+    values = np.sort(np.array([value + random.uniform(-1, 1) * 2.0**-13 for value in chosen]))
+    weights = np.array([random.choice([1, 2, 1000]) for _ in values], np.float64)
+    centres = divide(values, weights, clusters)
+    assert (centres == centres.astype(np.float16)).all()
+    best = best_of_all_borders(values, weights, clusters)
+    assert squared_error(centres, values, weights) <= best * (1 + 1e-9) + 1e-15 * float((weights * values**2).sum())
+
+
+def test_means_say_what_fp16_has_rounded_away() -> None:
+    """Weights in FP32, hardly more of them than a palette has values: the rounding counts as much as the palette."""
+    weights = np.random.default_rng(0).normal(size=290).astype(np.float32)
+    half = weights.astype(np.float16)
+    counts, patterns = histogram(half), half.view(np.uint16)
+    means = np.divide(np.bincount(patterns, weights, 1 << 16), counts, out=np.zeros(1 << 16), where=counts > 0)
+
+    def error(centres: NDArray[np.float16]) -> float:
+        return squared_error(centres.astype(np.float64), weights.astype(np.float64), np.ones(weights.size))
+
+    assert error(fit(counts, means).centres) < error(fit(counts).centres)

@@ -55,9 +55,9 @@ def half_codes(read: RowReader) -> CodeReader:
     return lambda rows: to_half(read(rows))
 
 
-def palette_codes(read: RowReader, palette: Palette) -> CodeReader:
-    """Store weights as the indices of their palette entries."""
-    return lambda rows: palette.index.take(to_half(read(rows)).view(np.uint16))
+def palette_codes(read: CodeReader, palette: Palette) -> CodeReader:
+    """Store weights as the indices of their palette entries. read: gives FP16 numbers."""
+    return lambda rows: palette.index.take(read(rows).view(np.uint16))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from cnn_convertor.dv700.formats import Choice
 from cnn_convertor.dv700.packing import PackedShape
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.constant import Constant
@@ -63,7 +64,7 @@ class Weights:
     """What a convolution reads from the weight buffer.
 
     offset: bytes from the start of the buffer, known once all steps are. kernels: (M, C, ky, kx), bias and slopes: (M,); the kernels stand as the device
-    convolves with them (rotated for a deconvolution) but not yet transposed, padded or packed. where: the user's layer.
+    convolves with them (rotated for a deconvolution) but not yet transposed, padded or packed. where: the user's layer. choice: the palette, and why it is there or not; None as long as nobody has decided.
     """
 
     offset: int
@@ -72,6 +73,7 @@ class Weights:
     bias: Constant | None
     slopes: Constant | None
     where: Origin | None
+    choice: Choice | None = None
 
     @property
     def nbytes(self) -> int:

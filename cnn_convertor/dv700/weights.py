@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.dv700.half import loss, to_half
-from cnn_convertor.dv700.packing import BLOCK, CodeReader, pack, palette_codes
+from cnn_convertor.dv700.packing import CodeReader, half_codes, pack, palette_codes
+from cnn_convertor.dv700.palettes import FINITE, count, ranges
 from cnn_convertor.dv700.program import Weights
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
-from cnn_convertor.ir.constant import Constant
-from cnn_convertor.quantize import fit, histogram
+from cnn_convertor.quantize import Palette, fit
 
 Half = NDArray[np.float16]
-_COUNTED_ROWS_BYTES = 16 << 20  # of FP32 weights that are counted at a time
 _NAMED_LAYERS = 5  # in a warning
 _SMALLEST = 2.0**-24  # the smallest number of FP16 above 0
 _SMALLEST_NORMAL = 2.0**-14
@@ -55,16 +54,15 @@ def _encode(weights: Weights, check: _Check, *, transposed: bool) -> Iterator[ND
     def checked(rows: slice) -> Half:
         return check.halve(weights.kernels.load(rows), "weight")
 
-    def unchecked(rows: slice) -> Half:
-        return to_half(weights.kernels.load(rows))
-
-    palette, read = None, checked
-    if weights.packed.palette or weights.packed.dilated:  # these are read more than once, and checked the first time
-        counts, read = _count(weights.kernels, checked), unchecked
-        palette = fit(counts) if weights.packed.palette else None
+    read: CodeReader = checked
+    if weights.packed.dilated:  # these are read once for each tap, and checked before
+        for rows in ranges(weights.kernels):
+            checked(rows)
+        read = half_codes(weights.kernels.load)
+    palette = _palette(weights) if weights.packed.palette else None
     yield from pack(
         weights.packed,
-        read if palette is None else palette_codes(weights.kernels.load, palette),
+        read if palette is None else palette_codes(read, palette),
         bias=bias,
         prelu=slopes,
         palette=None if palette is None else palette.centres,
@@ -72,14 +70,12 @@ def _encode(weights: Weights, check: _Check, *, transposed: bool) -> Iterator[ND
     )
 
 
-def _count(kernels: Constant, read: CodeReader) -> NDArray[np.int64]:
-    """How often each FP16 bit pattern occurs in the kernels, which are read a range of rows at a time."""
-    row_bytes = 4 * kernels.size // kernels.shape[0]
-    step = max(BLOCK, _COUNTED_ROWS_BYTES // row_bytes)
-    counts = np.zeros(1 << 16, np.int64)
-    for start in range(0, kernels.shape[0], step):
-        counts += histogram(read(slice(start, min(start + step, kernels.shape[0]))))
-    return counts
+def _palette(weights: Weights) -> Palette:
+    """The palette that was chosen; where nobody has chosen, the best one. Any will do for weights that are to be refused."""
+    if weights.choice is not None and weights.choice.palette is not None:
+        return weights.choice.palette
+    counts, means = count(weights.kernels)
+    return fit(counts * FINITE, means)
 
 
 class _Check:

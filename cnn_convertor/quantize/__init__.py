@@ -7,13 +7,16 @@ A layer is seen as the count of each FP16 bit pattern, so its size does not matt
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.quantize.clustering import divide
+from cnn_convertor.quantize.workers import Line, divide_all, processes_for
 
 FREE = 255  # entries that may be chosen: entry 0 is 0.0
 
@@ -45,6 +48,17 @@ class Palette:
         return f"Palette({np.count_nonzero(self.centres)} values)"
 
 
+class Counted(NamedTuple):
+    """Numbers by their FP16 bit patterns: (65536,) both.
+
+    counts: how many there are, or what they count together. means: of those that round to each pattern, where they were more
+    exact than FP16; None: they are FP16 numbers themselves.
+    """
+
+    counts: Counts
+    means: Real | None = None
+
+
 class Quality(NamedTuple):
     """What a palette does to the weights that were counted. signal, noise: sums of squares of weights and of errors."""
 
@@ -65,15 +79,38 @@ def histogram(half: NDArray[np.float16]) -> NDArray[np.int64]:
     return np.bincount(half.view(np.uint16).reshape(-1), minlength=1 << 16).astype(np.int64, copy=False)
 
 
-def fit(counts: Counts) -> Palette:
-    """Choose the palette for the weights that `histogram` counted; they must be finite.
+def fit(counts: Counts, means: Real | None = None) -> Palette:
+    """Choose the palette for the weights that `histogram` counted; they must be finite. counts, means: as in `Counted`.
 
     Up to 255 different values, besides zero, are kept as they are. For more the sum of squared errors is the least that any
     255 FP16 numbers and 0.0 can give. The same counts give the same palette, on every machine. Counts need not be whole
     numbers: what counts more is kept more exactly.
     """
-    values, weights = _distinct(counts)
-    return _palette(values if values.size <= FREE else divide(values, weights, FREE + 1))
+    line = _distinct(Counted(counts, means))
+    return _palette(line.values if line.values.size <= FREE else divide(*line, FREE + 1))
+
+
+def fit_all(layers: Iterable[Counted], *, processes: int = 1) -> Iterator[Palette]:
+    """`fit` for each of them, in the same order, in several processes; only a few of the counts are kept at a time."""
+    few: deque[Real | None] = deque()  # the values of each layer that needs no division, None for the others
+
+    def many() -> Iterator[Line]:
+        for counted in layers:
+            line = _distinct(counted)
+            few.append(line.values if line.values.size <= FREE else None)
+            if few[-1] is None:
+                yield line
+
+    for centres in divide_all(many(), FREE + 1, processes=processes):
+        while (values := few.popleft()) is not None:
+            yield _palette(values)
+        yield _palette(centres)
+    yield from (_palette(values) for values in few if values is not None)
+
+
+def processes_to_fit(sizes: Iterable[int]) -> int:
+    """How many processes are worth starting to fit layers of so many weights."""
+    return processes_for(sum(min(size, _VALUES.size) for size in sizes if size > FREE))
 
 
 def measure(palette: Palette, counts: NDArray[np.int64]) -> Quality:
@@ -90,25 +127,25 @@ def measure(palette: Palette, counts: NDArray[np.int64]) -> Quality:
     )
 
 
-def _distinct(counts: NDArray[Any]) -> tuple[Real, Real]:
+def _distinct(counted: Counted) -> Line:
     """The values other than zero that occur, ascending, and how often."""
-    patterns = np.flatnonzero(counts)
-    values = _VALUES[patterns]
-    assert np.isfinite(values).all(), "weights that are not finite were to be refused before"
-    patterns, values = patterns[values != 0], values[values != 0]
+    patterns = np.flatnonzero(counted.counts)
+    assert np.isfinite(_VALUES[patterns]).all(), "weights that are not finite were to be refused before"
+    patterns = patterns[_VALUES[patterns] != 0]
+    values = (_VALUES if counted.means is None else counted.means)[patterns]
     order = np.argsort(values, kind="stable")
-    return values[order], counts[patterns[order]].astype(np.float64)
+    return Line(values[order], counted.counts[patterns[order]].astype(np.float64))
 
 
 def _palette(centres: Real) -> Palette:
     """The palette of centres, rounded to FP16: each number goes to the nearest, or the lower of two as near."""
-    used = np.unique(centres.astype(np.float16))
+    used = np.unique(centres.astype(np.float16).astype(np.float64))  # some releases of numpy sort FP16 wrongly
     used = used[used != 0]
     entries = np.zeros(FREE + 1, np.float16)
     entries[1 : 1 + used.size] = used
 
     negative = int(np.count_nonzero(used < 0))
-    ascending = np.insert(used, negative, 0).astype(np.float64)
+    ascending = np.insert(used, negative, 0)
     entry = np.insert(np.arange(1, 1 + used.size), negative, 0).astype(np.uint8)
     index = entry[np.searchsorted((ascending[:-1] + ascending[1:]) / 2, _VALUES)]
     index[np.isnan(_VALUES)] = 0

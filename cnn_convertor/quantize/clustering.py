@@ -39,7 +39,7 @@ _NEWTON_STEPS = 8
 def divide(values: Real, weights: Real, clusters: int) -> Real:
     """The centres, ascending and 0.0 among them, of the best division into the given number of clusters.
 
-    values: ascending FP16 numbers other than zero, at least as many as clusters. weights: above zero.
+    values: ascending numbers within FP16's range, other than zero, at least as many as clusters. weights: above zero.
     """
     line = _Line(values, weights)
     borders = _cheapest_with(line, clusters)

@@ -32,7 +32,7 @@ from cnn_convertor.verify.compare import (
 from cnn_convertor.verify.detections import detect
 from cnn_convertor.verify.frameworks import KEPT, Reference
 from cnn_convertor.verify.inputs import Preparation, Samples, random_samples, read_samples, shapes_of
-from cnn_convertor.verify.report import Attribution, Cause, LayerResult, Verification
+from cnn_convertor.verify.report import Attribution, Beside, Cause, LayerResult, Verification
 
 __all__ = ["Comparison", "Network", "Verification", "prepare", "run_network", "save", "verify"]
 
@@ -101,21 +101,25 @@ def verify(
             given = read_samples(inputs, shapes, preparation)
         reference = reference_of(config, network.graph, given)
         device = _run_all(network, given.inputs)
+        outputs = compare_outputs(network, device, reference)
+        palette = has_palettes(network.program)
+        plain = prepare(config.in_fp16, convert, folder / "fp16", sources=sources) if palette else network
         result = Verification(
             network=config.name,
             framework=reference.framework,
             inputs=given.source,
             samples=given.count,
-            palette=config.quantization,
+            palette=palette,
             transposed=config.transpose_weight,
-            min_sqnr=MIN_SQNR[config.quantization] if min_sqnr is None else min_sqnr,
-            outputs=compare_outputs(network, device, reference),
+            min_sqnr=MIN_SQNR[palette] if min_sqnr is None else min_sqnr,
+            outputs=outputs,
+            beside=_beside(plain, _run_all(plain, given.inputs), device, outputs, reference) if palette else (),
         )
         if layers or attribute or not result.passed:
-            compared, jump = compare_layers(network.program, device, reference, palette=config.quantization)
+            compared, jump = compare_layers(network.program, device, reference, palette=palette)
             result = replace(result, layers=compared, first_jump=jump)
         if attribute:
-            causes = _causes(config, convert, folder, network, given, reference, sources)
+            causes = _causes(config, convert, folder, network, plain, given, reference, sources)
             attributed = tuple(replace(r, causes=causes.get(r.comparison.name, ())) for r in result.layers)
             result = replace(result, layers=attributed)
         return result
@@ -222,6 +226,25 @@ def _compare_detections(network: Network, device: Outputs, reference: Reference,
     yield compare(f"{name} of these", *matched_detections(rows[: len(given[0])], detect(node.op, *given)))
 
 
+def has_palettes(program: Program) -> bool:
+    return any(weights.packed.palette for weights in program.weights)
+
+
+def _beside(
+    plain: Network, fp16: Outputs, device: Outputs, outputs: Sequence[Comparison], reference: Reference
+) -> tuple[Beside, ...]:
+    """The outputs with FP16 weights beside those with palettes. fp16, device: what the two networks gave."""
+    each = compare_outputs(plain, fp16, reference)
+    direct = {
+        _layer_of(plain.graph, name): compare(name, mine, theirs)
+        for name, mine, theirs in zip(plain.graph.outputs, device.outputs, fp16.outputs, strict=True)
+    }
+    return tuple(
+        Beside(one, other, direct[one.name].top1 if one.name in direct else None)
+        for one, other in zip(each, outputs, strict=True)
+    )
+
+
 def compare_layers(
     program: Program, device: Outputs, reference: Reference, *, palette: bool
 ) -> tuple[tuple[LayerResult, ...], str | None]:
@@ -241,6 +264,7 @@ def _causes(
     convert: Convert,
     folder: Path,
     network: Network,
+    plain: Network,
     given: Samples,
     reference: Reference,
     sources: Sequence[Path],
@@ -249,11 +273,9 @@ def _causes(
 
     The maps of a run that keeps everything but the weights in FP32 stand for the network without any cause: against them,
     the FP16 maps, the palette and the order of arithmetic (a run in the other memory order) are switched on one by one.
-    The FP16 of inputs and weights is what separates that run from the framework.
+    The FP16 of inputs and weights is what separates that run from the framework. plain: the network with FP16 weights.
     """
-    plain, mirrored = network, replace(config, quantization=False, transpose_weight=not config.transpose_weight)
-    if config.quantization:
-        plain = prepare(replace(config, quantization=False), convert, folder / "plain", sources=sources)
+    mirrored = replace(config.in_fp16, transpose_weight=not config.transpose_weight)
     other = prepare(mirrored, convert, folder / "mirrored", sources=sources)
 
     def found(which: Network, *, exact: bool) -> dict[str, Pair]:
@@ -262,7 +284,7 @@ def _causes(
 
     exact = found(plain, exact=True)
     alone = {Cause.MAPS: found(plain, exact=False), Cause.ARITHMETIC: found(other, exact=True)}
-    if config.quantization:
+    if network is not plain:
         alone[Cause.PALETTE] = found(network, exact=True)
 
     def causes(name: str, clean: Pair) -> Iterator[Attribution]:

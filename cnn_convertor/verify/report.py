@@ -40,11 +40,24 @@ class LayerResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """One output with FP16 weights and with palettes, each against the framework.
+
+    agreement: share of the samples whose largest element is the same one with both; None for maps.
+    """
+
+    fp16: Comparison
+    palette: Comparison
+    agreement: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """How the generated network compares with its framework.
 
     inputs: where they came from. min_sqnr: dB that every output must reach. first_jump: the first layer that is much worse
     than what it reads; None when there is none, or when nobody looked.
+    beside: for a network with palettes, each output with FP16 weights, too.
     """
 
     network: str
@@ -57,6 +70,7 @@ class Verification:
     outputs: tuple[Comparison, ...]
     layers: tuple[LayerResult, ...] = ()
     first_jump: str | None = None
+    beside: tuple[Beside, ...] = ()
 
     @property
     def passed(self) -> bool:

@@ -205,7 +205,7 @@ def test_a_palette_encodes_what_it_was_fitted_to(kernel: Pair) -> None:
     drawn = np.random.default_rng(1).integers(-100, 100, (9, 65, *kernel))
     weights = (drawn / 64).astype(np.float32)
     palette = fit(histogram(to_half(weights)))
-    codes = palette_codes(lambda rows: weights[rows], palette)(slice(2, 5))
+    codes = palette_codes(half_codes(lambda rows: weights[rows]), palette)(slice(2, 5))
     halves = half_codes(lambda rows: weights[rows])(slice(2, 5))
     assert codes.dtype == np.uint8
     np.testing.assert_array_equal(palette.centres[codes], weights[2:5])

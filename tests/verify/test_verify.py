@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from cnn_convertor.cli import main
-from cnn_convertor.config import Config
+from cnn_convertor.config import Config, Override, Quantization
 from cnn_convertor.convert import convert_for_trial
 from cnn_convertor.dv700.program import Program
-from cnn_convertor.errors import UsageError
+from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends import caffe
 from cnn_convertor.frontends.caffe import writing
 from cnn_convertor.ir.graph import Graph
@@ -193,3 +193,40 @@ def test_nothing_heavy_is_imported_for_a_failure_that_needs_none_of_it(tmp_path:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert main(["verify", str(tmp_path / "none.ini")]) == 2
+
+
+def test_palettes_are_shown_beside_fp16(digits: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    result = verify(replace(digits, quantization=True), convert_for_trial, samples=20)
+    alone = verify(digits, convert_for_trial, samples=20)
+    assert [b.palette for b in result.beside] == list(result.outputs)
+    assert [b.fp16 for b in result.beside] == list(alone.outputs)
+    assert alone.beside == () and not alone.palette and result.palette
+    probabilities, logits = result.beside
+    assert probabilities.agreement == 1.0 and logits.agreement is None
+    assert logits.palette.sqnr < logits.fp16.sqnr - 5
+    assert [b["palette"]["name"] for b in json.loads(result.to_json())["beside"]] == ["prob", "prob before softmax"]
+
+
+def test_what_one_palette_does_counts_as_palettes(digits: Config) -> None:
+    """An override, not the key, says what the network has."""
+    override = Override("ip6", palette=True, where=Origin("net.ini"))
+    result = verify(replace(digits, overrides=(override,)), convert_for_trial)
+    assert result.palette and result.min_sqnr == 20 and len(result.beside) == 2
+    none = verify(replace(digits, quantization=Quantization.AUTO, quantization_threshold=999), convert_for_trial)
+    kept = [layer for layer in none.beside if layer.agreement is not None]
+    assert none.palette and kept[0].agreement == 1.0, "layers that lose nothing have palettes all the same"
+
+
+def test_the_command_line_shows_both(digits: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ini = tmp_path / "net.ini"
+    ini.write_text(
+        CAFFE_INI.read_text()
+        .replace("quantization = 0", "quantization = 1")
+        .replace("digits.", f"{EXAMPLES}/digits_caffe/digits.")
+    )
+    assert main(["verify", str(ini), "--samples", "2"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("digits_caffe against OpenCV, palette weights: 2 samples")
+    rows = [line.split() for line in out.splitlines()]
+    start = rows.index(["weights", "FP16", "dB", "palette", "dB", "FP16", "top-1", "palette", "top-1", "agreement"])
+    assert rows[start + 1][0] == "prob" and rows[start + 1][3:] == ["100.0%"] * 3

@@ -1,0 +1,50 @@
+"""How the weights of a layer are stored, and why so."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from cnn_convertor.quantize import Palette, Quality
+
+
+class Reason(Enum):
+    """Why weights have a palette or none. The value is what people are told."""
+
+    ASKED = "all layers"
+    OVERRIDE = "the ini file says so"
+    PRELU = "PReLU"
+    DEPTHWISE = "depthwise"
+    LARGER = "a palette is not smaller"
+    LOSSLESS = "nothing is lost"
+    CLOSE = "little is lost"
+    LOSSY = "too much would be lost"
+
+
+class Choice(NamedTuple):
+    """palette: None for FP16. quality: what a palette does to the weights, where one was fitted.
+
+    calibrated: whether the palette was fitted to what the layer reads.
+    """
+
+    palette: Palette | None
+    quality: Quality | None
+    reason: Reason
+    calibrated: bool = False
+
+
+class StoredLayer(NamedTuple):
+    """The weights of one layer, for people. fp16_bytes, nbytes: of the blob, with FP16 weights and as it is.
+
+    sqnr: dB that a palette keeps of the weights; None where none was fitted.
+    zeros: share of the weights that are 0 in FP16; distinct: how many different values they have then.
+    """
+
+    layer: str
+    palette: bool
+    reason: Reason
+    distinct: int | None
+    zeros: float | None
+    sqnr: float | None
+    fp16_bytes: int
+    nbytes: int

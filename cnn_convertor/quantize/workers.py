@@ -1,0 +1,153 @@
+"""Divides many lines of values, several at a time in processes of their own.
+
+A process is a fresh interpreter that reads lines from its standard input and writes centres to its standard output, so that
+it shares nothing with the program that starts it: no threads, no main module that runs a second time. Where no process can
+be started, or one ends early, its lines are divided here instead; the result is the same.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from queue import SimpleQueue
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from cnn_convertor.quantize.clustering import Real, divide
+
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from cnn_convertor.quantize.workers import serve; serve()"
+_LEAST_POINTS = 100_000  # that a process of its own is worth: about a second of work
+_LARGEST_FREED = 16 << 20  # bytes; glibc learns from at most 32 MiB
+_WAITING = 2  # lines that are ready for each process, or divided and not yet fetched
+
+
+class Line(NamedTuple):
+    """Values, ascending and other than zero, and what each counts."""
+
+    values: Real
+    weights: Real
+
+
+def divide_all(lines: Iterable[Line], clusters: int, *, processes: int) -> Iterator[Real]:
+    """The centres of each line, in the order of the lines, of which a few are kept at a time.
+
+    processes: how many may work at once; with one, this one does.
+    """
+    if processes < 2:
+        _keep_freed_memory()
+        yield from (divide(*line, clusters) for line in lines)
+        return
+    with ExitStack() as stack:
+        free: SimpleQueue[_Worker] = SimpleQueue()
+        for _ in range(processes):
+            free.put(stack.enter_context(closing(_Worker())))
+
+        def divide_elsewhere(line: Line) -> Real:
+            worker = free.get()
+            try:
+                return worker.divide(line, clusters)
+            finally:
+                free.put(worker)
+
+        threads = ThreadPoolExecutor(processes)  # they only wait for the processes
+        stack.callback(threads.shutdown, cancel_futures=True)
+        pending: deque[Future[Real]] = deque()
+        for line in lines:
+            pending.append(threads.submit(divide_elsewhere, line))
+            if len(pending) > _WAITING * processes:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def processes_for(points: int) -> int:
+    """How many processes are worth starting for lines that have so many values together."""
+    return max(1, min(_cores(), points // _LEAST_POINTS))
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Worker:
+    """One process; or none, when it could not be started or has ended."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        with suppress(OSError, ValueError):
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, *sys.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+
+    def divide(self, line: Line, clusters: int) -> Real:
+        process = self._process
+        if process is not None and process.stdin is not None and process.stdout is not None:
+            try:
+                _send(process.stdin, np.array([clusters], np.float64), *line)
+                (centres,) = _receive(process.stdout, 1)
+            except (OSError, EOFError):
+                self.close()
+            else:
+                return centres
+        return divide(*line, clusters)
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            with suppress(OSError):
+                process.communicate()
+
+
+def serve() -> None:
+    """What a process does: divide lines until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    _keep_freed_memory()
+    with suppress(EOFError, OSError):
+        while True:
+            clusters, values, weights = _receive(sys.stdin.buffer, 3)
+            _send(sys.stdout.buffer, divide(values, weights, int(clusters[0])))
+
+
+def _keep_freed_memory() -> None:
+    """Halve the time of a division where glibc allocates: it gives freed arrays back to the system, page by page, but no more
+    those that are smaller than one which was freed before.
+    """
+    np.empty(_LARGEST_FREED, np.uint8)
+
+
+def _send(stream: IO[bytes], *arrays: Real) -> None:
+    """Each array as its length and its numbers."""
+    for array in arrays:
+        stream.write(array.size.to_bytes(8, "little"))
+        stream.write(array.tobytes())
+    stream.flush()
+
+
+def _receive(stream: IO[bytes], count: int) -> list[Real]:
+    """As many arrays. Raises EOFError when the stream ends before."""
+    arrays = []
+    for _ in range(count):
+        size = int.from_bytes(_read(stream, 8), "little")
+        arrays.append(np.frombuffer(_read(stream, 8 * size), np.float64))
+    return arrays
+
+
+def _read(stream: IO[bytes], nbytes: int) -> bytes:
+    data = stream.read(nbytes)
+    if len(data) != nbytes:
+        raise EOFError
+    return data
