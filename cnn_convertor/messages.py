@@ -124,6 +124,11 @@ ENTRIES: Mapping[str, Entry] = {
         "A line of the table has no numbers, a life or size below 0, or an id that came before; or all is too large.",
         "Correct the line.",
     ),
+    "DV130": Entry(
+        "No such layer to store",
+        "A line of [QUANTIZATION] names no layer of the network, or one without kernels of its own.",
+        "Write the name of a convolution or fully connected layer; `convert -v` lists them.",
+    ),
     # --- model files ---
     "DV201": Entry(
         "A model file cannot be read",
@@ -211,6 +216,11 @@ ENTRIES: Mapping[str, Entry] = {
         "Name settings that are an int, a bool, a float, or a list of one of them.",
     ),
     # --- numbers ---
+    "DV430": Entry(
+        "A palette beside PReLU slopes",
+        "[QUANTIZATION] asks for a palette for a layer with PReLU slopes, which the device refuses.",
+        "Write fp16 for the layer, or train it with another activation.",
+    ),
     "DV501": Entry(
         "A weight does not fit FP16",
         "After folding, a weight, bias or slope is beyond 65504 or no number.",
@@ -291,6 +301,23 @@ ENTRIES: Mapping[str, Entry] = {
         "Pixels as they are",
         "The ini file has neither mean nor scale, so that the network is given pixels from 0 to 255.",
         "Set mean and scale to what the network was trained with.",
+        is_warning=True,
+    ),
+    "DV715": Entry(
+        "Custom layers cannot be calibrated",
+        "--calibrate runs the network on the PC, and the code of its custom layers is the firmware's.",
+        "Convert without --calibrate.",
+    ),
+    "DV716": Entry(
+        "Nothing to calibrate",
+        "--calibrate was given, but no layer has a palette.",
+        "Set quantization = 1 or auto.",
+        is_warning=True,
+    ),
+    "DV717": Entry(
+        "Calibration does not help",
+        "With the calibrated palettes the outputs would be no better on the samples; the palettes stay as they were.",
+        "Give more samples, that are like what the network will see.",
         is_warning=True,
     ),
     # --- memory layouts ---

@@ -23,7 +23,7 @@ NO_CODES = {"DV700"}  # is the device's name
 # Who may speak of what: the rooms of the package that may use the codes of a group.
 ROOMS = {
     "0": {"terminal"},
-    "1": {"cli", "config", "convert", "files", "terminal", "memory", "quantize", "frontends", "verify"},
+    "1": {"cli", "config", "convert", "files", "terminal", "memory", "quantize", "frontends", "verify", "dv700"},
     "2": {"foreign", "frontends", "ir"},
     "3": {"frontends"},
     "4": {"dv700", "convert"},

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.dv700.program import Program
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.host.build import build
 from cnn_convertor.host.run import UB_SIZE, Maps, execute
@@ -31,7 +31,7 @@ def record(program: Program, folder: Path, low: float, high: float, *, ub_size: 
     ub_size: bytes of the device's unified buffer.
     Raises UsageError for networks with custom layers, whose callbacks only the firmware has.
     """
-    custom = [layer for layer in program.layers if layer.type is LayerType.CUSTOM]
+    custom = [layer for layer in program.layers if layer.custom is not None]
     if custom:
         where = custom[0].origins[-1] if custom[0].origins else Origin(program.name)
         problem = "a self-test needs every layer's code, but custom layers have theirs in the firmware"

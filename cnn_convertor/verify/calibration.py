@@ -82,7 +82,7 @@ def calibrate(
     _refuse_custom_layers(program)
     if not any(weights.packed.palette for weights in program.weights):
         problem = "there is nothing to calibrate: no layer has a palette"
-        warn(Problem("DV504", problem, Place(config.name), "quantization = 1 or auto in the ini file"))
+        warn(Problem("DV716", problem, Place(config.name), "quantization = 1 or auto in the ini file"))
         return None
     samples = read_samples(given, shapes_of(graph), Preparation.of(config))
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
@@ -101,14 +101,14 @@ def calibrate(
     outputs, layers = _of_outputs(plain.program, improvements), _of_layers(plain.program, improvements)
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
         problem = "calibration does not improve the outputs, so the palettes stay as they were"
-        warn(Problem("DV505", problem, Place(config.name), "more samples, that are like what the network will see"))
+        warn(Problem("DV717", problem, Place(config.name), "more samples, that are like what the network will see"))
         calibrated = program
     return Calibration(calibrated, samples.count, samples.source, outputs, layers)
 
 
 def _refuse_custom_layers(program: Program) -> None:
     for layer in program.layers:
-        if layer.type is LayerType.CUSTOM:
+        if layer.custom is not None:
             where = layer.origins[-1] if layer.origins else Place(program.name)
             problem = "calibration needs every layer's code, but custom layers have theirs in the firmware"
             raise UsageError(Problem("DV715", problem, where, "convert without --calibrate"))

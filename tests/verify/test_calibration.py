@@ -193,7 +193,7 @@ def test_inputs_that_never_change_tell_nothing(tmp_path: Path) -> None:
 
 
 def test_without_palettes_there_is_nothing_to_do(tmp_path: Path) -> None:
-    with pytest.warns(ConvertorWarning, match="DV504: there is nothing to calibrate"):
+    with pytest.warns(ConvertorWarning, match="DV716: there is nothing to calibrate"):
         _, result = calibrated(graph_of(KINDS["3x3 padded"]), images(1), tmp_path, quantization=Quantization.FP16)
     assert result is None
 
@@ -201,7 +201,7 @@ def test_without_palettes_there_is_nothing_to_do(tmp_path: Path) -> None:
 def test_palettes_that_are_not_better_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corrected = calibration._corrected_bias  # noqa: SLF001
     monkeypatch.setattr(calibration, "_corrected_bias", lambda *given: Constant.of(corrected(*given).load() + 1))
-    with pytest.warns(ConvertorWarning, match="DV505: calibration does not improve the outputs"):
+    with pytest.warns(ConvertorWarning, match="DV717: calibration does not improve the outputs"):
         before, result = calibrated(graph_of(KINDS["3x3 padded"]), images(2), tmp_path)
     assert result is not None and result.program is before
     assert result.outputs[0].after < result.outputs[0].before
