@@ -31,7 +31,7 @@ class Problem:
     """One thing that is wrong, or worth a warning.
 
     code: stable, `DV` and three digits: 1xx usage and ini file, 2xx model files, 3xx layers, 4xx the device, 5xx
-        numbers, 6xx the audit of generated sources, 7xx trials on the PC, 8xx memory layouts.
+        numbers, 6xx the audit of generated sources, 7xx trials on the PC, 8xx memory layouts and exports.
     hint: what the user can do about it.
     """
 

@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +17,9 @@ from cnn_convertor import __version__, files
 from cnn_convertor.config import Config
 from cnn_convertor.convert import build, load
 from cnn_convertor.dv700.program import Program
-from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
+from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.export import dv700, targets
-from cnn_convertor.export.loading import FORMAT, MANIFEST, json_of
+from cnn_convertor.export.loading import FORMAT, MANIFEST, json_of, read
 from cnn_convertor.export.parts import gathered, parts_of
 from cnn_convertor.export.quantising import Error
 from cnn_convertor.export.surface import Surface, Written
@@ -184,7 +185,11 @@ class _Writer:
     def write(self, folder: Path) -> Export:
         """Make all files, or none."""
         contents: Mapping[str, files.Contents] = {**self._files, MANIFEST: self._manifest()}
-        return Export(files.replace_all(folder, contents), self.summary())
+        before = _earlier(folder)
+        written = files.replace_all(folder, contents)
+        for path in before.difference(written):
+            path.unlink(missing_ok=True)
+        return Export(written, self.summary())
 
     def _manifest(self) -> Iterator[Bytes]:
         if self._problems:
@@ -200,6 +205,17 @@ class _Writer:
         if self._worst is not None and math.isfinite(self._worst[0]):
             rows.append(("largest error", f"{self._worst[0]:.1f} dB SQNR, {self._worst[1]}"))
         return tuple(rows)
+
+
+def _earlier(folder: Path) -> set[Path]:
+    """The surfaces of an earlier export to the folder, as far as they are still what that has written."""
+    found = set()
+    with suppress(ModelError):
+        for entry in read(folder).surfaces:
+            with suppress(ModelError):
+                if entry.file is not None and entry.memory().size:
+                    found.add(entry.file)
+    return found
 
 
 def _figures(error: Error) -> dict[str, float | None]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.layouts.layout import DType, Layout, Term, refuse
+from cnn_convertor.layouts.layout import DType, Layout, Term, element_type, refuse, whole_numbers
 from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack, unpack
 
 TYPES = {
@@ -63,6 +63,8 @@ class Quantisation:
 
     def check(self, shape: Sequence[int]) -> None:
         """Refuse what does not fit a tensor of that valid shape."""
+        if not all(isinstance(number, int) and 0 <= number <= 255 for number in self.shift):
+            refuse("DV820", f"shifts of {self.shift}: they are whole numbers from 0 to 255")
         values = {QuantiType.NONE: (), QuantiType.SCALE: self.scale, QuantiType.SHIFT: self.shift}[self.type]
         expected = 1 if self.axis is None else shape[self.axis] if 0 <= self.axis < len(shape) else None
         if expected is None:
@@ -77,17 +79,25 @@ class Quantisation:
     def quantise(self, values: npt.NDArray[np.floating[Any]], element: npt.DTypeLike) -> Array:
         """Real values as integers, rounded to the nearest (even), cut off at the ends of the type."""
         self.check(values.shape)
-        dtype, real = np.dtype(element), values.astype(np.float64)
+        dtype, real = element_type(element), values.astype(np.float64)
+        if dtype.kind not in "iu":
+            refuse("DV820", f"values become integers, not {dtype}")
+        if np.isnan(real).any():
+            refuse("DV820", "NaN has no integer")
         limits = np.iinfo(dtype)
         match self.type:
             case QuantiType.NONE:
-                return values.astype(dtype)
+                scaled = np.rint(real)
+                if np.any(scaled != real) or np.any((real < limits.min) | (real > limits.max)):
+                    refuse("DV820", f"without a scale, values are whole numbers that fit {dtype}", "SCALE or SHIFT")
             case QuantiType.SCALE:
                 scaled = real / self._along(self.scale, values.ndim)
                 scaled = np.rint(scaled + self._along(self.zero_point or (0,), values.ndim))
             case QuantiType.SHIFT:
                 scaled = np.rint(np.ldexp(real, self._along(self.shift, values.ndim).astype(np.int64)))
-        return scaled.clip(limits.min, limits.max).astype(dtype)
+        # The largest integers of 64 bits have no number in FP64: the next one below has.
+        highest = float(limits.max) if int(float(limits.max)) <= limits.max else np.nextafter(float(limits.max), 0)
+        return scaled.clip(limits.min, highest).astype(dtype)
 
     def dequantise(self, values: Array) -> npt.NDArray[np.float64]:
         """Integers as the real values that they stand for."""
@@ -125,6 +135,11 @@ class TensorProperties:
     def __post_init__(self) -> None:
         if self.type not in TYPES:
             refuse("DV820", f'no element type "{self.type}": {", ".join(TYPES)}')
+        numbers = whole_numbers(
+            (*self.valid_shape, *self.stride, self.aligned_byte_size), "a tensor's shape and stride"
+        )
+        if not self.valid_shape or any(n < 1 and n != -1 for n in numbers[: len(self.valid_shape)]):
+            refuse("DV820", f"a tensor of the shape {self.valid_shape} holds nothing")
         if len(self.stride) != len(self.valid_shape) or -1 in self.valid_shape or min(self.stride, default=1) < 1:
             refuse(
                 "DV820", f"strides {self.stride} for the shape {self.valid_shape}", "fill in what the model leaves open"
@@ -189,8 +204,15 @@ def plain(
 ) -> TensorProperties:
     """A tensor whose rows (the last axis) are rounded up: to a multiple of some bytes, or by a rule."""
     size = np.dtype(TYPES[type_]).itemsize if type_ in TYPES else refuse("DV820", f'no element type "{type_}"')
+    shape = whole_numbers(shape, "a shape")
+    if min(shape, default=0) < 1:
+        refuse("DV820", f"a tensor of the shape {shape} holds nothing")
+    if total_align < 1 or (isinstance(row_align, int) and row_align < 1):
+        refuse("DV820", f"rows aligned to {row_align} bytes, tensors to {total_align}")
     row = shape[-1] * size
     row = -(-row // row_align) * row_align if isinstance(row_align, int) else row_align(row)
+    if row % size:
+        refuse("DV820", f"rows of {row} bytes do not hold whole elements of {size} bytes", "another alignment")
     strides = [size]
     for number, extent in enumerate(reversed(shape[1:])):
         strides.append(row if number == 0 else strides[-1] * extent)
@@ -269,6 +291,10 @@ class NV12:
 
     def pack(self, luma: Bytes, chroma: Bytes) -> Bytes:
         """One buffer from Y (H, W) and UV (H / 2, W / 2, 2); the first stride * H bytes are the plane of Y."""
+        half = (self.height // 2, self.width // 2, 2)
+        if luma.shape != (self.height, self.width) or chroma.shape != half:
+            given = f"Y {luma.shape} and UV {chroma.shape}"
+            refuse("DV821", f"{given} for an image of {self.height} x {self.width} pixels", f"UV is {half}")
         image = np.empty(self.nbytes, np.uint8)
         y, uv = self.planes
         y.pack(luma.reshape(y.valid_shape), image[: y.aligned_byte_size])

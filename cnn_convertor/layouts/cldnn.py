@@ -127,6 +127,8 @@ class _Name:
         self.fills: dict[str, int] = {}
         body, _, rotation = name.partition("_rotate_")
         self.rotated = bool(rotation)
+        if rotation and not set(body) & {"x", "y"}:
+            wrong_at(name, len(body), "there is no x or y to be turned around")
         if rotation and rotation != "180":
             wrong_at(name, len(body) + len("_rotate_"), "maps are rotated by 180 degrees or not at all")
         body, fill, aligned = body.partition("__")
@@ -203,6 +205,8 @@ class _Name:
 
 def pack_bits(array: npt.NDArray[np.bool_], layout: Layout, *, padding: Paddings = NO_PADDING) -> npt.NDArray[np.uint8]:
     """One bit a value in 32-bit words, the first value in the lowest bit."""
+    if not np.isin(array, (0, 1)).all():
+        refuse("DV811", f"a bit holds 0 or 1, not {np.setdiff1d(array, (0, 1))[0]}")
     bits = np.packbits(pack(array.astype(np.bool_), layout, padding=padding), bitorder="little")
     return np.pad(bits, (0, -bits.size % 4))
 
@@ -214,6 +218,8 @@ def unpack_bits(data: Any, layout: Layout, shape: tuple[int, ...]) -> npt.NDArra
 
 def pack_nibbles(array: npt.NDArray[np.int8], layout: Layout) -> npt.NDArray[np.uint8]:
     """Two 4-bit values a byte, the first in the lower half. Refuses values that 4 bits do not hold."""
+    if array.dtype.kind not in "iu":
+        refuse("DV811", f"4 bits hold integers, not {array.dtype}")
     low, high = (-8, 7) if array.dtype.kind == "i" else (0, 15)
     if array.size and not (low <= array.min() and array.max() <= high):
         refuse("DV811", f"4 bits hold {low} to {high}, not {array.min()} to {array.max()}")

@@ -9,6 +9,7 @@ that can be made at all is injective.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -24,6 +25,25 @@ DType: TypeAlias = np.dtype[Any]
 def refuse(code: str, message: str, hint: str = "") -> NoReturn:
     """Raise UsageError: a layout, or what is asked of it, makes no sense."""
     raise UsageError(Problem(code, message, hint=hint))
+
+
+def whole_numbers(values: object, what: str) -> tuple[int, ...]:
+    """Values as integers. Refuses what has others in it: half an element is nowhere."""
+    try:
+        return tuple(map(operator.index, values))  # type: ignore[call-overload]  # whatever it is
+    except TypeError:
+        refuse("DV802", f"{what} is made of whole numbers, not {values!r}")
+
+
+def element_type(element: npt.DTypeLike) -> DType:
+    """A type of elements. Refuses what is none, and what has no bytes of its own."""
+    try:
+        dtype = np.dtype(element)
+    except (TypeError, ValueError, SyntaxError):
+        refuse("DV804", f"no element type is {element!r}", "int8, int16, float16, float32")
+    if dtype.hasobject:
+        refuse("DV804", f"elements of {dtype} have no bytes of their own")
+    return dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +121,16 @@ class Layout:
 
     def of(self, element: npt.DTypeLike | None) -> Layout:
         """The same layout for elements of another type."""
-        return replace(self, element=None if element is None else np.dtype(element))
+        return replace(self, element=None if element is None else element_type(element))
 
 
 def _check(layout: Layout) -> None:
     """Refuse terms that leave an axis out, count something twice, or say what cannot be."""
     letters = [letter for group in groups(layout) for letter in group]
+    if not layout.axes or not all(term.axis for term in layout.terms):
+        refuse("DV801", f'a layout of the axes "{layout.axes}" has a term without an axis, or no axes at all')
+    if layout.element is not None:
+        element_type(layout.element)
     for letter in letters:
         if letter not in layout.axes:
             refuse("DV801", f'axis "{letter}" is not one of the axes "{layout.axes}"')
@@ -129,6 +153,9 @@ def _check_digits(layout: Layout, group: str) -> None:
     terms = sorted((term for term in layout.terms if term.axis == group), key=lambda term: term.div)
     expected = 1
     for term in terms:
+        numbers = (term.div, term.mod, term.extent_align, term.pitch_align, term.pitch)
+        if not all(number is None or isinstance(number, int) for number in numbers):
+            refuse("DV801", f'"{term}" has a number that is not whole')
         if min(term.div, term.extent_align, term.pitch_align, 1 if term.pitch is None else term.pitch) < 1:
             refuse("DV801", f'"{term}" has a number below 1')
         if term.div != expected:
@@ -162,6 +189,7 @@ def top_term(layout: Layout, group: str) -> Term:
 
 def extents(layout: Layout, shape: Sequence[int], padding: Paddings = NO_PADDING) -> dict[str, int]:
     """Elements along each axis as the terms count them, with explicit padding. Refuses what does not fit."""
+    shape = whole_numbers(shape, "a shape")
     if len(shape) != len(layout.axes):
         given = "x".join(map(str, shape))
         refuse(
@@ -169,7 +197,11 @@ def extents(layout: Layout, shape: Sequence[int], padding: Paddings = NO_PADDING
         )
     if min(shape, default=1) < 1:
         refuse("DV802", f"a shape of {'x'.join(map(str, shape))} holds nothing")
-    for letter, (lower, upper) in padding.items():
+    for letter, amounts in padding.items():
+        pair = whole_numbers(amounts, f'padding of "{letter}"')
+        if len(pair) != 2:
+            refuse("DV802", f'padding of "{letter}" is a lower and an upper number, not {amounts!r}')
+        lower, upper = pair
         if letter not in layout.axes:
             refuse("DV802", f'padding of "{letter}", which is not one of the axes "{layout.axes}"')
         if lower < 0 or upper < 0:
@@ -189,7 +221,7 @@ def item_size(layout: Layout, element: npt.DTypeLike | None = None) -> int:
     """Bytes of an element, of the layout's own type unless it leaves that open."""
     if layout.element is not None:
         return layout.element.itemsize
-    return np.dtype(element).itemsize if element is not None else 1
+    return element_type(element).itemsize if element is not None else 1
 
 
 # --- sizes and distances -------------------------------------------------------------------------------------------------
@@ -253,6 +285,7 @@ def offset(
 ) -> int:
     """Where an element lies, in bytes from the first one (in elements if nothing says their type)."""
     counts = extents(layout, shape, padding)
+    index = whole_numbers(index, "an index")
     place = _coordinates(layout, shape, index, padding)
     itemsize = item_size(layout, element)
     result = 0

@@ -83,7 +83,7 @@ def layout_of(name: str) -> Layout:
         layout = ENTRIES[name].make()
     elif name in cldnn.REFUSED:
         layout = cldnn.format_of(name)
-    elif re.search(r"[ :/%|()]", name):
+    elif re.search(r"[ :/%|()@^=!#-]", name):
         return parse(name)
     elif name[:1].isupper():
         layout = _tvm(name)

@@ -22,12 +22,14 @@ from cnn_convertor.layouts.layout import (
     Padding,
     Paddings,
     Region,
+    element_type,
     extents,
     groups,
     nbytes,
     refuse,
     regions,
     top_term,
+    whole_numbers,
 )
 from cnn_convertor.layouts.transposition import assign
 
@@ -60,12 +62,16 @@ def pack(
     fill: False: what lies between the elements in `out` is left as it is, too
     copy: False: the result may be a view of `array`, if that lies in memory as the layout says already
     """
+    if isinstance(array, np.ma.MaskedArray):
+        refuse("DV804", "a masked array has elements that are not there", "fill them")
     array = _little_endian(np.asarray(array), layout)
     if not copy and out is None and (view := _as_it_lies(array, layout, padding)) is not None:
         return view
     size = nbytes(layout, array.shape, element=array.dtype, padding=padding)
     filled = size != array.nbytes
     memory = _aligned(size, layout.base_align, zero=filled) if out is None else _buffer(out, size, writable=True)
+    if np.may_share_memory(memory, array):
+        array = array.copy()
     boxes = list(_boxes(array, layout, padding, memory))
     if filled and fill and out is not None:
         _fill(memory, [box for _, box in boxes])
@@ -105,13 +111,18 @@ def unpack(
     """
     dtype = _element(layout, element)
     size = nbytes(layout, shape, element=dtype, padding=padding)
+    shape = whole_numbers(shape, "a shape")
     memory = _buffer(data, size, writable=False)
     if not copy and out is None and (view := _view(memory, layout, shape, dtype, padding)) is not None:
         return view
     if out is None:
         out = np.empty(tuple(shape), dtype)
+    elif not isinstance(out, np.ndarray) or not out.flags.writeable:
+        refuse("DV804", "what is to hold the array is none, or cannot be written")
     elif out.shape != tuple(shape) or out.dtype != dtype:
         refuse("DV804", f"an array {out.shape} of {out.dtype} cannot hold {tuple(shape)} of {dtype}")
+    if np.may_share_memory(out, memory):
+        memory = memory.copy()
     merged = _merge(out, layout, padding)
     if not np.may_share_memory(merged, out):  # merged axes that are no view of the result
         merged = np.empty(merged.shape, dtype)
@@ -123,11 +134,12 @@ def unpack(
 
 
 def _element(layout: Layout, element: npt.DTypeLike | None) -> DType:
-    if layout.element is None and element is None:
+    given = None if element is None else element_type(element)
+    dtype = given if layout.element is None else layout.element
+    if dtype is None:
         refuse("DV804", "nothing says what type the elements have")
-    dtype = layout.element if layout.element is not None else np.dtype(element)
-    if element is not None and np.dtype(element) != dtype:
-        refuse("DV804", f"the layout holds {dtype}, not {np.dtype(element)}")
+    if given is not None and given != dtype:
+        refuse("DV804", f"the layout holds {dtype}, not {given}")
     return dtype.newbyteorder("<")
 
 
@@ -143,7 +155,12 @@ def _little_endian(array: Array, layout: Layout) -> Array:
 def _aligned(size: int, align: int, *, zero: bool) -> Bytes:
     """Memory for `size` bytes; the address of the first one is a multiple of `align`."""
     spare = 0 if align <= 1 else align
-    whole: Bytes = (np.zeros if zero else np.empty)(size + spare, np.uint8)
+    try:
+        whole: Bytes = (np.zeros if zero else np.empty)(size + spare, np.uint8)
+    except (MemoryError, ValueError, OverflowError):
+        refuse(
+            "DV804", f"the layout takes {size} bytes, more than there are", "look for a block or an alignment too large"
+        )
     start = -whole.ctypes.data % align if spare else 0
     return whole[start : start + size]
 
@@ -151,11 +168,16 @@ def _aligned(size: int, align: int, *, zero: bool) -> Bytes:
 def _buffer(data: Buffer, size: int, *, writable: bool) -> Bytes:
     """A buffer's bytes. Refuses one that is too small, or that cannot be written."""
     if isinstance(data, np.ndarray):
+        if data.dtype.hasobject:
+            refuse("DV804", f"an array of {data.dtype} is no buffer of bytes")
         if not data.flags.c_contiguous:
             refuse("DV804", "the buffer's bytes do not lie one after the other")
         memory: Bytes = data.reshape(-1).view(np.uint8)
     else:
-        memory = np.frombuffer(data, np.uint8)
+        try:
+            memory = np.frombuffer(data, np.uint8)
+        except (TypeError, ValueError, BufferError, AttributeError):
+            refuse("DV804", f"{type(data).__name__} is no buffer of bytes that lie one after the other")
     if memory.size < size:
         refuse("DV804", f"the layout takes {size} bytes, but the buffer has {memory.size}")
     if writable and not memory.flags.writeable:

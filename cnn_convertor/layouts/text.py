@@ -132,8 +132,12 @@ class _Reader:
                 break
             start = self.at
             if name := self.take("(base|total)=(?=[0-9])"):
+                if f"{name[:-1]}_align" in numbers:
+                    self.wrong(f'"{name}" comes twice', start)
                 numbers[f"{name[:-1]}_align"] = int(self.take("[0-9]+"))
                 continue
+            if element is not None:
+                self.wrong("the elements have a type already", start)
             element = element_of(self.take(r"\S+"))
             if element is None:
                 self.wrong("here should be an element type, base=BYTES or total=BYTES", start)
@@ -146,7 +150,7 @@ def element_of(name: str) -> DType | None:
         element = np.dtype(name)
     except (TypeError, ValueError, SyntaxError):
         return None
-    return element if element.kind in "biufc" else None
+    return element if element.kind in "biufc" and element.byteorder in "=|" else None  # memory is little-endian
 
 
 def wrong_at(text: str, at: int, message: str) -> NoReturn:

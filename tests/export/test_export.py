@@ -395,6 +395,20 @@ def test_memory_is_bounded_by_a_part_of_a_layer(tmp_path: Path, monkeypatch: pyt
     assert peak < 4 * weight.size  # one layer's weights in FP32 would be that much
 
 
+def test_an_earlier_export_goes_but_not_what_somebody_else_has_written(tmp_path: Path) -> None:
+    config = Config.read(DIGITS[0])
+    first = export(config, "nvdla-fp16", tmp_path).files
+    changed, mine = first[3], tmp_path / "mine.bin"
+    changed.write_bytes(b"changed")
+    mine.write_bytes(b"mine")
+    second = export(config, "dv700", tmp_path).files
+    assert set(tmp_path.iterdir()) == {*second, changed, mine}
+    for manifest in ("[]", json.dumps({"surfaces": [{"file": "mine.bin"}]})):
+        (tmp_path / "manifest.json").write_text(manifest, encoding="utf-8")
+        export(config, "dv700", tmp_path)
+        assert set(tmp_path.iterdir()) == {*second, changed, mine}
+
+
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
     export(Config.read(DIGITS[0]), "nvdla-int8", tmp_path / "out")

@@ -34,12 +34,14 @@ def check_alignment(
     kind: str, *, start: int = 0, line: int = 0, surface: int = 0, cube: int = 0, size: int = 0
 ) -> None:
     """Refuse what is no multiple of what it should be; raises UsageError that names all of it."""
+    if kind not in ALIGNMENTS:
+        raise UsageError(Problem("DV836", f'no rule is known for "{kind}" data', hint=", ".join(ALIGNMENTS)))
     rule = ALIGNMENTS[kind]
     given = Alignment(start, line, surface, cube, size)
     problems = [
         Problem("DV836", f"{kind} data: {name} {value} is no multiple of {multiple} bytes")
         for name, value, multiple in zip(Alignment._fields, given, rule, strict=True)
-        if value % multiple
+        if value % multiple or value < 0
     ]
     if problems:
         raise UsageError(problems)

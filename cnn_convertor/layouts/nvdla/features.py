@@ -58,5 +58,7 @@ def operand(
 def pack_channels(values: Array, processing: Precision, out: Buffer | None = None) -> Bytes:
     """Per-channel bias or PReLU slopes (C,), or batch norm (2, C): what is added, then what is multiplied."""
     pairs = values.ndim == 2
+    if values.ndim not in (1, 2) or (pairs and values.shape[0] != 2):
+        refuse("DV832", f"an array of {'x'.join(map(str, values.shape))}: it is (C,) or (2, C)")
     layout = operand(processing, data_size=values.dtype.itemsize, operands=2 if pairs else 1)
     return pack(values.reshape(*values.shape, 1, 1), layout, out)

@@ -125,11 +125,12 @@ def pack_pixels(
     out: a buffer for each plane, of which nothing but the image's pixels is written
     Values are fields as they are: unsigned, or signed in two's complement where the reader is told so; FP16 for _F.
     """
-    height, width = image.shape[:2]
     if image.ndim != 3 or image.shape[2] != given.channels:
         refuse(
             "DV835", f"{given.name} has {given.channels} channels, but the image is {'x'.join(map(str, image.shape))}"
         )
+    height, width = image.shape[:2]
+    _check_planes(given, strides, out or None)
     raw = _raw(image, given)
     strides = given.strides(width, x_offset) if strides is None else strides
     result = []
@@ -155,6 +156,9 @@ def unpack_pixels(
     strides: Sequence[int] | None = None,
 ) -> Values:
     """The image (H, W, C) of fields as they are, unsigned; FP16 for _F."""
+    _check_planes(given, strides, planes)
+    if min(height, width) < 1:
+        refuse("DV835", f"{given.name}: an image of {height} x {width} pixels")
     image = np.zeros((height, width, given.channels), np.uint16)
     strides = given.strides(width, x_offset) if strides is None else strides
     for plane, start, stride, data in zip(given.planes, given.starts(x_offset), strides, planes, strict=True):
@@ -169,6 +173,12 @@ def unpack_pixels(
             else:
                 image[..., channel] = words[..., number]
     return image.view(np.float16) if given.precision is Precision.FP16 else image
+
+
+def _check_planes(given: PixelFormat, *lists: Sequence[Any] | None) -> None:
+    for items in lists:
+        if items is not None and len(items) != len(given.planes):
+            refuse("DV835", f"{given.name} has {len(given.planes)} planes, not {len(items)}")
 
 
 def as_loaded(image: Values, given: PixelFormat) -> Values:

@@ -59,6 +59,8 @@ class Conversion(NamedTuple):
 
     def check(self) -> None:
         offsets = (self.offset,) if isinstance(self.offset, int) else self.offset
+        if not all(isinstance(number, int) for number in (*offsets, self.scale, self.truncate)):
+            refuse("DV830", f"offset {self.offset}, scale {self.scale} and shift {self.truncate} are whole numbers")
         if not all(-32768 <= number <= 32767 for number in (*offsets, self.scale)):
             refuse("DV830", f"offset {self.offset} and scale {self.scale} must fit signed 16 bits")
         if not 0 <= self.truncate <= 63:
@@ -71,6 +73,11 @@ class Conversion(NamedTuple):
             values.size and not -32768 <= int(values.min()) <= int(values.max()) <= 65535
         ):
             refuse("DV830", f"conversion takes integers of 16 bits, not {values.dtype}")
+        if not isinstance(self.offset, int) and values.shape[-1:] != (len(self.offset),):
+            refuse(
+                "DV830",
+                f"{len(self.offset)} offsets for {'x'.join(map(str, values.shape))}, whose last axis are channels",
+            )
         product = (values.astype(np.int64) - np.asarray(self.offset, np.int64)) * self.scale
         if to is Precision.FP16:
             return to_output(np.ldexp(product.astype(np.float64), -self.truncate), to)
@@ -125,6 +132,8 @@ LEGAL: dict[str, frozenset[tuple[str, str]]] = {
 
 def check_conversion(place: str, given: str, to: str) -> None:
     """Refuse a change of precision that the device cannot do there."""
+    if place not in LEGAL:
+        refuse("DV831", f'precision does not change at "{place}"', ", ".join(LEGAL))
     if (given, to) not in LEGAL[place]:
         others = sorted(out for start, out in LEGAL[place] if start == given)
         refuse(

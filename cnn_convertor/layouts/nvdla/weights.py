@@ -58,7 +58,9 @@ def pack_image(
     weights: Array, precision: Precision, *, post_extension: int = 1, channels: int = 0, out: Buffer | None = None
 ) -> Bytes:
     """Weights for image input. channels: of the image, if it has more than the weights: these are zero there."""
-    _, given, _, columns = weights.shape
+    _, given, _, columns = _four_axes(weights)
+    if channels < 0 or 0 < channels < given:
+        refuse("DV833", f"an image of {channels} channels for weights of {given}")
     extended = columns * max(channels, given)
     if post_extension > 1 and post_extension * extended > CHANNELS:
         message = f"{post_extension} rows of {extended} channels are more than {CHANNELS}"
@@ -76,7 +78,9 @@ def transform(weights: Array, precision: Precision, *, stride: int = 1) -> Array
     Integers are cut off towards zero, as the vendor does; weights that are multiples of 4 lose nothing. Refuses results that
     the precision does not hold, where the vendor's are undefined.
     """
-    kernels, channels, rows, columns = weights.shape
+    kernels, channels, rows, columns = _four_axes(weights)
+    if not np.isfinite(weights).all():
+        refuse("DV833", "weights that are infinite or no numbers")
     if stride not in (1, 2, 3) or {-(-rows // stride), -(-columns // stride)} != {3}:
         refuse(
             "DV833",
@@ -89,6 +93,8 @@ def transform(weights: Array, precision: Precision, *, stride: int = 1) -> Array
     extended = phases.reshape(kernels, stride * stride * filled, 3, 3)
     result = _G @ extended @ _G.T
     if precision is Precision.FP16:
+        if np.abs(result).max(initial=0) >= 65520:  # what rounds to infinity
+            refuse("DV833", f"transformed weights of {np.abs(result).max():g} do not fit float16", "scale them")
         return result.astype(np.float16)
     limits = np.iinfo(precision.element)
     cut = np.trunc(result)
@@ -103,7 +109,7 @@ def transform(weights: Array, precision: Precision, *, stride: int = 1) -> Array
 
 def split_sets(weights: Array, *, stride_y: int, stride_x: int) -> Array:
     """Deconvolution weights (K, C, R, S) by the phase of their taps: (stride_y * stride_x, K, C, R', S'), rows' phase first."""
-    kernels, channels, rows, columns = weights.shape
+    kernels, channels, rows, columns = _four_axes(weights)
     if min(stride_y, stride_x) < 1:
         refuse("DV833", f"strides of {stride_y} and {stride_x}")
     tall, wide = -(-rows // stride_y), -(-columns // stride_x)
@@ -115,6 +121,12 @@ def split_sets(weights: Array, *, stride_y: int, stride_x: int) -> Array:
 
 def join_sets(sets: Array, *, stride_y: int, stride_x: int, rows: int, columns: int) -> Array:
     """What `split_sets` was made of."""
+    fits = sets.ndim == 5 and min(stride_y, stride_x) > 0 and len(sets) == stride_y * stride_x
+    if not fits or sets.shape[3:] != (-(-rows // stride_y), -(-columns // stride_x)):
+        given = "x".join(map(str, sets.shape))
+        refuse(
+            "DV833", f"sets of {given} are not those of {rows}x{columns} kernels with strides {stride_y} and {stride_x}"
+        )
     _, kernels, channels, tall, wide = sets.shape
     apart = sets.reshape(stride_y, stride_x, kernels, channels, tall, wide).transpose(2, 3, 4, 0, 5, 1)
     return apart.reshape(kernels, channels, tall * stride_y, wide * stride_x)[:, :, :rows, :columns]
@@ -139,12 +151,19 @@ class Compressed:
 
 def compress(weights: Array, layout: Layout) -> Compressed:
     """Compress any of the layouts above. Zero means all bits zero: FP16's -0.0 stays."""
+    names = [precision.value for precision in Precision]
+    if (
+        layout.axes != "kcrs"
+        or not layout.terms[0].ragged
+        or layout.element is None
+        or layout.element.name not in names
+    ):
+        refuse("DV834", f"{layout.name or layout} is no layout of NVDLA's weights")
     payload = pack(weights, replace(layout, total_align=1))
     dtype = weights.dtype
     bits = payload.view(f"u{dtype.itemsize}")
     kept = bits != 0
     kernels = weights.shape[0]
-    assert layout.element is not None
     starts = np.arange(0, kernels, Precision(layout.element.name).kernels) * (bits.size // kernels)
     sizes = np.add.reduceat(kept, starts, dtype=np.uint32) * np.uint32(dtype.itemsize)
     return Compressed(
@@ -156,7 +175,7 @@ def compress(weights: Array, layout: Layout) -> Compressed:
 
 def decompress(given: Compressed, elements: int, precision: Precision) -> Bytes:
     """The payload that was compressed, without what filled it up; `unpack` makes an array of it."""
-    if given.mask.size * 8 < elements:
+    if not 0 <= elements <= given.mask.size * 8:
         refuse("DV834", f"{elements} elements, but a mask of {given.mask.size * 8} bits")
     kept = np.unpackbits(given.mask, count=elements, bitorder="little").astype(np.bool_)
     values = given.weights.view(f"u{precision.element.itemsize}")
@@ -165,6 +184,14 @@ def decompress(given: Compressed, elements: int, precision: Precision) -> Bytes:
     result = np.zeros(elements, values.dtype)
     result[kept] = values[: int(kept.sum())]
     return result.view(np.uint8)
+
+
+def _four_axes(weights: Array) -> tuple[int, int, int, int]:
+    """The shape of weights (K, C, R, S)."""
+    if weights.ndim != 4:
+        refuse("DV833", f"weights of {'x'.join(map(str, weights.shape))}: they have the axes K, C, R, S")
+    kernels, channels, rows, columns = weights.shape
+    return kernels, channels, rows, columns
 
 
 def _fill_up(surface: npt.NDArray[Any]) -> Bytes:
