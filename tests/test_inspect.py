@@ -526,6 +526,24 @@ def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert "Traceback" not in capsys.readouterr().err
 
 
+def test_a_model_is_known_by_its_beginning_too(tmp_path: Path) -> None:
+    for name in ("digits.keras", "digits_keras2.h5"):
+        (tmp_path / "net").write_bytes((ROOT / "examples/digits_keras" / name).read_bytes())
+        result = inspect(tmp_path / "net")
+        assert (result.network, result.framework, result.commands) == (
+            "net",
+            "KERAS",
+            inspect(ROOT / "examples/digits_keras" / name).commands,
+        )
+    with pytest.raises(UsageError, match="DV101: this is a model"):
+        Config.read(tmp_path / "net")
+
+
+def test_weights_alone_are_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", str(ROOT / "examples/digits_caffe/digits.caffemodel")]) == 1
+    assert "error DV201: the definition is a binary file, not a text" in capsys.readouterr().err
+
+
 def test_device_options_are_heard(look: Look, tmp_path: Path) -> None:
     look(f"conv Convolution {convolution(8, 7)}")
     assert codes(inspect(tmp_path / "net.prototxt", max_kernel_size=5).problems) == [("DV401", "conv")]
