@@ -324,14 +324,23 @@ class Config:
     def of_model(cls, path: Path, **options: Any) -> Config:
         """What an ini file says that says nothing but which model it is about. path: a file that `is_model` knows."""
         values = {key.name: key.kind.parse(key.default, path.parent) for key in KEYS if key.default is not None}
-        origin = next(origin for origin, suffixes in _SUFFIXES.items() if path.suffix.lower() in suffixes)
+        by_name = (origin for origin, suffixes in _SUFFIXES.items() if path.suffix.lower() in suffixes)
+        origin = next(by_name, Origin.KERAS)
         values |= {"name": "network", "definition": path, "data": path, "origin": origin, "output_folder": path.parent}
         return cls(**{**values, **options})
 
 
 def is_model(path: Path) -> bool:
-    """Whether the file's name is that of a model, rather than an ini file's."""
-    return any(path.suffix.lower() in suffixes for suffixes in _SUFFIXES.values())
+    """Whether the file's name, or its beginning, is that of a model, rather than an ini file's."""
+    if any(path.suffix.lower() in suffixes for suffixes in _SUFFIXES.values()):
+        return True
+    if path.suffix.lower() == ".ini":
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(8).startswith(_KERAS_BEGINNINGS)
+    except (OSError, ValueError):  # whoever reads it says why
+        return False
 
 
 _COMMENT = r"\s*(?:[#;].*)?"

@@ -281,12 +281,33 @@ def test_a_shape_with_an_open_size_or_that_differs_from_call_to_call_is_none() -
     assert [known_shapes(data) for data in nonsense] == [{}] * 5
 
 
-def test_without_a_shape_in_the_file_it_is_guessed(tmp_path: Path) -> None:
+def test_without_a_shape_in_the_file_the_size_is_guessed(tmp_path: Path) -> None:
     odd = called("Foo", "odd", "x", [None, 16, 16, 3])
     conv = called("Conv2D", "conv", "odd", [None, None, None, 12], **CONVOLUTION)
     result = keras_3([INPUT, odd, conv], ARRAYS, tmp_path)
     assert codes(result.problems) == [("DV301", "odd")]
-    assert [(r.guessed, r.runs.value) for r in result.rows[1:]] == [(True, "refused"), (True, "unknown")]
+    assert [(r.origin.layer, *map(str, r.outputs), r.guessed, r.runs.value) for r in result.rows[1:]] == [
+        ("odd", "16x16x12", True, "refused"),
+        ("conv", "14x14x4", True, "device"),  # whose weights tell the channels
+    ]
+
+
+def test_a_layer_that_fits_no_guess_does_not_hide_what_is_behind_it(shared: Path, tmp_path: Path) -> None:
+    """In a file of Keras 2, which tells no shapes: a stand-in for any layer has the channels that the others need."""
+    path = tmp_path / "net.h5"
+    path.write_bytes((shared / "models/vww_mobilenet_keras2/vww_96.h5").read_bytes())
+    for number in (1, 7, 20):
+        with h5py.File(path, "r+") as file:
+            config = json.loads(file.attrs["model_config"])
+            layers = config["config"]["layers"]
+            layers[number]["class_name"], was = "Foo", layers[number]["class_name"]
+            file.attrs["model_config"] = json.dumps(config)
+        result = inspect(path)
+        assert [problem.code for problem in result.problems] == ["DV301"]
+        assert [r.runs for r in result.rows].count(Runs.UNKNOWN) <= 1, was
+        with h5py.File(path, "r+") as file:
+            layers[number]["class_name"] = was
+            file.attrs["model_config"] = json.dumps(config)
 
 
 # --- whole networks ------------------------------------------------------------------------------------------------------
@@ -503,6 +524,24 @@ def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     for name, code in {"a.ini": 2, "a.prototxt": 1, "a.h5": 1, "a.keras": 1}.items():
         assert cli.main(["inspect", str(tmp_path / name)]) == code
         assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_model_is_known_by_its_beginning_too(tmp_path: Path) -> None:
+    for name in ("digits.keras", "digits_keras2.h5"):
+        (tmp_path / "net").write_bytes((ROOT / "examples/digits_keras" / name).read_bytes())
+        result = inspect(tmp_path / "net")
+        assert (result.network, result.framework, result.commands) == (
+            "net",
+            "KERAS",
+            inspect(ROOT / "examples/digits_keras" / name).commands,
+        )
+    with pytest.raises(UsageError, match="DV101: this is a model"):
+        Config.read(tmp_path / "net")
+
+
+def test_weights_alone_are_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", str(ROOT / "examples/digits_caffe/digits.caffemodel")]) == 1
+    assert "error DV201: the definition is a binary file, not a text" in capsys.readouterr().err
 
 
 def test_device_options_are_heard(look: Look, tmp_path: Path) -> None:

@@ -117,7 +117,6 @@ class Run:
     convolution: Convolution | None
     pooling: Pooling | None
     activation: Function | None
-    origins: tuple[Origin, ...]
     external: bool = True
 
 

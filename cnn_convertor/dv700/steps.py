@@ -246,7 +246,6 @@ def run_of(graph: Graph, nodes: tuple[Node, ...], *, palette: bool, transposed: 
         else _convolution(convolution, graph.shape(first.name), slopes, first.where, palette=palette),
         pooling=pooling,
         activation=function,
-        origins=tuple(origin for node in nodes for origin in node.origins),
         external=external,
     )
 

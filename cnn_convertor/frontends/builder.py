@@ -107,10 +107,11 @@ class Builder:
         read: Callable[[], Sequence[str]],
         stand_in: tuple[str, Origin],
         shape: Shape | None = None,
+        channels: Callable[[], int | None] = lambda: None,
     ) -> Sequence[str]:
         """Names of a layer's outputs: what read() gives, or one stand-in when it raises a ConvertorError, which is kept.
 
-        shape: the stand-in's, where the file tells it.
+        shape: the stand-in's, where the file tells it. channels: asked where it does not; None is those of the first input.
         """
         before = len(self._nodes)
         try:
@@ -125,6 +126,8 @@ class Builder:
         del self._nodes[before:]
         name, origin = stand_in
         guess = self._shapes[inputs[0]] if inputs else GUESS
+        if shape is None:
+            guess = guess._replace(channels=channels() or guess.channels)
         unique = self.add(name, Input(shape or guess), (), origin)
         self._stand_ins.add(unique)
         if shape is None:

@@ -30,7 +30,7 @@ CONVOLUTION = Convolution(
 POOL = Pooling(
     PoolingKind.MAX, Pair(height=3, width=2), Pair(height=2, width=1), Padding(top=1, bottom=2, left=0, right=5)
 )
-RUN = Run(Shape(10, 9, 3), Shape(4, 8, 16), CONVOLUTION, None, None, ())
+RUN = Run(Shape(10, 9, 3), Shape(4, 8, 16), CONVOLUTION, None, None)
 
 
 def test_a_run_with_everything() -> None:

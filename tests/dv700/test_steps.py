@@ -123,7 +123,7 @@ def test_a_sum_is_an_average_pool_of_one_element() -> None:
     nodes = (Node("x", ops.Input(X)), Node("a", ops.Add(ops.Relu()), ("x", "x")))
     (step,) = steps(Graph(nodes, ("a",)))
     assert step.reads == ("x", "x")
-    assert step.runs == (Run(X, X, None, Pooling(PoolingKind.AVERAGE, ONE, ONE, ops.NO_PADDING, 1.0), ops.Relu(), ()),)
+    assert step.runs == (Run(X, X, None, Pooling(PoolingKind.AVERAGE, ONE, ONE, ops.NO_PADDING, 1.0), ops.Relu()),)
 
 
 DECONVOLUTIONS = [

@@ -15,7 +15,7 @@ from cnn_convertor.frontends.keras.maps import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.frontends.keras.model import Call, Network, Tensor, flatten, parse
 from cnn_convertor.frontends.keras.operations import operation_name
 from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, check_leftovers, keras, operations
-from cnn_convertor.frontends.keras.shapes import Sizes, known_shapes
+from cnn_convertor.frontends.keras.shapes import Sizes, known_shapes, wanted_channels
 from cnn_convertor.frontends.keras.tensors import Axes, Value, map_axes
 from cnn_convertor.frontends.keras.unsupported import LAMBDAS, unsupported
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
@@ -119,13 +119,18 @@ class _Assembly:
 
         axes = self._told(call)
         shape = None if axes is None else axes.shape(self._shapes[call.layer.name])
-        nodes = self._builder.read([value.node for value in inputs], read, (call.layer.name, origin), shape)
+        stand_in = (call.layer.name, origin)
+        nodes = self._builder.read([value.node for value in inputs], read, stand_in, shape, lambda: self._wanted(call))
         if made:
             return made
         if axes is not None:
             return [Value(nodes[0], axes)]
-        stand_in = inputs[0] if inputs else Value("", map_axes(self._network, Tensor(call.number)))
-        return [stand_in._replace(node=nodes[0], origin=None)]
+        like = inputs[0] if inputs else Value("", map_axes(self._network, Tensor(call.number)))
+        return [like._replace(node=nodes[0], origin=None)]
+
+    def _wanted(self, call: Call) -> int | None:
+        """How many channels of a call's output the layers behind it have weights for."""
+        return wanted_channels(self._network, call.number, self._weights.arrays)
 
     def _told(self, call: Call) -> Axes | None:
         """The axes of a call's output, where the file tells its shape."""

@@ -1,7 +1,8 @@
 """Finds what a Keras file tells of its tensors' shapes, for layers that cannot be read.
 
 Keras 3 writes the shape beside each tensor that a layer is called with, and for a layer in a Sequential model the shape
-that it was built for, which is that of the output before it.
+that it was built for, which is that of the output before it. In files of Keras 2 the weights of the layers behind tell at
+least the channels.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from cnn_convertor.frontends.keras.model import FUNCTIONAL, SEQUENTIAL, Json
+from cnn_convertor.frontends.keras.model import FUNCTIONAL, SEQUENTIAL, Json, Network
+from cnn_convertor.frontends.keras.storage import Variable
+from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -24,6 +27,37 @@ def known_shapes(model: Json) -> dict[str, Sizes]:
     for name, shape in _told(model, ""):
         found.setdefault(name, set()).add(shape)
     return {name: shape for name, shapes in found.items() if len(shapes) == 1 and (shape := shapes.pop()) is not None}
+
+
+# Which size of its first array is that of a layer's input channels.
+_FROM_THE_END: Mapping[str, int] = {
+    **dict.fromkeys(("Conv1D", "Conv2D", "DepthwiseConv1D", "DepthwiseConv2D"), -2),
+    **dict.fromkeys(("SeparableConv1D", "SeparableConv2D", "Dense"), -2),
+    **dict.fromkeys(("Conv1DTranspose", "Conv2DTranspose", *BATCH_NORMALIZATIONS), -1),
+}
+# Layers that give as many channels as they take.
+_KEEPING = frozenset(
+    {"Activation", "Add", "AveragePooling2D", "Cropping2D", "Dropout", "ELU", "LeakyReLU", "MaxPooling2D", "PReLU", "ReLU",
+     "SpatialDropout2D", "UpSampling2D", "ZeroPadding2D"}
+)  # fmt: skip
+
+
+def wanted_channels(network: Network, number: int, arrays: Mapping[tuple[int, ...], Sequence[Variable]]) -> int | None:
+    """How many channels the layers behind a call have weights for. number: the call's; arrays: by Layer.key."""
+    queue, seen = [number], {number}
+    while queue:
+        tensor = queue.pop(0)
+        for call in network.calls:
+            if not any(source.call == tensor for source in call.inputs):
+                continue
+            place, held = _FROM_THE_END.get(call.layer.type), arrays.get(call.layer.key)
+            if place is not None and held and len(held[0].shape) >= -place:
+                groups = call.layer.config.get("groups", 1) if call.layer.type in {"Conv1D", "Conv2D"} else 1
+                return int(held[0].shape[place]) * (groups if isinstance(groups, int) else 1)
+            if call.layer.type in _KEEPING and call.number not in seen:
+                seen.add(call.number)
+                queue.append(call.number)
+    return None
 
 
 def _told(model: Json, prefix: str) -> Iterator[tuple[str, Sizes | None]]:
