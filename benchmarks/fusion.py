@@ -24,12 +24,17 @@ NETWORKS = (
     "caffe_squeezenet_1_1",
     "caffe_mobilenet_v1",
     "caffe_googlenet_without_lrn",
+    "caffe_googlenet",
     "caffe_resnet50",
     "caffe_vgg16",
     "keras_mobilenet",
     "keras_mobilenet_v2",
     "keras_resnet50",
+    "keras_resnet50_v2",
+    "keras_inception_v3",
     "keras_densenet121",
+    "keras_mobilenet_v3_small",
+    "keras_efficientnet_b0",
 )
 HEAD = (
     "| network | fusion | commands | runs | CPU layers | map traffic, MB | I/O buffer, bytes | lower bound | proven |",

@@ -13,6 +13,7 @@ QUICK = (
     "caffe_squeezenet_1_1",
     "caffe_mobilenet_v1",
     "caffe_googlenet_without_lrn",
+    "caffe_googlenet",
     "caffe_resnet50",
 )
 PAGE = benchmark.PAGE.read_text(encoding="utf-8")

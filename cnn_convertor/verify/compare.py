@@ -225,7 +225,8 @@ def first_jump(program: Program, compared: Mapping[int, Comparison], *, palette:
         if comparison is None:
             quality.append(read)
             continue
-        if comparison.sqnr < read - JUMP_DB:
+        # the errors of runs add up in a command, and nobody sees the maps between them
+        if comparison.sqnr < read - JUMP_DB - 10 * math.log10(max(1, len(layer.runs))):
             return comparison.name
         quality.append(min(best, comparison.sqnr))
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise, product
 from typing import Any
@@ -11,11 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ir_reference
+import program_reference
 import random_networks
 from cnn_convertor.dv700.commands import Possible
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import LayerType
 from cnn_convertor.dv700.rules import check
 from cnn_convertor.dv700.selection import Cost, Selection, select
@@ -35,13 +39,14 @@ AVERAGE = ops.AveragePool2d(Window(Pair(2, 2), Pair(2, 2)))
 RELU = ops.Relu()
 
 
-def ones(*shape: int) -> Constant:
-    return Constant.of(np.ones(shape))
+def some(*shape: int) -> Constant:
+    """The same numbers for the same shape, each of them different."""
+    return Constant.of(np.random.default_rng(0).normal(size=shape) / np.sqrt(max(1, math.prod(shape[1:]))))
 
 
 def conv(out: int = 8, channels: int = 8, kernel: int = 1, function: ops.Function | None = None, **window: Any) -> Op:
     made = Window(Pair(kernel, kernel), padding=SAME if kernel == 3 else ops.NO_PADDING)._replace(**window)
-    return ops.Conv2d(ones(out, channels, kernel, kernel), None, made, activation=function)
+    return ops.Conv2d(some(out, channels, kernel, kernel), None, made, activation=function)
 
 
 def graph(outputs: str, *rows: tuple[str, Op, str], shape: Shape = X) -> Graph:
@@ -102,7 +107,7 @@ PARTLY = graph(
     ("far", conv(), "x"), ("a", conv(), "far"), ("b", conv(16), "x"), ("c", conv(kernel=3), "x"),
     ("other", conv(), "far"), ("cat", ops.Concat(), "a b c other"),
 )  # fmt: skip
-SLOPES = ops.PRelu(ones(8))
+SLOPES = ops.PRelu(some(8))
 
 CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
     "a chain of convolutions and pools": (
@@ -123,7 +128,7 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
         ["x: a", "FLATTEN b", "b: c"],
     ),
     "a fully connected layer of a map, which lies otherwise in the unified buffer": (
-        chain(conv(), ops.Dense(ones(8, 8, 8, 8), None), ops.Dense(ones(3, 8, 1, 1), None)), Fusion.FULL,
+        chain(conv(), ops.Dense(some(8, 8, 8, 8), None), ops.Dense(some(3, 8, 1, 1), None)), Fusion.FULL,
         ["x: a", "a: b > c"],
     ),
     "an addition and its convolution; a chain to it": (
@@ -174,6 +179,10 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
     ),
     "some parts of a concatenation": (
         PARTLY, Fusion.FULL, ["x: far", "far: a", "x: b | c = cat/b", "far: other", "CONCAT cat"],
+    ),
+    "a convolution in several tiles takes the max pool, and nothing else": (
+        chain(conv(64, 64, kernel=3), MAX, conv(64, 64), conv(8, 64), shape=Shape(40, 300, 64)), Fusion.FULL,
+        ["x: a+b", "b: c", "c: d"],
     ),
     "a part that is an output": (
         graph("cat a", ("a", conv(), "x"), ("b", conv(), "x"), ("cat", ops.Concat(), "a b")), Fusion.FULL,
@@ -249,7 +258,7 @@ class Blocks:
             conv(channels, channels, 3, function),
             MAX_SAME,
             ops.AveragePool2d(Window(Pair(3, 3), padding=SAME), activation=function),
-            ops.Conv2d(ones(channels, 1, 3, 3), None, Window(Pair(3, 3), padding=SAME), channels),
+            ops.Conv2d(some(channels, 1, 3, 3), None, Window(Pair(3, 3), padding=SAME), channels),
         ]
         return choices[int(self.random.integers(len(choices)))]
 
@@ -393,6 +402,25 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
     assert problems[0] == problems[1] == problems[2]
     for more, less in pairwise(costs):
         assert more.traffic <= less.traffic and more.commands <= less.commands
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 1 << 32),
+    steps=st.integers(2, 9),
+    ub_size=st.sampled_from([4096, 8192, 655_360]),
+    transposed=st.booleans(),
+)
+def test_what_shares_commands_computes_the_same(seed: int, steps: int, ub_size: int, transposed: bool) -> None:
+    network, limits = Blocks(seed, steps).graph, Limits(ub_size=ub_size)
+    legal = legalise(optimise(network), limits, transposed=transposed)
+    selection = select(legal, palette=False, transposed=transposed, limits=limits)
+    program = lower(*selection, name="net", transposed=transposed)
+    x = random_networks.inputs_for(network)
+    values, results = ir_reference.run(network, x), program_reference.run(program, x)
+    for name, result in zip(network.outputs, results, strict=True):
+        expected = program_reference.as_output(values[name], network[name].op, transposed=transposed)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max(), err_msg=name)
 
 
 def broken(selection: Selection, limits: Limits) -> set[Problem]:

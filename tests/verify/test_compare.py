@@ -172,7 +172,7 @@ def test_the_first_layer_that_is_much_worse_than_what_it_reads(
     ratios: list[float | None], palette: bool, expected: str | None
 ) -> None:
     program: Any = SimpleNamespace(
-        layers=[SimpleNamespace(sources=(i - 1 if i else None,)) for i in range(len(ratios))]
+        layers=[SimpleNamespace(sources=(i - 1 if i else None,), runs=()) for i in range(len(ratios))]
     )
     compared = {i: comparison(str(i), ratio) for i, ratio in enumerate(ratios) if ratio is not None}
     assert first_jump(program, compared, palette=palette) == expected
@@ -180,9 +180,17 @@ def test_the_first_layer_that_is_much_worse_than_what_it_reads(
 
 def test_a_branch_counts_from_its_own_source() -> None:
     sources = [(None,), (0,), (0,), (1, 2)]
-    program: Any = SimpleNamespace(layers=[SimpleNamespace(sources=s) for s in sources])
+    program: Any = SimpleNamespace(layers=[SimpleNamespace(sources=s, runs=()) for s in sources])
     compared = {i: comparison(str(i), ratio) for i, ratio in enumerate([70.0, 50.0, 20.0, 19.0])}
     assert first_jump(program, compared, palette=False) == "2"
+
+
+@pytest.mark.parametrize(("runs", "expected"), [(1, "1"), (9, "1"), (10, None)])
+def test_a_command_of_several_runs_may_lose_more(runs: int, expected: str | None) -> None:
+    """10 runs with equal errors have 10 dB more of them."""
+    layers = [SimpleNamespace(sources=(None,), runs=()), SimpleNamespace(sources=(0,), runs=(None,) * runs)]
+    program: Any = SimpleNamespace(layers=layers)
+    assert first_jump(program, {0: comparison("0", 60), 1: comparison("1", 35)}, palette=False) == expected
 
 
 # --- report ----------------------------------------------------------------------------------------------------------------

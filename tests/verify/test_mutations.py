@@ -83,8 +83,13 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def is_found(given: Path, change: Callable[[Path], None], *, palette: bool = False) -> bool:
-    """Whether verify fails when the converted network's files are changed. Unchanged it has 64 dB, 41 with a palette."""
+def is_found(
+    given: Path, change: Callable[[Path], None], *, palette: bool = False, fusion: str = "conservative"
+) -> bool:
+    """Whether verify fails when the converted network's files are changed. Unchanged it has 64 dB, 41 with a palette.
+
+    fusion: conservatively, every layer of the list has a command.
+    """
     convert = converts(graph())
 
     def convert_and_change(config: Config, folder: Path) -> tuple[Graph, Program]:
@@ -92,7 +97,7 @@ def is_found(given: Path, change: Callable[[Path], None], *, palette: bool = Fal
         change(folder)
         return made
 
-    chosen = config(Path("graph.keras"), quantization=palette)
+    chosen = config(Path("graph.keras"), quantization=palette, fusion=fusion)
     try:
         return not verify(chosen, convert_and_change, inputs=given, min_sqnr=38 if palette else 40).passed
     except ConvertorError:
@@ -147,8 +152,20 @@ REGISTERS = [
 ]
 
 
-@pytest.mark.parametrize(("layer", "field", "value"), REGISTERS)
-def test_a_changed_register_is_found(layer: str, field: str, value: str, given: Path) -> None:
+IN_CHAINS = [  # conv, depthwise, prelu with pool
+    ("pool", "cmd.topo", "0x00000007"),
+    ("pool", "cmd.topo", "0x00000005"),
+    ("pool", "cmd.run[1].actfunc", "3"),
+    ("pool", "cmd.run[1].conv_pad", "0x02000101"),
+    ("pool", "cmd.run[2].pool_pad", "0x00010100"),
+]
+
+
+@pytest.mark.parametrize(
+    ("layer", "field", "value", "fusion"),
+    [*((*row, "conservative") for row in REGISTERS), *((*row, "full") for row in IN_CHAINS)],
+)
+def test_a_changed_register_is_found(layer: str, field: str, value: str, fusion: str, given: Path) -> None:
     def change(folder: Path) -> None:
         path = folder / "net_gen.cpp"
         functions = re.split(r"(?=^void Cnet::Layer_)", path.read_text(), flags=re.MULTILINE)
@@ -157,7 +174,7 @@ def test_a_changed_register_is_found(layer: str, field: str, value: str, given: 
         assert count == 1 and changed != functions[number]
         path.write_text("".join([*functions[:number], changed, *functions[number + 1 :]]))
 
-    assert is_found(given, change)
+    assert is_found(given, change, fusion=fusion)
 
 
 def test_two_layers_in_the_wrong_order_are_found(given: Path) -> None:
