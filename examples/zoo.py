@@ -893,7 +893,7 @@ class Keras:
 NETWORKS: Final[dict[str, Caffe | Keras]] = {
     "caffe_lenet": Caffe(lenet, 28),
     "caffe_squeezenet_1_1": Caffe(squeezenet_1_1, 227),
-    "caffe_mobilenet_v1": Caffe(mobilenet_v1, 224),
+    "caffe_mobilenet_v1": Caffe(mobilenet_v1, 224, centring=0.3),
     "caffe_googlenet": Caffe(googlenet_with_lrn, 224),
     "caffe_googlenet_without_lrn": Caffe(googlenet_without_lrn, 224),
     "caffe_vgg16": Caffe(vgg16, 224),

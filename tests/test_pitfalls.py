@@ -184,3 +184,131 @@ def test_padding_with_an_unequal_number_on_each_side_before_anything(after: str,
     inputs = ("a", "a") if after == "sum" else ("a",)
     nodes = (Node("x", ops.Input(Shape(9, 8, 9))), Node("a", pad, ("x",)), Node("b", made[after], inputs))
     agrees(Graph(nodes, ("b",)), transposed=transposed)
+
+
+@BOTH
+@pytest.mark.parametrize("groups", [1, 2, 16])
+def test_a_deconvolution_in_a_command_with_others_is_turned_like_one_alone(groups: int, transposed: bool) -> None:
+    window = Window(Pair(3, 3), Pair(2, 2), padding=Padding(1, 0, 1, 0))
+    deconv = ops.ConvTranspose2d(some(16, 16 // groups, 3, 3), some(16), window, groups=groups)
+    pool = ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2)))
+    agrees(
+        chain(conv(16, 16), deconv, ops.Activation(ops.Relu()), pool, conv(8, 16), shape=Shape(5, 4, 16)),
+        transposed=transposed,
+    )
+
+
+@BOTH
+def test_one_map_in_two_concatenations_with_the_input_and_with_itself_off_chunks(transposed: bool) -> None:
+    nodes = (
+        Node("x", ops.Input(Shape(3, 4, 5))),
+        Node("a", conv(11, 5), ("x",)),
+        Node("b", ops.Concat(), ("a", "x", "a")),
+        Node("c", ops.Concat(), ("x", "a")),
+        Node("d", conv(8, 27), ("b",)),
+        Node("e", conv(8, 16), ("c",)),
+        Node("f", ops.Add(), ("d", "e")),
+    )
+    agrees(Graph(nodes, ("f", "b")), transposed=transposed)
+
+
+# --- every line ----------------------------------------------------------------------------------------------------------
+
+# A section of spec/pitfalls.md -> for each of its lines the first words, and the tests (file: names) that hold it.
+LINES: dict[str, dict[str, dict[str, str]]] = {
+    "Caffe": {
+        "Deconvolution weights are": {
+            "frontends/caffe/test_layers.py": "test_weights_are_read_in_ranges_of_rows",
+            "test_pitfalls.py": "test_a_deconvolution_in_a_command_with_others_is_turned_like_one_alone",
+        },
+        "`dilation` is a field": {
+            "frontends/caffe/test_golden.py": "test_it_computes_what_caffe_computes_or_is_refused",
+            "frontends/caffe/test_layers.py": "test_a_layer_that_makes_no_sense_is_an_error",
+        },
+        "Nets that end in": {
+            "test_pitfalls.py": "test_networks_may_end_anyhow",
+            "frontends/caffe/test_definition.py": "test_outputs_keep_the_order_of_the_definition",
+        },
+        "Eltwise PROD, MAX": {
+            "frontends/caffe/test_layers.py": "test_a_layer_computes_what_it_should test_a_form_that_cannot_be_converted_is_refused",
+            "verify/test_real_caffe.py": "test_single_layers",
+        },
+        "BatchNorm: `eps`": {"frontends/caffe/test_layers.py": "test_a_layer_computes_what_it_should"},
+        "Pooling rounds up": {"test_pitfalls.py": "test_caffe_pools_of_every_size_are_caffes"},
+        "`input:` headers": {
+            "frontends/caffe/test_definition.py": "test_inputs_of_every_form test_split_gives_its_input_to_every_output "
+            "test_rules_choose_the_layers_of_test_time test_types_of_forks_in_old_definitions",
+            "frontends/caffe/test_weights.py": "test_every_form_of_a_blob_gives_the_same_numbers test_half_precision_of_forks "
+            "test_settings_in_the_weights_file_mean_nothing",
+        },
+        "Missing blobs are": {
+            "frontends/caffe/test_layers.py": "test_all_missing_weights_are_listed test_weights_that_do_not_fit_are_an_error "
+            "test_other_weights_that_are_missing_are_never_made_up",
+        },
+    },
+    "Device": {
+        "Zero padding (a layer": {"passes/test_passes.py": "test_padding_folds test_padding_that_stays"},
+        "Palette: zero padding": {
+            "dv700/test_packing.py": "test_padding_is_palette_entry_zero",
+            "test_quantize.py": "test_zeros_and_nans_have_entry_zero",
+        },
+        "A search for tiles": {"dv700/test_tiling.py": "test_the_search_for_tiles_ends"},
+        "A merged block's branches": {
+            "verify/test_fusion.py": "test_fused_commands_give_what_the_graph_means",
+            "test_pitfalls.py": "test_a_deconvolution_in_a_command_with_others_is_turned_like_one_alone",
+        },
+        "A tensor used by two": {
+            "dv700/test_legalise.py": "test_a_map_lies_in_one_concatenation_and_once",
+            "test_pitfalls.py": "test_one_map_in_two_concatenations_with_the_input_and_with_itself_off_chunks",
+        },
+        "Palette weights with PReLU": {
+            "dv700/test_steps.py": "test_slopes_travel_with_fp16_weights",
+            "dv700/test_legalise.py": "test_rewrites",
+            "dv700/test_rules.py": "test_rule",
+        },
+        "Activations after an": {
+            "test_pitfalls.py": "test_an_activation_behind_a_sum_or_a_lone_batch_norm_needs_no_layer",
+        },
+        "Softmax writes FP32": {
+            "dv700/test_placement.py": "test_a_softmax_behind_a_view_has_four_bytes_an_element",
+            "test_pitfalls.py": "test_a_flatten_that_moves_nothing_is_free",
+        },
+    },
+    "Facts about Caffe, measured": {
+        "Pooling output = ceil": {
+            "test_pitfalls.py": "test_caffe_pools_of_every_size_are_caffes",
+            "frontends/caffe/test_golden.py": "test_it_computes_what_caffe_computes_or_is_refused",
+        },
+        "AVE divides by": {"test_pitfalls.py": "test_caffe_pools_of_every_size_are_caffes"},
+        "BatchNorm: mean and variance": {"frontends/caffe/test_layers.py": "test_a_layer_computes_what_it_should"},
+        "PReLU = max": {"frontends/caffe/test_layers.py": "test_a_layer_computes_what_it_should"},
+        "LRN across channels": {"frontends/caffe/test_layers.py": "test_a_layer_computes_what_it_should"},
+        "Normalize: eps": {"frontends/caffe/test_layers.py": "test_a_layer_computes_what_it_should"},
+        "PriorBox: min and": {
+            "frontends/caffe/test_detection.py": "test_boxes_without_settings_spread_over_the_image "
+            "test_all_settings_of_boxes test_the_boxes_themselves",
+        },
+        "DetectionOutput: rows": {
+            "frontends/caffe/test_detection.py": "test_rows_are_ordered_by_label_and_then_by_confidence "
+            "test_boxes_are_told_from_prior_boxes test_nothing_is_detected",
+        },
+        "Power (shift": {"frontends/caffe/test_layers.py": "test_a_layer_computes_what_it_should"},
+        "ArgMax without axis": {"frontends/caffe/test_layers.py": "test_a_layer_computes_what_it_should"},
+        "Pooling field 13": {"frontends/caffe/test_weights.py": "test_settings_in_the_weights_file_mean_nothing"},
+    },
+}
+
+
+@pytest.mark.parametrize("section", LINES)
+def test_every_line_has_its_tests(section: str, shared: Path) -> None:
+    text = (shared / "spec" / "pitfalls.md").read_text()
+    lines = [
+        line[2:] for line in text.split(f"## {section}\n")[1].split("\n## ")[0].splitlines() if line.startswith("- ")
+    ]
+    held = LINES[section]
+    assert [next((start for start in held if line.startswith(start)), line) for line in lines] == list(held)
+    for tests in held.values():
+        for file, names in tests.items():
+            source = (Path(__file__).parent / file).read_text()
+            missing = [name for name in names.split() if f"def {name}(" not in source]
+            assert not missing, f"{missing} in {file}"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_padding import fold_padding
+from cnn_convertor.passes.fold_rearranges import fold_rearranges
 from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
@@ -19,6 +20,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     Graph.without_dead,  # first: nothing that is thrown away needs to be understood
     remove_identities,  # before all that looks at neighbours: what passes data on would hide them
     batch_norms_to_scales,  # one kind of affine map from here on
+    fold_rearranges,  # what becomes a reshape by it, the next ones know how to treat
     sink_reshapes,  # an activation after Flatten moves before it, next to the layer that can carry it
     merge_activations,  # several readers that apply the same function are one that may move
     fold_scales,  # before activations: a scale after an activation cannot be folded backwards

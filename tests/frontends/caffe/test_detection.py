@@ -156,3 +156,8 @@ def test_only_the_surest_are_looked_at(load: Any) -> None:
     graph = detecting(load, "keep_top_k: 2 nms_param { top_k: 1 }", 8, 2)
     rows = detected(graph, np.zeros(8), [[0, 0.6], [0, 0.7]])
     np.testing.assert_allclose(rows[:, :3], np.array([[0, 1, 0.7], [-1, 0, 0]]))
+
+
+def test_nothing_is_detected(load: Any) -> None:
+    rows = detected(detecting(load, "keep_top_k: 2 confidence_threshold: 0.9", 8, 2), np.zeros(8), np.zeros((2, 2)))
+    np.testing.assert_array_equal(rows, [[-1, 0, 0, 0, 0, 0, 0]] * 2)

@@ -107,6 +107,12 @@ LAYERS: dict[str, tuple[str, list[Array], Array]] = {
     "absolute": (layer("AbsVal"), [], np.abs(MAP)),
     "BNLL": (layer("BNLL"), [], np.log1p(np.exp(MAP))),
     "threshold": (layer("Threshold", "threshold_param { threshold: 0.5 }"), [], np.where(MAP > 0.5, 1.0, 0.0)),
+    "threshold of what is equal to it": (
+        layer("Power", "power_param { scale: 0 shift: 0.5 }").replace('"l"', '"m"')
+        + layer("Threshold", "threshold_param { threshold: 0.5 }", bottoms=("y",), tops=("z",)),
+        [],
+        np.zeros_like(MAP),
+    ),
     "clip": (layer("Clip", "clip_param { min: -0.5 max: 0.25 }"), [], np.clip(MAP, -0.5, 0.25)),
     "square": (layer("Power", "power_param { power: 2 scale: 0.5 shift: 1 }"), [], (MAP / 2 + 1) ** 2),
     "power of 0": (layer("Power", "power_param { power: 0 }"), [], np.ones_like(MAP)),

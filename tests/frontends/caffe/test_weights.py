@@ -196,3 +196,12 @@ def test_a_network_without_weights_needs_no_weights_file(tmp_path: Path) -> None
     (problem,) = caught.value.problems
     assert (problem.code, problem.message) == ("DV204", "net.prototxt holds no weights for the layer")
     assert "[INPUT] data" in problem.hint
+
+
+def test_settings_in_the_weights_file_mean_nothing(tmp_path: Path) -> None:
+    """Field 13 of a pooling is round_mode in one fork and ceil_mode in another."""
+    settings = delimited(121, whole(13, 1))
+    (tmp_path / "w").write_bytes(delimited(100, delimited(1, b"p") + delimited(2, b"Pooling") + settings))
+    text = 'input: "x" input_shape { dim: [1, 1, 6, 6] } layer { name: "p" type: "Pooling" bottom: "x" top: "y" %s }'
+    (tmp_path / "net.prototxt").write_text(text % "pooling_param { kernel_size: 3 stride: 2 }")
+    assert caffe.load(tmp_path / "net.prototxt", tmp_path / "w").shape("p") == (3, 3, 1)

@@ -1,0 +1,101 @@
+"""Moves of elements that follow each other are one, before and after as text, and compute the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import ir_reference
+import random_networks
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op, Order, Rearrange, Reshape, Shape
+from cnn_convertor.passes.fold_rearranges import fold_rearranges
+
+X = Shape(4, 6, 3)
+VECTOR = Shape(1, 1, 72)
+PIXELS_FIRST = Rearrange((3, 4, 6), (1, 2, 0), Shape(6, 3, 4), Order.CHW)  # Caffe's Permute 0 2 3 1
+SHUFFLE = Rearrange((3, 2, 12), (1, 0, 2), Shape(2, 6, 6), Order.CHW)
+
+FOLDED: dict[str, tuple[list[Op], list[str]]] = {
+    "SSD's head": ([PIXELS_FIRST, Reshape(VECTOR, Order.CHW)], ["Reshape[shape=1x1x72 order=Order.HWC]"]),
+    "SSD's head, flattened in another order": (
+        [Rearrange((3, 4, 6), (1, 2, 0), VECTOR, Order.CHW), Reshape(VECTOR, Order.HWC)],
+        ["Reshape[shape=1x1x72 order=Order.HWC]"],
+    ),
+    "rows of a Permute": (
+        [PIXELS_FIRST, Reshape(Shape(3, 1, 24), Order.CHW)],
+        ["Rearrange[dims=(3, 4, 6) axes=(1, 2, 0) shape=3x1x24 order=Order.CHW]"],
+    ),
+    "a channel shuffle by three layers": (
+        [Reshape(Shape(12, 1, 6), Order.CHW), SHUFFLE, Reshape(Shape(4, 3, 6), Order.CHW)],
+        ["Rearrange[dims=(3, 2, 12) axes=(1, 0, 2) shape=4x3x6 order=Order.CHW]"],
+    ),
+    "a Permute, and back": (
+        [PIXELS_FIRST, Rearrange((4, 6, 3), (2, 0, 1), X, Order.CHW)],
+        ["Reshape[shape=4x6x3 order=Order.CHW]"],
+    ),
+    "what moves nothing": (
+        [Rearrange((3, 1, 24), (1, 0, 2), Shape(2, 4, 9), Order.HWC)],
+        ["Reshape[shape=2x4x9 order=Order.HWC]"],
+    ),
+    "channels first, of a map that is counted the other way": (
+        [Rearrange((4, 6, 3), (2, 0, 1), VECTOR, Order.HWC)],
+        ["Reshape[shape=1x1x72 order=Order.CHW]"],
+    ),
+}  # fmt: skip
+STAYS: dict[str, list[Op]] = {
+    "another order": [PIXELS_FIRST, Reshape(VECTOR, Order.HWC)],
+    "other lengths": [PIXELS_FIRST, Rearrange((8, 9), (1, 0), X, Order.CHW)],
+    "a map": [PIXELS_FIRST],
+    "other halves": [Rearrange((12, 6), (1, 0), VECTOR, Order.CHW)],
+}
+
+
+def chain(made: list[Op]) -> Graph:
+    nodes = [Node("x", ops.Input(X))]
+    for op, name in zip(made, "abcdef", strict=False):
+        nodes.append(Node(name, op, (nodes[-1].name,)))
+    return Graph(tuple(nodes), (nodes[-1].name,))
+
+
+def folded(graph: Graph) -> Graph:
+    """The rewritten graph, which computes the same."""
+    result = fold_rearranges(graph)
+    x = random_networks.inputs_for(graph)
+    before, after = ir_reference.run(graph, x), ir_reference.run(result, x)
+    for old, new in zip(graph.outputs, result.outputs, strict=True):
+        np.testing.assert_array_equal(after[new], before[old])
+    return result
+
+
+@pytest.mark.parametrize("case", FOLDED)
+def test_moves_fold(case: str) -> None:
+    made, expected = FOLDED[case]
+    lines = [line.split(" = ")[1].rsplit("(", 1)[0] for line in str(folded(chain(made))).splitlines()[1:-1]]
+    assert lines == expected
+
+
+@pytest.mark.parametrize("case", STAYS)
+def test_moves_that_stay(case: str) -> None:
+    graph = chain(STAYS[case])
+    assert folded(graph) == graph
+
+
+def test_a_move_with_other_readers_stays() -> None:
+    nodes = (
+        Node("x", ops.Input(X)),
+        Node("a", PIXELS_FIRST, ("x",)),
+        Node("b", Reshape(Shape(3, 1, 24), Order.CHW), ("a",)),
+    )
+    graph = Graph(nodes, ("a", "b"))
+    assert folded(graph) == graph
+
+
+def test_any_permutation_of_any_axes_computes_the_same() -> None:
+    for order in (Order.CHW, Order.HWC):
+        for axes in itertools.permutations(range(4)):
+            for shape in (VECTOR, Shape(2, 3, 12)):
+                folded(chain([Rearrange((3, 1, 4, 6), axes, shape, order), Reshape(VECTOR, order)]))
