@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from cnn_convertor import cli, terminal
+from cnn_convertor.dv700.formats import Reason, StoredLayer
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,6 +88,38 @@ def test_a_conversion_says_what_it_made(folder: Path, converts: Any, capsys: pyt
     out, err = capsys.readouterr()
     assert out == "a (a.ini)\n  commands  9\n  network   one\n            two\n  files     out/a\n"
     assert err == "a: read\na: weights\n"
+
+
+STORED = (
+    StoredLayer("conv1", True, Reason.LOSSLESS, 144, 0.25, float("inf"), 2336, 1696),
+    StoredLayer("prelu", False, Reason.PRELU, None, None, None, 4672, 4672),
+    StoredLayer("fc", True, Reason.CLOSE, 23073, 0.0, 43.04, 2361344, 1182208),
+)
+TABLE = """\
+a: weights
+  layer  stored as  values  zeros  palette dB  FP16 bytes      bytes          because
+  conv1    palette     144  25.0%       exact       2,336      1,696  nothing is lost
+  prelu       FP16                                  4,672      4,672            PReLU
+  fc       palette  23,073   0.0%        43.0   2,361,344  1,182,208   little is lost
+  all                                           2,368,352  1,188,576
+"""
+
+
+def test_how_weights_are_stored_is_told_to_those_who_want_to_know(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def conversion(config: Any, progress: Any) -> Any:
+        return SimpleNamespace(files=(), summary=(), weights=STORED, calibration=None)
+
+    converts(conversion)
+    for options, expected in (([], False), (["-v"], True), (["-q"], False)):
+        assert cli.main(["a.ini", *options]) == 0
+        out = capsys.readouterr().out
+        assert (out == TABLE + "a (a.ini)\n") == expected
+        assert ("weights" in out) == expected
+    converts(lambda config, progress: SimpleNamespace(files=(), summary=(), weights=STORED[1:2], calibration=None))
+    assert cli.main(["a.ini", "-v"]) == 0
+    assert "weights" not in capsys.readouterr().out, "without palettes there is nothing to tell"
 
 
 @pytest.mark.parametrize("arguments", [["a.ini", "b.ini"], ["convert", "a.ini", "b.ini"], ["a.ini", "--", "b.ini"]])

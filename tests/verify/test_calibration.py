@@ -15,7 +15,7 @@ from cnn_convertor.codegen import Wishes, render
 from cnn_convertor.config import Quantization
 from cnn_convertor.convert import build, plan
 from cnn_convertor.dv700.formats import Reason
-from cnn_convertor.dv700.program import Program
+from cnn_convertor.dv700.program import LayerType, Program
 from cnn_convertor.dv700.weights import encode_all
 from cnn_convertor.errors import ConvertorWarning, Origin, UsageError
 from cnn_convertor.files import replace_all
@@ -161,6 +161,19 @@ def test_what_convolutions_of_one_command_read_is_known(tmp_path: Path) -> None:
     assert any(not run.external for layer in before.layers for run in layer.runs), "the case is one command"
     assert [weights.choice and weights.choice.calibrated for weights in result.program.weights] == [True, True]
     assert result.outputs[0].after > result.outputs[0].before + 1
+
+
+def test_inputs_that_the_firmware_is_told_of_are_known(tmp_path: Path) -> None:
+    """A concatenation lists all that it reads, so that inputs are layers of the program."""
+    nodes = (
+        Node("x", ops.Input(SHAPE)),
+        Node("y", KINDS["1x1"], ("x",), (Origin("net", "y"),)),
+        Node("z", ops.Concat(), ("x", "y"), (Origin("net", "z"),)),
+    )
+    before, result = calibrated(Graph(nodes, ("z",)), images(3), tmp_path)
+    assert before.layers[0].type is LayerType.INPUT
+    assert result is not None
+    assert [weights.choice and weights.choice.calibrated for weights in result.program.weights] == [True]
 
 
 def test_formats_sizes_and_reasons_stay(tmp_path: Path) -> None:
