@@ -10,6 +10,7 @@ from cnn_convertor.passes.fold_padding import fold_padding
 from cnn_convertor.passes.fold_rearranges import fold_rearranges
 from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
+from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
 from cnn_convertor.passes.normalise import batch_norms_to_scales, remove_identities, sink_reshapes
 from cnn_convertor.passes.raise_activations import raise_activations
@@ -19,6 +20,7 @@ from cnn_convertor.passes.sink_scales import sink_scales
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     Graph.without_dead,  # first: nothing that is thrown away needs to be understood
     remove_identities,  # before all that looks at neighbours: what passes data on would hide them
+    fuse_hard_swish,  # before scales and activations are folded into what stands before them
     batch_norms_to_scales,  # one kind of affine map from here on
     fold_rearranges,  # what becomes a reshape by it, the next ones know how to treat
     sink_reshapes,  # an activation after Flatten moves before it, next to the layer that can carry it

@@ -17,6 +17,7 @@ from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.frontends.caffe.blobs import shape_of
 from cnn_convertor.frontends.caffe.definition import read_definition
+from cnn_convertor.frontends.keras.files import keras_version
 from cnn_convertor.host.run import Maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
@@ -152,11 +153,24 @@ def load_keras(definition: Path, data: Path, size: tuple[int, int] | None) -> Te
             model.load_weights(data)
         if size is not None:
             model = _resized(keras, model, size)
+        if keras_version(definition) < 3:
+            _as_keras_2(keras, model)
     except Exception as error:  # Keras raises whatever it likes
         problem = f"Keras refuses the model: {_first_line(error)}"
         hint = "load and save it with the version of Keras that made it, or give the expected outputs with the inputs"
         raise ModelError(Problem("DV712", problem, Place(str(definition)), hint)) from error
     return model
+
+
+def _as_keras_2(keras: ModuleType, model: Tensor) -> None:
+    """Give layers of a file of Keras 2 the functions that have changed since."""
+
+    def hard_sigmoid(x: Tensor) -> Tensor:
+        return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)
+
+    for layer in _all_layers(model):
+        if getattr(layer, "activation", None) is keras.activations.hard_sigmoid:
+            layer.activation = hard_sigmoid
 
 
 def _resized(keras: ModuleType, model: Tensor, size: tuple[int, int]) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,7 @@ from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_padding import fold_padding
 from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
+from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
 from cnn_convertor.passes.normalise import as_scale, batch_norms_to_scales, remove_identities, sink_reshapes
 
 RANDOM = np.random.default_rng(0)
@@ -453,3 +456,50 @@ def test_a_residual_network_becomes_four_operators() -> None:
 def test_optimised_networks_compute_the_same(seed: int, steps: int) -> None:
     graph = random_networks.network(seed, steps)
     same(graph, optimise(graph))
+
+
+# --- fuse_hard_swish -----------------------------------------------------------------------------------------------------
+
+
+def hard_swish(order: str, *, three: float = 3.0, six: float = 6.0, other: str = "x", outputs: str = "") -> Graph:
+    """x * relu6(x + 3) / 6 in several orders; other: what is multiplied."""
+
+    def all(value: float) -> Constant:
+        return Constant.of(np.full(3, value))
+
+    plus = ops.Scale(all(1.0), all(three))
+    sixth = ops.Scale(all(1 / six))
+    times = ops.Combine(ops.Combination.MULTIPLY)
+    nodes = [
+        Node("in", ops.Input(Shape(4, 6, 3))),
+        Node("x", conv(padding=ALL_SIDES), ("in",)),
+        Node("plus", plus, ("x",)),
+        Node("relu6", ops.Activation(ops.Relu6()), ("plus",)),
+    ]
+    nodes += {
+        "x * (gate / 6)": [Node("gate", sixth, ("relu6",)), Node("y", times, (other, "gate"))],
+        "(gate / 6) * x": [Node("gate", sixth, ("relu6",)), Node("y", times, ("gate", other))],
+        "(x * gate) / 6": [Node("gate", times, (other, "relu6")), Node("y", sixth, ("gate",))],
+    }[order]
+    return Graph(tuple(nodes), tuple(outputs.split()) or ("y",))
+
+
+@pytest.mark.parametrize("order", ["x * (gate / 6)", "(gate / 6) * x", "(x * gate) / 6"])
+def test_a_hard_swish_of_several_layers_becomes_one(order: str) -> None:
+    before = hard_swish(order)
+    after = fuse_hard_swish(before)
+    assert [node.name for node in after.nodes] == ["in", "x", "y"] and after["y"].op == ops.Apply(ops.HardSwish())
+    given = {"in": RANDOM.normal(size=(4, 6, 3)) * 3}
+    expected, got = (ir_reference.run(graph, given)["y"] for graph in (before, after))
+    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_what_others_read_of_a_hard_swish_stays() -> None:
+    after = fuse_hard_swish(hard_swish("x * (gate / 6)", outputs="relu6 y"))
+    assert [node.name for node in after.nodes] == ["in", "x", "plus", "relu6", "y"]
+
+
+@pytest.mark.parametrize("changed", [{"three": 2.5}, {"six": 5.0}, {"other": "plus"}], ids=str)
+def test_what_only_looks_like_a_hard_swish_stays(changed: dict[str, Any]) -> None:
+    graph = hard_swish("x * (gate / 6)", **changed)
+    assert fuse_hard_swish(graph) == graph

@@ -145,3 +145,8 @@ def definition_of(path: Path, opened: ModelFile) -> Any:
     else:
         reason, hint = "the file is HDF5, but holds no Keras model (no model_config)", SAVE
     raise ModelError(Problem("DV207", reason, Origin(str(path)), hint))
+
+
+def keras_version(path: Path) -> int:
+    """The number before the point of the Keras that saved a model. Raises ModelError for what is none."""
+    return open_model(path).version
