@@ -25,6 +25,8 @@ TERMS = {
     "clDNN fsv16": "c/16 h w c%16",
     "NVDLA FP16": "c/16@32 h@32 w c%16",
     "clDNN fsv32": "c/32 h w c%32",
+    "lines apart": "c/16 h@8192 w c%16",
+    "c and h": "c/16 h/2 w c%16 h%2",
     "NHWC": "h w c",
 }
 

@@ -27,8 +27,8 @@ SHARED = 1 << 20  # bytes, from which on processors share the work
 CACHED = 1 << 22  # bytes that stay in a cache while lane after lane is copied
 PANELS = 2  # for each processor, at least, so that none waits for long
 LINE = 64  # bytes that a cache moves together
-FEW = 8  # lanes that are copied one by one
-SOME = 16  # lanes that are copied at a time
+FEW = 8  # lanes that are always copied one by one
+SOME = 16  # lanes that are copied at a time, or one by one where a line of the cache holds several steps along them
 MANY = 128  # lanes of a block; more than that is an axis
 WORTH = 1 << 16  # bytes of a plane of words, below which these are no gain
 LANES, WALK = 64, 256  # what is read together, so that each line of the first cache is used up while it is there
@@ -78,7 +78,8 @@ def _panels(to: Array, lanes: int, limit: int) -> list[tuple[slice, ...]]:
 def _into_lanes(to: Array, values: Array, lanes: int) -> None:
     """The target has the lanes together: each on its own, or as many as share a line of the cache."""
     count = to.shape[lanes]
-    step = 1 if count <= FEW else SOME if count <= MANY else count
+    along = min(abs(stride) for axis, stride in enumerate(to.strides) if axis != lanes)
+    step = 1 if count <= FEW or (count <= SOME and along < LINE) else SOME if count <= MANY else count
     for lane in range(0, count, step):
         # A single lane is an index, so that the copy has an axis less.
         part = (slice(None),) * lanes + (lane if step == 1 else slice(lane, lane + step),)
