@@ -390,7 +390,7 @@ def test_rows_that_are_packed_apart_make_the_same_surface(
 
 def test_memory_is_bounded_by_a_part_of_a_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surfaces, "_PIECE_BYTES", 1 << 16)
-    weight = Constant((1024, 64, 3, 3), lambda rows: np.ones((rows.stop - rows.start, 64, 3, 3), np.float32))
+    weight = Constant((4096, 64, 3, 3), lambda rows: np.ones((rows.stop - rows.start, 64, 3, 3), np.float32))
     rows = [("x", ops.Input(Shape(20, 20, 64)), ())]
     rows += [(f"c{n}", ops.Conv2d(weight, None, Window(Pair(3, 3))), ("x",)) for n in range(4)]  # type: ignore[misc]
     graph = network(*rows)
