@@ -90,6 +90,11 @@ class _Table:
         )
         return tuple(np.argsort(order).tolist() for order in orders)
 
+    def lives(self, buffers: Sequence[int] | Numbers) -> Flags:
+        """The sections in which any of them lives."""
+        found: Flags = np.logical_or.reduce(self.inside[buffers], axis=0)
+        return found
+
     def in_given_order(self, offsets: dict[int, int]) -> tuple[int, ...]:
         given = [0] * len(self.order)
         for mine, theirs in enumerate(self.order.tolist()):
@@ -275,8 +280,7 @@ class _Attempt:
         high = raised[table.sizes[raised] > self.capacity - top]
         if len(high):
             return state.why[int(high[0])]
-        changed: Flags = here | table.inside[raised].any(axis=0)
-        return self._settle(state, changed)
+        return self._settle(state, here | table.lives(raised))
 
     def _leave(self, state: _State, frame: _Frame, choice: Choices) -> Choices | None:
         """Nothing lies on the section's floor.
@@ -302,7 +306,7 @@ class _Attempt:
         floors[raised] = lowest
         for b in raised.tolist():
             state.why[b] = because
-        return self._settle(state, np.logical_or.reduce(table.inside[raised]))
+        return self._settle(state, table.lives(raised))
 
     # --- conclusions -----------------------------------------------------------------------------------------------------
 
@@ -321,7 +325,7 @@ class _Attempt:
             if not raised:
                 crowd.note(state)
                 return None
-            changed = changed | self.table.inside[raised].any(axis=0)
+            changed = changed | self.table.lives(raised)
         return None
 
 
