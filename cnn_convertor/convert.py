@@ -21,6 +21,7 @@ from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
+from cnn_convertor.dv700.placement import arrange
 from cnn_convertor.dv700.program import LayerType, Program
 from cnn_convertor.dv700.rules import broken_rules, check
 from cnn_convertor.dv700.selection import select
@@ -120,7 +121,8 @@ def plan(graph: Graph, config: Config) -> Program:
     """The program as far as the weights' values do not matter: without palettes."""
     fitted = fit(graph, config)
     check(fitted.graph, fitted.steps, fitted.limits)
-    return lower(fitted.graph, fitted.steps, name=config.name, transposed=config.transpose_weight)
+    steps, placement = arrange(fitted.graph, fitted.steps)
+    return lower(fitted.graph, steps, name=config.name, transposed=config.transpose_weight, placement=placement)
 
 
 class Fitted(NamedTuple):
@@ -160,7 +162,7 @@ def summary(program: Program) -> tuple[tuple[str, str], ...]:
         ("device commands", str(on_device)),
         ("CPU layers", f"{len(on_cpu)} ({cpu_types})" if on_cpu else "0"),
         ("weights", _weights_summary(program)),
-        ("I/O buffer", f"{program.io_bytes:,} bytes (lower bound {program.plan.lower_bound:,})"),
+        ("I/O buffer", str(program.plan)),
         *(("network", line) for line in codegen.description(program)[1:]),
     )
 

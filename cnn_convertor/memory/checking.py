@@ -45,12 +45,17 @@ def check(placed: Sequence[tuple[Interval, int]], *, size: int, alignment: int) 
     claims: list[_Claim] = []
     for buffer, offset in placed:
         assert offset % alignment == 0, f"{buffer.name} at {offset} is not aligned to {alignment}"
-        assert 0 <= offset <= size - buffer.size, f"{buffer.name} at {offset} is outside of {size} bytes"
+        lives = buffer.first <= buffer.last
+        assert offset >= 0 and (offset + buffer.size <= size or not lives), (
+            f"{buffer.name} at {offset} is outside of {size} bytes"
+        )
         family = _outwards(buffer, offset, everyone)
         for whole in family:
-            first, last = min(buffer.first, whole.first), max(buffer.last, whole.last)
-            claims.append(_Claim(offset, offset + buffer.size, first, last, buffer.name, family[-1].name))
-    _check_apart([claim for claim in claims if claim.end > claim.offset])
+            steps = [step for b in (buffer, whole) if b.first <= b.last for step in (b.first, b.last)]
+            if steps and buffer.size:
+                home = family[-1].name
+                claims.append(_Claim(offset, offset + buffer.size, min(steps), max(steps), buffer.name, home))
+    _check_apart(claims)
     _check_parts(placed)
 
 

@@ -8,15 +8,16 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cnn_convertor.memory.checking import check
-from cnn_convertor.memory.searching import Outcome, search
+from cnn_convertor.memory.searching import Outcome, Piece, search_blocks
 
 NODES = 2_000  # what one plan may take of the complete search: about a second
-_REPAIRS = 20  # times that a greedy plan is made again
+_REPAIRS = 20  # times that a greedy plan is made again from each order,
+_MANY = 200  # unless there are more pieces than this: then fewer times
 _SHOWN = 4  # names of a peak's buffers, in messages
 
 
 class Buffer(NamedTuple):
-    """size in bytes; live from step `first` to step `last`, both included.
+    """size in bytes; live from step `first` to step `last`, both included; never by itself, if `last` is before `first`.
 
     inside: the name of another buffer in which this one must lie, `at` bytes from its start. What a buffer shares with those
     inside of it lives from the first step of all of them to the last; what it shares with none lives as long as itself. So
@@ -33,6 +34,11 @@ class Buffer(NamedTuple):
     def meets(self, other: Buffer) -> bool:
         """Whether both live at some step."""
         return self.first <= other.last and other.first <= self.last
+
+    @property
+    def lives(self) -> bool:
+        """Whether it takes any bytes at any step."""
+        return self.size > 0 and self.first <= self.last
 
 
 class Peak(NamedTuple):
@@ -72,7 +78,10 @@ class Plan(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A buffer with all that lies inside of it: it is moved as one. pieces: what lives as one, each at `at` bytes from the start."""
+    """A buffer with all that lies inside of it: it is moved as one.
+
+    size: bytes to the end of what ever lives. pieces: what lives as one, each at `at` bytes from the start.
+    """
 
     name: str
     size: int
@@ -181,9 +190,10 @@ class Nesting:
         self.pieces: list[Buffer] = []
         self.blocks: list[Block] = []
         for root, family in families.items():
-            pieces = self._cut(family) if len(family) > 1 else [b for b in family if b.size]
+            pieces = self._cut(family) if len(family) > 1 else [b for b in family if b.lives]
             self.pieces += pieces
-            self.blocks.append(Block(root, self._named[root].size, _joined(pieces)))
+            size = max((piece.at + piece.size for piece in pieces), default=0)
+            self.blocks.append(Block(root, size, _joined(pieces)))
 
     def places(self, offsets: Mapping[str, int]) -> dict[str, int]:
         """The offset of each buffer from those of the blocks."""
@@ -208,18 +218,18 @@ class Nesting:
         cuts = sorted({place for start, end, _ in spans for place in (start, end)})
         pieces = []
         for start, end in pairwise(cuts):
-            there = sorted((b for low, high, b in spans if low <= start < high), key=lambda b: b.size)
-            if not there:
-                continue
-            depth = self._depth(there[0])
-            if len(there) > depth:
+            there = sorted((b for low, high, b in spans if low <= start < high), key=self._depth, reverse=True)
+            if len(there) > self._depth(there[0]):
                 raise ValueError(f"{there[0].name} shares bytes with {there[1].name}, which it does not lie inside of")
-            first, last = min(b.first for b in there), max(b.last for b in there)
+            lives = [(b.first, b.last) for b in there if b.lives]
+            if not lives:
+                continue
+            first, last = min(first for first, _ in lives), max(last for _, last in lives)
             pieces.append(Buffer(there[0].name, end - start, first, last, family[0].name, start))
         return pieces
 
     def _depth(self, buffer: Buffer) -> int:
-        """How many buffers the buffer lies in, itself among them; those of no size do not count."""
+        """How many buffers the buffer lies in, itself among them."""
         above = self._depth(self._named[buffer.inside]) if buffer.inside else 0
         return above + 1
 
@@ -240,38 +250,21 @@ def _joined(pieces: Sequence[Buffer]) -> tuple[Buffer, ...]:
 
 
 def _completely(blocks: Sequence[Block], offsets: dict[str, int], bound: int, nodes: int) -> tuple[dict[str, int], int]:
-    """The smallest plan and the highest bound that the search reaches within `nodes`, from those that are known.
-
-    The search knows buffers alone. Where blocks have several pieces it looks for plans in which blocks are solid, and, for
-    the bound, in which each piece may lie where it likes.
-    """
+    """The smallest plan and the highest bound that the search reaches within `nodes`, from those that are known."""
     real = [b for b in blocks if b.pieces]
-    solid = [(b.size, b.first, b.last) for b in real]
-    loose = [(p.size, p.first, p.last) for b in real for p in b.pieces]
-    unit = math.gcd(*(n for b in real for p in b.pieces for n in (p.at, p.size)))  # all tops are sums of these
-    size = _end(blocks, offsets)
-    if solid != loose:
-        half = nodes // 2
-        nodes -= half
-        while bound < size and half > 0:
-            result = search(loose, bound, limit=half)
-            half -= max(result.nodes, 1)
-            if result.outcome is not Outcome.IMPOSSIBLE:
-                break
-            bound += unit
-    failed = bound - unit  # the largest capacity that was tried in vain
+    pieces = [[Piece(p.at, p.size, p.first, p.last) for p in b.pieces] for b in real]
+    unit = math.gcd(*(n for those in pieces for p in those for n in (p.at, p.size)))  # all tops are sums of these
+    size, failed = _end(blocks, offsets), bound - unit  # failed: the largest capacity that was tried in vain
     capacity = bound  # which is reached most often; after it, halve what is between
     while failed + unit < size and nodes > 0:
-        result = search(solid, capacity, limit=(nodes + 1) // 2)
+        result = search_blocks(pieces, capacity, limit=(nodes + 1) // 2)
         nodes -= max(result.nodes, 1)
         match result.outcome:
             case Outcome.FOUND:
                 offsets = {b.name: 0 for b in blocks} | dict(zip((b.name for b in real), result.offsets, strict=True))
                 size = _end(blocks, offsets)
             case Outcome.IMPOSSIBLE:
-                failed = capacity
-                if solid == loose:
-                    bound = capacity + unit
+                bound, failed = capacity + unit, capacity
             case Outcome.GAVE_UP:
                 failed = capacity
         capacity = failed + max(1, (size - failed) // unit // 2) * unit
@@ -319,18 +312,21 @@ def _from_both_ends(blocks: Sequence[Block], size: int) -> dict[str, int] | None
 
 
 def _repaired(blocks: Sequence[Block], best: dict[str, int], bound: int) -> dict[str, int]:
-    """Place again and again, those first that have come to lie too high, as long as it may help."""
-    order = sorted(blocks, key=_ORDERS[0])
-    urgency = {block.name: 0 for block in blocks}
-    for _ in range(_REPAIRS):
-        offsets = _first_fit(order)
-        if _end(blocks, offsets) < _end(blocks, best):
-            best = offsets
-        if _end(blocks, best) == bound:
-            break
-        for block in blocks:
-            urgency[block.name] += offsets[block.name] + block.size > bound
-        order.sort(key=lambda block: -urgency[block.name])
+    """Place again and again, those first that have come to lie too high, from each of the orders."""
+    pieces = sum(len(block.pieces) for block in blocks)
+    rounds = min(_REPAIRS, _REPAIRS * _MANY**2 // max(pieces, 1) ** 2)
+    for first in _ORDERS:
+        order = sorted(blocks, key=first)
+        urgency = {block.name: 0 for block in blocks}
+        for _ in range(rounds):
+            offsets = _first_fit(order)
+            if _end(blocks, offsets) < _end(blocks, best):
+                best = offsets
+            if _end(blocks, best) == bound:
+                return best
+            for block in blocks:
+                urgency[block.name] += offsets[block.name] + block.size > bound
+            order.sort(key=lambda block: -urgency[block.name])
     return best
 
 

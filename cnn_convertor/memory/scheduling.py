@@ -82,7 +82,7 @@ class _Needs:
         for first, second in before:
             self.earlier[second] |= 1 << first
         assert all(earlier < 1 << i for i, earlier in enumerate(self.earlier)), "the given order must be possible"
-        self.start = sum(sizes[name] for name in set(given))
+        self.start = sum(sizes[name] for name in set(given) if users[name] or name in kept)
         # Of each task its pieces: size, who has to do with it, whether it is there from the start, whether to the end.
         self.pieces = [
             [(sizes[name], users[name], name in given, name in kept) for name in sorted({*task.reads, *task.writes})]
