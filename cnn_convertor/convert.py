@@ -46,13 +46,14 @@ def _silent(_step: str, _done: int, _total: int) -> None:
 class Report(NamedTuple):
     """files: what was written. summary: (label, value) rows for people. weights: how each layer's weights are stored.
 
-    calibration: what sample inputs did for the palettes, where some were given.
+    calibration: what sample inputs did for the palettes, where some were given. details: more rows, for who asks.
     """
 
     files: tuple[Path, ...]
     summary: tuple[tuple[str, str], ...]
     weights: tuple[StoredLayer, ...] = ()
     calibration: Calibration | None = None
+    details: tuple[tuple[str, str], ...] = ()
 
 
 def convert(config: Config, progress: Progress = _silent) -> Report:
@@ -69,7 +70,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     weights = _counted(encode_all(program.weights, transposed=program.transposed), program.weight_bytes, progress)
     outputs = {**texts, **tests, _weights_file(program): weights}
     written = files.replace_all(config.output_folder / config.name, outputs)
-    return Report(written, summary(program), palettes.describe(program), calibration)
+    return Report(written, summary(program), palettes.describe(program), calibration, details(program))
 
 
 def convert_for_trial(config: Config, folder: Path) -> tuple[Graph, Program]:
@@ -165,6 +166,11 @@ def summary(program: Program) -> tuple[tuple[str, str], ...]:
         ("I/O buffer", str(program.plan)),
         *(("network", line) for line in codegen.description(program)[1:]),
     )
+
+
+def details(program: Program) -> tuple[tuple[str, str], ...]:
+    """What helps to make the network smaller."""
+    return (("I/O buffer", str(program.plan.peak)),)
 
 
 def _weights_summary(program: Program) -> str:
