@@ -469,7 +469,7 @@ def plan(terminal: Terminal, table: Path, capacity: int | None, alignment: int, 
         from cnn_convertor.memory import table as tables
 
         buffers = tables.load(table)
-        made = planning.plan(buffers, alignment=alignment, nodes=nodes)
+        made = planning.plan(buffers, alignment=alignment, nodes=nodes, enough=capacity or 0)
         text = tables.write(buffers, made.offsets)
         if output is None:
             terminal.show(text)

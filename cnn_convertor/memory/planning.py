@@ -115,21 +115,21 @@ _ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
 )
 
 
-def plan(buffers: Sequence[Buffer], *, alignment: int, nodes: int = NODES) -> Plan:
+def plan(buffers: Sequence[Buffer], *, alignment: int, nodes: int = NODES, enough: int = 0) -> Plan:
     """Offsets for all buffers, multiples of `alignment`; sizes are rounded up to it.
 
     nodes: the limit of the complete search, which is made when no greedy order reaches the lower bound. It counts states
-    and not seconds, so that the plan does not depend on the machine. Raises ValueError when a part does not fit into its
+    and not seconds, so that the plan does not depend on the machine. enough: nobody needs a smaller plan than this. Raises ValueError when a part does not fit into its
     whole, or overlaps another part that it is not inside of, or its place in the whole is not aligned.
     """
     rounded = [b._replace(size=-(-b.size // alignment) * alignment) for b in buffers]
     nesting = Nesting(rounded, alignment)
     blocks = nesting.blocks
     peak = _find_peak(nesting.pieces)
-    offsets = _greedily(blocks, peak.size)
+    offsets = _greedily(blocks, max(peak.size, enough))
     size, bound = _end(blocks, offsets), peak.size
-    if size > bound:
-        offsets, bound = _completely(blocks, offsets, bound, nodes)
+    if size > max(bound, enough):
+        offsets, bound = _completely(blocks, offsets, bound, nodes, enough)
         size = _end(blocks, offsets)
     placed = nesting.places(offsets)
     check([(b, placed[b.name]) for b in rounded], size=size, alignment=alignment)
@@ -249,14 +249,16 @@ def _joined(pieces: Sequence[Buffer]) -> tuple[Buffer, ...]:
 # --- the complete search -------------------------------------------------------------------------------------------------
 
 
-def _completely(blocks: Sequence[Block], offsets: dict[str, int], bound: int, nodes: int) -> tuple[dict[str, int], int]:
+def _completely(
+    blocks: Sequence[Block], offsets: dict[str, int], bound: int, nodes: int, enough: int
+) -> tuple[dict[str, int], int]:
     """The smallest plan and the highest bound that the search reaches within `nodes`, from those that are known."""
     real = [b for b in blocks if b.pieces]
     pieces = [[Piece(p.at, p.size, p.first, p.last) for p in b.pieces] for b in real]
     unit = math.gcd(*(n for those in pieces for p in those for n in (p.at, p.size)))  # all tops are sums of these
     size, failed = _end(blocks, offsets), bound - unit  # failed: the largest capacity that was tried in vain
-    capacity = bound  # which is reached most often; after it, halve what is between
-    while failed + unit < size and nodes > 0:
+    capacity = max(bound, enough)  # the bound is reached most often; after it, halve what is between
+    while failed + unit < size > enough and nodes > 0:
         result = search_blocks(pieces, capacity, limit=(nodes + 1) // 2)
         nodes -= max(result.nodes, 1)
         match result.outcome:
@@ -281,7 +283,7 @@ def _greedily(blocks: Sequence[Block], bound: int) -> dict[str, int]:
         offsets = _first_fit(sorted(blocks, key=order))
         if position == 0 or _end(blocks, offsets) < _end(blocks, best):
             best = offsets
-        if _end(blocks, best) == bound:
+        if _end(blocks, best) <= bound:
             return best
     if (found := _from_both_ends(sorted(blocks, key=lambda b: b.first), bound)) is not None:
         return found
@@ -322,7 +324,7 @@ def _repaired(blocks: Sequence[Block], best: dict[str, int], bound: int) -> dict
             offsets = _first_fit(order)
             if _end(blocks, offsets) < _end(blocks, best):
                 best = offsets
-            if _end(blocks, best) == bound:
+            if _end(blocks, best) <= bound:
                 return best
             for block in blocks:
                 urgency[block.name] += offsets[block.name] + block.size > bound
