@@ -1,6 +1,8 @@
 """Sizes over lower bounds, and times, of memory plans: python benchmarks/planning.py [NETWORK | TABLE.csv ...]
 
-Networks are the zoo's; tables are in the public form id,lower,upper,size. Without arguments: the zoo's Caffe networks.
+Networks are the zoo's, or a folder with one that is built, with its ini file; tables are in the public form
+id,lower,upper,size. Without arguments: the zoo's Caffe networks. First what the steps need in the framework's order with whole
+concatenations, then what they need as they are converted. Seconds are of the processor: schedule and plan together.
 """
 
 from __future__ import annotations
@@ -10,15 +12,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from cnn_convertor.config import Config
-from cnn_convertor.convert import load
-from cnn_convertor.dv700.legalise import legalise
-from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.placement import place
-from cnn_convertor.dv700.selection import select
-from cnn_convertor.memory import Plan, plan, table
-from cnn_convertor.passes import optimise
+from cnn_convertor.convert import fit, load
+from cnn_convertor.dv700.placement import ALIGNMENT, arrange, homes_of, nbytes
+from cnn_convertor.dv700.steps import Step
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.memory import Buffer, Plan, plan, table
 from examples import zoo
 
 NETWORKS = (
@@ -31,31 +32,54 @@ NETWORKS = (
 NODES = 1_000_000  # for tables, which are chosen to be hard
 
 
-def of_network(name: str) -> tuple[Plan, float]:
-    """The plan of a network's maps, and the seconds that it takes."""
+class Row(NamedTuple):
+    """before: bytes without any of the planner's choices; None for tables."""
+
+    plan: Plan
+    seconds: float
+    before: int | None = None
+
+
+def of_network(name: str) -> Row:
+    """The plan of a network's maps, with the schedule that it comes from."""
     with tempfile.TemporaryDirectory() as folder:
-        config = Config.read(zoo.build(name, Path(folder)))
-        limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
-        graph = legalise(optimise(load(config)), limits, transposed=config.transpose_weight)
-        graph, steps = select(graph, palette=False, transposed=config.transpose_weight)
-        start = time.perf_counter()
-        return place(graph, steps).plan, time.perf_counter() - start
+        config = Config.read(next(Path(name).glob("*.ini"), None) or zoo.build(name, Path(folder)))
+        graph, steps, _ = fit(load(config), config)
+        start = time.process_time()
+        made = arrange(graph, steps).placement.plan
+        return Row(made, time.process_time() - start, _with_whole_concatenations(graph, steps).size)
 
 
-def of_table(path: Path) -> tuple[Plan, float]:
+def _with_whole_concatenations(graph: Graph, steps: Sequence[Step]) -> Plan:
+    """As if each concatenation needed all of its bytes as long as any of its parts lives, in the given order."""
+    homes = homes_of(graph)
+    lives = {homes[node.name][0]: [0] for node in graph.inputs}
+    for index, step in enumerate(steps):
+        for name in (*step.reads, step.writes):
+            lives.setdefault(homes[name][0], []).append(index)
+    for name in graph.outputs:
+        lives[homes[name][0]].append(len(steps))
+    buffers = [Buffer(home, nbytes(graph, home), min(when), max(when)) for home, when in lives.items()]
+    return plan(buffers, alignment=ALIGNMENT)
+
+
+def of_table(path: Path) -> Row:
+    """The plan of a table. One whose name ends like A.1048576.csv need not be smaller than that."""
     buffers = table.load(path)
-    start = time.perf_counter()
-    return plan(buffers, alignment=1, nodes=NODES), time.perf_counter() - start
+    capacity = path.stem.rpartition(".")[2]
+    start = time.process_time()
+    made = plan(buffers, alignment=1, nodes=NODES, enough=int(capacity) if capacity.isdigit() else 0)
+    return Row(made, time.process_time() - start)
 
 
 def main(names: Sequence[str]) -> None:
-    print(f"{'':30}{'buffers':>8}{'size':>14}{'bound':>14}{'over':>8}  proven{'seconds':>9}")
+    print(f"{'':30}{'buffers':>8}{'before':>14}{'size':>14}{'bound':>14}{'over':>8}  proven{'seconds':>9}")
     for name in names:
-        made, seconds = of_table(Path(name)) if name.endswith(".csv") else of_network(name)
+        made, seconds, before = of_table(Path(name)) if name.endswith(".csv") else of_network(name)
         over = made.size / made.lower_bound - 1 if made.lower_bound else 0.0
         print(
-            f"{Path(name).name:30}{len(made.offsets):8}{made.size:14,}{made.lower_bound:14,}{over:8.2%}"
-            f"  {'yes' if made.proven else 'no':6}{seconds:9.3f}"
+            f"{Path(name).name:30}{len(made.offsets):8}{'' if before is None else f'{before:,}':>14}"
+            f"{made.size:14,}{made.lower_bound:14,}{over:8.2%}  {'yes' if made.proven else 'no':6}{seconds:9.3f}"
         )
 
 

@@ -66,7 +66,7 @@ def with_verbosity(command: Callable[..., int]) -> Callable[..., int]:
         "-v",
         "--verbose",
         count=True,
-        help="Say how long each step takes, and how weights are stored; -vv: tracebacks too.",
+        help="Say how long each step takes, how weights are stored and more; -vv: tracebacks too.",
     )
     return verbose(quiet(run))
 
@@ -123,7 +123,7 @@ def convert(
             if report.calibration is not None:
                 terminal.calibration(config.name, report.calibration, verbose=config.verbose)
             terminal.weights(config.name, report.weights, verbose=config.verbose)
-            terminal.result(f"{config.name} ({ini})", [*report.summary, *files])
+            terminal.result(f"{config.name} ({ini})", [*report.summary, *files], report.details, verbose=config.verbose)
             converted += 1
     if len(inis) > 1 and converted < len(inis):
         terminal.note(f"{converted} of {len(inis)} networks are converted")
@@ -469,7 +469,7 @@ def plan(terminal: Terminal, table: Path, capacity: int | None, alignment: int, 
         from cnn_convertor.memory import table as tables
 
         buffers = tables.load(table)
-        made = planning.plan(buffers, alignment=alignment, nodes=nodes)
+        made = planning.plan(buffers, alignment=alignment, nodes=nodes, enough=capacity or 0)
         text = tables.write(buffers, made.offsets)
         if output is None:
             terminal.show(text)

@@ -21,6 +21,7 @@ from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
+from cnn_convertor.dv700.placement import arrange
 from cnn_convertor.dv700.program import LayerType, Program
 from cnn_convertor.dv700.rules import broken_rules, check
 from cnn_convertor.dv700.selection import select
@@ -45,13 +46,14 @@ def _silent(_step: str, _done: int, _total: int) -> None:
 class Report(NamedTuple):
     """files: what was written. summary: (label, value) rows for people. weights: how each layer's weights are stored.
 
-    calibration: what sample inputs did for the palettes, where some were given.
+    calibration: what sample inputs did for the palettes, where some were given. details: more rows, for who asks.
     """
 
     files: tuple[Path, ...]
     summary: tuple[tuple[str, str], ...]
     weights: tuple[StoredLayer, ...] = ()
     calibration: Calibration | None = None
+    details: tuple[tuple[str, str], ...] = ()
 
 
 def convert(config: Config, progress: Progress = _silent) -> Report:
@@ -68,7 +70,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     weights = _counted(encode_all(program.weights, transposed=program.transposed), program.weight_bytes, progress)
     outputs = {**texts, **tests, _weights_file(program): weights}
     written = files.replace_all(config.output_folder / config.name, outputs)
-    return Report(written, summary(program), palettes.describe(program), calibration)
+    return Report(written, summary(program), palettes.describe(program), calibration, details(program))
 
 
 def convert_for_trial(config: Config, folder: Path) -> tuple[Graph, Program]:
@@ -120,7 +122,8 @@ def plan(graph: Graph, config: Config) -> Program:
     """The program as far as the weights' values do not matter: without palettes."""
     fitted = fit(graph, config)
     check(fitted.graph, fitted.steps, fitted.limits)
-    return lower(fitted.graph, fitted.steps, name=config.name, transposed=config.transpose_weight)
+    steps, placement = arrange(fitted.graph, fitted.steps)
+    return lower(fitted.graph, steps, name=config.name, transposed=config.transpose_weight, placement=placement)
 
 
 class Fitted(NamedTuple):
@@ -160,9 +163,14 @@ def summary(program: Program) -> tuple[tuple[str, str], ...]:
         ("device commands", str(on_device)),
         ("CPU layers", f"{len(on_cpu)} ({cpu_types})" if on_cpu else "0"),
         ("weights", _weights_summary(program)),
-        ("I/O buffer", f"{program.io_bytes:,} bytes (lower bound {program.plan.lower_bound:,})"),
+        ("I/O buffer", str(program.plan)),
         *(("network", line) for line in codegen.description(program)[1:]),
     )
+
+
+def details(program: Program) -> tuple[tuple[str, str], ...]:
+    """What helps to make the network smaller."""
+    return (("I/O buffer", str(program.plan.peak)),)
 
 
 def _weights_summary(program: Program) -> str:

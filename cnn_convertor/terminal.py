@@ -92,10 +92,19 @@ class Terminal:
         if self._level >= 0:
             _print(_tame(text), err=True)
 
-    def result(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
-        """A title and a table of (label, value); a label that comes again is not repeated."""
+    def result(
+        self,
+        title: str,
+        rows: Sequence[tuple[str, str]],
+        details: Sequence[tuple[str, str]] = (),
+        *,
+        verbose: bool = False,
+    ) -> None:
+        """A title and a table of (label, value); a label that comes again is not repeated. details: if verbose, or with -v."""
         if self._level < 0:
             return
+        if verbose or self._level > 0:
+            rows = [*rows, *details]
         width = max((len(label) for label, _ in rows), default=0)
         lines, before = [title], None
         for label, value in rows:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 Life = tuple[int, int, int]  # size, first step, last step
 
@@ -50,3 +51,62 @@ def smallest(lives: Sequence[Life]) -> int:
         # The sum of all sizes is a plan, and the walk only looks for better ones.
         go_on((1 << len(lives)) - 1, 0)
     return best
+
+
+# --- buffers that lie inside of others -----------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """As the planner's buffer: inside names another one, in which this one lies `at` bytes from the start."""
+
+    name: str
+    size: int
+    first: int
+    last: int
+    inside: str = ""
+    at: int = 0
+
+
+def needed(parts: Sequence[Part]) -> dict[str, set[tuple[int, int]]]:
+    """Of each buffer that lies in no other: the (step, byte) that it needs with all that lies inside of it, byte for byte."""
+    named = {part.name: part for part in parts}
+    lives: dict[tuple[str, int], list[int]] = {}
+    for part in parts:
+        home, start = part, 0
+        while home.inside:
+            start += home.at
+            home = named[home.inside]
+        for byte in range(start, start + part.size):
+            if part.first <= part.last:
+                lives.setdefault((home.name, byte), []).extend((part.first, part.last))
+    found: dict[str, set[tuple[int, int]]] = {part.name: set() for part in parts if not part.inside}
+    for (home_name, byte), steps in lives.items():
+        found[home_name] |= {(step, byte) for step in range(min(steps), max(steps) + 1)}
+    return found
+
+
+def clashes(parts: Sequence[Part], offsets: Mapping[str, int]) -> bool:
+    """Whether two of them need a byte at the same step."""
+    used = [(step, offsets[name] + byte) for name, cells in needed(parts).items() for step, byte in cells]
+    return len(used) > len(set(used))
+
+
+def smallest_nested(parts: Sequence[Part]) -> int:
+    """The least size of a plan, by trying all offsets."""
+    homes = sorted(needed(parts).values(), key=len, reverse=True)
+    homes = [cells for cells in homes if cells]
+    size = max((sum(step == when for cells in homes for step, _ in cells) for when in range(20)), default=0)
+
+    def fits(index: int, used: set[tuple[int, int]]) -> bool:
+        if index == len(homes):
+            return True
+        height = 1 + max(byte for _, byte in homes[index])
+        for offset in range(size - height + 1):
+            moved = {(step, byte + offset) for step, byte in homes[index]}
+            if not moved & used and fits(index + 1, used | moved):
+                return True
+        return False
+
+    while not fits(0, set()):
+        size += 1
+    return size

@@ -47,7 +47,9 @@ def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
     for done in range(3):
         progress("weights", done, 2)
     summary = (("commands", "9"), ("network", "one"), ("network", "two"))
-    return SimpleNamespace(files=(config.output_folder / config.name,), summary=summary, weights=(), calibration=None)
+    details = (("I/O buffer", "its peak"),)
+    files = (config.output_folder / config.name,)
+    return SimpleNamespace(files=files, summary=summary, weights=(), calibration=None, details=details)
 
 
 def raises(error: BaseException) -> Conversion:
@@ -109,7 +111,7 @@ def test_how_weights_are_stored_is_told_to_those_who_want_to_know(
     folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def conversion(config: Any, progress: Any) -> Any:
-        return SimpleNamespace(files=(), summary=(), weights=STORED, calibration=None)
+        return SimpleNamespace(files=(), summary=(), weights=STORED, calibration=None, details=())
 
     converts(conversion)
     for options, expected in (([], False), (["-v"], True), (["-q"], False)):
@@ -117,7 +119,7 @@ def test_how_weights_are_stored_is_told_to_those_who_want_to_know(
         out = capsys.readouterr().out
         assert (out == TABLE + "a (a.ini)\n") == expected
         assert ("weights" in out) == expected
-    converts(lambda config, progress: SimpleNamespace(files=(), summary=(), weights=STORED[1:2], calibration=None))
+    converts(lambda config, progress: SimpleNamespace(files=(), summary=(), weights=STORED[1:2], calibration=None, details=()))
     assert cli.main(["a.ini", "-v"]) == 0
     assert "weights" not in capsys.readouterr().out, "without palettes there is nothing to tell"
 
@@ -256,14 +258,16 @@ def test_an_interruption_ends_cleanly(folder: Path, converts: Any, capsys: pytes
 
 
 @pytest.mark.parametrize("source", ["option", "ini"])
-def test_verbose_tells_the_time_of_each_step(
+def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
     folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], source: str
 ) -> None:
     converts(works)
     if source == "ini":
         (folder / "a.ini").write_text(INI.format(name="a") + "[OPTIONAL]\nverbose = 1\n")
     assert cli.main(["a.ini", *(["-v"] if source == "option" else [])]) == 0
-    assert re.fullmatch(r"a: read took \d+\.\d\d s\na: weights took \d+\.\d\d s\n", capsys.readouterr().err)
+    out, err = capsys.readouterr()
+    assert re.fullmatch(r"a: read took \d+\.\d\d s\na: weights took \d+\.\d\d s\n", err)
+    assert out.endswith("\n  files       out/a\n  I/O buffer  its peak\n")
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cnn_convertor.dv700.placement import element_type, is_plain, place
+from cnn_convertor.dv700.placement import Placement, element_type, is_plain, place
 from cnn_convertor.dv700.program import CustomCall, Layer, Program, Run, Tensor
 from cnn_convertor.dv700.steps import Step, source
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Concat, Custom, Input, OnCpu, Reshape, Softmax
 
 
-def lower(graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool) -> Program:
-    """The program of a legal graph whose steps keep the rules."""
-    placement = place(graph, steps)
+def lower(
+    graph: Graph, steps: Sequence[Step], *, name: str, transposed: bool, placement: Placement | None = None
+) -> Program:
+    """The program of a legal graph whose steps keep the rules. placement: of the maps; one is made if none is given."""
+    placement = placement or place(graph, steps)
 
     def tensor(node: str) -> Tensor:
         return Tensor(graph.shape(node), element_type(graph, node), placement.offsets[node], is_plain(graph, node))

@@ -1,5 +1,6 @@
-"""Where buffers lie: lifetimes in, offsets out; knows nothing of networks or devices."""
+"""Where buffers lie: lifetimes in, offsets out. And in which order things are done. Knows nothing of networks or devices."""
 
-from cnn_convertor.memory.planning import Buffer, Peak, Plan, plan
+from cnn_convertor.memory.planning import NODES, Buffer, Peak, Plan, plan
+from cnn_convertor.memory.scheduling import Schedule, Task, schedule
 
-__all__ = ["Buffer", "Peak", "Plan", "plan"]
+__all__ = ["NODES", "Buffer", "Peak", "Plan", "Schedule", "Task", "plan", "schedule"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 
 class Interval(Protocol):
@@ -17,17 +17,86 @@ class Interval(Protocol):
     def first(self) -> int: ...
     @property
     def last(self) -> int: ...
+    @property
+    def inside(self) -> str: ...
+    @property
+    def at(self) -> int: ...
+
+
+class _Claim(NamedTuple):
+    """Bytes that are needed from one step to another. home: the outermost buffer that they belong to."""
+
+    offset: int
+    end: int
+    first: int
+    last: int
+    name: str
+    home: str
 
 
 def check(placed: Sequence[tuple[Interval, int]], *, size: int, alignment: int) -> None:
-    """Raise AssertionError when two live buffers share bytes, an offset is not aligned, or one lies outside `size` bytes."""
+    """Raise AssertionError unless all is well.
+
+    Offsets are aligned and within `size` bytes; a part lies where it must inside its whole; live buffers share bytes only
+    where one lies inside the other; and what a whole shares with a part keeps its bytes from the first step of both to the
+    last.
+    """
+    everyone = {buffer.name: (buffer, offset) for buffer, offset in placed}
+    claims: list[_Claim] = []
     for buffer, offset in placed:
         assert offset % alignment == 0, f"{buffer.name} at {offset} is not aligned to {alignment}"
-        assert 0 <= offset <= size - buffer.size, f"{buffer.name} at {offset} is outside of {size} bytes"
-    # Walk through time: among those alive at a step, neighbours in address order must not touch.
-    for step in sorted({buffer.first for buffer, _ in placed}):
+        lives = buffer.first <= buffer.last
+        assert offset >= 0 and (offset + buffer.size <= size or not lives), (
+            f"{buffer.name} at {offset} is outside of {size} bytes"
+        )
+        family = _outwards(buffer, offset, everyone)
+        for whole in family:
+            steps = [step for b in (buffer, whole) if b.first <= b.last for step in (b.first, b.last)]
+            if steps and buffer.size:
+                home = family[-1].name
+                claims.append(_Claim(offset, offset + buffer.size, min(steps), max(steps), buffer.name, home))
+    _check_apart(claims)
+    _check_parts(placed)
+
+
+def _outwards(buffer: Interval, offset: int, everyone: Mapping[str, tuple[Interval, int]]) -> list[Interval]:
+    """The buffer, what it lies in, what that lies in, and so on."""
+    family = [buffer]
+    while family[-1].inside:
+        part = family[-1]
+        whole, start = everyone[part.inside]
+        assert offset == start + part.at, (
+            f"{part.name} at {offset} is not {part.at} bytes inside {whole.name} at {start}"
+        )
+        assert part.at >= 0 and part.at + part.size <= whole.size, (
+            f"{part.name} is larger than its place in {whole.name}"
+        )
+        family.append(whole)
+        offset = start
+    return family
+
+
+def _check_apart(claims: Sequence[_Claim]) -> None:
+    """Walk through time: among what is claimed at a step, buffers that do not belong together must not touch."""
+    for step in sorted({claim.first for claim in claims}):
+        highest: dict[str, _Claim] = {}  # of the two homes that reach highest, their highest claims
+        for claim in sorted(c for c in claims if c.first <= step <= c.last):
+            for other in highest.values():
+                apart = other.home == claim.home or other.end <= claim.offset
+                assert apart, f"{other.name} and {claim.name} share bytes at step {step}"
+            if claim.home not in highest or highest[claim.home].end < claim.end:
+                highest[claim.home] = claim
+            highest = dict(sorted(highest.items(), key=lambda item: -item[1].end)[:2])
+
+
+def _check_parts(placed: Sequence[tuple[Interval, int]]) -> None:
+    """Parts of one whole, in the order in which they lie in it, must not touch."""
+    parts: dict[str, list[tuple[int, int, str]]] = {}
+    for buffer, _ in placed:
+        if buffer.inside and buffer.size:
+            parts.setdefault(buffer.inside, []).append((buffer.at, buffer.at + buffer.size, buffer.name))
+    for whole, there in parts.items():
         end, owner = 0, ""
-        alive = [(o, b) for b, o in placed if b.first <= step <= b.last and b.size > 0]
-        for offset, buffer in sorted(alive, key=lambda item: item[0]):
-            assert offset >= end, f"{owner} and {buffer.name} share bytes at step {step}"
-            end, owner = offset + buffer.size, buffer.name
+        for start, stop, name in sorted(there):
+            assert start >= end, f"{owner} and {name} share bytes of {whole}"
+            end, owner = stop, name

@@ -4,10 +4,13 @@ The idea is that of MiniMalloc (Moffitt, ASPLOS 2023): only canonical solutions 
 the bottom or on another one; each section of time tells early that it cannot hold what is left; and dominated choices are
 left out. Here a choice is made in any section above which nothing can come to lie lower, each floor knows the choices that
 have raised it, and what fails sends the search back to the last choice that had a part in it.
+
+Pieces may belong together and move as one block: the first that is placed pins the others, which may hang in the air.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from itertools import product
@@ -38,12 +41,27 @@ class Result(NamedTuple):
     nodes: int
 
 
-def search(lives: Sequence[tuple[int, int, int]], capacity: int, *, limit: int) -> Result:
-    """Offsets below `capacity` for buffers of (size, first step, last step), or the proof that there are none.
+class Piece(NamedTuple):
+    """at: bytes from the start of its block. Live from step `first` to step `last`, both included."""
 
-    Sizes are positive. Gives up after `limit` nodes. The same arguments give the same result on every machine.
+    at: int
+    size: int
+    first: int
+    last: int
+
+
+def search(lives: Sequence[tuple[int, int, int]], capacity: int, *, limit: int) -> Result:
+    """As `search_blocks`, for buffers of (size, first step, last step)."""
+    return search_blocks([(Piece(0, *life),) for life in lives], capacity, limit=limit)
+
+
+def search_blocks(blocks: Sequence[Sequence[Piece]], capacity: int, *, limit: int) -> Result:
+    """Offsets for blocks so that all ends of pieces are at most at `capacity`, or the proof that there are none.
+
+    Sizes are positive, and no block is empty. Gives up after `limit` nodes. The same arguments give the same result on every
+    machine.
     """
-    table = _Table(lives)
+    table = _Table(blocks)
     nodes, share = 0, FIRST_ROUND
     while True:
         for rank, prefer in product(table.ranks, _PREFERENCES):
@@ -51,32 +69,47 @@ def search(lives: Sequence[tuple[int, int, int]], capacity: int, *, limit: int) 
             outcome = attempt.run(min(share, limit - nodes))
             nodes += attempt.nodes
             if outcome is Outcome.FOUND:
-                return Result(outcome, table.in_given_order(attempt.offsets), nodes)
+                return Result(outcome, attempt.offsets, nodes)
             if outcome is Outcome.IMPOSSIBLE or nodes >= limit:
                 return Result(outcome, (), nodes)
         share *= 2
 
 
 class _Table:
-    """The buffers in order of time, and the sections: the times at which a set of buffers lives that is part of no other.
+    """The pieces in order of time, and the sections: the times at which a set of pieces lives that is part of no other.
 
-    inside: which buffer lives in which section. meets: who lives at the same time as whom. load: the bytes of each section.
+    inside: which piece lives in which section. meets: who lives at the same time as whom, except for pieces of one block. load:
+    the bytes of each section. block: of each piece. family: of each piece that is not a block alone, all pieces of its block,
+    itself among them. unit: all offsets are multiples of it.
     """
 
-    def __init__(self, lives: Sequence[tuple[int, int, int]]) -> None:
-        steps = np.array(_sections(lives), np.int64)
-        sizes, first, last = np.array(lives, np.int64).reshape(-1, 3).T
+    def __init__(self, blocks: Sequence[Sequence[Piece]]) -> None:
+        pieces = [piece for block in blocks for piece in block]
+        steps = np.array(_sections(pieces), np.int64)
+        at, sizes, first, last = np.array(pieces, np.int64).reshape(-1, 4).T
         start, stop = np.searchsorted(steps, first), np.searchsorted(steps, last, "right")
-        self.order = np.lexsort((sizes, stop, start))
-        self.sizes: Numbers = sizes[self.order]
-        self.start, self.stop = start[self.order], stop[self.order]
+        order = np.lexsort((at, sizes, stop, start))
+        self.block: Numbers = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])[order]
+        self.at: Numbers = at[order]
+        self.sizes: Numbers = sizes[order]
+        self.start, self.stop = start[order], stop[order]
         sections = np.arange(len(steps))
         self.inside: Flags = (self.start[:, None] <= sections) & (sections < self.stop[:, None])
         self.members = [np.flatnonzero(column) for column in self.inside.T]
-        self.meets: Flags = (self.start[:, None] < self.stop) & (self.start < self.stop[:, None])
-        np.fill_diagonal(self.meets, val=False)
+        together = (self.start[:, None] < self.stop) & (self.start < self.stop[:, None])
+        self.meets: Flags = together & (self.block[:, None] != self.block)
         self.load: Numbers = self.inside.T.astype(np.int64) @ self.sizes
+        self.family: dict[int, list[int]] = {}
+        for block in (i for i, those in enumerate(blocks) if len(those) > 1):
+            family = np.flatnonzero(self.block == block).tolist()
+            self.family |= dict.fromkeys(family, family)
+        self.heights = [max(piece.at + piece.size for piece in block) for block in blocks]
+        self.unit = math.gcd(*(n for piece in pieces for n in (piece.at, piece.size)))
         self.ranks = self._ranks()
+
+    def around(self, piece: int) -> Numbers:
+        """All pieces that meet the piece or another one of its block."""
+        return np.flatnonzero(np.logical_or.reduce(self.meets[self.family.get(piece, [piece])], axis=0))
 
     def _ranks(self) -> tuple[list[int], ...]:
         """Orders in which buffers are tried: for each its position, the first is 0."""
@@ -90,20 +123,19 @@ class _Table:
         )
         return tuple(np.argsort(order).tolist() for order in orders)
 
-    def in_given_order(self, offsets: dict[int, int]) -> tuple[int, ...]:
-        given = [0] * len(self.order)
-        for mine, theirs in enumerate(self.order.tolist()):
-            given[theirs] = offsets[mine]
-        return tuple(given)
+    def lives(self, buffers: Sequence[int] | Numbers) -> Flags:
+        """The sections in which any of them lives."""
+        found: Flags = np.logical_or.reduce(self.inside[buffers], axis=0)
+        return found
 
 
-def _sections(lives: Sequence[tuple[int, int, int]]) -> list[int]:
+def _sections(pieces: Sequence[Piece]) -> list[int]:
     """Steps at which those who live are not all alive at another step too.
 
     Births only add to the living and deaths only take away: so these are the last births before a death.
     """
-    births = sorted({first for _, first, _ in lives})
-    deaths = sorted({last for _, _, last in lives})
+    births = sorted({piece.first for piece in pieces})
+    deaths = sorted({piece.last for piece in pieces})
     return sorted({max(b for b in births if b <= death) for death in deaths})
 
 
@@ -111,20 +143,25 @@ class _State:
     """What is known after some choices.
 
     floors: of each buffer, the lowest place that it may still have. why: of each buffer, the choices that its floor comes
-    from; of a placed one, the choice that placed it. Of each section: rest, the bytes to be placed; bottoms, the lowest
-    floor; lowest, how many buffers have it; tops, the lowest end that a buffer may have.
+    from; of a placed one, the choice that placed it. ceilings: the highest place; pins: the choice that it comes from, if it
+    does. Of each section: rest, the bytes to be placed; bottoms, the lowest floor; lowest, how many buffers have it; tops,
+    the lowest end that a buffer may have.
     """
 
-    __slots__ = ("bottoms", "floors", "lowest", "rest", "tops", "why")
+    __slots__ = ("bottoms", "ceilings", "floors", "lowest", "pins", "rest", "tops", "why")
 
-    def __init__(self, floors: Numbers, why: list[Choices], *sections: Numbers) -> None:
-        self.floors = floors
-        self.why = why
+    def __init__(
+        self, floors: Numbers, ceilings: Numbers, why: list[Choices], pins: dict[int, Choices], *sections: Numbers
+    ) -> None:
+        self.floors, self.ceilings = floors, ceilings
+        self.why, self.pins = why, pins
         self.rest, self.bottoms, self.lowest, self.tops = sections
 
     def copy(self) -> _State:
         sections = (self.rest, self.bottoms, self.lowest, self.tops)
-        return _State(self.floors.copy(), self.why.copy(), *(s.copy() for s in sections))
+        return _State(
+            self.floors.copy(), self.ceilings.copy(), self.why.copy(), self.pins.copy(), *(s.copy() for s in sections)
+        )
 
     def reasons(self, buffers: Iterable[int]) -> Choices:
         """The choices without which the buffers might lie lower, or not yet have a place."""
@@ -173,8 +210,13 @@ class _Attempt:
         self.frames: list[_Frame] = []
 
     @property
-    def offsets(self) -> dict[int, int]:
-        return {f.chosen: f.height for f in self.frames if f.chosen != NOTHING}
+    def offsets(self) -> tuple[int, ...]:
+        """Of each block."""
+        offsets = [0] * len(self.table.heights)
+        for frame in self.frames:
+            if frame.chosen != NOTHING:
+                offsets[self.table.block[frame.chosen]] = frame.height - int(self.table.at[frame.chosen])
+        return tuple(offsets)
 
     def run(self, limit: int) -> Outcome:
         state = self._begin()
@@ -200,10 +242,11 @@ class _Attempt:
     def _begin(self) -> _State | None:
         """The state before any choice; None when a section is overfull."""
         table = self.table
-        state = _State(
-            np.zeros(len(table.sizes), np.int64), [0] * len(table.sizes), table.load.copy(),
-            *(np.zeros(len(table.load), np.int64) for _ in range(3)),
-        )  # fmt: skip
+        ceilings = self.capacity - np.array(table.heights, np.int64)[table.block] + table.at
+        if (ceilings < table.at).any():
+            return None
+        sections = (np.zeros(len(table.load), np.int64) for _ in range(3))
+        state = _State(table.at.copy(), ceilings, [0] * len(table.at), {}, table.load.copy(), *sections)
         return state if self._settle(state, np.ones(len(table.load), np.bool_)) is None else None
 
     def _go_back(self) -> None:
@@ -211,7 +254,7 @@ class _Attempt:
         frame, state = self.frames[-1], self.frames[-1].state
         conflict = frame.conflict | state.reasons(self.table.members[frame.section].tolist())
         if frame.dominates:
-            conflict |= state.reasons(np.flatnonzero(self.table.meets[frame.chosen]).tolist())
+            conflict |= state.reasons(self.table.around(frame.chosen).tolist())
         conflict &= (1 << len(self.frames) - 1) - 1
         del self.frames[conflict.bit_length() :]
         if self.frames:
@@ -227,16 +270,30 @@ class _Attempt:
         table, height = self.table, int(state.bottoms[section])
         members = table.members[section]
         lowest = members[state.floors[members] == height].tolist()
+        for b in lowest:
+            if b in state.pins:
+                return _Frame(state, section, [b], dominates=False)
         # Of buffers that are alike one is enough.
-        alike = {(table.start[b], table.stop[b], table.sizes[b]): b for b in reversed(lowest)}
+        alike = {
+            (table.start[b], table.stop[b], table.sizes[b], table.block[b] if b in table.family else -1): b
+            for b in reversed(lowest)
+        }
         choices = sorted(alike.values(), key=self.rank.__getitem__, reverse=True)
         # Who fits below all that it meets cannot lie better.
         for b in reversed(choices):
-            if int(state.floors[table.meets[b]].min(initial=PLACED)) >= height + int(table.sizes[b]):
+            if self._fits_below(state, b):
                 return _Frame(state, section, [b], dominates=True)
         if height + int(state.rest[section]) < self.capacity:
             choices.insert(0, NOTHING)
         return _Frame(state, section, choices, dominates=False)
+
+    def _fits_below(self, state: _State, piece: int) -> bool:
+        """Whether the whole block can lie on its floor, whatever becomes of those around it."""
+        table, floors = self.table, state.floors
+        return all(
+            int(floors[table.meets[b]].min(initial=PLACED)) >= int(floors[b] + table.sizes[b])
+            for b in table.family.get(piece, (piece,))
+        )
 
     def _section(self, state: _State) -> int | None:
         """The preferred one of those below whose lowest buffers nothing else fits."""
@@ -265,18 +322,17 @@ class _Attempt:
         """The chosen buffer lies on its floor, and all that it meets and that is not placed yet above it."""
         table, b, floors = self.table, frame.chosen, state.floors
         top = frame.height + int(table.sizes[b])
+        for c in table.family.get(b, ()):
+            if floors[c] < PLACED and c not in state.pins:
+                state.ceilings[c], state.why[c], state.pins[c] = floors[c], choice, choice
         floors[b], state.why[b] = PLACED, choice
         here = table.inside[b]
         state.rest[here] -= table.sizes[b]
-        raised = np.flatnonzero(table.meets[b] & (floors < top))
-        floors[raised] = top
-        for c in raised.tolist():
-            state.why[c] |= choice
-        high = raised[table.sizes[raised] > self.capacity - top]
-        if len(high):
-            return state.why[int(high[0])]
-        changed: Flags = here | table.inside[raised].any(axis=0)
-        return self._settle(state, changed)
+        raised = np.flatnonzero(table.meets[b] & (floors < top)).tolist()
+        for c in raised:
+            if floors[c] < top and (conflict := self._raise(state, c, top, state.why[c] | choice)) is not None:
+                return conflict
+        return self._settle(state, here | table.lives(self._families(raised)))
 
     def _leave(self, state: _State, frame: _Frame, choice: Choices) -> Choices | None:
         """Nothing lies on the section's floor.
@@ -284,27 +340,55 @@ class _Attempt:
         Its lowest buffer then lies on a placed one that is higher, or on one that is still to come and not of this section.
         """
         table, floors = self.table, state.floors
-        inside = table.inside[:, frame.section]
         members = table.members[frame.section]
         because = choice | state.reasons(members.tolist())
         members = members[floors[members] < PLACED]
-        ends = np.where(inside | (floors == PLACED), PLACED, floors + table.sizes)
         lowest = PLACED
         for b in members.tolist():
             floor = int(floors[b])
             if floor == frame.height:
-                floor = int(ends[table.meets[b]].min(initial=PLACED))
-                because |= state.reasons(np.flatnonzero(table.meets[b] & ~inside).tolist())
+                floor = self._next_rest(state, b, frame.section)
+                because |= state.reasons(table.around(b).tolist())
             lowest = min(lowest, floor)
         if lowest + int(state.rest[frame.section]) > self.capacity:
             return because
-        raised = members[floors[members] < lowest]
-        floors[raised] = lowest
-        for b in raised.tolist():
-            state.why[b] = because
-        return self._settle(state, np.logical_or.reduce(table.inside[raised]))
+        raised = members[floors[members] < lowest].tolist()
+        for b in raised:
+            if floors[b] < lowest and (conflict := self._raise(state, b, lowest, because)) is not None:
+                return conflict
+        return self._settle(state, table.lives(self._families(raised)))
+
+    def _next_rest(self, state: _State, piece: int, section: int) -> int:
+        """The lowest place above its floor for a piece that is the lowest of a section: some piece of its block must rest there.
+
+        All that has its place and meets the block lies below already.
+        """
+        table, floors = self.table, state.floors
+        ends = np.where(floors == PLACED, PLACED, floors + table.sizes)
+        lowest = PLACED
+        for b in table.family.get(piece, (piece,)):
+            under = table.meets[b] & ~table.inside[:, section] if b == piece else table.meets[b]
+            shift = int(table.at[b] - table.at[piece])
+            for end in np.unique(ends[under]).tolist():
+                if end < PLACED:  # who may end below the floor can end anywhere above it
+                    lowest = min(lowest, max(end - shift, int(floors[piece]) + table.unit))
+        return lowest
 
     # --- conclusions -----------------------------------------------------------------------------------------------------
+
+    def _raise(self, state: _State, piece: int, floor: int, because: Choices) -> Choices | None:
+        """Give a piece, and so its block, a higher floor. The choices that cannot stand together, when that is too high."""
+        table = self.table
+        if floor > state.ceilings[piece]:
+            return because | state.pins.get(piece, 0)
+        state.floors[piece], state.why[piece] = floor, because
+        for b in table.family.get(piece, ()):
+            state.floors[b], state.why[b] = floor + int(table.at[b] - table.at[piece]), because
+        return None
+
+    def _families(self, pieces: Sequence[int]) -> list[int]:
+        """The pieces and all that belong to them."""
+        return [b for piece in pieces for b in self.table.family.get(piece, (piece,))]
 
     def _settle(self, state: _State, changed: Flags) -> Choices | None:
         """Raise floors as far as they must be. The choices that cannot stand together, when a section has too little room."""
@@ -314,14 +398,14 @@ class _Attempt:
                 return conflict
             raised: list[int] = []
             for b, floor, because in crowd.raised(state, self.capacity):
-                if floor + int(self.table.sizes[b]) > self.capacity:
-                    return because
-                state.floors[b], state.why[b] = floor, because
-                raised.append(b)
+                if floor > state.floors[b]:
+                    if (conflict := self._raise(state, b, floor, because)) is not None:
+                        return conflict
+                    raised.append(b)
             if not raised:
                 crowd.note(state)
                 return None
-            changed = changed | self.table.inside[raised].any(axis=0)
+            changed = changed | self.table.lives(self._families(raised))
         return None
 
 

@@ -87,13 +87,13 @@ def test_a_map_that_only_a_custom_layer_could_read_is_seen(tmp_path: Path) -> No
 
 LISTING = """\
 Net: 7 layers, maps in WHC order
-   0  conv "pool": 16x16x3@4096 -> 8x8x16@2048, 2048 bytes
+   0  conv "pool": 16x16x3@0 -> 8x8x16@2048, 2048 bytes
        conv 3x3 s1 p1 3->16 FP16 @0 2336 bytes, max pool 2x2 s2, ReLU
-   1  conv "dw": 8x8x16@2048 -> 8x8x16@4096, 2048 bytes
+   1  conv "dw": 8x8x16@2048 -> 8x8x16@0, 2048 bytes
        depthwise 3x3 s1 p1 16->16 FP16 @2336 2336 bytes
-   2  conv "prelu/linear": 8x8x16@2048 -> 8x8x16@6144, 2048 bytes
-       average pool 1x1 s1 factor 1, add 8x8x16@4096
-   3  conv "prelu": 8x8x16@6144 -> 8x8x16@0, 2048 bytes
+   2  conv "prelu/linear": 8x8x16@2048 -> 8x8x16@4096, 2048 bytes
+       average pool 1x1 s1 factor 1, add 8x8x16@0
+   3  conv "prelu": 8x8x16@4096 -> 8x8x16@0, 2048 bytes
        depthwise 1x1 s1 16->16 FP16 @4672 2368 bytes, PReLU
    4  concat "cat": layers 3, 0 -> 8x8x32@0, 4096 bytes
    5  conv "fc": 8x8x32@0 -> 10@4096, 20 bytes
@@ -103,5 +103,5 @@ outputs: "prob"
 commands: 5
 multiply-accumulates: 141,312
 weights: 53,152 bytes
-I/O memory: 8,192 bytes, at most 6,144 in use at a time
+I/O memory: 6,144 bytes, at most 6,144 in use at a time
 """

@@ -22,7 +22,7 @@ FIELDS: list[tuple[str, int, str, object, str]] = [
     ("residual", 0, "input_circular_offset", "0x4000", "DV612"),
     ("residual", 2, "output_mode", 2, "DV614"),
     ("residual", 2, "output_mode", 0, "DV656"),
-    ("residual", 2, "eltwise_buf.offs", 0, "DV650"),
+    ("residual", 2, "eltwise_buf.offs", 4096, "DV650"),
     ("residual", 2, "eltwise_buf.offs", 4097, "DV640"),
     ("residual", 2, "eltwise_buf.offs", 8000, "DV641"),
     ("residual", 2, "eltwise_buf.mem", "nullptr", "DV642"),
@@ -32,7 +32,7 @@ FIELDS: list[tuple[str, int, str, object, str]] = [
     ("residual", 0, "header.device_type", "DMP_DV_DEV_FC", "DV610"),
     ("residual", 0, "input_buf.offs", 4098, "DV642"),
     ("residual", 1, "output_buf.offs", 2048, "DV643"),
-    ("residual", 1, "output_buf.offs", 4112, "DV651"),
+    ("residual", 1, "output_buf.offs", 16, "DV651"),
     ("residual", 0, "run[0].m", 24, "DV646"),
     ("residual", 1, "run[0].m", 8, "DV620"),
     ("residual", 0, "run[0].m", 0, "DV620"),
@@ -129,17 +129,17 @@ def test_a_finding_names_layer_and_line(tmp_path: Path) -> None:
 
 
 REPLACEMENTS: list[tuple[str, str, str, str]] = [
-    ("residual", "ReserveMemory(53152, 8192)", "ReserveMemory(53168, 8192)", "DV680"),
-    ("residual", "ReserveMemory(53152, 8192)", "ReserveMemory(53136, 8192)", "DV682"),
-    ("residual", "ReserveMemory(53152, 8192)", "ReserveMemory(53152, 8176)", "DV641"),
-    ("residual", "if (!ReserveMemory(53152, 8192))", "if (false)", "DV603"),
+    ("residual", "ReserveMemory(53152, 6144)", "ReserveMemory(53168, 6144)", "DV680"),
+    ("residual", "ReserveMemory(53152, 6144)", "ReserveMemory(53136, 6144)", "DV682"),
+    ("residual", "ReserveMemory(53152, 6144)", "ReserveMemory(53152, 6128)", "DV641"),
+    ("residual", "if (!ReserveMemory(53152, 6144))", "if (false)", "DV603"),
     ("residual", "set_num_layers(7)", "set_num_layers(6)", "DV603"),
     ("residual", "set_num_layers(7)", "set_num_layers(8)", "DV603"),
     ("residual", "set_num_output_layers(1)", "set_num_output_layers(2)", "DV670"),
     ("residual", "set_num_output_layers(1)", "set_num_output_layers(0)", "DV670"),
     ("residual", "  Layer_3();\n", "", "DV603"),
     ("residual", "output_layers_[0] = &layer", "output_layers_[0] = &get_layer(5)", "DV670"),
-    ("residual", "= &get_layer(3)", "= &get_layer(1)", "DV660"),
+    ("residual", "= &get_layer(3)", "= &get_layer(2)", "DV660"),
     ("residual", "= &get_layer(3)", "= &get_layer(6)", "DV661"),
     ("residual", "get_layer(1);", "get_layer(0);", "DV603"),
     ("residual", "conf.header.version = 1;", "conf.header.version = 1; conf.to_bgr = 1;", "DV610"),
@@ -159,7 +159,7 @@ def moved(network: Written, offset: int, to: int) -> Written:
 
 
 def test_a_map_that_is_overwritten_before_its_last_reader_is_found(tmp_path: Path) -> None:
-    """Layer 1 writes over the first map, which layer 2 is still to read."""
+    """Layer 2 writes over the first map, which layer 4 is still to read."""
     assert "DV651" in codes(moved(written("residual"), 4096, 2064), tmp_path)
 
 

@@ -13,7 +13,7 @@ import random_networks
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.placement import ALIGNMENT, Placement, place
+from cnn_convertor.dv700.placement import ALIGNMENT, Placement, arrange, place
 from cnn_convertor.dv700.program import LayerType
 from cnn_convertor.dv700.rules import check
 from cnn_convertor.dv700.selection import select
@@ -197,3 +197,82 @@ def test_a_chain_takes_two_maps() -> None:
 def test_what_the_commands_keep_to_themselves_has_no_place() -> None:
     graph, steps = legal(small(conv(), ops.MaxPool2d(Window(Pair(2, 2)))))
     assert "a" not in place(graph, steps).offsets
+
+
+# --- the order of steps, and what else there is to choose ----------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 20))
+def test_what_is_arranged_is_right_and_no_larger(seed: int, steps: int) -> None:
+    graph, chosen = legal(random_networks.network(seed, steps))
+    try:
+        check(graph, chosen, Limits())
+    except UnsupportedError:
+        assume(False)
+    made = arrange(graph, chosen)
+    assert made.steps[0].writes == chosen[0].writes
+    assert sorted(step.writes for step in made.steps) == sorted(step.writes for step in chosen)
+    assert made.placement.plan.size <= place(graph, chosen, nodes=0).plan.size
+    simulate(graph, made.steps, made.placement)
+
+
+def swelling_branches() -> Graph:
+    """Two branches that swell and end small, both swollen before either ends."""
+    nodes = [
+        Node("x", ops.Input(Shape(2, 4, 8))), Node("a", conv(64), ("x",)), Node("b", conv(64), ("x",)),
+        Node("c", conv(8, 64), ("a",)), Node("d", conv(8, 64), ("b",)), Node("e", ops.Add(), ("c", "d")),
+    ]  # fmt: skip
+    return Graph(tuple(nodes), ("e",))
+
+
+def test_a_branch_ends_before_the_next_one_swells() -> None:
+    graph, steps = legal(swelling_branches())
+    made = arrange(graph, steps)
+    assert [step.writes for step in made.steps] == ["a", "c", "b", "d", "e"]
+    assert made.placement.plan.size == 2 * 128 + 1024
+    assert place(graph, steps).plan.size == 128 + 2 * 1024
+
+
+def test_an_order_that_cannot_be_bettered_stays() -> None:
+    graph, steps = legal(small(*[conv()] * 6))
+    assert arrange(graph, steps).steps == steps
+
+
+def test_concatenations_are_copied_where_that_takes_less() -> None:
+    graph, steps = legal(random_networks.network(216, 24))
+    made = arrange(graph, steps)
+    apart = {s.writes for s in made.steps if s.type is LayerType.COPY_CONCAT} - {
+        s.writes for s in steps if s.type is LayerType.COPY_CONCAT
+    }
+    assert apart
+    together = [s._replace(type=LayerType.CONCAT) if s.writes in apart else s for s in made.steps]
+    assert made.placement.plan.size < place(graph, together).plan.size
+    assert all(made.placement.offsets[name] != made.placement.offsets[part]
+               for name in apart for part in graph[name].inputs[:1])  # fmt: skip
+
+
+def test_a_part_needs_its_place_only_from_when_it_is_written() -> None:
+    """While z is not written, what y is made from may lie in z's place."""
+    nodes = (
+        Node("x", ops.Input(Shape(2, 4, 8))), Node("a", conv(16), ("x",)), Node("y", conv(8, 16), ("a",)),
+        Node("z", conv(16), ("y",)), Node("c", ops.Concat(), ("y", "z")),
+    )  # fmt: skip
+    graph = Graph(nodes, ("c",))
+    steps = select(graph, palette=False, transposed=True)
+    placement = place(graph, steps)
+    simulate(graph, steps, placement)
+    assert placement.plan.size == graph.shape("c").size * 2
+    assert placement.offsets["a"] == placement.offsets["z"]
+
+
+def test_a_sum_may_lie_where_an_operand_does_if_the_device_allows() -> None:
+    nodes = (
+        Node("x", ops.Input(Shape(2, 4, 8))), Node("a", conv(), ("x",)), Node("b", conv(), ("a",)),
+        Node("c", ops.Add(), ("a", "b")), Node("d", conv(), ("c",)),
+    )  # fmt: skip
+    graph, steps = legal(Graph(nodes, ("d",)))
+    apart, over = place(graph, steps), place(graph, steps, adds_in_place=True)
+    assert apart.plan.size == 3 * 128
+    assert over.plan.size == 2 * 128
+    assert over.offsets["c"] in {over.offsets["a"], over.offsets["b"]}

@@ -146,3 +146,11 @@ def test_the_checker_sees_wrong_plans(
 
 def test_the_checker_lets_neighbours_in_space_and_time_be() -> None:
     check([(Buffer("a", 8, 0, 1), 0), (Buffer("b", 8, 1, 2), 8), (Buffer("c", 8, 2, 3), 0)], size=16, alignment=8)
+
+
+def test_a_plan_that_is_small_enough_ends_the_search() -> None:
+    buffers = convolutions(random.Random(5), 40)
+    least = plan(buffers, alignment=16)
+    easy = plan(buffers, alignment=16, nodes=0, enough=2 * least.size)
+    assert least.size <= easy.size <= 2 * least.size
+    assert plan(buffers, alignment=16, enough=least.size).size == least.size

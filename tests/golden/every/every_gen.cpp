@@ -33,13 +33,13 @@ bool Cevery::Initialize() {
 
 // Layer_0: network input
 //   "image" (Input)
-//   8x8x3 at 3072
+//   8x8x3 at 0
 void Cevery::Layer_0() {
   fpga_layer &layer = get_layer(0);
   layer.name = "image";
   layer.type = LT_INPUT;
-  layer.input_offs = 3072;           // bytes
-  layer.output_offs = 3072;          // bytes
+  layer.input_offs = 0;              // bytes
+  layer.output_offs = 0;             // bytes
   layer.output_size = 384;           // bytes
   layer.input_dim[0] = 8;            // W
   layer.input_dim[1] = 8;            // H
@@ -80,7 +80,7 @@ void Cevery::Layer_1() {
 // Layer_2: convolution block
 //   "conv1" (Conv2D)
 //   "relu1" (Activation)
-//   8x8x3 at 3072 -> 8x8x8 at 2048
+//   8x8x3 at 0 -> 8x8x8 at 2048
 void Cevery::Layer_2() {
   fpga_layer &layer = get_layer(2);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
@@ -98,7 +98,7 @@ void Cevery::Layer_2() {
   cmd.c = 3;
   cmd.input_circular_offset = 0x8000;  // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 3072;
+  cmd.input_buf.offs = 0;
   cmd.output_buf.mem = io_mem_;
   cmd.output_buf.offs = 2048;
   cmd.eltwise_buf.mem = nullptr;
@@ -126,7 +126,7 @@ void Cevery::Layer_2() {
 
   layer.name = "relu1";
   layer.type = LT_CONV;
-  layer.input_offs = 3072;           // bytes
+  layer.input_offs = 0;              // bytes
   layer.output_offs = 2048;          // bytes
   layer.output_size = 1024;          // bytes
   layer.input_dim[0] = 8;            // W

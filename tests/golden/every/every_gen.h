@@ -19,7 +19,7 @@ struct custom_param_Mine {
 void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
 
 // every: 33312 bytes of weights, 4096 bytes of I/O memory.
-// Input "image": 8x8x3 FP16 at offset 3072, in the order H, W, C.
+// Input "image": 8x8x3 FP16 at offset 0, in the order H, W, C.
 // Input "mask": 8x8x8 FP16 at offset 1024, in the order H, W, C.
 // Output 0 "prob": 17.
 // Output 1 "flat": 6x8x12, in the order H, W, C.

@@ -19,7 +19,7 @@ struct Place {
   std::size_t offset, size;  // bytes
 };
 const Place kInputs[] = {
-    {3072, 384},  // "image" 8x8x3
+    {0, 384},  // "image" 8x8x3
     {1024, 1024},  // "mask" 8x8x8
 };
 

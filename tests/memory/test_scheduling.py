@@ -1,0 +1,120 @@
+"""Schedules: nothing is read before it is written, and no order needs less memory."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cnn_convertor.memory.scheduling import Schedule, Task, schedule
+from scheduling_reference import orders, peak
+
+
+def random_tasks(
+    rng: random.Random, most: int, *, shared: float = 0.1
+) -> tuple[list[Task], dict[str, int], set[str], set[str]]:
+    """Tasks with the sizes of what they touch, what is given and what is kept; some pieces are written by several tasks."""
+    sizes = {f"x{i}": rng.randint(0, 20) for i in range(rng.randint(1, 2))}
+    inputs = set(sizes)
+    written: list[set[str]] = []
+    tasks: list[Task] = []
+    for i in range(rng.randint(1, most)):
+        known = sorted(sizes)
+        reads = {rng.choice(known[-4:] if rng.random() < 0.5 else known) for _ in range(rng.choice([1, 1, 1, 2, 3]))}
+        writes = {f"y{i}{j}" for j in range(rng.choice([0, 1, 1, 1, 1, 2]))}
+        if written and rng.random() < shared:
+            writes |= rng.choice(written)
+        writes -= {name for task in tasks for name in task.reads} | reads
+        sizes |= {name: sizes.get(name, rng.choice([0, 1, 5, 10, 20, 40])) for name in sorted(writes)}
+        written.append(writes)
+        tasks.append(Task(tuple(sorted(reads)), tuple(sorted(writes))))
+    ends = {name for name in sizes if not any(name in task.reads for task in tasks)}
+    return tasks, sizes, inputs, ends | set(rng.sample(sorted(sizes), rng.randint(0, 1)))
+
+
+def assert_best(rng: random.Random, most: int) -> None:
+    tasks, sizes, given, kept = random_tasks(rng, most)
+    made = schedule(tasks, sizes, given=given, kept=kept)
+    every = [(peak(tasks, sizes, order, given=given, kept=kept), order) for order in orders(tasks)]
+    same = tuple(range(len(tasks)))
+    least = min(every)[0]
+    assert made.proven
+    assert made.peak == least
+    if peak(tasks, sizes, same, given=given, kept=kept) == least:
+        assert made.order == same
+    else:
+        assert made.order == min(order for size, order in every if size == least)
+
+
+def test_schedules_are_the_best_of_all_orders() -> None:
+    rng = random.Random(0)
+    for _ in range(300):
+        assert_best(rng, 7)
+
+
+@pytest.mark.slow
+def test_three_thousand_schedules_are_the_best_of_all_orders() -> None:
+    rng = random.Random(1)
+    for _ in range(3000):
+        assert_best(rng, 8)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 1 << 32), st.integers(0, 20))
+def test_a_schedule_is_possible_and_not_worse_whatever_the_limit(seed: int, nodes: int) -> None:
+    tasks, sizes, given_, kept = random_tasks(random.Random(seed), 30)
+    made = schedule(tasks, sizes, given=given_, kept=kept, nodes=nodes)
+    assert sorted(made.order) == list(range(len(tasks)))
+    for step, task in enumerate(made.order):
+        later = {name for other in made.order[step + 1 :] for name in tasks[other].writes}
+        assert not later & set(tasks[task].reads)
+    needed = peak(tasks, sizes, made.order, given=given_, kept=kept)
+    assert needed == made.peak <= peak(tasks, sizes, range(len(tasks)), given=given_, kept=kept)
+
+
+def branches(count: int, length: int) -> tuple[list[Task], dict[str, int]]:
+    """One input; branches that swell in the middle and end small, their steps in turn; one task that reads all ends."""
+    sizes = {"x": 1, "y": 1} | {
+        f"{b}.{i}": 10 if i < length - 1 else 1 for b in range(count) for i in range(length)
+    }  # fmt: skip
+    tasks = [
+        Task((f"{b}.{i - 1}" if i else "x",), (f"{b}.{i}",)) for i in range(length) for b in range(count)
+    ]  # fmt: skip
+    return [*tasks, Task(tuple(f"{b}.{length - 1}" for b in range(count)), ("y",))], sizes
+
+
+def test_branches_are_done_one_after_the_other() -> None:
+    tasks, sizes = branches(3, 3)
+    made = schedule(tasks, sizes, given=["x"], kept=["y"])
+    assert made.peak == 1 + 10 + 10 + 1  # one branch swells at a time: the input or the ends of those before wait
+    assert made.proven
+    assert peak(tasks, sizes, made.order, given=["x"], kept=["y"]) == made.peak
+    assert peak(tasks, sizes, range(10), given=["x"], kept=["y"]) == 3 * 10 + 10
+
+
+def test_where_the_exact_search_gives_up_a_beam_finds_something_better() -> None:
+    tasks, sizes = branches(12, 8)
+    made = schedule(tasks, sizes, given=["x"], kept=["y"], nodes=50)
+    assert not made.proven
+    assert made.peak < peak(tasks, sizes, range(len(tasks)), given=["x"], kept=["y"])
+
+
+def test_an_order_that_cannot_be_bettered_stays() -> None:
+    tasks = [Task(("x",), ("a",)), Task(("x",), ("b",)), Task(("a", "b"), ("c",))]
+    assert schedule(tasks, dict.fromkeys("xabc", 4), given=["x"], kept=["c"]) == Schedule((0, 1, 2), 12, proven=True)
+
+
+def test_tasks_that_must_come_before_others_do() -> None:
+    tasks, sizes = branches(2, 3)
+    free = schedule(tasks, sizes, given=["x"], kept=["y"])
+    held = schedule(tasks, sizes, given=["x"], kept=["y"], before=[(1, 2), (0, 3)])
+    assert free.order == (0, 2, 1, 4, 3, 5, 6)
+    assert held.order.index(1) < held.order.index(2)
+    assert held.order.index(0) < held.order.index(3)
+    assert held.peak > free.peak
+
+
+def test_nothing_to_do_needs_what_is_given() -> None:
+    assert schedule([], {"x": 4}, given=["x"], kept=["x"]) == Schedule((), 4, proven=True)

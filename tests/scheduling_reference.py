@@ -1,0 +1,37 @@
+"""The least peak of memory over all orders of a few tasks, by trying them all: slow, plain, apart from what it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+Uses = Sequence[tuple[Collection[str], Collection[str]]]  # what each task reads, and what it writes
+
+
+def orders(tasks: Uses, done: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """All orders in which nothing is read before all that write it are done."""
+    if len(done) == len(tasks):
+        yield done
+    for i, (reads, _) in enumerate(tasks):
+        if i in done:
+            continue
+        if all(j in done for j, (_, writes) in enumerate(tasks) if j != i and set(reads) & set(writes)):
+            yield from orders(tasks, (*done, i))
+
+
+def peak(
+    tasks: Uses, sizes: Mapping[str, int], order: Sequence[int], *, given: Collection[str], kept: Collection[str]
+) -> int:
+    """The most bytes that are needed at once: of each piece from the first task that has to do with it to the last."""
+    steps: dict[str, list[int]] = {name: [] for name in sizes}
+    for step, task in enumerate(order):
+        for name in (*tasks[task][0], *tasks[task][1]):
+            steps[name].append(step)
+    for name in given:
+        steps[name].append(-1)
+    for name in kept:
+        if steps[name]:
+            steps[name].append(len(order))
+    return max(
+        sum(sizes[name] for name, when in steps.items() if when and min(when) <= step <= max(when))
+        for step in range(-1, len(order) + 1)
+    )
