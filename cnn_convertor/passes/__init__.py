@@ -13,6 +13,7 @@ from cnn_convertor.passes.fold_scales import fold_scales
 from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
 from cnn_convertor.passes.normalise import batch_norms_to_scales, remove_identities, sink_reshapes
+from cnn_convertor.passes.pool_first import pool_first
 from cnn_convertor.passes.raise_activations import raise_activations
 from cnn_convertor.passes.raise_scales import raise_scales
 from cnn_convertor.passes.sink_scales import sink_scales
@@ -32,6 +33,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     raise_scales,  # or else the pool itself can take the factor
     fold_activations,
     raise_activations,  # what is left of them
+    pool_first,  # once it is known which convolutions have an activation, or a bias
     fold_padding,  # after activations: they tell where zero padding may join a max pool
     fold_reshapes,  # Dense takes its final weights' order here
     merge_identical,  # last: before scales are folded, layers are alike that are none afterwards

@@ -16,6 +16,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimise
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
+from cnn_convertor.passes.pool_first import pool_first
 from cnn_convertor.passes.raise_activations import raise_activations
 from cnn_convertor.passes.raise_scales import raise_scales
 from cnn_convertor.passes.sink_scales import sink_scales
@@ -247,6 +248,47 @@ def test_a_relu_that_changes_nothing_is_gone_though_others_read_the_map() -> Non
     before = graph("r a", ("a", conv(activation=ops.Relu()), "x"), ("r", RELU, "a"))
     after = raise_activations(before)
     assert (short(after), after.outputs) == (["a = Conv2d Relu(x)"], ("a", "a"))
+
+
+# --- pools and convolutions ----------------------------------------------------------------------------------------------
+
+
+def biased(activation: ops.Function | None = None) -> Op:
+    return ops.Conv2d(some(5, 3, 1, 1), some(5), Window(Pair(1, 1)), activation=activation)
+
+
+@pytest.mark.parametrize(
+    ("before", "lines"),
+    [
+        (graph("p", ("a", biased(), "x"), ("p", AVERAGE, "a")), ["a = AveragePool2d(x)", "p = Conv2d+(a)"]),
+        (
+            graph("p", ("a", biased(), "x"), ("p", ops.AveragePool2d(AVERAGE.window, activation=ops.Relu()), "a")),
+            ["a = AveragePool2d(x)", "p = Conv2d+ Relu(a)"],
+        ),
+        (graph("p", ("a", conv(), "x"), ("p", ZEROS_COUNT, "a")), ["a = AveragePool2d(x)", "p = Conv2d(a)"]),
+    ],
+)
+def test_average_pools_go_before_small_convolutions(before: Graph, lines: list[str]) -> None:
+    after = pool_first(before)
+    assert short(after) == lines
+    assert [[origin.layer for origin in node.origins] for node in after.nodes[1:]] == [["p"], ["a", "p"]]
+    same(before, after)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        graph("p", ("a", biased(), "x"), ("p", ZEROS_COUNT, "a")),  # the bias is no part of the zeros
+        graph("p", ("a", biased(), "x"), ("p", ops.AveragePool2d(AVERAGE.window, factor=1.0), "a")),
+        graph("p", ("a", biased(ops.Relu()), "x"), ("p", AVERAGE, "a")),
+        graph("p a", ("a", biased(), "x"), ("p", AVERAGE, "a")),
+        graph("p", ("a", conv(padding=1), "x"), ("p", AVERAGE, "a")),
+        graph("p", ("a", conv(1), "x"), ("p", ops.AveragePool2d(Window(Pair(2, 2))), "a")),  # from 24 numbers to 45
+        graph("p", ("a", biased(), "x"), ("p", MAX, "a")),
+    ],
+)
+def test_average_pools_that_stay_behind(before: Graph) -> None:
+    assert pool_first(before) is before
 
 
 # --- the same work -------------------------------------------------------------------------------------------------------
