@@ -310,6 +310,18 @@ def test_the_description_of_a_reshaped_output_is_that_of_the_map() -> None:
     assert output == 'Output 0 "map": 3x2x2, in the order H, W, C.'
 
 
+def test_the_drawing_shows_that_a_command_reads_parts_of_an_input() -> None:
+    nodes = (
+        Node("x", ops.Input(Shape(6, 5, 16))),
+        Node("a", ops.Crop(Shape(0, 0, 0), Shape(6, 5, 8)), ("x",)),
+        Node("b", ops.Crop(Shape(0, 0, 8), Shape(6, 5, 16)), ("x",)),
+        Node("c", ops.Add(), ("b", "a")),
+    )
+    program = build(Graph(nodes, ("c",)))
+    assert len({tensor.offset for tensor in program.layers[0].inputs}) == 2, "the second part begins further on"
+    assert str(render(program, EVERYTHING)["net.dot"]).count("input_0 -> layer_0") == 2
+
+
 # --- the same every time -------------------------------------------------------------------------------------------------
 
 SCRIPT = """
