@@ -111,7 +111,7 @@ def test_numbers_flow_through_a_caffe_network(name: str, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in zoo.NETWORKS if name.startswith("keras")])
+@pytest.mark.parametrize("name", [name for name in PARAMETERS if name.startswith("keras")])
 def test_numbers_flow_through_a_keras_network(name: str, folder: Path) -> None:
     keras = pytest.importorskip("keras")
     size = SMALL_SIZES.get(name, 32)

@@ -100,6 +100,8 @@ ZOO = {
     "keras_mobilenet_v2": 64,
     "keras_resnet50": 64,
     "keras_densenet121": 64,
+    "keras_mobilenet_v3_small": 32,
+    "keras_convnext_tiny": 32,
 }
 
 
