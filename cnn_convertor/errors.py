@@ -66,6 +66,10 @@ class ModelError(ConvertorError):
     """A model file is missing, damaged or not what it should be (exit code 1)."""
 
 
+class SettingsError(ModelError):
+    """A layer's settings contradict each other, whatever its inputs are."""
+
+
 class UnsupportedError(ConvertorError):
     """The network holds layers, or forms of layers, that cannot be converted exactly (exit code 1)."""
 

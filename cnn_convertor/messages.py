@@ -431,7 +431,7 @@ def _cell(text: str) -> str:
 
 
 def _in_words(name: str) -> str:
-    return name.replace("_", " ").capitalize()
+    return name.replace("_", " ").capitalize().replace("Cpu", "CPU")
 
 
 def _on_one_line(text: str) -> str:

@@ -146,6 +146,16 @@ def test_all_reasons_come_at_once_in_network_order(look: Look) -> None:
     assert result.changes[1].layers == ("odd", "last")
 
 
+def test_settings_that_contradict_each_other_are_told_whatever_the_size(look: Look) -> None:
+    layers = (f"bad Convolution {convolution(8, 3, 'pad: 1 pad_h: 1')}", "worse Convolution", "pool Pooling")
+    assert codes(look("odd Foo", *layers).problems) == [
+        ("DV301", "odd"),
+        ("DV206", "bad"),
+        ("DV206", "worse"),
+        ("DV206", "pool"),
+    ]
+
+
 def test_a_conversion_tells_the_same_reasons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "net.prototxt").write_text(net(*EVERYTHING, shape=WIDE))
     ones = [np.ones((8, 3, 1, 1)), np.ones(8)]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UnsupportedError
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, SettingsError, UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node, shape_of
 from cnn_convertor.ir.ops import Input, Op, Shape
 
@@ -119,7 +119,7 @@ class Builder:
         except UnsupportedError as error:
             self.report(error)
         except ModelError as error:
-            if not any(name in self._guessed for name in inputs):
+            if isinstance(error, SettingsError) or not any(name in self._guessed for name in inputs):
                 self.report(error)
         for node in self._nodes[before:]:
             del self._shapes[node.name]

@@ -21,7 +21,7 @@ from cnn_convertor.ir import ops
 PACKAGE = __name__.rpartition(".")[0]
 TAKES = "take"
 REFUSALS = frozenset({"unsupported", "refuse", "misfit"})  # methods whose first argument says what is not converted
-SILENT = frozenset({"wrong"})  # makes no sense in the framework either
+SILENT = frozenset({"wrong", "contradiction"})  # makes no sense in the framework either
 
 Strings: TypeAlias = tuple[str, ...]  # what an expression may be, as far as that is known
 Environment: TypeAlias = Mapping[str, Strings]

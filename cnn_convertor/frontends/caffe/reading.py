@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.errors import ModelError, Problem, UnsupportedError, warn
+from cnn_convertor.errors import ModelError, Problem, SettingsError, UnsupportedError, warn
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.caffe import blobs
 from cnn_convertor.frontends.caffe.blobs import Dims
@@ -256,6 +256,10 @@ class Reading:
         """An error: this form of the layer cannot be converted."""
         return UnsupportedError(Problem("DV302", message, self.layer.origin, hint))
 
+    def contradiction(self, message: str, hint: str = "") -> SettingsError:
+        """An error: the layer's settings alone make no sense."""
+        return SettingsError(Problem("DV206", message, self.layer.origin, hint))
+
     def wrong(self, message: str, hint: str = "") -> ModelError:
         """An error: the layer makes no sense, in Caffe either."""
         return ModelError(Problem("DV206", message, self.layer.origin, hint))
@@ -277,7 +281,7 @@ caffe: Registry[Reader] = Registry()
 def number_of_outputs(reading: Reading, parameters: Parameters) -> int:
     outputs = int(parameters.take("num_output"))
     if outputs < 1:
-        raise reading.wrong('"num_output" is missing')
+        raise reading.contradiction('"num_output" is missing')
     return outputs
 
 

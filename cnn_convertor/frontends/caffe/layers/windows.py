@@ -111,10 +111,12 @@ def _convolution_window(reading: Reading, parameters: Parameters) -> Window:
         raise reading.unsupported("a convolution over other axes than height and width cannot be converted")
     kernel, stride, pad = _kernel_stride_pad(reading, parameters)
     if kernel is None:
-        raise reading.wrong("the convolution has no kernel size", 'give "kernel_size", or "kernel_h" and "kernel_w"')
+        raise reading.contradiction(
+            "the convolution has no kernel size", 'give "kernel_size", or "kernel_h" and "kernel_w"'
+        )
     dilation = parameters.take("dilation") or (1,)
     if len(dilation) > 2:
-        raise reading.wrong(f'"dilation" is given {len(dilation)} times: once, or (height, width), is possible')
+        raise reading.contradiction(f'"dilation" is given {len(dilation)} times: once, or (height, width), is possible')
     window = Window(
         kernel, stride, Pair(dilation[0], dilation[-1]), Padding(pad.height, pad.height, pad.width, pad.width)
     )
@@ -136,10 +138,10 @@ def _kernel_stride_pad(reading: Reading, parameters: Parameters) -> tuple[Pair |
         stride = parameters.take_pair("stride", "stride", default=1)
         pad = parameters.take_pair("pad", "pad", default=0)
     except ValueError as error:
-        raise reading.wrong(str(error)) from None
+        raise reading.contradiction(str(error)) from None
     assert stride is not None and pad is not None
     if min(stride) < 1 or (kernel is not None and min(kernel) < 1):
-        raise reading.wrong("kernel and stride must be at least 1")
+        raise reading.contradiction("kernel and stride must be at least 1")
     return kernel, stride, pad
 
 
@@ -153,10 +155,12 @@ def read_pooling(reading: Reading) -> Value:
     shape = reading.shape(x)
     if parameters.take("global_pooling"):
         if stride != ONE or pad != (0, 0):
-            raise reading.wrong("global pooling knows no stride and no padding")
+            raise reading.contradiction("global pooling knows no stride and no padding")
         kernel = Pair(shape.height, shape.width)
     if kernel is None:
-        raise reading.wrong("the pooling has no kernel size", 'give "kernel_size", or "kernel_h" and "kernel_w"')
+        raise reading.contradiction(
+            "the pooling has no kernel size", 'give "kernel_size", or "kernel_h" and "kernel_w"'
+        )
     if pad.height >= kernel.height or pad.width >= kernel.width:
         raise reading.wrong(
             f"the padding {pad.height}x{pad.width} must be smaller than the kernel {kernel.height}x{kernel.width}"
