@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
 ALL = slice(None)
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples, without their whole parts, all differ
+_ABSENT = count()  # the constants that nobody has, in the order in which they are made
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,12 +38,15 @@ class Constant:
     def absent(shape: tuple[int, ...]) -> Constant:
         """What stands for numbers that nobody has, where a network is only looked at.
 
-        It reads as numbers between 1/2 and 1, another one in each row, so that what depends on numbers (are all slopes
-        the same? is none below 0?) is answered as for most trained networks. No array of its size is ever made.
+        It reads as numbers between 1/2 and 1, another one in each row and others for each constant, so that what depends
+        on numbers (are all slopes the same? is none below 0? do two layers do the same?) is answered as for most trained
+        networks. No array of its size is ever made.
         """
+        apart = next(_ABSENT) * _GOLDEN % 1
 
         def read(rows: slice) -> Array:
             row = np.float32(1) - np.arange(rows.start, rows.stop, dtype=np.float32) / (2 * max(shape[0], 1))
+            row -= np.float32(apart / (2 * max(shape[0], 1)))
             return np.broadcast_to(row.reshape(-1, *(1 for _ in shape[1:])), (len(row), *shape[1:]))
 
         return Constant(shape, read)

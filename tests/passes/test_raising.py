@@ -313,6 +313,17 @@ def test_the_same_layers_on_the_same_input_are_computed_once() -> None:
     same(before, after)
 
 
+def test_layers_whose_weights_nobody_has_are_not_the_same() -> None:
+    def unknown() -> Op:
+        return ops.Conv2d(Constant.absent((8, 3, 1, 1)), Constant.absent((8,)), Window(Pair(1, 1)))
+
+    before = graph("out", ("a", unknown(), "x"), ("b", unknown(), "x"), ("out", ops.Concat(), "a b"))
+    assert merge_identical(before) is before
+    shared = unknown()
+    twice = graph("out", ("a", shared, "x"), ("b", shared, "x"), ("out", ops.Concat(), "a b"))
+    assert short(merge_identical(twice)) == ["a = Conv2d+(x)", "out = Concat(a, a)"]
+
+
 def test_outputs_and_layers_of_the_firmware_are_not_merged() -> None:
     mine = ops.Custom("Mine", (), X)
     before = graph("b m n", ("a", RELU, "x"), ("b", RELU, "x"), ("s", MAX, "a"), ("m", mine, "x"), ("n", mine, "x"))
