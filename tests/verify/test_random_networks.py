@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 SEEDS = 60
 LAYERS = 10
 AT_LEAST_DB = 45.0
+LEAST_RMS = 0.125  # of outputs: what is smaller has come of numbers around 1 that cancel, and has their errors
 
 
 def test_random_networks(tmp_path: Path) -> None:
