@@ -15,7 +15,10 @@ HINT = "give the expected outputs together with the inputs (see docs/verify.md)"
 # Layer type -> (whether the layer's settings are ones of these, what OpenCV does with them).
 DIFFERENT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "InnerProduct": (lambda layer: layer.inner_product_param.transpose, "takes no notice of transpose"),
-    "Log": (lambda layer: layer.log_param.base != -1, "multiplies by the logarithm of the base, and does not divide"),
+    "Log": (
+        lambda layer: (layer.log_param.base, layer.log_param.scale, layer.log_param.shift) != (-1, 1, 0),
+        "takes no notice of base, scale and shift",
+    ),
     "LRN": (lambda layer: layer.lrn_param.k != 1, "takes 1 for k"),
     "PriorBox": (
         lambda layer: any(size % 1 for size in (*layer.prior_box_param.min_size, *layer.prior_box_param.max_size)),

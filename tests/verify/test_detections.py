@@ -73,7 +73,7 @@ def test_a_row_without_a_counterpart_is_an_error_of_its_size(other: tuple[tuple[
 
 SETTINGS: dict[str, tuple[str, str]] = {
     "InnerProduct": ("inner_product_param { num_output: 1 }", "inner_product_param { num_output: 1 transpose: true }"),
-    "Log": ("log_param { shift: 1 }", "log_param { base: 2 }"),
+    "Log": ("log_param { base: -1 }", "log_param { shift: 2 }"),
     "LRN": ("lrn_param { local_size: 3 }", "lrn_param { k: 2 }"),
     "PriorBox": ("prior_box_param { min_size: 2 }", "prior_box_param { min_size: 2.5 }"),
     "Deconvolution": (

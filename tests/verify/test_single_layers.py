@@ -23,6 +23,7 @@ from verify.trials import config
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
 CHANNELS = [1, 3, 8, 9, 20, 64, 65]
+FEW_CHANNELS = [1, 9, 64]
 MODES = pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 AT_LEAST_DB = 50.0
 KERNELS = [
@@ -245,11 +246,75 @@ def caffe_others(net: Net) -> None:
     net.add("Concat", bottoms=(one, other))
 
 
+def caffe_large(net: Net) -> None:
+    """Windows beyond what a command can do."""
+    net.convolution(8, (9, 9), "pad: 4")
+    net.convolution(8, (11, 11), "stride: 4 pad: 2")
+    net.convolution(8, (3, 3), "pad: 5 dilation: 5")
+    net.convolution(8, (2, 2), "pad: 3 dilation: 7 stride: 2")
+    net.convolution(6, (8, 9), "stride_h: 4 stride_w: 5 pad_h: 2 pad_w: 1", type="Deconvolution")
+    if net.channels > 1:
+        net.convolution(net.channels, (16, 16), "stride: 8 pad: 4", type="Deconvolution", group=net.channels)
+    for settings in (
+        "kernel_size: 5 pad: 2",
+        "kernel_size: 9 pad: 4",
+        "kernel_size: 7 stride: 3 pad: 3",
+        "kernel_size: 8 stride: 2",
+    ):
+        net.add("Pooling", f"pooling_param {{ pool: MAX {settings} }}")
+    for settings in (
+        "kernel_size: 9",
+        "kernel_size: 8 stride: 3 pad: 2",
+        "kernel_size: 3 stride: 2",
+        "kernel_size: 3 stride: 2 pad: 1",
+    ):
+        net.add("Pooling", f"pooling_param {{ pool: AVE {settings} }}")
+
+
+def caffe_on_the_cpu(net: Net) -> None:
+    channels, two = net.channels, ("data", "data")
+    settings = [
+        *(f"LRN lrn_param {{ local_size: {size} alpha: 2 norm_region: {region} }}"
+          for size in (1, 3, 5, 9) for region in ("ACROSS_CHANNELS", "WITHIN_CHANNEL")),
+        *(f"Softmax softmax_param {{ axis: {axis} }}" for axis in (2, 3)),
+        *(f"Permute permute_param {{ order: [0, {order}] }}" for order in ("1, 3, 2", "2, 1, 3", "2, 3, 1", "3, 1, 2", "3, 2, 1")),
+        *(f"Flatten flatten_param {{ {axes} }}" for axes in ("axis: 1", "axis: 2", "axis: 1 end_axis: 2")),
+        *(f"Interp interp_param {{ {size} }}" for size in ("height: 1 width: 1", "height: 25 width: 7", "zoom_factor: 2")),
+        *(f"MVN mvn_param {{ across_channels: {a} normalize_variance: {v} }}" for a in ("true", "false") for v in ("true", "false")),
+        "Reshape reshape_param { shape { dim: [0, 11, -1, 4] } }", "Power power_param { power: 2 }",
+        "Power power_param { power: 0.5 shift: 2 }", "Power power_param { power: -3 scale: 0.25 shift: 1 }",
+        "Exp exp_param { base: 2 scale: 0.5 shift: 1 }", "Exp", "AbsVal", "BNLL", "Swish",
+        "ELU elu_param { alpha: 0.3 }",
+    ]  # fmt: skip
+    for line in settings:
+        type, _, rest = line.partition(" ")
+        net.add(type, rest)
+    net.add("Normalize", "norm_param { across_spatial: false channel_shared: false }", net.blob(channels))
+    net.add("Normalize", "", net.blob(1))
+    other = net.add("Power", "power_param { scale: -2 shift: 0.25 }")
+    for operation in ("PROD", "MAX"):
+        net.add("Eltwise", f"eltwise_param {{ operation: {operation} }}", bottoms=("data", other, "data"))
+    for axis in (1, 2, 3):
+        net.add("Concat", f"concat_param {{ axis: {axis} }}", bottoms=("data", other, "data"))
+    small = net.add("Pooling", "pooling_param { kernel_size: 4 stride: 1 }")
+    net.add("Crop", "crop_param { axis: 2 offset: [1, 3] }", bottoms=("data", small))
+    net.add("Scale", "scale_param { axis: 0 }", bottoms=two)
+
+
+FILLS = {
+    caffe_convolutions: CHANNELS,
+    caffe_pools: CHANNELS,
+    caffe_others: CHANNELS,
+    caffe_large: FEW_CHANNELS,
+    caffe_on_the_cpu: FEW_CHANNELS,
+}
+
+
 @MODES
-@pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize(
-    "fill", [caffe_convolutions, caffe_pools, caffe_others], ids=lambda f: f.__name__.removeprefix("caffe_")
-)
+    ("fill", "channels"), [(fill, channels) for fill, counts in FILLS.items() for channels in counts],
+    ids=lambda of: of if isinstance(of, int) else of.__name__.removeprefix("caffe_"),
+)  # fmt: skip
 def test_caffe_layers(fill: Callable[[Net], None], channels: int, transposed: bool, tmp_path: Path) -> None:
     pytest.importorskip("cv2")
     net = Net(channels, seed=channels)
