@@ -119,7 +119,11 @@ def test_how_weights_are_stored_is_told_to_those_who_want_to_know(
         out = capsys.readouterr().out
         assert (out == TABLE + "a (a.ini)\n") == expected
         assert ("weights" in out) == expected
-    converts(lambda config, progress: SimpleNamespace(files=(), summary=(), weights=STORED[1:2], calibration=None, details=()))
+    converts(
+        lambda config, progress: SimpleNamespace(
+            files=(), summary=(), weights=STORED[1:2], calibration=None, details=()
+        )
+    )
     assert cli.main(["a.ini", "-v"]) == 0
     assert "weights" not in capsys.readouterr().out, "without palettes there is nothing to tell"
 
