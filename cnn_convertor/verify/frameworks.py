@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -197,7 +199,21 @@ def _tolerant_layers(keras: ModuleType) -> dict[str, Tensor]:
 
         return type(layer.__name__, (layer,), {"from_config": staticmethod(from_config)})
 
-    return {layer.__name__: tolerant(layer) for layer in (keras.layers.DepthwiseConv2D, keras.layers.Conv2DTranspose)}
+    known = {layer.__name__: tolerant(layer) for layer in (keras.layers.DepthwiseConv2D, keras.layers.Conv2DTranspose)}
+    return known | _layers_of_applications()
+
+
+def _layers_of_applications() -> dict[str, Tensor]:
+    """Layers that keras.applications defines for itself, which a .h5 file does not tell where to find."""
+    found = {}
+    for module, layer in (
+        ("convnext", "LayerScale"),
+        ("convnext", "StochasticDepth"),
+        ("inception_resnet_v2", "CustomScaleLayer"),
+    ):
+        with suppress(ImportError, AttributeError):
+            found[layer] = getattr(import_module(f"keras.src.applications.{module}"), layer)
+    return found
 
 
 def _all_outputs(

@@ -87,3 +87,12 @@ def test_a_file_of_keras_2_keeps_its_hard_sigmoid(keras: Any, tmp_path: Path) ->
         assert keras_version(path) == int(version[0])
         np.testing.assert_allclose(np.asarray(load_keras(path, path, None)(x)), x * slope + 0.5, rtol=1e-5)
         assert verify(config(path), convert_for_trial, samples=2).passed
+
+
+def test_layers_that_applications_define_are_found_in_h5(keras: Any, tmp_path: Path) -> None:
+    from keras.src.applications.convnext import LayerScale
+
+    source = keras.Input((4, 4, 8))
+    model = keras.Model(source, LayerScale(1.0, 8)(keras.layers.Conv2D(8, 1)(source)))
+    model.save(tmp_path / "m.h5")
+    assert verify(config(tmp_path / "m.h5"), convert_for_trial, samples=2).passed

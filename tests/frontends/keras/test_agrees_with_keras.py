@@ -83,28 +83,55 @@ def test_arrays_are_shared_out_by_order_where_names_are_ambiguous(keras: Keras, 
     compare(model, load(tmp_path / "model.keras", tmp_path / "model.keras"))
 
 
-@pytest.mark.parametrize("format", ["keras", "h5"])
-def test_channels_first_is_channels_last_with_other_axes(keras: Keras, tmp_path: Path, format: str) -> None:
-    """TensorFlow on a CPU cannot run channels_first: the same weights in both."""
+def first_convolutions(keras: Keras, first: bool) -> Any:
     L = keras.layers  # noqa: N806
+    source = keras.Input((3, 9, 8) if first else (9, 8, 3))
+    x = L.ZeroPadding2D(((0, 1), (2, 0)))(source)
+    x = L.Conv2D(4, (3, 2), strides=2, padding="same")(x)
+    x = L.BatchNormalization(axis=1 if first else -1)(x)
+    x = L.PReLU(shared_axes=[2, 3] if first else [1, 2])(x)
+    x = L.Concatenate(axis=1 if first else -1)([x, L.Softmax(axis=1 if first else -1)(x)])
+    x = L.AveragePooling2D(2, padding="same")(x)
+    flat = L.Flatten()(x)
+    y = L.Reshape((8, 1, 1) if first else (1, 1, 8))(L.GlobalAveragePooling2D()(x))
+    y = L.Conv2DTranspose(4, 3, strides=2)(y)
+    return keras.Model(source, [L.Dense(5)(flat), L.GlobalMaxPooling2D()(y), x])
 
-    def build(data_format: str) -> Any:
-        keras.backend.set_image_data_format(data_format)
-        first = data_format == "channels_first"
-        source = keras.Input((3, 9, 8) if first else (9, 8, 3))
-        x = L.ZeroPadding2D(((0, 1), (2, 0)))(source)
-        x = L.Conv2D(4, (3, 2), strides=2, padding="same")(x)
-        x = L.BatchNormalization(axis=1 if first else -1)(x)
-        x = L.PReLU(shared_axes=[2, 3] if first else [1, 2])(x)
-        x = L.Concatenate(axis=1 if first else -1)([x, L.Softmax(axis=1 if first else -1)(x)])
-        x = L.AveragePooling2D(2, padding="same")(x)
-        flat = L.Flatten()(x)
-        y = L.Reshape((8, 1, 1) if first else (1, 1, 8))(L.GlobalAveragePooling2D()(x))
-        y = L.Conv2DTranspose(4, 3, strides=2)(y)
-        return keras.Model(source, [L.Dense(5)(flat), L.GlobalMaxPooling2D()(y), x])
 
+def first_normalisations(keras: Keras, first: bool) -> Any:
+    L, axis = keras.layers, 1 if first else -1  # noqa: N806
+    source = keras.Input((4, 9, 8) if first else (9, 8, 4))
+    x = L.Cropping2D(((1, 0), (0, 2)))(L.Conv2D(4, 1, activation="swish")(source))
+    x = L.GroupNormalization(2, axis=axis)(
+        L.LayerNormalization(axis=axis)(L.UpSampling2D(2, interpolation="bilinear")(x))
+    )
+    gate = L.Reshape((4, 1, 1) if first else (1, 1, 4))(L.Dense(4, activation="sigmoid")(L.GlobalMaxPooling2D()(x)))
+    x = L.Multiply()([L.UnitNormalization(axis=axis)(x), gate])
+    x = L.Concatenate(axis=2 if first else 1)([x, L.Rescaling(0.5, 1.0)(x)])
+    turned = L.Permute((2, 3, 1))(x) if first else x  # from here on the channels are last
+    flat = L.Flatten(data_format="channels_last")(turned)
+    return keras.Model(source, [L.Dense(3)(flat), L.Dense(5)(turned)])
+
+
+def first_rows(keras: Keras, first: bool) -> Any:
+    L, axis = keras.layers, 1 if first else -1  # noqa: N806
+    source = keras.Input((3, 12) if first else (12, 3))
+    x = L.Conv1D(4, 3, padding="same", activation="relu")(source)
+    x = L.BatchNormalization(axis=axis)(L.MaxPooling1D(2)(x))
+    x = L.PReLU(shared_axes=[2] if first else [1])(x)
+    return keras.Model(source, [L.GlobalAveragePooling1D()(x), L.Dense(2)(L.Flatten()(x))])
+
+
+@pytest.mark.parametrize("format", ["keras", "h5"])
+@pytest.mark.parametrize("build", [first_convolutions, first_normalisations, first_rows], ids=lambda f: f.__name__)
+def test_channels_first_is_channels_last_with_other_axes(
+    keras: Keras, tmp_path: Path, format: str, build: Callable[[Keras, bool], Any]
+) -> None:
+    """TensorFlow on a CPU cannot run channels_first: the same weights in both."""
     try:
-        last, first = build("channels_last"), build("channels_first")
+        last = build(keras, False)
+        keras.backend.set_image_data_format("channels_first")
+        first = build(keras, True)
     finally:
         keras.backend.set_image_data_format("channels_last")
     networks.randomise(last)
