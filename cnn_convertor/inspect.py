@@ -12,8 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cnn_convertor.config import Config, is_model
-from cnn_convertor.convert import fit, read, refused
+from cnn_convertor.convert import Fitted, fit, read, refused
+from cnn_convertor.dv700.boundaries import Boundary, boundaries
+from cnn_convertor.dv700.fusion import Fusion
+from cnn_convertor.dv700.placement import arrange
 from cnn_convertor.dv700.program import LayerType
+from cnn_convertor.dv700.selection import Selection
 from cnn_convertor.dv700.steps import Step
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.foreign import explain
@@ -93,7 +97,8 @@ class Change(NamedTuple):
 class Inspection:
     """What is known of a network without converting it. rows: in network order.
 
-    commands: of the device; cpu_layers: of the program. problems: all that stands in the way, in network order.
+    commands: of the device; cpu_layers: of the program. boundaries: where a command ends though the device goes on, and why, by
+    the framework's layers. problems: all that stands in the way, in network order.
     """
 
     network: str
@@ -103,6 +108,7 @@ class Inspection:
     rows: tuple[Row, ...]
     commands: int
     cpu_layers: int
+    boundaries: tuple[Boundary, ...]
     problems: tuple[Problem, ...]
 
     @property
@@ -153,6 +159,7 @@ class Inspection:
                 "commands": self.commands,
                 "cpu_layers": self.cpu_layers,
             },
+            "boundaries": [boundary._asdict() for boundary in self.boundaries],
             "problems": [{**_problem_values(problem), **_place_values(problem.where)} for problem in self.problems],
         }
         return json.dumps(values, indent=2) + "\n"
@@ -203,7 +210,8 @@ def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
     sketch = read(config, with_weights=with_weights)
     fitted = fit(sketch.graph, config)
     problems = in_network_order(sketch.graph, (*sketch.problems, *refused(sketch, fitted)))
-    work = {number: step for number, step in enumerate(fitted.steps) if not _is_for_stand_ins(sketch, step)}
+    steps = fitted.steps if problems else arrange(fitted.graph, fitted.steps).steps
+    work = {number: step for number, step in enumerate(steps) if not _is_for_stand_ins(sketch, step)}
     return Inspection(
         network=network,
         file=config.definition.name,
@@ -212,8 +220,21 @@ def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
         rows=tuple(_rows(sketch, work, problems)),
         commands=sum(step.type is LayerType.CONV for step in work.values()),
         cpu_layers=sum(_place(step) is Runs.CPU for step in work.values()),
+        boundaries=() if problems else _boundaries(fitted, config),
         problems=problems,
     )
+
+
+def _boundaries(fitted: Fitted, config: Config) -> tuple[Boundary, ...]:
+    """Why commands end where they do, in the names of the framework's layers."""
+
+    def layer(name: str) -> str:
+        where = fitted.graph[name].where
+        return name if where is None else where.layer
+
+    found = boundaries(Selection(fitted.graph, fitted.steps), Fusion(config.fusion), fitted.limits)
+    named = (Boundary(layer(b.before), layer(b.after), b.reason) for b in found)
+    return tuple(dict.fromkeys(b for b in named if b.before != b.after))
 
 
 def _is_for_stand_ins(sketch: Sketch, step: Step) -> bool:

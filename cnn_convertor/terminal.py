@@ -187,7 +187,11 @@ class Terminal:
             weights = "" if result.has_weights else ", without weights"
             lines = [f"{result.network} ({result.framework}, {result.file}{weights})", ""]
             lines += _layers(result, with_steps=self._level > 0)
-            _print("\n".join([*lines, "", *map(_tame, _totals(result))]))
+            lines += ["", *map(_tame, _totals(result))]
+            if self._level > 0 and result.boundaries:
+                lines += ["", "Where a command ends though the device goes on:"]
+                lines += [_tame(f"  {b.before} | {b.after}: {b.reason}") for b in result.boundaries]
+            _print("\n".join(lines))
         shown = {problem for row in result.rows for problem in row.problems}
         for problem in result.problems:
             if problem not in shown or self._level < 0:

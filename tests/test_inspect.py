@@ -561,3 +561,10 @@ def test_device_options_are_heard(look: Look, tmp_path: Path) -> None:
     assert codes(inspect(tmp_path / "net.prototxt", max_kernel_size=5).problems) == [("DV401", "conv")]
     with pytest.raises(UsageError):
         inspect(tmp_path / "net.prototxt", max_kernel_size=9)
+
+
+def test_why_a_command_ends_is_told(look: Look) -> None:
+    result = look(f"one Convolution {convolution(8, 3)}", f"two Convolution {convolution(8, 3, 'dilation: 2 pad: 2')}")
+    ((before, after, reason),) = result.boundaries
+    assert (before, after) == ("one", "two") and "dilat" in reason
+    assert json.loads(result.to_json())["boundaries"] == [{"before": "one", "after": "two", "reason": reason}]
