@@ -25,9 +25,14 @@ def randomise(model: Any, seed: int = 0) -> None:
             weight.assign(random.normal(0, max(math.prod(values.shape[:-1]), 1) ** -0.5, values.shape))
         else:
             weight.assign(random.normal(0, 0.5, values.shape))
+    finish(model)
+
+
+def finish(model: Any) -> None:
+    """After weights are assigned: Normalization keeps a copy of its statistics."""
     for layer in model.layers:
         if hasattr(layer, "finalize_state"):
-            layer.finalize_state()  # Normalization keeps a copy of its statistics
+            layer.finalize_state()
 
 
 MAP = (9, 8, 6)

@@ -162,6 +162,7 @@ def test_applications(keras: Keras, name: str, tmp_path: Path) -> None:
     for weight in model.weights:
         if any(role in weight.path for role in ("variance", "gamma", "layer_scale")):
             weight.assign(random.uniform(0.5, 1.5, weight.shape))
+    networks.finish(model)
     x = random.uniform(0, 255, (1, 32, 32, 3)).astype(np.float32)
     known = [layer for layer in model.layers if not hasattr(layer, "layers")]
     *expected, last = keras.Model(model.inputs, [*(layer.output for layer in known), model.output])(x, training=False)
