@@ -103,22 +103,19 @@ PAIRS: dict[str, tuple[Op, tuple[str, ...]]] = {
 
 
 def everything() -> Graph:
-    """Each operator's result as an output, and once more after the device has copied it."""
-    nodes = [Node("x", ops.Input(SHAPE)), Node("y", ops.Input(SHAPE)), Node("factors", ops.Input(Shape(1, 1, 11)))]
+    """Each operator's result as an output; and once more, from other inputs, after the device has copied it."""
+    nodes = []
     outputs = []
-    for name, op in SINGLES.items():
-        nodes.append(Node(name, op, ("x",)))
-        outputs.append(name)
-    for name, (op, inputs) in PAIRS.items():
-        nodes.append(Node(name, op, inputs))
-        outputs.append(name)
-    for name in (*SINGLES, *PAIRS):
-        of_device = [n for n in nodes if n.name == name]
-        nodes += (
-            Node(f"{name}, again", of_device[0].op, of_device[0].inputs),
-            Node(f"{name}, for the device", COPY, (f"{name}, again",)),
-        )
-        outputs.append(f"{name}, for the device")
+    operators = {**{name: (op, ("x",)) for name, op in SINGLES.items()}, **PAIRS}
+    for again in ("", ", again"):
+        nodes += [Node(f"x{again}", ops.Input(SHAPE)), Node(f"y{again}", ops.Input(SHAPE))]
+        nodes += [Node(f"factors{again}", ops.Input(Shape(1, 1, 11)))]
+        for name, (op, inputs) in operators.items():
+            nodes.append(Node(f"{name}{again}", op, tuple(f"{i}{again}" for i in inputs)))
+            outputs.append(f"{name}{again}")
+            if again:
+                outputs[-1] = f"{name}, for the device"
+                nodes.append(Node(outputs[-1], COPY, (f"{name}{again}",)))
     return Graph(tuple(nodes), tuple(outputs))
 
 

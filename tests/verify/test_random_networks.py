@@ -34,6 +34,6 @@ def test_random_networks(tmp_path: Path) -> None:
         inputs = samples(random_networks.inputs_for(graph, seed))
         expected = ir_reference.run(graph, {name: values[0].astype(np.float64) for name, values in inputs.items()})
         for output, values in zip(graph.outputs, trial.run(inputs).outputs, strict=True):
-            ratio = sqnr(values[0], expected[output])
+            ratio = sqnr(values[0], expected[output], least_rms=LEAST_RMS)
             assert ratio >= AT_LEAST_DB, f"seed {seed}, {output}: {ratio:.1f} dB\n{graph}"
     assert tried >= SEEDS // 4
