@@ -1,0 +1,81 @@
+"""SSD's operators: boxes, and what was found in them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from cnn_convertor.ir.ops.shapes import Pair, Shape, ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class PriorBox:
+    """SSD's boxes, which depend on sizes alone. The result is (boxes * 4) x 1 x 2: coordinates, then variances.
+
+    For each pixel of a map of `map_size`, row by row: for each min_size a square of it, then with a max_size the square of
+    sqrt(min_size * max_size), then for each of `aspect_ratios` (none is 1; flips are listed) one of min_size. Coordinates are
+    left, top, right, bottom, in parts of `image_size`. step: pixels of the image from box to box. offset: of the centre, in steps.
+    """
+
+    map_size: Pair
+    image_size: Pair
+    min_sizes: tuple[float, ...]
+    max_sizes: tuple[float, ...]
+    aspect_ratios: tuple[float, ...]
+    clip: bool
+    variance: tuple[float, float, float, float]
+    step_height: float
+    step_width: float
+    offset: float
+
+    @property
+    def boxes_per_pixel(self) -> int:
+        return len(self.min_sizes) * (1 + len(self.aspect_ratios)) + len(self.max_sizes)
+
+    def output_shape(self) -> Shape:
+        if not self.min_sizes or len(self.max_sizes) not in (0, len(self.min_sizes)):
+            raise ShapeError(f"{len(self.min_sizes)} smallest and {len(self.max_sizes)} largest sizes of boxes")
+        return Shape(math.prod(self.map_size) * self.boxes_per_pixel * 4, 1, 2)
+
+
+class BoxCode(Enum):
+    """How locations tell boxes from prior boxes."""
+
+    CORNER = "corner"
+    CENTER_SIZE = "center size"
+    CORNER_SIZE = "corner size"
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionOutput:
+    """SSD's detections: decodes boxes, suppresses what overlaps, keeps the best.
+
+    Inputs: locations and confidences (vectors, box by box) and a PriorBox. The result is keep_top_k x 7 x 1: image (0), label,
+    confidence, left, top, right, bottom; by label, then the surest first; rows without a detection begin with -1 and are 0
+    then. background: -1 is none. top_k (of each class, before suppression), keep_top_k: -1 is all.
+    """
+
+    classes: int
+    background: int
+    share_location: bool
+    code: BoxCode
+    variance_encoded: bool
+    nms_threshold: float
+    top_k: int
+    eta: float
+    confidence_threshold: float
+    keep_top_k: int
+
+    def output_shape(self, locations: Shape, confidences: Shape, priors: Shape) -> Shape:
+        boxes = priors.height // 4
+        if priors != (boxes * 4, 1, 2):
+            raise ShapeError(f"{priors} are no prior boxes")
+        expected = (boxes * 4 * (1 if self.share_location else self.classes), boxes * self.classes)
+        if (locations, confidences) != tuple(Shape(1, 1, size) for size in expected):
+            raise ShapeError(
+                f"{locations} locations and {confidences} confidences meet {boxes} prior boxes of "
+                f"{self.classes} classes, which need {expected[0]} and {expected[1]}"
+            )
+        rows = boxes * self.classes if self.keep_top_k < 0 else self.keep_top_k
+        return Shape(rows, 7, 1)

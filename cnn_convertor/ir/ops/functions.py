@@ -1,0 +1,193 @@
+"""Functions of one number: those that operators apply on their way out, and those of `Apply`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from cnn_convertor.ir.constant import Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Relu:
+    """max(x, 0) + slope * min(x, 0)"""
+
+    slope: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Relu6:
+    """min(max(x, 0), 6)"""
+
+
+@dataclass(frozen=True, slots=True)
+class PRelu:
+    """max(x, 0) + slopes[channel] * min(x, 0); slopes: (C,)"""
+
+    slopes: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Elu:
+    """x for x > 0, exp(x) - 1 otherwise"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sigmoid:
+    """1 / (1 + exp(-x))"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tanh:
+    """tanh(x)"""
+
+
+Function: TypeAlias = Relu | Relu6 | PRelu | Elu | Sigmoid | Tanh
+
+
+@dataclass(frozen=True, slots=True)
+class Swish:
+    """x / (1 + exp(-beta * x)), also called SiLU"""
+
+    beta: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class HardSigmoid:
+    """slope * x + shift, held between 0 and 1"""
+
+    slope: float
+    shift: float
+
+
+@dataclass(frozen=True, slots=True)
+class HardSwish:
+    """x * min(max(x + 3, 0), 6) / 6"""
+
+
+@dataclass(frozen=True, slots=True)
+class Gelu:
+    """x * P(X <= x) for a standard normal X. by_tanh: the usual approximation of it."""
+
+    by_tanh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mish:
+    """x * tanh(log(1 + exp(x)))"""
+
+
+@dataclass(frozen=True, slots=True)
+class Softplus:
+    """log(1 + exp(x)); Caffe's BNLL, too"""
+
+
+@dataclass(frozen=True, slots=True)
+class Softsign:
+    """x / (1 + |x|)"""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledElu:
+    """scale * x for x > 0, scale * alpha * (exp(x) - 1) otherwise; an ELU with another alpha, and SELU"""
+
+    alpha: float
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """exp(scale * x + shift)"""
+
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Logarithm:
+    """factor * log(scale * x + shift)"""
+
+    factor: float = 1.0
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """(scale * x + shift) ** power"""
+
+    power: float
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Absolute:
+    """|x|"""
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """1 for x > threshold, 0 otherwise"""
+
+    threshold: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """x held between low and high, either of which may be infinite"""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRelu:
+    """min(x, high) for x > threshold, slope * (x - threshold) otherwise: every other ReLU of Keras"""
+
+    slope: float
+    threshold: float
+    high: float
+
+
+ScalarFunction: TypeAlias = (
+    Swish
+    | HardSigmoid
+    | HardSwish
+    | Gelu
+    | Mish
+    | Softplus
+    | Softsign
+    | ScaledElu
+    | Exponential
+    | Logarithm
+    | Power
+    | Absolute
+    | Threshold
+    | Clip
+    | BoundedRelu
+)
+
+
+def never_decreases(function: Function | None) -> bool:
+    """Whether taking a maximum before the function gives the same as taking it after."""
+    match function:
+        case Relu(slope=slope):
+            return slope >= 0
+        case PRelu(slopes=slopes):
+            return bool(np.all(slopes.load() >= 0))
+        case _:
+            return True
+
+
+def never_negative(function: Function | None) -> bool:
+    """Whether the function's results are all >= 0."""
+    match function:
+        case Relu(slope=slope):
+            return slope == 0
+        case Relu6() | Sigmoid():
+            return True
+        case _:
+            return False

@@ -1,0 +1,227 @@
+"""Operators that calculate: with weights, over windows, element by element."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops.functions import Function, PRelu, ScalarFunction
+from cnn_convertor.ir.ops.shapes import NO_MORE, NO_PADDING, Padding, Pair, Shape, ShapeError, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    shape: Shape
+
+    def output_shape(self) -> Shape:
+        if min(self.shape) < 1:
+            raise ShapeError(f"the input size {self.shape} is not a size")
+        return self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Passes its input on: dropout at inference, Split, a linear activation."""
+
+    def output_shape(self, x: Shape) -> Shape:
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2d:
+    """Convolution (cross-correlation, as every framework has it).
+
+    weight: (O, I / groups, kernel height, kernel width), padding is zeros. bias: (O,) or None.
+    """
+
+    weight: Constant
+    bias: Constant | None
+    window: Window
+    groups: int = 1
+    activation: Function | None = None
+
+    @property
+    def is_depthwise(self) -> bool:
+        """One kernel a channel."""
+        return self.weight.shape[1] == 1 and self.groups == self.weight.shape[0] > 1
+
+    def output_shape(self, x: Shape) -> Shape:
+        out, per_group, *kernel = self.weight.shape
+        assert tuple(kernel) == tuple(self.window.kernel)
+        if x.channels != per_group * self.groups or out % self.groups:
+            raise ShapeError(
+                f"kernels for {per_group * self.groups} channels in {self.groups} groups meet an input of {x.channels}"
+            )
+        return self.window.slide(x, channels=out)
+
+
+@dataclass(frozen=True, slots=True)
+class ConvTranspose2d:
+    """Transposed convolution: input pixel (y, x) adds input * kernel at output (y, x) * stride - padding.
+
+    weight: (O, I / groups, kernel height, kernel width), not rotated. bias: (O,) or None.
+    output_padding: rows and columns that the output has beyond what the kernel reaches (bottom and right).
+    """
+
+    weight: Constant
+    bias: Constant | None
+    window: Window
+    output_padding: Pair = NO_MORE
+    groups: int = 1
+    activation: Function | None = None
+
+    @property
+    def is_depthwise(self) -> bool:
+        """One kernel a channel."""
+        return self.weight.shape[1] == 1 and self.groups == self.weight.shape[0] > 1
+
+    def output_shape(self, x: Shape) -> Shape:
+        out, per_group, *kernel = self.weight.shape
+        assert tuple(kernel) == tuple(self.window.kernel)
+        if x.channels != per_group * self.groups or out % self.groups:
+            raise ShapeError(
+                f"kernels for {per_group * self.groups} channels in {self.groups} groups meet an input of {x.channels}"
+            )
+        pad, extent, stride = self.window.padding, self.window.extent, self.window.stride
+        height = (x.height - 1) * stride.height + extent.height - pad.top - pad.bottom + self.output_padding.height
+        width = (x.width - 1) * stride.width + extent.width - pad.left - pad.right + self.output_padding.width
+        if height < 1 or width < 1:
+            raise ShapeError(f"the padding leaves an output of {height}x{width}")
+        return Shape(height, width, out)
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """Fully connected over the whole map: weight (O, C, H, W) of the input map C, H, W; bias (O,) or None."""
+
+    weight: Constant
+    bias: Constant | None
+    activation: Function | None = None
+
+    def output_shape(self, x: Shape) -> Shape:
+        out, channels, height, width = self.weight.shape
+        if x != (height, width, channels):
+            raise ShapeError(
+                f"weights for {height * width * channels} inputs ({height}x{width}x{channels}) meet {x.size} ({x})"
+            )
+        return Shape(1, 1, out)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPool2d:
+    """Maximum over windows; padding never wins."""
+
+    window: Window
+    activation: Function | None = None
+
+    def output_shape(self, x: Shape) -> Shape:
+        return self.window.slide(x, channels=x.channels)
+
+
+@dataclass(frozen=True, slots=True)
+class AveragePool2d:
+    """Sum over windows, times a factor.
+
+    window.padding counts as zeros. uncounted: more padding, whose elements are left out of the divisor.
+    factor: what sums are multiplied by; None is 1 / (number of the window's elements that count).
+    """
+
+    window: Window
+    uncounted: Padding = NO_PADDING
+    factor: float | None = None
+    activation: Function | None = None
+
+    @property
+    def fixed_factor(self) -> float:
+        """The factor where every element of a window counts."""
+        return 1.0 / math.prod(self.window.kernel) if self.factor is None else self.factor
+
+    def output_shape(self, x: Shape) -> Shape:
+        return self.window.slide(x, channels=x.channels, extra=self.uncounted)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNorm:
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, each (C,); no gamma is 1, no beta is 0."""
+
+    mean: Constant
+    variance: Constant
+    gamma: Constant | None
+    beta: Constant | None
+    epsilon: float
+
+    def output_shape(self, x: Shape) -> Shape:
+        if self.mean.shape != (x.channels,):
+            raise ShapeError(f"statistics of {self.mean.shape[0]} channels meet an input of {x.channels}")
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """x * factor + shift, each (C,); no shift is 0."""
+
+    factor: Constant
+    shift: Constant | None = None
+    activation: Function | None = None
+
+    def output_shape(self, x: Shape) -> Shape:
+        if self.factor.shape != (x.channels,):
+            raise ShapeError(f"{self.factor.shape[0]} factors meet an input of {x.channels} channels")
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    function: Function
+
+    def output_shape(self, x: Shape) -> Shape:
+        if isinstance(self.function, PRelu) and self.function.slopes.shape != (x.channels,):
+            raise ShapeError(f"{self.function.slopes.shape[0]} slopes meet an input of {x.channels} channels")
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A function of one number, on every element."""
+
+    function: ScalarFunction
+
+    def output_shape(self, x: Shape) -> Shape:
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Element by element; two inputs (frontends make chains of longer sums)."""
+
+    activation: Function | None = None
+
+    def output_shape(self, x: Shape, y: Shape) -> Shape:
+        if x != y:
+            raise ShapeError(f"cannot add maps of {x} and {y}")
+        return x
+
+
+class Combination(Enum):
+    """How two numbers make one. The value is how it is written."""
+
+    ADD = "x + y"
+    SUBTRACT = "x - y"
+    MULTIPLY = "x * y"
+    DIVIDE = "x / y"
+    MAXIMUM = "max(x, y)"
+    MINIMUM = "min(x, y)"
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """Two maps, element by element; an axis of length 1 is repeated to the other map's length."""
+
+    combination: Combination
+
+    def output_shape(self, x: Shape, y: Shape) -> Shape:
+        if any(mine != theirs and 1 not in (mine, theirs) for mine, theirs in zip(x, y, strict=True)):
+            raise ShapeError(f"cannot combine maps of {x} and {y}")
+        return Shape(*map(max, x, y))

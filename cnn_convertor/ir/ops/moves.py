@@ -1,0 +1,164 @@
+"""Operators that give the elements of maps other places: they join, cut, repeat, count and sample."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from cnn_convertor.ir.ops.shapes import NO_PADDING, Axis, Padding, Pair, Shape, ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    """One input after the other, along an axis."""
+
+    axis: Axis = Axis.CHANNELS
+
+    def output_shape(self, *xs: Shape) -> Shape:
+        if len({x.with_length(self.axis, 0) for x in xs}) != 1:
+            raise ShapeError(f"cannot join maps of {', '.join(map(str, xs))} on {self.axis.name.lower()}")
+        return xs[0].with_length(self.axis, sum(x[self.axis] for x in xs))
+
+
+@dataclass(frozen=True, slots=True)
+class Pad:
+    """Zeros around the map."""
+
+    padding: Padding
+
+    def output_shape(self, x: Shape) -> Shape:
+        pad = self.padding
+        if min(pad) < 0:
+            raise ShapeError("a padding below zero")
+        return Shape(x.height + pad.top + pad.bottom, x.width + pad.left + pad.right, x.channels)
+
+
+@dataclass(frozen=True, slots=True)
+class Upsample:
+    """Repeat every pixel (nearest neighbour)."""
+
+    factor: Pair
+
+    def output_shape(self, x: Shape) -> Shape:
+        if min(self.factor) < 1:
+            raise ShapeError("an upsampling factor must be at least 1")
+        return Shape(x.height * self.factor.height, x.width * self.factor.width, x.channels)
+
+
+class Order(Enum):
+    """The order in which the elements of a map are counted when it is reshaped."""
+
+    HWC = "HWC"  # Keras, channels_last
+    CHW = "CHW"  # Caffe; Keras, channels_first
+    MEMORY = "memory"  # as they lie in the device's memory: nothing moves. Made when a graph is fitted to a device
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """The same elements, counted in the given order, as another shape. To a vector: Flatten."""
+
+    shape: Shape
+    order: Order
+
+    def output_shape(self, x: Shape) -> Shape:
+        if x.size != self.shape.size:
+            raise ShapeError(f"cannot reshape {x} ({x.size} elements) to {self.shape} ({self.shape.size})")
+        return self.shape
+
+
+class Interpolation(Enum):
+    NEAREST = "nearest"
+    BILINEAR = "bilinear"
+
+
+class Sampling(Enum):
+    """Where output pixel i lies in the input, with ratio = input size / output size."""
+
+    HALF_PIXEL = "(i + 0.5) * ratio - 0.5"
+    CORNERS = "i * (input size - 1) / (output size - 1)"  # 0 where the output size is 1
+    ASYMMETRIC = "i * ratio"
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """Samples the map at other places; outside of it the border goes on.
+
+    The nearest pixel of a place p is floor(p), or floor(p + 0.5) with HALF_PIXEL and CORNERS.
+    """
+
+    size: Pair
+    interpolation: Interpolation
+    sampling: Sampling
+
+    def output_shape(self, x: Shape) -> Shape:
+        if min(self.size) < 1:
+            raise ShapeError(f"{self.size.height}x{self.size.width} is not a size")
+        return Shape(*self.size, x.channels)
+
+
+@dataclass(frozen=True, slots=True)
+class Crop:
+    """The elements from start to before stop, every stride-th, along each axis."""
+
+    start: Shape
+    stop: Shape
+    stride: Shape = Shape(1, 1, 1)
+
+    def output_shape(self, x: Shape) -> Shape:
+        if not all(0 <= a < b <= n and s > 0 for a, b, n, s in zip(self.start, self.stop, x, self.stride, strict=True)):
+            raise ShapeError(f"{self.start} to {self.stop} is not a part of {x}")
+        return Shape(*((b - a - 1) // s + 1 for a, b, s in zip(self.start, self.stop, self.stride, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Rearrange:
+    """The elements, counted in an order, as an array of dims, its axes permuted, and counted again as a map.
+
+    Numpy's axis i of the permuted array is axis axes[i] of the array. Permute, pixel shuffles and channel shuffles are this.
+    """
+
+    dims: tuple[int, ...]
+    axes: tuple[int, ...]
+    shape: Shape
+    order: Order
+
+    def output_shape(self, x: Shape) -> Shape:
+        assert sorted(self.axes) == list(range(len(self.dims)))
+        if not x.size == math.prod(self.dims) == self.shape.size:
+            raise ShapeError(f"cannot rearrange {x} ({x.size} elements) to {self.shape} ({self.shape.size})")
+        return self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceToDepth:
+    """Zeros around the map (below zero: less of it), then blocks of block.height x block.width pixels become pixels, channels the last to change.
+
+    Output channel (y * block.width + x) * C + c is channel c of the block's pixel (y, x).
+    """
+
+    block: Pair
+    padding: Padding = NO_PADDING
+
+    def output_shape(self, x: Shape) -> Shape:
+        pad = self.padding
+        padded = Pair(x.height + pad.top + pad.bottom, x.width + pad.left + pad.right)
+        if padded.height % self.block.height or padded.width % self.block.width:
+            raise ShapeError(
+                f"{padded.height}x{padded.width} pixels are not blocks of {self.block.height}x{self.block.width}"
+            )
+        return Shape(
+            padded.height // self.block.height, padded.width // self.block.width, x.channels * math.prod(self.block)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSlice:
+    """Some channels of a map, as they lie in the device's memory. Made when a graph is fitted to a device."""
+
+    first: int
+    count: int
+
+    def output_shape(self, x: Shape) -> Shape:
+        assert 0 <= self.first < self.first + self.count <= x.channels
+        return Shape(x.height, x.width, self.count)

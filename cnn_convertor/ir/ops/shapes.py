@@ -1,0 +1,95 @@
+"""Sizes: of maps, of windows that move over them, and of what lies around them."""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class ShapeError(ValueError):
+    """The inputs of an operator do not fit it; says how, in the user's terms."""
+
+
+class Shape(NamedTuple):
+    """A feature map."""
+
+    height: int
+    width: int
+    channels: int
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self)
+
+    @property
+    def is_vector(self) -> bool:
+        return self.height == self.width == 1
+
+    def with_length(self, axis: Axis, length: int) -> Shape:
+        """With another length along one axis."""
+        return Shape(*(length if place == axis else old for place, old in enumerate(self)))
+
+    def __str__(self) -> str:
+        return "x".join(map(str, self))
+
+
+class Axis(IntEnum):
+    """The axes of a map. The values are their places in a Shape."""
+
+    HEIGHT = 0
+    WIDTH = 1
+    CHANNELS = 2
+
+
+class Pair(NamedTuple):
+    height: int
+    width: int
+
+
+class Padding(NamedTuple):
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    def __add__(self, other: object) -> Padding:
+        assert isinstance(other, Padding)
+        return Padding(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+NO_PADDING = Padding(0, 0, 0, 0)
+
+
+NO_MORE = Pair(0, 0)
+
+
+ONE = Pair(1, 1)
+
+
+class Window(NamedTuple):
+    """How a kernel moves over a map."""
+
+    kernel: Pair
+    stride: Pair = ONE
+    dilation: Pair = ONE
+    padding: Padding = NO_PADDING
+
+    @property
+    def extent(self) -> Pair:
+        """What the dilated kernel spans."""
+        return Pair(*((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True)))
+
+    def slide(self, shape: Shape, *, channels: int, extra: Padding = NO_PADDING) -> Shape:
+        """Output shape of sliding over `shape`, padded by the window's padding and `extra`."""
+        pad = self.padding + extra
+        padded = Pair(shape.height + pad.top + pad.bottom, shape.width + pad.left + pad.right)
+        if min(self.kernel) < 1 or min(self.stride) < 1 or min(self.dilation) < 1:
+            raise ShapeError("kernel, stride and dilation must be at least 1")
+        if padded.height < self.extent.height or padded.width < self.extent.width:
+            raise ShapeError(
+                f"the padded input {padded.height}x{padded.width} is smaller than the kernel {self.extent.height}x{self.extent.width}"
+            )
+        height, width = ((p - e) // s + 1 for p, e, s in zip(padded, self.extent, self.stride, strict=True))
+        return Shape(height, width, channels)
