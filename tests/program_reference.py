@@ -75,6 +75,10 @@ def as_output(values: NDArray[Any], op: ops.Op, *, transposed: bool) -> Real:
 def run(program: Program, inputs: Mapping[str, Real], custom: Mapping[str, Any] = {}) -> list[Real]:
     """The network's outputs, as they lie in memory at the end."""
     machine = Machine(program, custom)
+    first = next((layer for layer in program.layers if layer.inputs or layer.type is LayerType.INPUT), None)
+    if first is not None and first.type is not LayerType.INPUT:  # the application writes where the first layer reads
+        ((_, given),) = program.inputs
+        assert (first.inputs[0].offset, first.inputs[0].nbytes) == (given.offset, given.nbytes)
     for name, tensor in program.inputs:
         machine.write(tensor.offset, to_memory(inputs[name], transposed=program.transposed))
     for layer in program.layers:

@@ -289,6 +289,7 @@ def _fits(read: Read, contents: list[Written]) -> bool:
         chunk = 8 * area * read.element
         if area not in {1, read.map.area} and read.map.area > 1:
             return False
-        if begins % chunk or (ends % chunk and (written is not contents[-1] or ends != written.nbytes)):
-            return False  # not whole chunks of 8 channels; a narrow one comes last
+        is_last = written is contents[-1] and (ends == written.nbytes or read.map.area == 1)
+        if begins % chunk or (ends % chunk and not is_last):
+            return False  # not whole chunks of 8 channels; a narrow one comes last, and a vector's has no width
     return True

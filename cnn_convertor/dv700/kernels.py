@@ -26,11 +26,12 @@ from cnn_convertor.ir.ops import (
     Pad,
     Padding,
     Pair,
-    PRelu,
     Rearrange,
     Shape,
     SpaceToDepth,
     Window,
+    for_channels,
+    with_outputs,
 )
 
 Rule: TypeAlias = Callable[[Graph, Node, Limits], "Iterable[Node] | None"]
@@ -48,31 +49,20 @@ def groups(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
         return None
     parts: list[Node] = []
     for index in range(count):
-        rows = slice(index * out // count, (index + 1) * out // count)
+        rows = np.arange(index * out // count, (index + 1) * out // count)
         channels = slice(index * per_group * together, (index + 1) * per_group * together)
         x = graph.shape(node.inputs[0])
         part = replace(node, name=graph.fresh(f"{node.name}/slice{index}"), op=_channels(x, channels))
+        group = replace(with_outputs(op, rows), groups=together)
         parts += (
             part,
-            replace(
-                node, name=graph.fresh(f"{node.name}/group{index}"), op=_rows(op, rows, together), inputs=(part.name,)
-            ),
+            replace(node, name=graph.fresh(f"{node.name}/group{index}"), op=group, inputs=(part.name,)),
         )
     return *parts, replace(node, op=Concat(), inputs=tuple(part.name for part in parts[1::2]))
 
 
 def _channels(x: Shape, channels: slice) -> Crop:
     return Crop(Shape(0, 0, channels.start), Shape(x.height, x.width, channels.stop))
-
-
-def _rows(op: Conv2d | ConvTranspose2d, rows: slice, groups: int) -> Conv2d | ConvTranspose2d:
-    """The convolution that gives some of the output channels."""
-    index = np.arange(rows.start, rows.stop)
-    function = op.activation
-    if isinstance(function, PRelu):
-        function = PRelu(function.slopes.take_rows(index))
-    bias = None if op.bias is None else op.bias.take_rows(index)
-    return replace(op, weight=op.weight.take_rows(index), bias=bias, groups=groups, activation=function)
 
 
 def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
@@ -227,15 +217,12 @@ def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[N
         return None  # output padding beyond all places
     around = Padding(small.height - 1, small.height - 1, small.width - 1, small.width - 1)
     index = np.arange(out.channels).repeat(math.prod(stride))
-    function = op.activation
-    if isinstance(function, PRelu):
-        function = PRelu(function.slopes.take_rows(index))
     convolution = Conv2d(
         _phases(op.weight, kernel, small, stride),
         None if op.bias is None else op.bias.take_rows(index),
         Window(small, padding=around),
         op.groups,
-        function,
+        None if op.activation is None else for_channels(op.activation, index),
     )
     first = replace(node, name=graph.fresh(f"{node.name}/places"), op=convolution)
     dims = (*places, out.channels, *stride)

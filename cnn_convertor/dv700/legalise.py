@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cnn_convertor.dv700.cpu import on_cpu, pools_on_cpu
 from cnn_convertor.dv700.fusion import Fusion
@@ -47,6 +46,7 @@ from cnn_convertor.ir.ops import (
     Softmax,
     Upsample,
     Window,
+    with_outputs,
 )
 
 
@@ -238,7 +238,9 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
         if alike or (isinstance(producer.op, Dense) and graph.is_private(producer.name)):
             if not alike:
                 rows = memory_order(after, transposed=transposed, order=node.op.order)
-                nodes[producer.name] = replace(producer, op=_with_rows(nodes[producer.name].op, rows))
+                dense = nodes[producer.name].op
+                assert isinstance(dense, Dense)
+                nodes[producer.name] = replace(producer, op=with_outputs(dense, rows))
             nodes[node.name] = replace(node, op=replace(node.op, order=Order.MEMORY))
         elif not (before.is_vector or after.is_vector):
             vector = Shape(1, 1, before.size)
@@ -250,16 +252,6 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
                 node, inputs=(flat.name,), op=replace(node.op, order=Order.MEMORY if free else node.op.order)
             )
     return Graph(tuple(nodes.values()), graph.outputs)
-
-
-def _with_rows(op: object, rows: NDArray[np.intp]) -> Dense:
-    """The fully connected layer with its outputs in another order."""
-    assert isinstance(op, Dense)
-    function = op.activation
-    if isinstance(function, PRelu):
-        function = PRelu(function.slopes.take_rows(rows))
-    bias = None if op.bias is None else op.bias.take_rows(rows)
-    return Dense(op.weight.take_rows(rows), bias, function)
 
 
 def channel_slices(graph: Graph, node: Node) -> Iterable[Node] | None:

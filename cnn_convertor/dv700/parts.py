@@ -8,7 +8,7 @@ import numpy as np
 
 from cnn_convertor.dv700.steps import joins_run
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Axis, Concat, MaxPool2d, PRelu
+from cnn_convertor.ir.ops import Axis, Concat, MaxPool2d, for_channels
 
 
 def pool_parts(graph: Graph) -> Graph:
@@ -35,8 +35,8 @@ def _pools(graph: Graph, concat: Node, pool: Node) -> list[Node]:
         channels = np.arange(start, start := start + graph.shape(part).channels)
         op = pool.op
         assert isinstance(op, MaxPool2d)
-        if isinstance(op.activation, PRelu):
-            op = replace(op, activation=PRelu(op.activation.slopes.take_rows(channels)))
+        if op.activation is not None:
+            op = replace(op, activation=for_channels(op.activation, channels))
         pools.append(replace(pool, name=graph.fresh(f"{pool.name}/{index}"), op=op, inputs=(part,)))
     return pools
 

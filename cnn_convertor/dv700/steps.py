@@ -128,16 +128,19 @@ def has_own_place(graph: Graph, name: str) -> bool:
 
 
 def inputs_are_layers(graph: Graph) -> bool:
-    """Whether the firmware must be told about the inputs: when there are several, or a layer lists all that it reads.
+    """Whether the firmware must be told about the inputs: when there are several, when a layer lists all that it reads, or
+    reads a slice.
 
-    Otherwise the first layer reads the input; a layer on the CPU that reads nothing may stand before it.
+    Otherwise the first layer reads the input, where the application writes it; a layer on the CPU that reads nothing may stand
+    before it.
     """
     listing = [
         n for n in graph.nodes if isinstance(n.op, Concat) or (isinstance(n.op, Custom | OnCpu) and len(n.inputs) != 1)
     ]
     listed = {source(graph, name).name for node in listing for name in node.inputs}
     idle = any(not node.inputs for node in listing)
-    return len(graph.inputs) > 1 or idle or any(node.name in listed for node in graph.inputs)
+    sliced = {source(graph, node.name).name for node in graph.nodes if isinstance(node.op, ChannelSlice)}
+    return len(graph.inputs) > 1 or idle or any(node.name in listed | sliced for node in graph.inputs)
 
 
 def joins_convolution(graph: Graph, pool: Node) -> bool:

@@ -19,11 +19,11 @@ from cnn_convertor.ir.ops import (
     Function,
     MaxPool2d,
     Pad,
-    PRelu,
     Relu,
     Scale,
     Sigmoid,
     Upsample,
+    for_channels,
 )
 from cnn_convertor.passes.fold_padding import is_never_negative
 from cnn_convertor.passes.raising import NO_CHANGE, Raised, without
@@ -72,7 +72,7 @@ def _raise_parts(graph: Graph, concat: Node, function: Function) -> Raised:
     result, start = NO_CHANGE, 0
     for position, name in enumerate(concat.inputs):
         channels = np.arange(start, start := start + graph.shape(name).channels)
-        share = PRelu(function.slopes.take_rows(channels)) if isinstance(function, PRelu) else function
+        share = for_channels(function, channels)
         made = _raise(graph, name, share)
         result = result.plus(Raised({}, {(concat.name, position): Activation(share)}) if made is None else made)
     return result

@@ -165,6 +165,17 @@ def _networks() -> dict[str, Graph]:
             ("cat", ops.Concat(), ("sum", "a")),
             ("out", ops.Softmax(), ("cat",)),
         ),
+        "slices": graph(
+            ("out",),
+            ("data", ops.Input(Shape(4, 6, 16)), ()),
+            ("half", ops.Crop(Shape(0, 0, 8), Shape(4, 6, 16)), ("data",)),
+            ("fc", ops.Dense(values(16, 8, 4, 6), None), ("half",)),
+            ("few", ops.Crop(Shape(0, 0, 0), Shape(1, 1, 3)), ("fc",)),
+            ("rest", ops.Crop(Shape(0, 0, 8), Shape(1, 1, 13)), ("fc",)),
+            ("a", ops.Dense(values(4, 3, 1, 1), None), ("few",)),
+            ("b", ops.Dense(values(4, 5, 1, 1), None), ("rest",)),
+            ("out", ops.Add(), ("a", "b")),
+        ),
         "CPU": graph(
             ("mine", "joined"),
             ("data", ops.Input(Shape(4, 6, 12)), ()),

@@ -153,6 +153,16 @@ def test_inputs_keep_their_names_and_are_at_the_first_layer() -> None:
     assert program.layers[0].inputs[0].offset == tensor.offset
 
 
+def test_the_application_writes_the_whole_input_where_a_layer_says_so() -> None:
+    """A command that reads a slice of the input does not say where the input lies, and how large it is."""
+    part = ops.Crop(Shape(0, 0, 8), Shape(4, 6, 16))
+    graph = chain(part, conv(8, 8), shape=Shape(4, 6, 16))
+    program = build(graph)
+    assert [layer.type for layer in program.layers] == [LayerType.INPUT, LayerType.CONV]
+    assert program.layers[0].output == program.inputs[0][1]
+    assert_computes(program, graph)
+
+
 FLATTEN = ops.Reshape(Shape(1, 1, 384), Order.HWC)
 ORIGINS_OF_MAPS = [
     # the last layer works on the CPU: does it find its input in the device's order?

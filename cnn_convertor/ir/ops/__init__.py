@@ -38,6 +38,7 @@ from cnn_convertor.ir.ops.functions import (
     Swish as Swish,
     Tanh as Tanh,
     Threshold as Threshold,
+    for_channels as for_channels,
     never_decreases as never_decreases,
     never_negative as never_negative,
 )
@@ -56,6 +57,7 @@ from cnn_convertor.ir.ops.layers import (
     Input as Input,
     MaxPool2d as MaxPool2d,
     Scale as Scale,
+    with_outputs as with_outputs,
 )
 from cnn_convertor.ir.ops.measures import (
     ArgMax as ArgMax,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cnn_convertor.ir.constant import Constant
 
@@ -169,6 +170,11 @@ ScalarFunction: TypeAlias = (
     | Clip
     | BoundedRelu
 )
+
+
+def for_channels(function: Function, channels: NDArray[np.intp]) -> Function:
+    """The function of some channels, or of all in another order: slopes belong to them."""
+    return PRelu(function.slopes.take_rows(channels)) if isinstance(function, PRelu) else function
 
 
 def never_decreases(function: Function | None) -> bool:

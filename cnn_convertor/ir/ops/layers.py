@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops.functions import Function, PRelu, ScalarFunction
+from cnn_convertor.ir.ops.functions import Function, PRelu, ScalarFunction, for_channels
 from cnn_convertor.ir.ops.shapes import NO_MORE, NO_PADDING, Padding, Pair, Shape, ShapeError, Window
 
 
@@ -107,6 +111,16 @@ class Dense:
                 f"weights for {height * width * channels} inputs ({height}x{width}x{channels}) meet {x.size} ({x})"
             )
         return Shape(1, 1, out)
+
+
+Weighted = TypeVar("Weighted", bound="Conv2d | ConvTranspose2d | Dense")
+
+
+def with_outputs(op: Weighted, channels: NDArray[np.intp]) -> Weighted:
+    """The operator that gives some of the output channels, or all in another order. Groups are the caller's."""
+    bias = None if op.bias is None else op.bias.take_rows(channels)
+    function = None if op.activation is None else for_channels(op.activation, channels)
+    return replace(op, weight=op.weight.take_rows(channels), bias=bias, activation=function)
 
 
 @dataclass(frozen=True, slots=True)
