@@ -147,6 +147,9 @@ class Machine:
                 self.write(layer.output.offset, memory, size=layer.output.type.value)
             case LayerType.CUSTOM:
                 assert layer.custom is not None
+                for tensor, index in zip(layer.inputs, layer.sources, strict=True):  # it is told layers, not offsets
+                    given = tensor if index is None else self.program.layers[index].output
+                    assert len(layer.inputs) == 1 or (given.offset, given.nbytes) == (tensor.offset, tensor.nbytes)
                 maps = [self.map(tensor.offset, tensor.shape) for tensor in layer.inputs]
                 values = self.custom[layer.custom.type](*maps, **dict(layer.custom.parameters))
                 self.write(layer.output.offset, to_memory(values, transposed=transposed), size=4)

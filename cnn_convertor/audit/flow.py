@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cnn_convertor.audit.layers import overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
 from cnn_convertor.audit.network import Layer, Map, Network
-from cnn_convertor.audit.registers import command_output, operand_of
+from cnn_convertor.audit.registers import command_output, command_parts, operand_of
 from cnn_convertor.errors import Problem
 
 DEVICE, CPU, APPLICATION = "device", "CPU", "application"
@@ -126,14 +126,30 @@ class Flow:
         sources = [self._network.layers[i] for i in layer.sources if i is not None and i < layer.index]
         if layer.type in {"LT_CONCAT", "LT_COPY_CONCAT"} or (layer.type == "LT_CUSTOM" and sources):
             for source in sources:
-                if source.output_map is not None:
-                    element = 4 if source.is_f32_output else 2
-                    yield Read("input_layers", source.output_offs, source.output_map, element, source.index)
+                element = 4 if source.is_f32_output else 2
+                for start, given in self._looked_up(layer, source):
+                    yield Read("input_layers", start, given, element, source.index)
         elif layer.type != "LT_INPUT" and given is not None:
             element = 4 if sources and sources[0].is_f32_output else 2
             if layer.type == "LT_CUSTOM" and self._holds_floats(layer.input_offs):
                 element = 4  # the user's code knows what it reads
             yield Read("input_offs", layer.input_offs, given, element)
+
+    def _looked_up(self, layer: Layer, source: Layer) -> list[tuple[int, Map]]:
+        """What a layer reads of another one. Code on the CPU knows which of a command's parts it needs: those that are there."""
+        if source.output_map is None:
+            return []
+        parts = []
+        if layer.type == "LT_CUSTOM" and source.is_on_device and source.command is not None:
+            parts = [
+                (start, made)
+                for start, made in command_parts(source.command)
+                if min(made) > 0
+                and all(
+                    s.content and s.content.layer == source.index for s in self._memory.read(start, 2 * made.elements)
+                )
+            ]
+        return parts or [(source.output_offs, source.output_map)]
 
     def _holds_floats(self, start: int) -> bool:
         content = self._memory.read(start, 1)[0].content

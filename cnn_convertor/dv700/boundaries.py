@@ -10,7 +10,7 @@ from cnn_convertor.dv700.commands import Path, Possible
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.selection import Selection
-from cnn_convertor.dv700.steps import Step, is_view, source
+from cnn_convertor.dv700.steps import Step, is_view, source, why_own_layer
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Dense
 
@@ -111,8 +111,8 @@ def _written(graph: Graph, name: str) -> list[Node]:
 def _why_not_joined(possible: Possible, homes: dict[str, Step], parts: Sequence[Node]) -> str:
     graph = possible.graph
     for part in parts:
-        if any(source(graph, output) is part for output in graph.outputs):
-            return f'the map of "{part.name}" is an output of the network'
+        if (reason := why_own_layer(graph, part)) is not None:
+            return reason
     branches = [_path(homes[part.name], part) for part in parts]
     starts = [branch[0].inputs[0] for branch in branches]
     if starts[0] != starts[1]:

@@ -15,7 +15,7 @@ from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.maps import CHUNK, is_chunked, memory_order, same_memory
 from cnn_convertor.dv700.parts import pool_parts
 from cnn_convertor.dv700.pools import split_average, split_max
-from cnn_convertor.dv700.steps import COPY, has_own_place, joins_convolution, joins_run, source
+from cnn_convertor.dv700.steps import COPY, has_own_place, joins_convolution, joins_run, looked_up, source
 from cnn_convertor.dv700.strides import still_strides
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -268,19 +268,21 @@ def channel_slices(graph: Graph, node: Node) -> Iterable[Node] | None:
 def copies_for_shared_parts(graph: Graph) -> Graph:
     """A map can lie inside one concatenation only, and once: every further use gets a copy of it.
 
-    So does a slice of another map that is a part or an output, and an input that is an output.
+    So does a slice of another map that is a part, an output, or looked up by a layer of the firmware; and an input that is an
+    output.
     """
     placed: set[str] = set()
     nodes: list[Node] = []
     for node in graph.nodes:
-        if isinstance(node.op, Concat):
+        if isinstance(node.op, Concat) or looked_up(node):
             inputs = []
             for position, name in enumerate(node.inputs):
                 home = source(graph, name).name
-                if home in placed or not has_own_place(graph, name):
+                taken = isinstance(node.op, Concat) and home in placed
+                if taken or not has_own_place(graph, name):
                     nodes.append(Node(graph.fresh(f"{node.name}/copy{position}"), COPY, (name,), node.origins))
                     name = nodes[-1].name
-                else:
+                elif isinstance(node.op, Concat):
                     placed.add(home)
                 inputs.append(name)
             node = replace(node, inputs=tuple(inputs))

@@ -27,7 +27,7 @@ from cnn_convertor.dv700.steps import (
     joins_in_place,
     layer_type,
     run_of,
-    source,
+    why_own_layer,
 )
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Add, Concat, Input, MaxPool2d
@@ -185,7 +185,7 @@ class Chooser:
     def _branch(self, name: str) -> Path | None:
         """The whole path to a part of a concatenation from the map that it starts with; None when it is not one."""
         graph, node = self.graph, self.graph[name]
-        if node.name not in self.possible.device or any(source(graph, output) is node for output in graph.outputs):
+        if node.name not in self.possible.device or why_own_layer(graph, node) is not None:
             return None
         path: Path = (node,)
         while before := self._before(path[0]):

@@ -127,6 +127,19 @@ def has_own_place(graph: Graph, name: str) -> bool:
     return True
 
 
+def looked_up(node: Node) -> tuple[str, ...]:
+    """What the firmware's own layer reads, where it is told the layers that write it: each must write that map and no more."""
+    return node.inputs if isinstance(node.op, Custom) and len(node.inputs) > 1 else ()
+
+
+def why_own_layer(graph: Graph, node: Node) -> str | None:
+    """Why a layer of the program must write the node's map and nothing else; None when it need not."""
+    if any(source(graph, output) is node for output in graph.outputs):
+        return f'the map of "{node.name}" is an output of the network'
+    reader = next((reader for reader in readers(graph, node.name) if looked_up(reader)), None)
+    return None if reader is None else f'"{reader.name}", a layer of the firmware, looks for the map of "{node.name}"'
+
+
 def inputs_are_layers(graph: Graph) -> bool:
     """Whether the firmware must be told about the inputs: when there are several, when a layer lists all that it reads, or
     reads a slice.

@@ -176,6 +176,17 @@ def _networks() -> dict[str, Graph]:
             ("b", ops.Dense(values(4, 5, 1, 1), None), ("rest",)),
             ("out", ops.Add(), ("a", "b")),
         ),
+        "a part that is read for longer": graph(  # than the other part of its command, which another map takes the place of
+            ("out",),
+            ("data", ops.Input(Shape(4, 6, 8)), ()),
+            ("a", ops.Conv2d(values(8, 8, 1, 1), None, same(1)), ("data",)),
+            ("b", ops.Conv2d(values(8, 8, 1, 1), None, same(1)), ("data",)),
+            ("cat", ops.Concat(), ("a", "b")),
+            ("c", ops.Conv2d(values(8, 16, 1, 1), None, same(1)), ("cat",)),
+            ("d", ops.Conv2d(values(8, 8, 3, 3), None, same(3, 1, 2)), ("c",)),
+            ("e", ops.Conv2d(values(8, 8, 3, 3), None, same(3, 1, 2)), ("d",)),
+            ("out", ops.Combine(ops.Combination.MULTIPLY), ("e", "a")),
+        ),
         "CPU": graph(
             ("mine", "joined"),
             ("data", ops.Input(Shape(4, 6, 12)), ()),

@@ -94,6 +94,12 @@ CASES: dict[str, tuple[Graph, Fusion, list[tuple[str, str, str]]]] = {
         graph("cat a", ("a", conv(), "x"), ("b", conv(), "x"), ("cat", ops.Concat(), "a b")), Fusion.FULL,
         [("a", "b", 'the map of "a" is an output of the network')],
     ),
+    "a part that a layer of the firmware looks for": (
+        graph(
+            "cat m", ("a", conv(), "x"), ("b", conv(), "x"), ("cat", ops.Concat(), "a b"), ("m", ops.Custom("M", (), Shape(8, 8, 8)), "b x"),
+        ),
+        Fusion.FULL, [("a", "b", '"m", a layer of the firmware, looks for the map of "b"')],
+    ),
     "some parts in one command": (
         graph(
             "cat", ("far", conv(), "x"), ("a", conv(), "x"), ("b", conv(), "x"), ("c", conv(), "far"), ("d", conv(), "far"),

@@ -46,7 +46,7 @@ def build(
 def assert_computes(program: Program, graph: Graph) -> None:
     """The program's outputs are the graph's, in the order in which an application finds them."""
     x = random_networks.inputs_for(graph)
-    custom = {"Twice": lambda *maps: 2 * maps[0]}
+    custom = {"Twice": lambda *maps: 2 * maps[0], "Sum": lambda *maps: sum(maps)}
     values = ir_reference.run(graph, x, custom=custom)
     results = program_reference.run(program, x, custom)
     for name, result in zip(graph.outputs, results, strict=True):
@@ -105,6 +105,10 @@ NETWORKS: dict[str, Graph] = {
         (X, Node("a", conv(4, 8), ("x",)), Node("s", ops.Softmax(), ("a",)), Node("r", ops.Reshape(Shape(6, 4, 4), Order.HWC), ("s",)),
          Node("b", conv(8, 8), ("x",)), Node("c", conv(8, 8), ("b",))), ("c", "r")),
     "a custom layer": chain(conv(12, 8), ops.Custom("Twice", (), Shape(4, 6, 12))),
+    "a custom layer of a slice, and of a part that could share a command": Graph(
+        (X, Node("a", conv(16, 8), ("x",)), Node("s", ops.Crop(Shape(0, 0, 8), Shape(4, 6, 16)), ("a",)),
+         Node("b", conv(8, 8), ("x",)), Node("c", conv(8, 8), ("x",)), Node("cat", ops.Concat(), ("b", "c")),
+         Node("m", ops.Custom("Sum", (), Shape(4, 6, 8)), ("s", "c"))), ("cat", "m", "a")),
     "a pool split behind a convolution with slopes": chain(conv(8, 8), ops.MaxPool2d(Window(Pair(4, 5))), ops.Activation(ops.PRelu(some(8)))),
     "vectors of any length, joined": Graph(
         (X, Node("a", ops.Dense(some(5, 8, 4, 6), None), ("x",)), Node("b", ops.Dense(some(3, 8, 4, 6), None), ("x",)),
