@@ -83,30 +83,31 @@ class _Needs:
             self.earlier[second] |= 1 << first
         assert all(earlier < 1 << i for i, earlier in enumerate(self.earlier)), "the given order must be possible"
         self.start = sum(sizes[name] for name in set(given) if users[name] or name in kept)
-        # Of each task its pieces: size, who has to do with it, whether it is there from the start, whether to the end.
-        self.pieces = [
-            [(sizes[name], users[name], name in given, name in kept) for name in sorted({*task.reads, *task.writes})]
-            for task in tasks
-        ]
-        always = sum(sizes[name] for name in set(given) & set(kept))
-        self.least = max((always + self._own(pieces) for pieces in self.pieces), default=self.start)
-        self.least = max(self.least, self.start, sum(sizes[name] for name in set(kept)))
-
-    @staticmethod
-    def _own(pieces: Sequence[tuple[int, Tasks, bool, bool]]) -> int:
-        return sum(size for size, _, given, kept in pieces if not (given and kept))
+        pieces = [{*task.reads, *task.writes} for task in tasks]
+        always = set(given) & set(kept)
+        own = (sum(sizes[name] for name in those | always) for those in pieces)
+        self.least = max(self.start, sum(sizes[name] for name in set(kept)), *own)
+        # Of each task: the bytes that are there from it on unless one of those tasks was earlier, and until it unless one is
+        # later. Which are earlier in any case need no mention, so that the parts of a concatenation count as one.
+        self._begins: list[list[tuple[Tasks, int]]] = []
+        self._ends: list[list[tuple[Tasks, int]]] = []
+        for i, those in enumerate(pieces):
+            begins: dict[Tasks, int] = {}
+            ends: dict[Tasks, int] = {}
+            for name in those:
+                if not (name in given or users[name] & self.earlier[i]):
+                    begins[users[name]] = begins.get(users[name], 0) + sizes[name]
+                if name not in kept:
+                    others = users[name] & ~(self.earlier[i] | 1 << i)
+                    ends[others] = ends.get(others, 0) + sizes[name]
+            self._begins.append(list(begins.items()))
+            self._ends.append(list(ends.items()))
 
     def does(self, task: int, done: Tasks, live: int) -> tuple[int, int]:
-        """Bytes needed while the task is done, and after it, if `live` bytes are needed before."""
-        after = done | 1 << task
-        during = live
-        freed = 0
-        for size, users, given, kept in self.pieces[task]:
-            if not (given or users & done):
-                during += size
-            if not (kept or users & ~after):
-                freed += size
-        return during, during - freed
+        """Bytes needed while a task is done that may be next, and after it, if `live` bytes are needed before."""
+        left = ~done
+        during = live + sum(size for users, size in self._begins[task] if not users & done)
+        return during, during - sum(size for users, size in self._ends[task] if not users & left)
 
     def ready(self, done: Tasks) -> Iterator[int]:
         """Tasks that may be next, in the given order."""
