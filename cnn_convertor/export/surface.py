@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ from cnn_convertor.export.quantising import (
 )
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.layouts.layout import DType, Layout, nbytes
+from cnn_convertor.layouts.nvdla import weights
+from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Bytes, pack
 
 _PIECE_BYTES = 4 << 20  # of FP32 numbers that are packed at a time, where the layout lets rows be packed apart
@@ -36,6 +38,14 @@ class Written(NamedTuple):
     error: Error | None
 
 
+class Sparse(NamedTuple):
+    """What compression makes of weights. nbytes: of those that are stored; mask, group_sizes: with all that fills them up."""
+
+    nbytes: int
+    mask: Bytes
+    group_sizes: Bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Surface:
     """An array in memory.
@@ -43,6 +53,7 @@ class Surface:
     values: of `shape`, whose axes are those of the layout; None: what will lie there is not known, only how
     symmetric: how integers are made of the numbers
     notes: what else the manifest tells of it
+    may_be_sparse: NVDLA's weights, to be compressed where that takes fewer bytes
     """
 
     node: str
@@ -56,6 +67,7 @@ class Surface:
     where: Origin | None = None
     symmetric: Symmetric = ONE_SCALE
     notes: Mapping[str, Any] = field(default_factory=dict)
+    may_be_sparse: bool = False
 
     @property
     def element(self) -> DType:
@@ -66,13 +78,38 @@ class Surface:
     def nbytes(self) -> int:
         return nbytes(self.layout, self.shape)
 
-    def pieces(self, written: list[Written]) -> Iterator[Bytes]:
+    def sparse(self) -> Sparse | None:
+        """The weights compressed, but for those that are stored; None where that takes more bytes. Raises as `pieces` does."""
+        masks, sizes, stored = [], [], 0
+        for piece in self._compressed(self._packed([])):
+            masks.append(piece.mask)
+            sizes.append(piece.group_sizes)
+            stored += piece.weights.size
+        mask, group_sizes = (np.concatenate([*parts, _filling(parts)]) for parts in (masks, sizes))
+        nbytes = _filled(stored)
+        return Sparse(nbytes, mask, group_sizes) if nbytes + mask.size + group_sizes.size < self.nbytes else None
+
+    def _compressed(self, packed: Iterator[tuple[int, Bytes]]) -> Iterator[weights.Compressed]:
+        for rows, piece in packed:
+            yield weights.compress_groups(piece, rows, Precision(self.element.name))
+
+    def pieces(self, written: list[Written], *, compressed: bool = False) -> Iterator[Bytes]:
         """The bytes, piece by piece; what else is known by then is appended to `written`.
 
+        compressed: without the weights that are zero
         Raises UnsupportedError for numbers that the element type cannot stand for.
         """
+        size, packed = 0, self._packed(written)
+        parts = (made.weights for made in self._compressed(packed)) if compressed else (piece for _, piece in packed)
+        for part in parts:
+            size += part.size
+            yield part
+        yield np.zeros((_filled(size) if compressed else self.nbytes) - size, np.uint8)
+
+    def _packed(self, written: list[Written]) -> Iterator[tuple[int, Bytes]]:
+        """Some rows at a time: their number, and their bytes, which nothing fills up."""
         assert self.values is not None
-        error, all_scales, size = Error(), [], 0
+        error, all_scales = Error(), []
         bare = replace(self.layout, total_align=1)
         step = self._rows_at_a_time()
         for start in range(0, self.shape[0], step):
@@ -82,10 +119,7 @@ class Surface:
             error.add(values, stored.astype(np.float64) if scales is None else to_reals(stored, scales))
             if scales is not None:
                 all_scales.append(scales)
-            packed = pack(stored, bare)
-            size += packed.size
-            yield packed
-        yield np.zeros(self.nbytes - size, np.uint8)
+            yield len(values), pack(stored, bare)
         exact = self.element.kind == "f" and not error.largest
         written.append(Written(np.concatenate(all_scales) if all_scales else None, None if exact else error))
 
@@ -122,3 +156,13 @@ class Surface:
                 f"a value of {value:g} among the {self.role.value} {flaw} after folding; {int(wrong.sum())} such values"
             )
             raise UnsupportedError(Problem("DV853", message, self.where, hint))
+
+
+def _filled(size: int) -> int:
+    """The size of a compressed surface, with what fills it up."""
+    return -(-size // weights.SIZE_ALIGN) * weights.SIZE_ALIGN
+
+
+def _filling(parts: Sequence[Bytes]) -> Bytes:
+    size = sum(part.size for part in parts)
+    return np.zeros(_filled(size) - size, np.uint8)
