@@ -70,7 +70,7 @@ class Entry:
                 "DV856",
                 f'the {self.role} of "{self.layer}" is described, not written',
                 Path(MANIFEST),
-                "export --input",
+                "export --input" if self.role == Role.INPUT.value else "export --run",
             )
         try:
             data = np.fromfile(self.file, np.uint8)
