@@ -29,7 +29,7 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.layouts.describe import distances
 from cnn_convertor.layouts.layout import Layout
 from cnn_convertor.layouts.nvdla.weights import GROUP_SIZES, MASK
-from cnn_convertor.layouts.packing import Bytes
+from cnn_convertor.layouts.packing import Bytes, pack
 from cnn_convertor.passes import optimise
 from cnn_convertor.verify import prepare
 from cnn_convertor.verify.inputs import Preparation, random_samples, read_samples, shapes_of
@@ -140,19 +140,17 @@ class _Writer:
 
     def _add_sparse(self, surface: Surface, sparse: Sparse) -> None:
         """Compressed weights, their mask, and the sizes of their groups: a file for each."""
-        entry = self._described(surface, sparse.nbytes)
-        files_ = {}
+        entry = self._described(surface, sparse.stored)
         self._add_file(entry, self._pieces(surface, entry, compressed=True))
-        for role, layout, data in ((Role.MASK, MASK, sparse.mask), (Role.GROUP_SIZES, GROUP_SIZES, sparse.group_sizes)):
-            files_[role.value] = self._add_array(surface, role, layout, data)
-        entry["compressed"] = files_
+        entry["compressed"] = {
+            Role.MASK.value: self._add_numbers(surface, Role.MASK, MASK, sparse.mask),
+            Role.GROUP_SIZES.value: self._add_numbers(surface, Role.GROUP_SIZES, GROUP_SIZES, sparse.group_sizes),
+        }
 
-    def _add_array(self, surface: Surface, role: Role, layout: Layout, data: Bytes) -> str:
-        """Whole numbers that belong to a surface, as they lie in memory; gives their file's name."""
-        assert layout.element is not None
-        shape = (data.size // layout.element.itemsize,)
-        entry = self._described(replace(surface, role=role, layout=layout, shape=shape, values=None), data.size)
-        return self._add_file(entry, iter([data]))
+    def _add_numbers(self, surface: Surface, role: Role, layout: Layout, numbers: NDArray[Any]) -> str:
+        """Whole numbers that belong to a surface; gives their file's name."""
+        other = replace(surface, role=role, layout=layout, shape=numbers.shape, values=None, notes={})
+        return self._add_file(self._described(other, other.nbytes), iter([pack(numbers, layout)]))
 
     def _described(self, surface: Surface, size: int, offset: int | None = None) -> dict[str, Any]:
         """Gives a surface of so many bytes its place, and its entry in the manifest."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -39,11 +39,20 @@ class Written(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """What compression makes of weights. nbytes: of those that are stored; mask, group_sizes: with all that fills them up."""
+    """What compression makes of weights. stored: bytes of those that are left, with what fills them up.
 
-    nbytes: int
+    mask: a bit for each weight, (bytes,). group_sizes: bytes of those that are left of each group, (groups,)
+    """
+
+    stored: int
     mask: Bytes
-    group_sizes: Bytes
+    group_sizes: NDArray[np.uint32]
+
+    @property
+    def nbytes(self) -> int:
+        """Of all three surfaces."""
+        mask, sizes = nbytes(weights.MASK, self.mask.shape), nbytes(weights.GROUP_SIZES, self.group_sizes.shape)
+        return self.stored + mask + sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +88,14 @@ class Surface:
         return nbytes(self.layout, self.shape)
 
     def sparse(self) -> Sparse | None:
-        """The weights compressed, but for those that are stored; None where that takes more bytes. Raises as `pieces` does."""
+        """How the weights are compressed; None where that takes no fewer bytes. Raises as `pieces` does."""
         masks, sizes, stored = [], [], 0
         for piece in self._compressed(self._packed([])):
             masks.append(piece.mask)
-            sizes.append(piece.group_sizes)
+            sizes.append(piece.group_sizes.view("<u4"))
             stored += piece.weights.size
-        mask, group_sizes = (np.concatenate([*parts, _filling(parts)]) for parts in (masks, sizes))
-        nbytes = _filled(stored)
-        return Sparse(nbytes, mask, group_sizes) if nbytes + mask.size + group_sizes.size < self.nbytes else None
+        made = Sparse(_filled(stored), np.concatenate(masks), np.concatenate(sizes))
+        return made if made.nbytes < self.nbytes else None
 
     def _compressed(self, packed: Iterator[tuple[int, Bytes]]) -> Iterator[weights.Compressed]:
         for rows, piece in packed:
@@ -159,10 +167,5 @@ class Surface:
 
 
 def _filled(size: int) -> int:
-    """The size of a compressed surface, with what fills it up."""
+    """The bytes of compressed weights, with what fills them up."""
     return -(-size // weights.SIZE_ALIGN) * weights.SIZE_ALIGN
-
-
-def _filling(parts: Sequence[Bytes]) -> Bytes:
-    size = sum(part.size for part in parts)
-    return np.zeros(_filled(size) - size, np.uint8)
