@@ -250,6 +250,8 @@ def _add_and_multiply(part: Part, factor: Constant, shift: Constant | None) -> C
 class Cldnn(Target):
     """Each array in the first of the given formats that has its axes; maps and vectors in bfyx if none has.
 
+    element: of weights and maps; vectors stay real numbers.
+
     Formats with an axis g are for layers with groups, the others for those without. Kernels are not rotated.
     """
 
@@ -286,7 +288,7 @@ class Cldnn(Target):
             shape = tuple(n for axis, n in zip(axes, shape, strict=True) if axis in layout.axes)
         scales = sum(axis in "go" for axis in layout.axes) if part.role is Role.WEIGHTS else 0
         stride = None if part.stride is None else list(part.stride)
-        yield surface(part, layout.of(self.element), values, shape, axes=scales, stride=stride)
+        yield surface(part, layout.of(_element(part, self.element)), values, shape, axes=scales, stride=stride)
 
     def _choose(self, part: Part, axes: str, shape: tuple[int, ...]) -> Layout:
         for layout in self.formats:
@@ -322,6 +324,12 @@ def fits(layout: Layout, axes: str, shape: Sequence[int]) -> bool:
     except UsageError:
         return False
     return True
+
+
+def _element(part: Part, element: DType) -> DType:
+    """What an array is made of: integers are for weights and maps; a bias in 8 bits would lose more than all of these."""
+    is_small = part.role is not Role.WEIGHTS and not part.role.is_map
+    return np.dtype(np.float32) if element.kind == "i" and is_small else element
 
 
 def _without(values: Constant, axes: str, kept: str) -> Constant:
@@ -378,7 +386,8 @@ class Bpu(Target):
         )
 
     def _properties(self, part: Part, shape: tuple[int, ...]) -> bpu.TensorProperties:
-        kind = next(name for name, element in bpu.TYPES.items() if element == self.element.name)
+        stored = _element(part, self.element)
+        kind = next(name for name, element in bpu.TYPES.items() if element == stored.name)
         if self.rule != "x3":
             return bpu.plain(shape, kind, row_align=int(self.rule or 1), tensor_layout=bpu.TensorLayout.NHWC)
         if len(shape) == 4:

@@ -204,10 +204,12 @@ def test_bpu_tensors_hold_the_network(element: str, tmp_path: Path) -> None:
             continue
         real = numbers.pop(key(entry))
         real = real.transpose(0, 2, 3, 1) if real.ndim == 4 else real
-        memory, size = entry.memory().tobytes(), np.dtype(element).itemsize
+        kind = element if entry.role == "weights" or not element.startswith("int") else "float32"
+        memory, size = entry.memory().tobytes(), np.dtype(kind).itemsize
         for index in np.ndindex(*entry.shape):
             at = sum(i * stride for i, stride in zip(index, tensor["stride"], strict=True))
-            assert elements(memory[at : at + size], element)[0] == entry.array()[index]
+            assert elements(memory[at : at + size], kind)[0] == entry.array()[index]
+        assert ("scale" in entry.record) == kind.startswith("int")
         error = entry.record["error"]["max"] if "error" in entry.record else 0
         np.testing.assert_allclose(entry.values(), real, atol=error * 1.0001)
     assert not numbers
@@ -693,14 +695,15 @@ def test_rows_that_are_packed_apart_make_the_same_surface(
     assert [e.record.get("scale") for e in parts.surfaces] == [e.record.get("scale") for e in whole.surfaces]
 
 
-def test_memory_is_bounded_by_a_part_of_a_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("target", ["nvdla-int8", "nvdla-int8:compressed"])
+def test_memory_is_bounded_by_a_part_of_a_layer(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surfaces, "_PIECE_BYTES", 1 << 16)
     weight = Constant((4096, 64, 3, 3), lambda rows: np.ones((rows.stop - rows.start, 64, 3, 3), np.float32))
     rows = [("x", ops.Input(Shape(20, 20, 64)), ())]
     rows += [(f"c{n}", ops.Conv2d(weight, None, Window(Pair(3, 3))), ("x",)) for n in range(4)]  # type: ignore[misc]
     graph = network(*rows)
     tracemalloc.start()
-    write_for("nvdla-int8", Graph(graph.nodes, ("c0", "c1", "c2", "c3")), tmp_path)
+    write_for(target, Graph(graph.nodes, ("c0", "c1", "c2", "c3")), tmp_path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4 * weight.size  # one layer's weights in FP32 would be that much
