@@ -299,22 +299,33 @@ def audit(terminal: Terminal, source: Path, weights: Path | None, **device: int)
     "--target",
     metavar="NAME",
     required=True,
-    help="nvdla-fp16, nvdla-int16, nvdla-int8, cldnn:FORMAT[,FORMAT...], bpu[:ALIGN], bpu:x3 or dv700.",
+    help="nvdla-fp16, nvdla-int16, nvdla-int8 (each with :image,winograd,compressed or some of these), "
+    "cldnn:FORMAT[,FORMAT...], bpu[:ALIGN], bpu:x3 or dv700.",
 )
 @click.option("--output", metavar="DIR", required=True, type=FILE, help="Where the surfaces and manifest.json go.")
 @click.option("--input", "given", metavar="FILE", type=FILE, help="Write this image or array, too, as the input map.")
 @click.option("--element", metavar="TYPE", help="For cldnn and bpu: float32, float16, int16 or int8.")
+@click.option("--run", is_flag=True, help="Write the output maps, too, as the emulated device gives them.")
+@with_sources
 @with_device
 @with_verbosity
 def export(
-    terminal: Terminal, ini: Path, target: str, output: Path, given: Path | None, element: str | None, **device: int
+    terminal: Terminal,
+    ini: Path,
+    target: str,
+    output: Path,
+    given: Path | None,
+    element: str | None,
+    run: bool,
+    sources: tuple[Path, ...],
+    **device: int,
 ) -> int:
     """Write a network's weights and maps in the memory formats of an accelerator."""
     with terminal.attempt():
         from cnn_convertor.export import export
 
         config = Config.read(ini, **device)
-        made = export(config, target, output, given=given, element=element)
+        made = export(config, target, output, given=given, element=element, run=run, sources=sources)
         terminal.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
     return terminal.code
 

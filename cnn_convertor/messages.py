@@ -382,11 +382,11 @@ ENTRIES: Mapping[str, Entry] = {
     "DV856": Entry(
         "A surface is not what was written",
         "A file of an export is missing, changed, or was only described.",
-        "Export the network again, with --input for the input map.",
+        "Export the network again, with --input for the input map, --run for the output maps.",
     ),
     "DV857": Entry(
         "Something given is not used",
-        "A format holds nothing of the network, or there are more samples than the one that is exported.",
+        "A format or a mode holds nothing of the network, or there are more samples than the one that is exported.",
         "Nothing, if that is meant.",
         is_warning=True,
     ),

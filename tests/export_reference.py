@@ -53,6 +53,75 @@ def nvdla_operand(memory: bytes, count: int, kind: str, *, int8: bool, pairs: bo
     return result if pairs else result[0]
 
 
+def nvdla_winograd(memory: bytes, shape: tuple[int, ...], kind: str) -> Array:
+    """Transformed kernels (K, C, 4, 4): cubes of 4 channels, the channel fastest."""
+    kernels, channels, _, _ = shape
+    group = 32 if kind == "int8" else 16
+    data, result, at = elements(memory, kind), np.zeros(shape, kind), 0
+    for g in range(0, kernels, group):
+        for c4 in range(0, channels, 4):
+            for k in range(g, min(kernels, g + group)):
+                for r, s, c in np.ndindex(4, 4, 4):
+                    result[k, c4 + c, r, s] = data[at]
+                    at += 1
+    assert not data[at:].any() and len(memory) == math.ceil(at * data.itemsize / 128) * 128
+    return result
+
+
+def nvdla_image(memory: bytes, shape: tuple[int, ...], kind: str, extension: int) -> Array:
+    """Weights (K, C, R, S) for pixels: columns are channels, the column slower; some rows of a kernel lie together."""
+    kernels, channels, rows, columns = shape
+    group = 32 if kind == "int8" else 16
+    data, result, at = elements(memory, kind), np.zeros(shape, kind), 0
+    blocks = range(0, columns * channels, 64 if extension == 1 else columns * channels)
+    for g in range(0, kernels, group):
+        for block in blocks:
+            for r0 in range(0, rows, extension):
+                for k in range(g, min(kernels, g + group)):
+                    for r in range(r0, min(rows, r0 + extension)):
+                        for ce in range(block, min(block + blocks.step, columns * channels)):
+                            result[k, ce % channels, r, ce // channels] = data[at]
+                            at += 1
+    assert not data[at:].any() and len(memory) == math.ceil(at * data.itemsize / 128) * 128
+    return result
+
+
+def nvdla_pixels(memory: bytes, shape: tuple[int, ...], kind: str) -> Array:
+    """An image (C, H, W) of pixels of one number, or of four; lines begin on 32 bytes."""
+    channels, height, width = shape
+    each = (1 if channels == 1 else 4) * np.dtype(kind).itemsize
+    line = math.ceil(width * each / 32) * 32
+    result = np.zeros(shape, kind)
+    for h, w in np.ndindex(height, width):
+        pixel = elements(memory[h * line + w * each : h * line + (w + 1) * each], kind)
+        result[:, h, w] = pixel[:channels]
+        assert not pixel[channels:].any()
+    assert len(memory) == height * line
+    return result
+
+
+def nvdla_uncompressed(stored: bytes, mask: bytes, group_sizes: bytes, shape: tuple[int, ...], kind: str) -> bytes:
+    """The payload of compressed weights, filled up as if it had never been compressed; bit by bit, and group by group."""
+    size, group = np.dtype(kind).itemsize, 32 if kind == "int8" else 16
+    kernel = math.prod(shape[1:])
+    result, at, element = bytearray(), 0, 0
+    for number, g in enumerate(range(0, shape[0], group)):
+        start = at
+        for _ in range(min(group, shape[0] - g) * kernel):
+            if mask[element // 8] >> element % 8 & 1:
+                result += stored[at : at + size]
+                at += size
+            else:
+                result += bytes(size)
+            element += 1
+        assert int.from_bytes(group_sizes[4 * number : 4 * number + 4], "little") == at - start
+    assert not any(stored[at:]) and not any(group_sizes[4 * (number + 1) :])
+    assert int.from_bytes(mask, "little") >> element == 0
+    assert all(len(surface) % 128 == 0 for surface in (stored, mask, group_sizes))
+    assert len(stored) < at + 128 and len(mask) * 8 < element + 1024 and len(group_sizes) < 4 * number + 4 + 128
+    return bytes(result) + bytes(-len(result) % 128)
+
+
 def cldnn(memory: bytes, name: str, shape: dict[str, int], kind: str) -> Array:
     """A blocked or planar format by its name: Horner over the slices, then over the blocks."""
     parts = name.split("_")

@@ -85,10 +85,10 @@ def _taken(encoded: Iterator[Bytes], nbytes: int, *, rest: bool) -> Iterator[Byt
 
 
 def maps(program: Program, given: Mapping[str, NDArray[np.float32]]) -> Iterator[tuple[Surface, int]]:
-    """Inputs and outputs, and their offsets in the I/O buffer. given: input name -> (H, W, C)."""
+    """Inputs and outputs, and their offsets in the I/O buffer. given: input or output name -> (H, W, C)."""
     device = feature_map(transposed=program.transposed)
     for name, tensor in program.inputs:
-        values = None if name not in given else Constant.of(given[name])
+        values = _known(given, name)
         yield Surface(name, name, "Input", "Input", Role.INPUT, device, tuple(tensor.shape), values), tensor.offset
     for index, (name, tensor) in zip(program.outputs, program.results, strict=True):
         layer = program.layers[index]
@@ -97,8 +97,12 @@ def maps(program: Program, given: Mapping[str, NDArray[np.float32]]) -> Iterator
         layout = replace(layout, name="HWC" if is_plain(layer) else device.name)
         where = layer.origins[-1] if layer.origins else None
         shown, type_ = (name, "") if where is None else (where.layer, where.type)
-        shape = tuple(tensor.shape)
-        yield Surface(name, shown, type_, layer.type.value, Role.OUTPUT, layout, shape, None, where), tensor.offset
+        shape, values = tuple(tensor.shape), _known(given, name)
+        yield Surface(name, shown, type_, layer.type.value, Role.OUTPUT, layout, shape, values, where), tensor.offset
+
+
+def _known(given: Mapping[str, NDArray[np.float32]], name: str) -> Constant | None:
+    return Constant.of(given[name]) if name in given else None
 
 
 def part_of(form: Mapping[str, Any], stream: Bytes, role: Role) -> NDArray[np.float16]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +18,8 @@ from cnn_convertor.export import dv700
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.quantising import to_reals
 from cnn_convertor.layouts.layout import Layout, nbytes
+from cnn_convertor.layouts.nvdla import weights
+from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Bytes, unpack
 from cnn_convertor.layouts.text import parse
 
@@ -43,6 +45,7 @@ class Entry:
     shape: of the array, in the order of its axes
     file: None for a map that is only described
     scales: what integers are multiplied with, one for each part of the first axes; None: numbers stand for themselves
+    sparse: of compressed weights, their mask and the sizes of their groups
     """
 
     record: Mapping[str, Any]
@@ -57,6 +60,7 @@ class Entry:
     file: Path | None
     sha256: str
     scales: NDArray[np.float32] | None
+    sparse: tuple[Entry, Entry] | None = None
 
     def memory(self) -> Bytes:
         """The surface's bytes, which are what the manifest says. Raises ModelError if they are not."""
@@ -66,7 +70,7 @@ class Entry:
                 "DV856",
                 f'the {self.role} of "{self.layer}" is described, not written',
                 Path(MANIFEST),
-                "export --input",
+                "export --input" if self.role == Role.INPUT.value else "export --run",
             )
         try:
             data = np.fromfile(self.file, np.uint8)
@@ -81,6 +85,8 @@ class Entry:
     def array(self) -> NDArray[Any]:
         """The elements as they are stored, in the array's own order of axes: integers are integers."""
         memory = self.memory()
+        if self.layout is not None and self.sparse is not None:
+            return self._decompressed(memory, self.layout, *self.sparse)
         if self.layout is not None:
             return unpack(memory, self.layout, self.shape)
         try:
@@ -94,6 +100,16 @@ class Entry:
             )
         assert array.shape == self.shape
         return array
+
+    def _decompressed(self, stored: Bytes, layout: Layout, mask: Entry, group_sizes: Entry) -> NDArray[Any]:
+        surfaces = weights.Compressed(stored, mask.memory(), group_sizes.memory())
+        bare = replace(layout, total_align=1)
+        try:
+            elements = nbytes(bare, self.shape) // self.element.itemsize
+            payload = weights.decompress(surfaces, elements, Precision(self.element.name))
+        except ConvertorError as error:
+            _refuse("DV855", error.problems[0].message, Path(MANIFEST), "export the network again")
+        return unpack(payload, bare, self.shape)
 
     def values(self) -> NDArray[Any]:
         """The numbers that the elements stand for: integers times their scales, in FP64."""
@@ -127,7 +143,7 @@ def read(path: Path) -> Manifest:
         if data["format"] != FORMAT:
             raise ValueError(f"its format is {data['format']}, not {FORMAT}")
         memories = {str(name): int(size) for name, size in data["memories"].items()}
-        entries = tuple(_entry(record, file.parent) for record in data["surfaces"])
+        entries = _with_sparse([_entry(record, file.parent) for record in data["surfaces"]])
         return Manifest(str(data["network"]), str(data["target"]), memories, entries)
     except ConvertorError as error:
         _refuse(
@@ -139,6 +155,19 @@ def read(path: Path) -> Manifest:
         _refuse("DV855", f"this is no manifest of an export: {error}", file, "export the network again")
 
 
+def _with_sparse(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Compressed weights with what belongs to them. Raises TypeError, KeyError or ValueError where that is missing."""
+    others = {(entry.role, entry.record.get("file")): entry for entry in entries}
+    found = []
+    for entry in entries:
+        if "compressed" in entry.record:
+            names = entry.record["compressed"]
+            pair = tuple(others[role, names[role]] for role in (Role.MASK.value, Role.GROUP_SIZES.value))
+            entry = replace(entry, sparse=(pair[0], pair[1]))
+        found.append(entry)
+    return tuple(found)
+
+
 def _entry(record: Mapping[str, Any], folder: Path) -> Entry:
     """Raises KeyError, TypeError, ValueError or ConvertorError for a record that cannot be true."""
     shape = tuple(map(int, record["shape"]))
@@ -146,7 +175,9 @@ def _entry(record: Mapping[str, Any], folder: Path) -> Entry:
     layout = None if record["layout"] == dv700.STREAM else parse(str(record["terms"]))
     if min(shape, default=0) < 1 or len(axes) != len(shape):
         raise ValueError(f"a shape of {shape} for the axes {axes}")
-    if layout is not None and (layout.element != element or layout.axes != axes or nbytes(layout, shape) != size):
+    if layout is not None and (
+        layout.element != element or layout.axes != axes or not _fits(record, layout, shape, size)
+    ):
         raise ValueError(f"{record['terms']} of {shape} are not {size} bytes of {element}")
     if int(record["offset"]) < 0:
         raise ValueError(f"an offset of {record['offset']}")
@@ -167,6 +198,15 @@ def _entry(record: Mapping[str, Any], folder: Path) -> Entry:
         sha256=str(record["sha256"]) if name is not None else "",
         scales=_scales(record["scale"], axes, shape) if "scale" in record else None,
     )
+
+
+def _fits(record: Mapping[str, Any], layout: Layout, shape: tuple[int, ...], size: int) -> bool:
+    """Whether that many bytes can be an array of that shape, or its compressed weights."""
+    whole = nbytes(layout, shape)
+    if "compressed" not in record:
+        return size == whole
+    known = layout.element is not None and layout.element.name in [precision.value for precision in Precision]
+    return known and 0 <= size < whole and size % layout.total_align == 0
 
 
 def _scales(record: Mapping[str, Any], axes: str, shape: tuple[int, ...]) -> NDArray[np.float32]:

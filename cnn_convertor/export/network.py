@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,19 +17,22 @@ from numpy.typing import NDArray
 
 from cnn_convertor import __version__, files
 from cnn_convertor.config import Config
-from cnn_convertor.convert import build, load
+from cnn_convertor.convert import build, convert_for_trial, load
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.export import dv700, targets
 from cnn_convertor.export.loading import FORMAT, MANIFEST, json_of, read
-from cnn_convertor.export.parts import gathered, parts_of
+from cnn_convertor.export.parts import Role, gathered, parts_of
 from cnn_convertor.export.quantising import Error
-from cnn_convertor.export.surface import Surface, Written
+from cnn_convertor.export.surface import Sparse, Surface, Written
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.layouts.describe import distances
-from cnn_convertor.layouts.packing import Bytes
+from cnn_convertor.layouts.layout import Layout
+from cnn_convertor.layouts.nvdla.weights import GROUP_SIZES, MASK
+from cnn_convertor.layouts.packing import Bytes, pack
 from cnn_convertor.passes import optimise
-from cnn_convertor.verify.inputs import Preparation, read_samples, shapes_of
+from cnn_convertor.verify import prepare
+from cnn_convertor.verify.inputs import Preparation, random_samples, read_samples, shapes_of
 
 
 class Export(NamedTuple):
@@ -38,18 +43,30 @@ class Export(NamedTuple):
 
 
 def export(
-    config: Config, target: str, folder: Path, *, given: Path | None = None, element: str | None = None
+    config: Config,
+    target: str,
+    folder: Path,
+    *,
+    given: Path | None = None,
+    element: str | None = None,
+    run: bool = False,
+    sources: Sequence[Path] = (),
 ) -> Export:
     """Write a network's weights and maps for a target.
 
-    target: nvdla-fp16, nvdla-int16, nvdla-int8, cldnn:FORMAT,..., bpu, bpu:ALIGN, bpu:x3 or dv700
+    target: nvdla-fp16, nvdla-int16, nvdla-int8, each with :MODE,... or without, cldnn:FORMAT,..., bpu, bpu:ALIGN, bpu:x3 or dv700
     given: an image or an array, to be written as the network's input; without it maps are only described
     element: the type of all elements for clDNN (float16) and the BPU (float32)
+    run: write the outputs, too: what the emulated device gives for the input, a random one if none is given
+    sources: for that, C++ files with the callbacks of custom layers
     Raises ConvertorError, with every reason, and then leaves earlier files as they were.
     """
     kind = targets.target_of(target, element)
     graph = load(config)
-    maps = {} if given is None else _inputs(config, graph, given)
+    maps = _inputs(config, graph, given) if run or given is not None else {}
+    if run:
+        # What a network computes with is the weights that are exported: palettes are the DV700's alone.
+        maps |= _outputs(config if kind is None else config.in_fp16, maps, sources)
     if kind is not None:
         return write(kind.surfaces(tuple(parts_of(optimise(graph), maps))), config.name, target, folder)
     return write_program(build(graph, config), maps, folder)
@@ -73,12 +90,26 @@ def write(surfaces: Iterable[Surface], network: str, target: str, folder: Path) 
     return writer.write(folder)
 
 
-def _inputs(config: Config, graph: Graph, path: Path) -> dict[str, NDArray[np.float32]]:
-    """Input name -> (H, W, C), of the first sample."""
-    samples = read_samples(path, shapes_of(graph), Preparation.of(config))
+def _inputs(config: Config, graph: Graph, path: Path | None) -> dict[str, NDArray[np.float32]]:
+    """Input name -> (H, W, C), of the first sample; without a path, of a random one."""
+    shapes, preparation = shapes_of(graph), Preparation.of(config)
+    if path is None:
+        samples = random_samples(shapes, preparation, samples=1, seed=0)
+    else:
+        samples = read_samples(path, shapes, preparation)
     if samples.count > 1:
         warn(Problem("DV857", f"there are {samples.count} samples; the first is exported", Origin(str(path))))
     return {name: values[0] for name, values in samples.inputs.items()}
+
+
+def _outputs(
+    config: Config, inputs: Mapping[str, NDArray[np.float32]], sources: Sequence[Path]
+) -> dict[str, NDArray[np.float32]]:
+    """Output name -> (H, W, C), as the emulated device gives them."""
+    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
+        network = prepare(config, convert_for_trial, Path(name), sources=sources)
+        results = network.run({name: values[np.newaxis] for name, values in inputs.items()}).outputs
+    return {name: values[0] for name, values in zip(network.graph.outputs, results, strict=True)}
 
 
 class _Writer:
@@ -95,10 +126,38 @@ class _Writer:
 
     def add(self, surface: Surface, offset: int | None = None) -> None:
         """offset: where the surface lies in its memory; None: behind the one before it."""
+        try:
+            sparse = surface.sparse() if surface.may_be_sparse else None
+        except UnsupportedError as error:
+            self._problems += error.problems
+            return
+        if sparse is not None:
+            self._add_sparse(surface, sparse)
+            return
+        entry = self._described(surface, surface.nbytes, offset)
+        if surface.values is not None:
+            self._add_file(entry, self._pieces(surface, entry))
+
+    def _add_sparse(self, surface: Surface, sparse: Sparse) -> None:
+        """Compressed weights, their mask, and the sizes of their groups: a file for each."""
+        entry = self._described(surface, sparse.stored)
+        self._add_file(entry, self._pieces(surface, entry, compressed=True))
+        entry["compressed"] = {
+            Role.MASK.value: self._add_numbers(surface, Role.MASK, MASK, sparse.mask),
+            Role.GROUP_SIZES.value: self._add_numbers(surface, Role.GROUP_SIZES, GROUP_SIZES, sparse.group_sizes),
+        }
+
+    def _add_numbers(self, surface: Surface, role: Role, layout: Layout, numbers: NDArray[Any]) -> str:
+        """Whole numbers that belong to a surface; gives their file's name."""
+        other = replace(surface, role=role, layout=layout, shape=numbers.shape, values=None, notes={})
+        return self._add_file(self._described(other, other.nbytes), iter([pack(numbers, layout)]))
+
+    def _described(self, surface: Surface, size: int, offset: int | None = None) -> dict[str, Any]:
+        """Gives a surface of so many bytes its place, and its entry in the manifest."""
         memory = "maps" if surface.role.is_map else "weights"
         align = surface.layout.base_align
         place = -(-self._ends[memory] // align) * align if offset is None else offset
-        self._ends[memory] = max(self._ends[memory], place + surface.nbytes)
+        self._ends[memory] = max(self._ends[memory], place + size)
         entry: dict[str, Any] = {
             "layer": surface.layer,
             "type": surface.type,
@@ -114,12 +173,11 @@ class _Writer:
             "alignment": {"start": align, "size": surface.layout.total_align},
             "memory": memory,
             "offset": place,
-            "bytes": surface.nbytes,
+            "bytes": size,
             **surface.notes,
         }
         self._entries.append(entry)
-        if surface.values is not None:
-            self._add_file(entry, self._pieces(surface, entry))
+        return entry
 
     def add_stream(self, stream: dv700.Stream, pieces: Iterator[Bytes]) -> None:
         """A stream is one file, with an entry for each array in it."""
@@ -147,13 +205,14 @@ class _Writer:
         self._entries += made
         self._add_file(made[0], self._checked(pieces), *made[1:])
 
-    def _add_file(self, entry: dict[str, Any], pieces: Iterator[Bytes], *others: dict[str, Any]) -> None:
-        """others: entries of the same file."""
+    def _add_file(self, entry: dict[str, Any], pieces: Iterator[Bytes], *others: dict[str, Any]) -> str:
+        """others: entries of the same file. Gives its name."""
         # A network may call its layers what no file can be called.
         layer = re.sub(r"[^A-Za-z0-9_-]+", "_", entry["layer"])[:60]
         number = f"{entry['set']}." if "set" in entry else ""
         name = f"{len(self._files):03}_{layer}.{entry['role']}.{number}bin"
         self._files[name] = self._hashed(name, pieces, (entry, *others))
+        return name
 
     def _hashed(self, name: str, pieces: Iterator[Bytes], entries: Iterable[dict[str, Any]]) -> Iterator[Bytes]:
         digest, size = hashlib.sha256(), 0
@@ -165,9 +224,9 @@ class _Writer:
             self._sizes.append((size, entry["bytes"]))
             entry |= {"file": name, "sha256": digest.hexdigest()}
 
-    def _pieces(self, surface: Surface, entry: dict[str, Any]) -> Iterator[Bytes]:
+    def _pieces(self, surface: Surface, entry: dict[str, Any], *, compressed: bool = False) -> Iterator[Bytes]:
         written: list[Written] = []
-        yield from self._checked(surface.pieces(written))
+        yield from self._checked(surface.pieces(written, compressed=compressed))
         for scales, error in written:
             if scales is not None:
                 axes = surface.layout.axes[: surface.symmetric.axes]
@@ -213,7 +272,7 @@ def _earlier(folder: Path) -> set[Path]:
     with suppress(ModelError):
         for entry in read(folder).surfaces:
             with suppress(ModelError):
-                if entry.file is not None and entry.memory().size:
+                if entry.file is not None and entry.memory() is not None:
                     found.add(entry.file)
     return found
 

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir.constant import ALL, Array, Constant
 from cnn_convertor.ir.graph import Graph, Node, describe
-from cnn_convertor.ir.ops import ONE, Activation, Conv2d, ConvTranspose2d, Dense, Pair, PRelu, Scale, Shape
+from cnn_convertor.ir.ops import ONE, Activation, Conv2d, ConvTranspose2d, Dense, Pair, PRelu, Scale, Shape, Window
 
 
 class Role(Enum):
     """What an array is for. The values are those of the manifest, and of file names."""
 
     WEIGHTS = "weights"
+    MASK = "mask"  # of compressed weights: which of them are stored
+    GROUP_SIZES = "group_sizes"  # of compressed weights: bytes of each group of kernels
     BIAS = "bias"
     SLOPES = "slopes"  # of a PReLU
     FACTOR = "factor"  # of a scale that no other layer could take
@@ -49,8 +51,9 @@ class Part:
     node: of the graph; layer, type: the user's layer that it stands for
     values: weights (O, I / groups, H, W), vectors (C,), maps (H, W, C); None: a map that is only described
     groups: of a convolution; 1 for all else
-    stride: of a transposed convolution; None for all else
-    dilation: of a convolution of either kind
+    window: of a convolution of either kind; None for all else
+    is_transposed: whether that is a transposed convolution
+    is_image: an input that only plain convolutions read, and the weights of these
     """
 
     node: str
@@ -62,32 +65,49 @@ class Part:
     values: Constant | None
     where: Origin | None
     groups: int = 1
-    stride: Pair | None = None
-    dilation: Pair = ONE
+    window: Window | None = None
+    is_transposed: bool = False
+    is_image: bool = False
+
+    @property
+    def stride(self) -> Pair | None:
+        """Of a transposed convolution."""
+        return self.window.stride if self.window is not None and self.is_transposed else None
 
 
 def parts_of(graph: Graph, maps: Mapping[str, NDArray[np.float32]]) -> Iterator[Part]:
-    """All arrays in execution order, the inputs first and the outputs last. maps: input name -> (H, W, C), if known.
+    """All arrays in execution order, the inputs first and the outputs last.
+
+    maps: name of an input or output -> (H, W, C), as far as they are known
 
     Raises UnsupportedError for a layer whose arrays have no known meaning here.
     """
+    images = {node.name for node in graph.inputs if _is_image(graph, node)}
     for node in graph.inputs:
-        yield _map(graph, node, Role.INPUT, maps.get(node.name))
+        yield _map(graph, node, Role.INPUT, maps.get(node.name), is_image=node.name in images)
     problems: list[Problem] = []
     for node in graph.nodes:
         with gathered(problems):
-            yield from _of_node(node)
+            yield from _of_node(node, reads_image=not images.isdisjoint(node.inputs))
     if problems:
         raise UnsupportedError(problems)
     for name in dict.fromkeys(graph.outputs):
-        yield _map(graph, graph[name], Role.OUTPUT, None)
+        yield _map(graph, graph[name], Role.OUTPUT, maps.get(name))
 
 
-def _map(graph: Graph, node: Node, role: Role, values: NDArray[np.float32] | None) -> Part:
+def _is_image(graph: Graph, node: Node) -> bool:
+    """Whether nothing but convolutions without groups and dilation reads an input."""
+    users = [graph[user].op for user in graph.users(node.name)]
+    plain = [op for op in users if isinstance(op, Conv2d) and op.groups == 1 and op.window.dilation == ONE]
+    return 0 < len(plain) == len(users) and node.name not in graph.outputs
+
+
+def _map(graph: Graph, node: Node, role: Role, values: NDArray[np.float32] | None, *, is_image: bool = False) -> Part:
     shape: Shape = graph.shape(node.name)
     known = None if values is None else Constant.of(values)
     assert known is None or known.shape == shape
-    return _part(node, role, tuple(shape), known, node.origins[-1] if node.origins else None)
+    part = _part(node, role, tuple(shape), known, node.origins[-1] if node.origins else None)
+    return replace(part, is_image=is_image)
 
 
 def _part(node: Node, role: Role, shape: tuple[int, ...], values: Constant | None, where: Origin | None) -> Part:
@@ -95,17 +115,19 @@ def _part(node: Node, role: Role, shape: tuple[int, ...], values: Constant | Non
     return Part(node.name, layer, type_ or type(node.op).__name__, describe(node.op), role, shape, values, where)
 
 
-def _of_node(node: Node) -> Iterator[Part]:
+def _of_node(node: Node, *, reads_image: bool) -> Iterator[Part]:
     op = node.op
     match op:
         case Conv2d():
-            yield _weights(node, op.weight, op.groups, None, op.window.dilation)
+            part = _part(node, Role.WEIGHTS, op.weight.shape, op.weight, node.where)
+            yield replace(part, groups=op.groups, window=op.window, is_image=reads_image)
             yield from _vector(node, Role.BIAS, op.bias)
         case ConvTranspose2d():
-            yield _weights(node, op.weight, op.groups, op.window.stride, op.window.dilation)
+            part = _part(node, Role.WEIGHTS, op.weight.shape, op.weight, node.where)
+            yield replace(part, groups=op.groups, window=op.window, is_transposed=True)
             yield from _vector(node, Role.BIAS, op.bias)
         case Dense():
-            yield _weights(node, op.weight, 1, None, ONE)
+            yield _part(node, Role.WEIGHTS, op.weight.shape, op.weight, node.where)
             yield from _vector(node, Role.BIAS, op.bias)
         case Scale():
             yield from _vector(node, Role.FACTOR, op.factor)
@@ -134,11 +156,6 @@ def _constants(value: object, name: str = "") -> Iterator[str]:
             yield from _constants(item, name)
 
 
-def _weights(node: Node, values: Constant, groups: int, stride: Pair | None, dilation: Pair) -> Part:
-    part = _part(node, Role.WEIGHTS, values.shape, values, node.where)
-    return replace(part, groups=groups, stride=stride, dilation=dilation)
-
-
 def _vector(node: Node, role: Role, values: Constant | None) -> Iterator[Part]:
     if values is not None:
         yield _part(node, role, values.shape, values, node.where)
@@ -159,6 +176,13 @@ def ungrouped(weight: Constant, groups: int) -> Constant:
         return wide.reshape(len(values), groups * per_group, *kernel)
 
     return weight.map_rows_with(spread, (groups * per_group, *kernel))
+
+
+def with_channels(weight: Constant, channels: int) -> Constant:
+    """Weights (O, I, H, W) of one group for more channels: zeros for those that they have not."""
+    _, given, *kernel = weight.shape
+    more = ((0, 0), (0, channels - given), (0, 0), (0, 0))
+    return weight if channels <= given else weight.map_rows(lambda v: np.pad(v, more), (channels, *kernel))
 
 
 def regrouped(weight: Constant, groups: int) -> Constant:

@@ -24,6 +24,8 @@ from cnn_convertor.export.quantising import (
 )
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.layouts.layout import DType, Layout, nbytes
+from cnn_convertor.layouts.nvdla import weights
+from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Bytes, pack
 
 _PIECE_BYTES = 4 << 20  # of FP32 numbers that are packed at a time, where the layout lets rows be packed apart
@@ -36,6 +38,23 @@ class Written(NamedTuple):
     error: Error | None
 
 
+class Sparse(NamedTuple):
+    """What compression makes of weights. stored: bytes of those that are left, with what fills them up.
+
+    mask: a bit for each weight, (bytes,). group_sizes: bytes of those that are left of each group, (groups,)
+    """
+
+    stored: int
+    mask: Bytes
+    group_sizes: NDArray[np.uint32]
+
+    @property
+    def nbytes(self) -> int:
+        """Of all three surfaces."""
+        mask, sizes = nbytes(weights.MASK, self.mask.shape), nbytes(weights.GROUP_SIZES, self.group_sizes.shape)
+        return self.stored + mask + sizes
+
+
 @dataclass(frozen=True, slots=True)
 class Surface:
     """An array in memory.
@@ -43,6 +62,7 @@ class Surface:
     values: of `shape`, whose axes are those of the layout; None: what will lie there is not known, only how
     symmetric: how integers are made of the numbers
     notes: what else the manifest tells of it
+    may_be_sparse: NVDLA's weights, to be compressed where that takes fewer bytes
     """
 
     node: str
@@ -56,6 +76,7 @@ class Surface:
     where: Origin | None = None
     symmetric: Symmetric = ONE_SCALE
     notes: Mapping[str, Any] = field(default_factory=dict)
+    may_be_sparse: bool = False
 
     @property
     def element(self) -> DType:
@@ -66,13 +87,37 @@ class Surface:
     def nbytes(self) -> int:
         return nbytes(self.layout, self.shape)
 
-    def pieces(self, written: list[Written]) -> Iterator[Bytes]:
+    def sparse(self) -> Sparse | None:
+        """How the weights are compressed; None where that takes no fewer bytes. Raises as `pieces` does."""
+        masks, sizes, stored = [], [], 0
+        for piece in self._compressed(self._packed([])):
+            masks.append(piece.mask)
+            sizes.append(piece.group_sizes.view("<u4"))
+            stored += piece.weights.size
+        made = Sparse(_filled(stored), np.concatenate(masks), np.concatenate(sizes))
+        return made if made.nbytes < self.nbytes else None
+
+    def _compressed(self, packed: Iterator[tuple[int, Bytes]]) -> Iterator[weights.Compressed]:
+        for rows, piece in packed:
+            yield weights.compress_groups(piece, rows, Precision(self.element.name))
+
+    def pieces(self, written: list[Written], *, compressed: bool = False) -> Iterator[Bytes]:
         """The bytes, piece by piece; what else is known by then is appended to `written`.
 
+        compressed: without the weights that are zero
         Raises UnsupportedError for numbers that the element type cannot stand for.
         """
+        size, packed = 0, self._packed(written)
+        parts = (made.weights for made in self._compressed(packed)) if compressed else (piece for _, piece in packed)
+        for part in parts:
+            size += part.size
+            yield part
+        yield np.zeros((_filled(size) if compressed else self.nbytes) - size, np.uint8)
+
+    def _packed(self, written: list[Written]) -> Iterator[tuple[int, Bytes]]:
+        """Some rows at a time: their number, and their bytes, which nothing fills up."""
         assert self.values is not None
-        error, all_scales, size = Error(), [], 0
+        error, all_scales = Error(), []
         bare = replace(self.layout, total_align=1)
         step = self._rows_at_a_time()
         for start in range(0, self.shape[0], step):
@@ -82,10 +127,7 @@ class Surface:
             error.add(values, stored.astype(np.float64) if scales is None else to_reals(stored, scales))
             if scales is not None:
                 all_scales.append(scales)
-            packed = pack(stored, bare)
-            size += packed.size
-            yield packed
-        yield np.zeros(self.nbytes - size, np.uint8)
+            yield len(values), pack(stored, bare)
         exact = self.element.kind == "f" and not error.largest
         written.append(Written(np.concatenate(all_scales) if all_scales else None, None if exact else error))
 
@@ -122,3 +164,8 @@ class Surface:
                 f"a value of {value:g} among the {self.role.value} {flaw} after folding; {int(wrong.sum())} such values"
             )
             raise UnsupportedError(Problem("DV853", message, self.where, hint))
+
+
+def _filled(size: int) -> int:
+    """The bytes of compressed weights, with what fills them up."""
+    return -(-size // weights.SIZE_ALIGN) * weights.SIZE_ALIGN

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cnn_convertor.errors import Problem, UnsupportedError, UsageError, warn
-from cnn_convertor.export.parts import Part, Role, gathered, regrouped, reshaped, ungrouped
+from cnn_convertor.export.parts import Part, Role, gathered, regrouped, reshaped, ungrouped, with_channels
 from cnn_convertor.export.quantising import Symmetric
 from cnn_convertor.export.surface import Surface
 from cnn_convertor.ir.constant import Array, Constant
@@ -19,12 +19,22 @@ from cnn_convertor.ir.ops import ONE
 from cnn_convertor.layouts import bpu, cldnn
 from cnn_convertor.layouts.layout import DType, Layout, nbytes
 from cnn_convertor.layouts.nvdla import features, weights
+from cnn_convertor.layouts.nvdla.pixels import signed_pixels
 from cnn_convertor.layouts.nvdla.precision import Precision
 
 ELEMENTS = ("float32", "float16", "int16", "int8")
 NVDLA = {"nvdla-fp16": Precision.FP16, "nvdla-int16": Precision.INT16, "nvdla-int8": Precision.INT8}
 DV700 = "dv700"
-_FORMS = (*NVDLA, "cldnn:FORMAT[,FORMAT...]", "bpu", "bpu:ALIGN", "bpu:x3", DV700)
+MODES = ("image", "winograd", "compressed")  # of NVDLA
+_FORMS = (
+    *NVDLA,
+    *(f"{name}:{mode}" for name in NVDLA for mode in MODES),
+    "cldnn:FORMAT[,FORMAT...]",
+    "bpu",
+    "bpu:ALIGN",
+    "bpu:x3",
+    DV700,
+)
 
 
 class Target(ABC):
@@ -47,8 +57,8 @@ def target_of(text: str, element: str | None = None) -> Target | None:
         raise UsageError(Problem("DV850", f'elements of the type "{element}"', hint=", ".join(ELEMENTS)))
     if element is not None and kind not in ("cldnn", "bpu"):
         raise UsageError(Problem("DV850", f"{text} says itself what its elements are", hint="no --element"))
-    if text in NVDLA:
-        return Nvdla(text, NVDLA[text])
+    if kind in NVDLA and (kind == text or set(rest.split(",")) <= set(MODES)):
+        return Nvdla(text, NVDLA[kind], frozenset(rest.split(",")) - {""})
     if text == DV700:
         return None
     if kind == "cldnn" and rest:
@@ -56,7 +66,11 @@ def target_of(text: str, element: str | None = None) -> Target | None:
     if kind == "bpu" and (text == "bpu" or rest == "x3" or (rest.isdecimal() and int(rest) > 0)):
         return Bpu(text, rest, np.dtype(element or "float32"))
     near = difflib.get_close_matches(text, _FORMS, 1)
-    hint = f"cldnn:{'os_is_yx_isv16_osv16,b_fs_yx_fsv16'}" if kind == "cldnn" else (near or [", ".join(_FORMS)])[0]
+    hint = (near or [", ".join((*NVDLA, *_FORMS[-5:]))])[0]
+    if kind == "cldnn":
+        hint = "cldnn:os_is_yx_isv16_osv16,b_fs_yx_fsv16"
+    if kind in NVDLA:
+        hint = f"{kind}:{','.join(MODES)}, or some of these"
     raise UsageError(Problem("DV850", f'there is no target "{text}"', hint=hint))
 
 
@@ -90,23 +104,40 @@ class Nvdla(Target):
 
     A fully connected layer is a convolution whose kernel is as large as its input. The hardware knows no groups: kernels
     are zero for the channels of the other groups. Operands are of 16 bits in every precision.
+
+    modes: image: inputs of up to 4 channels are pixels, and the weights that read them are extended. winograd: kernels that
+    can be are transformed. compressed: weights are stored without zeros where that takes fewer bytes.
     """
 
     name: str
     precision: Precision
+    modes: frozenset[str] = frozenset()
 
     def surfaces(self, parts: Sequence[Part]) -> Iterator[Surface]:
-        return _collected(_affine(parts), self._surfaces)
+        used = {"compressed"}  # which is known when all is written
+        for made in _collected(_affine(parts), self._surfaces):
+            used |= {mode for mode in ("image", "winograd") if mode in made.layout.name}
+            yield made
+        for mode in sorted(self.modes - used):
+            hint = "inputs of up to 4 channels that only convolutions read, or kernels of 3x3 (or a stride of 2 or 3)"
+            warn(Problem("DV857", f'nothing in the network is stored in the mode "{mode}"', hint=hint))
 
     def _surfaces(self, part: Part) -> Iterator[Surface]:
         match part.role:
             case Role.WEIGHTS if part.stride is not None:
                 yield from self._deconvolution(part)
+            case Role.WEIGHTS if self._is_image(part, part.shape[1]):
+                yield self._for_image(part)
+            case Role.WEIGHTS if self._is_for_winograd(part):
+                yield self._for_winograd(part)
             case Role.WEIGHTS:
                 assert part.values is not None
-                kernels = ungrouped(part.values, part.groups)
-                groups = part.groups if part.groups > 1 else None
-                yield surface(part, weights.direct(self.precision), kernels, kernels.shape, axes=1, groups=groups)
+                yield self._kernels(part, weights.direct(self.precision), ungrouped(part.values, part.groups))
+            case Role.INPUT if self._is_image(part, part.shape[2]):
+                height, width, channels = part.shape
+                shape = (channels, height, width)
+                values = part.values and reshaped(part.values, shape, (2, 0, 1))
+                yield surface(part, signed_pixels(self.precision, channels), values, shape)
             case Role.INPUT | Role.OUTPUT:
                 height, width, channels = part.shape
                 shape = (channels, height, width)
@@ -119,11 +150,51 @@ class Nvdla(Target):
                 cube = (*part.shape, 1, 1)
                 yield surface(part, layout, reshaped(part.values, cube), cube, axes=int(pair))
 
+    def _is_image(self, part: Part, channels: int) -> bool:
+        return "image" in self.modes and part.is_image and channels <= 4
+
+    def _is_for_winograd(self, part: Part) -> bool:
+        window = part.window
+        if "winograd" not in self.modes or window is None or window.dilation != ONE:
+            return False
+        return window.stride.height == window.stride.width and weights.is_for_winograd(
+            *window.kernel, window.stride.width
+        )
+
+    def _for_image(self, part: Part) -> Surface:
+        """The weights for pixels, which have one channel or four."""
+        assert part.values is not None and part.window is not None
+        kernels = with_channels(part.values, 4 if part.shape[1] > 1 else 1)
+        _, channels, rows, columns = kernels.shape
+        extension = weights.post_extension(channels, rows, columns, stride_x=part.window.stride.width)
+        notes = {"channels": part.shape[1], "post_extension": extension}
+        return self._kernels(part, weights.image(self.precision, extension), kernels, **notes)
+
+    def _for_winograd(self, part: Part) -> Surface:
+        """Kernels of 4x4, whatever they were; their numbers are made integers after they are transformed."""
+        assert part.values is not None and part.window is not None
+        kernels, stride = ungrouped(part.values, part.groups), part.window.stride.width
+        channels = weights.winograd_channels(kernels.shape[1], self.precision, stride=stride)
+
+        def transformed(values: Array) -> Array:
+            if not np.isfinite(values).all():  # to be told of with all that is wrong
+                return np.full((len(values), channels, 4, 4), np.nan, np.float32)
+            return weights.in_reals(values, self.precision, stride=stride)
+
+        made = kernels.map_rows(transformed, (channels, 4, 4))
+        notes = {"kernel": list(part.window.kernel), "stride": [stride, stride], "channels": kernels.shape[1]}
+        return self._kernels(part, weights.winograd(self.precision), made, **notes)
+
+    def _kernels(self, part: Part, layout: Layout, kernels: Constant, **notes: Any) -> Surface:
+        groups = part.groups if part.groups > 1 else None
+        made = surface(part, layout, kernels, kernels.shape, axes=1, groups=groups, **notes)
+        return replace(made, may_be_sparse="compressed" in self.modes)
+
     def _deconvolution(self, part: Part) -> Iterator[Surface]:
         """One surface for each phase of the stride."""
         assert part.values is not None and part.stride is not None
-        if part.dilation != ONE:
-            message = f"NVDLA has no deconvolution with a dilation of {'x'.join(map(str, part.dilation))}"
+        if part.window is not None and part.window.dilation != ONE:
+            message = f"NVDLA has no deconvolution with a dilation of {'x'.join(map(str, part.window.dilation))}"
             raise UnsupportedError(
                 Problem("DV851", message, part.where, "cldnn or bpu, which take kernels as they are")
             )
@@ -136,10 +207,8 @@ class Nvdla(Target):
                 return np.asarray(weights.split_sets(values, stride_y=down, stride_x=right)[number])
 
             values = kernels.map_rows(phase, (kernels.shape[1], *taps))
-            groups = part.groups if part.groups > 1 else None
             notes = {"set": number, "sets": down * right, "stride": [down, right], "kernel": [height, width]}
-            layout = weights.deconvolution(self.precision)
-            yield surface(part, layout, values, values.shape, axes=1, groups=groups, **notes)
+            yield self._kernels(part, weights.deconvolution(self.precision), values, **notes)
 
 
 def _affine(parts: Sequence[Part]) -> Iterator[Part]:
@@ -181,6 +250,8 @@ def _add_and_multiply(part: Part, factor: Constant, shift: Constant | None) -> C
 class Cldnn(Target):
     """Each array in the first of the given formats that has its axes; maps and vectors in bfyx if none has.
 
+    element: of weights and maps; vectors stay real numbers.
+
     Formats with an axis g are for layers with groups, the others for those without. Kernels are not rotated.
     """
 
@@ -217,7 +288,7 @@ class Cldnn(Target):
             shape = tuple(n for axis, n in zip(axes, shape, strict=True) if axis in layout.axes)
         scales = sum(axis in "go" for axis in layout.axes) if part.role is Role.WEIGHTS else 0
         stride = None if part.stride is None else list(part.stride)
-        yield surface(part, layout.of(self.element), values, shape, axes=scales, stride=stride)
+        yield surface(part, layout.of(_element(part, self.element)), values, shape, axes=scales, stride=stride)
 
     def _choose(self, part: Part, axes: str, shape: tuple[int, ...]) -> Layout:
         for layout in self.formats:
@@ -253,6 +324,12 @@ def fits(layout: Layout, axes: str, shape: Sequence[int]) -> bool:
     except UsageError:
         return False
     return True
+
+
+def _element(part: Part, element: DType) -> DType:
+    """What an array is made of: integers are for weights and maps; a bias in 8 bits would lose more than all of these."""
+    is_small = part.role is not Role.WEIGHTS and not part.role.is_map
+    return np.dtype(np.float32) if element.kind == "i" and is_small else element
 
 
 def _without(values: Constant, axes: str, kept: str) -> Constant:
@@ -309,7 +386,8 @@ class Bpu(Target):
         )
 
     def _properties(self, part: Part, shape: tuple[int, ...]) -> bpu.TensorProperties:
-        kind = next(name for name, element in bpu.TYPES.items() if element == self.element.name)
+        stored = _element(part, self.element)
+        kind = next(name for name, element in bpu.TYPES.items() if element == stored.name)
         if self.rule != "x3":
             return bpu.plain(shape, kind, row_align=int(self.rule or 1), tensor_layout=bpu.TensorLayout.NHWC)
         if len(shape) == 4:

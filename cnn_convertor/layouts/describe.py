@@ -12,9 +12,7 @@ import numpy.typing as npt
 from cnn_convertor.layouts.layout import (
     Layout,
     Term,
-    count,
     extents,
-    groups,
     item_size,
     nbytes,
     pitch,
@@ -139,7 +137,9 @@ def _numbers(layout: Layout, shape: Sequence[int], itemsize: int) -> npt.NDArray
 # --- pictures ------------------------------------------------------------------------------------------------------------
 
 _COLOURS = ("#cfe3f5", "#fde2b8", "#d5ecc8", "#f6cfd3", "#e2d5f0", "#d3eeea", "#f3ecb5", "#e8d8c9")
-_CELL, _ROW, _LEFT, _TOP = 34, 22, 64, 46
+_CELL, _ROW, _LEFT, _TOP = 34, 22, 64, 46  # _CELL: the least
+_LETTER = 6  # what a letter of 10 points is wide at most, but for capitals
+_FEWEST, _MOST = 8, 32  # elements in a row
 
 
 def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> str:
@@ -151,38 +151,41 @@ def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None =
             "DV805", f"a picture of {size // itemsize} elements would be too large", f"a shape of {MAX_CELLS} at most"
         )
     places = elements(layout, shape, element=element)
+    shown = [axis for axis, extent in enumerate(shape) if extent > 1] or list(range(len(shape)))
+    comma = "," if max(shape) > 10 else ""
+    texts = [None if index is None else comma.join(str(index[axis]) for axis in shown) for index in places]
+    cell = max(_CELL, _LETTER * max(len(text or "") for text in texts) + 4)
     columns = _columns(layout, shape, itemsize)
     rows = -(-len(places) // columns)
-    width, height = _LEFT + columns * _CELL + 12, _TOP + rows * _ROW + 12
     sizes = " ".join(f"{a}={n}" for a, n in zip(layout.axes, shape, strict=True))
-    title = html.escape(f"{layout.name or layout}: {sizes}, {size} bytes")
-    caption = html.escape(f"{layout}; cells hold {layout.axes}")
+    title = f"{layout.name or layout}: {sizes}, {size} bytes"
+    caption = f"{layout}; cells hold {comma.join(layout.axes[axis] for axis in shown)}"
+    width = max(_LEFT + columns * cell, 8 + 8 * len(title), 8 + _LETTER * len(caption)) + 12
+    height = _TOP + rows * _ROW + 12
     box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {box} font-family="sans-serif" font-size="10">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="8" y="16" font-size="13">{title}</text>',
-        f'<text x="8" y="34" fill="#555">{caption}</text>',
+        f'<text x="8" y="16" font-size="13">{html.escape(title)}</text>',
+        f'<text x="8" y="34" fill="#555">{html.escape(caption)}</text>',
     ]
-    for row in range(rows):
+    for number, (index, text) in enumerate(zip(places, texts, strict=True)):
+        row, column = divmod(number, columns)
         y = _TOP + row * _ROW
-        lines.append(
-            f'<text x="{_LEFT - 6}" y="{y + 15}" text-anchor="end" fill="#555">{row * columns * itemsize}</text>'
-        )
-        for column, index in enumerate(places[row * columns : (row + 1) * columns]):
-            lines.append(_cell(layout, shape, index, _LEFT + column * _CELL, y))
+        if column == 0:
+            lines.append(f'<text x="{_LEFT - 6}" y="{y + 15}" text-anchor="end" fill="#555">{number * itemsize}</text>')
+        colour = None if index is None else _COLOURS[_slice(layout, shape, index) % len(_COLOURS)]
+        lines.append(_cell(text, colour, x=_LEFT + column * cell, y=y, width=cell))
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _cell(layout: Layout, shape: Sequence[int], index: tuple[int, ...] | None, x: int, y: int) -> str:
-    if index is None:
-        return f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_ROW}" fill="#eee" stroke="#ccc"/>'
-    colour = _COLOURS[_slice(layout, shape, index) % len(_COLOURS)]
-    text = ("" if max(index) < 10 else ",").join(map(str, index))
-    return (
-        f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_ROW}" fill="{colour}" stroke="#888"/>'
-        f'<text x="{x + _CELL // 2}" y="{y + 15}" text-anchor="middle">{text}</text>'
-    )
+def _cell(text: str | None, colour: str | None, *, x: int, y: int, width: int) -> str:
+    """colour: None where memory is filled up."""
+    box = f'<rect x="{x}" y="{y}" width="{width}" height="{_ROW}"'
+    if colour is None:
+        return f'{box} fill="#eee" stroke="#ccc"/>'
+    label = f'<text x="{x + width // 2}" y="{y + 15}" text-anchor="middle">{text}</text>'
+    return f'{box} fill="{colour}" stroke="#888"/>{label}'
 
 
 def _slice(layout: Layout, shape: Sequence[int], index: Sequence[int]) -> int:
@@ -197,19 +200,15 @@ def _slice(layout: Layout, shape: Sequence[int], index: Sequence[int]) -> int:
 
 
 def _columns(layout: Layout, shape: Sequence[int], itemsize: int) -> int:
-    """Elements in a row of the picture: what the innermost terms make, 8 to 32 of them."""
-    counts = dict(extents(layout, shape))
-    for term in layout.terms:
-        if term.ragged:
-            counts[term.axis] = min(counts[term.axis], term.div)
+    """Elements in a row of the picture: what lies between two neighbours of a term, the innermost that makes 8 or more.
+
+    If the next one makes more than 32, several of the smaller ones are a row.
+    """
     best = 1
-    for number in range(len(layout.terms) - 1, -1, -1):
-        term = layout.terms[number]
-        inner = (
-            pitch(layout, number, counts, itemsize) // itemsize * (1 if term.ragged else count(layout, term, counts))
-        )
-        if inner > 32:
+    for distance in reversed(distances(layout, shape, element=f"V{itemsize}").values()):
+        if distance // itemsize > _MOST:
             break
-        best = inner
-    assert groups(layout)
-    return max(best, 8) if best < 8 else best
+        best = distance // itemsize
+        if best >= _FEWEST:
+            break
+    return best * -(-_FEWEST // best)

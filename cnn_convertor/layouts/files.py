@@ -1,4 +1,7 @@
-"""Arrays in files: a .npy file holds one whose axes come in the layout's order, any other file its memory."""
+"""Arrays in files: a .npy file holds one whose axes come in the layout's order, any other file its memory.
+
+Values of one bit are truth values in arrays.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cnn_convertor.errors import Origin, Problem, UsageError
-from cnn_convertor.layouts.cldnn import check_shape
-from cnn_convertor.layouts.layout import Layout, refuse
+from cnn_convertor.layouts.cldnn import BITS, check_shape, pack_bits, unpack_bits
+from cnn_convertor.layouts.layout import Layout, extents, refuse
 from cnn_convertor.layouts.names import match_axes
 from cnn_convertor.layouts.packing import Array, Bytes, pack, unpack
 
@@ -27,11 +30,15 @@ def read(path: Path, layout: Layout, shape: Sequence[int], element: npt.DTypeLik
         if array.ndim != len(order):
             message = f"the array has {array.ndim} axes, but {layout.name} has {len(order)}"
             raise UsageError(Problem("DV840", message, Origin(str(path))))
-        return array.transpose([order.index(axis) for axis in layout.axes])
+        array = array.transpose([order.index(axis) for axis in layout.axes])
+        extents(layout, array.shape)  # refuses an array of nothing
+        return array
     if not shape:
         hint = f"--shape with {','.join(layout.axes)}"
         raise UsageError(Problem("DV840", "nothing says what shape the array in memory has", Origin(str(path)), hint))
     check_shape(layout, shape)
+    if layout.name in BITS:
+        return unpack_bits(path.read_bytes(), layout, tuple(shape))
     return unpack(path.read_bytes(), layout, shape, element=element)
 
 
@@ -39,7 +46,7 @@ def contents(path: Path, array: Array, layout: Layout) -> Bytes:
     """What a file is to hold: an array for .npy, its memory for others."""
     if path.suffix != ARRAYS:
         check_shape(layout, array.shape)
-        return pack(array, layout)
+        return pack_bits(array, layout) if layout.name in BITS else pack(array, layout)
     order = _planar(layout, path)
     stream = io.BytesIO()
     np.save(stream, np.ascontiguousarray(array.transpose([layout.axes.index(axis) for axis in order])))
@@ -58,8 +65,12 @@ def rearranged(array: Array, given: Layout, to: Layout) -> Array:
 def _load(path: Path) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, MemoryError) as error:
         raise UsageError(Problem("DV840", f"no array of numbers: {error}", Origin(str(path)))) from None
+    if not isinstance(array, np.ndarray):
+        raise UsageError(Problem("DV840", "several arrays, as in a .npz file", Origin(str(path)), "save one as .npy"))
+    if array.dtype.kind not in "biufc":
+        raise UsageError(Problem("DV840", f"no array of numbers, but of {array.dtype}", Origin(str(path))))
     return array
 
 

@@ -164,8 +164,8 @@ def _check_digits(layout: Layout, group: str) -> None:
             wrong = "has no %: only the topmost digit may" if term.mod is None else "leaves the rest of its axis out"
             refuse("DV801", f'"{term}" {wrong}')
         if term.mod is not None:
-            if term.mod < 1:
-                refuse("DV801", f'"{term}" has a number below 1')
+            if term.mod < 2:
+                refuse("DV801", f'"{term}": a block holds 2 or more')
             if term.ragged or term.whole or term.flip or term.extent_align != 1:
                 refuse("DV801", f'"{term}": "-", "!", "#" and "^" belong to the topmost digit of an axis')
             expected = term.div * term.mod

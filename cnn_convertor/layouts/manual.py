@@ -56,8 +56,8 @@ place = offset(layout, shape, index, element="float16")  # in bytes
 ```
 
 On the command line: `convertor.py layout list`, `describe NAME --shape N,N,... [--svg FILE]`, `pack`, `unpack` and `convert`.
-In the pictures a row is what lies together, the number before it an offset in bytes, the numbers in a cell the element's index,
-grey what is filled up.
+In the pictures a row is what lies together, the number before it an offset in bytes, the numbers in a cell the element's index
+along the axes that are longer than 1, grey what is filled up.
 """
 
 SECTIONS = (
@@ -78,7 +78,7 @@ SECTIONS = (
         "two operands are pairs of what is added and what is multiplied.",
         (
             Picture("nvdla_feature_int16", (20, 2, 3)),
-            Picture("nvdla_weight_int16", (17, 3, 1, 2)),
+            Picture("nvdla_weight_int16", (18, 4, 1, 2)),
             Picture("nvdla_weight_image_post2_int16", (2, 3, 3, 2)),
         ),
     ),

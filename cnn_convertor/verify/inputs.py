@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ IMAGES = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".t
 ARRAYS = frozenset({".npy", ".npz"})
 BRIGHTEST = 255.0
 EXPECTED = "expected_"  # begins the name of an array that is a result, not an input
+UNREADABLE = (OSError, ValueError, EOFError, MemoryError, BadZipFile, zlib.error)  # what numpy says of other files
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
 
@@ -169,8 +171,11 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
 
 
 def _read_archive(path: Path, shapes: Mapping[str, Shape]) -> Samples:
-    with np.load(path) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    try:
+        with np.load(path) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (*UNREADABLE, AttributeError, TypeError) as error:  # the latter for a .npy file that is called .npz
+        raise _unfit(path, f"this is no .npz file ({error})") from None
     expected = {name.removeprefix(EXPECTED): v for name, v in arrays.items() if name.startswith(EXPECTED)}
     given = {name: v for name, v in arrays.items() if not name.startswith(EXPECTED)}
     if len(given) == len(shapes) == 1:
@@ -190,17 +195,23 @@ def _joined(folder: Path, parts: list[Samples]) -> Samples:
 def _load(path: Path) -> NDArray[np.floating]:
     try:
         values = np.load(path)
-    except (OSError, ValueError) as error:
+    except UNREADABLE as error:
         raise _unfit(path, f"this is no .npy file ({error})") from None
-    assert isinstance(values, np.ndarray)
+    if not isinstance(values, np.ndarray):
+        raise _unfit(path, "this is a .npz file with several arrays", "call it .npz")
     return values
 
 
 def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape) -> Maps:
     """An array as (N, H, W, C)."""
+    if values.dtype.kind not in "biuf":
+        raise _unfit(path, f'the input "{name}" is an array of {values.dtype}, which are no real numbers')
+    if not values.size:
+        raise _unfit(path, f'there are no samples for the input "{name}"')
     for wanted in _spellings(shape):
         if values.shape[-len(wanted) :] == wanted and values.ndim in (len(wanted), len(wanted) + 1):
-            batch = values.reshape(-1, *wanted).astype(np.float32)
+            with np.errstate(over="ignore"):  # what gets infinite is refused later
+                batch = values.reshape(-1, *wanted).astype(np.float32)
             if len(wanted) == 3 and wanted != tuple(shape):
                 batch = batch.transpose(0, 2, 3, 1)
             return np.ascontiguousarray(batch).reshape(-1, *shape)

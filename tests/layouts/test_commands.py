@@ -32,6 +32,17 @@ def test_pack_and_unpack() -> None:
     np.testing.assert_array_equal(np.load("y.npy"), half)
 
 
+def test_bits_lie_in_words() -> None:
+    truth = IMAGE > 0
+    np.save("bits.npy", truth)
+    assert layout("pack --to b_fs_yx_32fp bits.npy x.bin") == 0
+    assert len(Path("x.bin").read_bytes()) == 4 * 3 * 4
+    first = int.from_bytes(Path("x.bin").read_bytes()[:4], "little")
+    assert [first >> f & 1 for f in range(32)] == [*truth[0, :, 0, 0], *[0] * 20]
+    assert layout("unpack --from b_fs_yx_32fp --to NCHW --shape 1,12,3,4 x.bin y.npy") == 0
+    np.testing.assert_array_equal(np.load("y.npy"), truth)
+
+
 def test_convert_between_families() -> None:
     assert layout("pack --to nvdla_feature_float16 x.npy x.bin") == 0
     assert layout("convert --from nvdla_feature_float16 --to b_fs_yx_fsv16 --shape 12x3x4 x.bin y.bin") == 0
@@ -64,11 +75,22 @@ def test_list_and_describe(capsys: pytest.CaptureFixture[str]) -> None:
         ("unpack --from whc8 --to NCHW damaged.bin y.npy", "--shape with h,w,c"),
         ("unpack --from whc8 --to NCHW --shape 9,9,9 damaged.bin y.npy", "the buffer has 5"),
         ("pack --to whc8 damaged.npy y.bin", "no array of numbers"),
+        ("pack --to NHWC huge.npy y.bin", "no array of numbers"),
+        ("pack --to NHWC several.npy y.bin", "several arrays"),
+        ("pack --to NHWC text.npy y.bin", "no array of numbers, but of <U1"),
+        ("convert --to NHWC empty.npy y.npy", "holds nothing"),
+        ("pack --to b_fs_yx_32fp x.npy y.bin", "a bit holds 0 or 1"),
+        ("convert --from b_fs_yx_32fp --to NCHW --shape 1,33,9,9 damaged.bin y.npy", "DV804"),
     ],
 )
 def test_what_cannot_be_done_is_said(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     for ending in ("bin", "npy"):
         Path(f"damaged.{ending}").write_bytes(b"12345")
+    Path("huge.npy").write_bytes(Path("x.npy").read_bytes().replace(b"(1, 12, 3, 4)", b"(99999999999,)"))
+    np.savez("several", x=IMAGE)
+    Path("several.npz").rename("several.npy")
+    np.save("text.npy", np.full((1, 1, 1, 1), "a"))
+    np.save("empty.npy", IMAGE[:, :0])
     assert layout(arguments) != 0
     assert message in capsys.readouterr().err
     assert not list(Path().glob("y.*"))

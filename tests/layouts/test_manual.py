@@ -82,6 +82,48 @@ def test_a_description_says_how_wide_the_last_slice_is() -> None:
     assert "the last slice of c is 4 wide, not 8" in describe(layout_of("whc8"), (3, 2, 12))
 
 
+@pytest.mark.parametrize(
+    ("name", "shape", "columns"),
+    [
+        ("bpu_y16", (1, 3, 10, 1), 16),
+        ("whc8", (3, 2, 12), 8),
+        ("nvdla_weight_int16", (18, 4, 1, 2), 8),
+        ("nvdla_weight_int16", (17, 3, 1, 2), 9),
+        ("os_is_yx_isv8_osv16_isv2", (3, 4, 1, 1), 32),
+        ("chw: h@64 w c", (2, 3, 4), 8),
+        ("NCHW", (1, 1, 1, 1), 8),
+        ("c", (1000,), 8),
+    ],
+)
+def test_a_picture_has_each_element_in_its_place(name: str, shape: tuple[int, ...], columns: int) -> None:
+    """Rows of cells that no text leaves, with what lies there, or nothing in grey; inside of a frame that cuts nothing off."""
+    layout = layout_of(name)
+    drawn = ET.fromstring(svg(layout, shape))
+    width, height = (int(drawn.attrib[side]) for side in ("width", "height"))
+    frame, *cells = (node.attrib for node in drawn if node.tag.endswith("rect"))
+    assert (frame["width"], frame["height"]) == (str(width), str(height))
+    title, caption, *texts = (node for node in drawn if node.tag.endswith("text"))
+    assert 8 + 7 * len(title.text or "") < width and 8 + 5.5 * len(caption.text or "") < width
+    labels = {(n.attrib["x"], n.attrib["y"]): n.text or "" for n in texts if n.get("text-anchor") == "middle"}
+    offsets = [int(n.text or "") for n in texts if n.get("text-anchor") == "end"]
+    size = layout.element.itemsize if layout.element else 1
+    assert offsets == [row * columns * size for row in range(len(offsets))]
+    comma = "," if max(shape) > 10 else ""
+    places = elements(layout, shape)
+    assert len(cells) == len(places) <= columns * len(offsets)
+    for number, (cell, index) in enumerate(zip(cells, places, strict=True)):
+        x, y, wide = (int(cell[key]) for key in ("x", "y", "width"))
+        assert (x, y) == (64 + number % columns * wide, 46 + number // columns * 22)
+        assert x + wide <= width and y + 22 <= height
+        said = labels.pop((str(x + wide // 2), str(y + 15)), None)
+        if index is None:
+            assert said is None and cell["fill"] == "#eee"
+            continue
+        long = [str(i) for i, extent in zip(index, shape, strict=True) if extent > 1]
+        assert said == (comma.join(long) or "0" * len(shape)) and 5.6 * len(said) < wide
+    assert not labels
+
+
 def test_pictures_of_large_arrays_are_refused() -> None:
     with pytest.raises(UsageError, match="DV805"):
         svg(layout_of("NCHW"), (1, 3, 224, 224))

@@ -80,6 +80,8 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "a term of no axis": (lambda: Layout("c", (Term(""), Term("c"))), "DV801"),
     "half a block": (lambda: Layout("c", (Term("c", 2), Term("c", 1, 2.0))), "DV801"),  # type: ignore[arg-type]
     "a picture of nothing": (lambda: svg(BLOCKED, (0, 1, 1)), "DV802"),
+    "a block of one": (lambda: layout_of("c%1 c/16 c%16"), "DV801"),
+    "a block of none": (lambda: Layout("c", (Term("c", 1), Term("c", 1, 0))), "DV801"),
     "two types": (lambda: layout_of("c | int8 int16"), "DV800"),
     "two alignments": (lambda: layout_of("c | base=7 base=8"), "DV800"),
     "big-endian": (lambda: layout_of("c | >i2"), "DV800"),

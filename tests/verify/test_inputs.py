@@ -155,3 +155,35 @@ def test_the_keys_of_an_images_preparation(tmp_path: Path) -> None:
 def test_values_that_make_no_sense(line: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"DV106.*(a number|RGB or BGR)"):
         Config.read(ini(tmp_path, line))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["empty.npy", "none.npy", "text.npy", "several.npy", "array.npz", "cut.npy", "cut.npz", "huge.npy", "flip.npz"],
+)
+def test_files_that_hold_no_samples_are_refused(name: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "none.npy", np.zeros((0, 4, 5, 3)))
+    np.save(tmp_path / "text.npy", np.full((4, 5, 3), "a"))
+    np.savez(tmp_path / "cut", a=np.random.default_rng(0).random((4, 5, 3)))
+    whole, archive = np.zeros((4, 5, 3)), (tmp_path / "cut.npz").read_bytes()
+    np.save(tmp_path / "array.npy", whole)
+    array = (tmp_path / "array.npy").read_bytes()
+    contents = {
+        "empty.npy": b"",
+        "several.npy": archive,
+        "array.npz": array,
+        "cut.npy": array[:100],
+        "cut.npz": archive[:-30],
+        "huge.npy": array.replace(b"(4, 5, 3), ", b"(1, " + b"9" * 7 + b"), "),
+        "flip.npz": archive[:200] + bytes([archive[200] ^ 255]) + archive[201:],
+    }
+    for other, data in contents.items():
+        (tmp_path / other).write_bytes(data)
+    with pytest.raises(UsageError, match="DV707"):
+        read_samples(tmp_path / name, {"a": Shape(4, 5, 3)}, Preparation())
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_fp32_become_infinite(tmp_path: Path) -> None:
+    np.save(tmp_path / "large.npy", np.full((4, 5, 3), 1e300))
+    assert np.isinf(read_samples(tmp_path / "large.npy", {"a": Shape(4, 5, 3)}, Preparation()).inputs["a"]).all()

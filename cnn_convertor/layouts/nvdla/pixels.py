@@ -111,6 +111,22 @@ def pixel_format(name: str) -> PixelFormat:
 
 FORMATS = {name: pixel_format(name) for name in NAMES}
 
+# The formats whose channels lie in their order, in words of their own and signed: by precision, of one channel and of four.
+SIGNED = {
+    Precision.INT8: ("T_R8", "T_A8B8G8R8"),
+    Precision.INT16: ("T_R16_I", "T_A16B16G16R16"),
+    Precision.FP16: ("T_R16_F", "T_A16B16G16R16_F"),
+}
+
+
+def signed_pixels(precision: Precision, channels: int) -> Layout:
+    """An image (C, H, W) of up to 4 channels as pixels of one channel or four; those that are missing are zero."""
+    if not 1 <= channels <= 4:
+        refuse("DV835", f"no pixels have {channels} channels", "1 to 4")
+    name = SIGNED[precision][channels > 1]
+    terms = (Term("h", pitch_align=ATOM), Term("w"), Term("c", extent_align=FORMATS[name].channels))
+    return Layout("chw", terms, precision.element, base_align=ATOM, name=name)
+
 
 def pack_pixels(
     image: Values,

@@ -69,6 +69,16 @@ def pack_image(
     return pack(weights, image(precision, post_extension), out, padding=padding)
 
 
+def post_extension(channels: int, rows: int, columns: int, *, stride_x: int) -> int:
+    """How many rows of an image's weights are combined where the hardware gains most: 4, 2, or 1 where it cannot."""
+    extended = channels * columns
+    for factor in (4, 2):
+        reach = channels * stride_x * (factor - 1) + extended
+        if factor <= rows and stride_x <= columns and max(factor * extended, reach) <= CHANNELS:
+            return factor
+    return 1
+
+
 _G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
 
 
@@ -78,20 +88,7 @@ def transform(weights: Array, precision: Precision, *, stride: int = 1) -> Array
     Integers are cut off towards zero, as the vendor does; weights that are multiples of 4 lose nothing. Refuses results that
     the precision does not hold, where the vendor's are undefined.
     """
-    kernels, channels, rows, columns = _four_axes(weights)
-    if not np.isfinite(weights).all():
-        refuse("DV833", "weights that are infinite or no numbers")
-    if stride not in (1, 2, 3) or {-(-rows // stride), -(-columns // stride)} != {3}:
-        refuse(
-            "DV833",
-            f"Winograd takes 3x3 kernels of stride 1, 5 or 6 of 2, 7 to 9 of 3; not {rows}x{columns} of {stride}",
-        )
-    filled = -(-channels // precision.atom) * precision.atom
-    padded = np.zeros((kernels, filled, 3 * stride, 3 * stride), np.float32)
-    padded[:, :channels, :rows, :columns] = weights
-    phases = padded.reshape(kernels, filled, 3, stride, 3, stride).transpose(0, 3, 5, 1, 2, 4)
-    extended = phases.reshape(kernels, stride * stride * filled, 3, 3)
-    result = _G @ extended @ _G.T
+    result = in_reals(weights, precision, stride=stride)
     if precision is Precision.FP16:
         if np.abs(result).max(initial=0) >= 65520:  # what rounds to infinity
             refuse("DV833", f"transformed weights of {np.abs(result).max():g} do not fit float16", "scale them")
@@ -105,6 +102,34 @@ def transform(weights: Array, precision: Precision, *, stride: int = 1) -> Array
             "scale them",
         )
     return np.asarray(cut, precision.element)
+
+
+def is_for_winograd(rows: int, columns: int, stride: int) -> bool:
+    """Whether kernels of that size and stride can be transformed."""
+    return stride in (1, 2, 3) and {-(-rows // stride), -(-columns // stride)} == {3}
+
+
+def winograd_channels(channels: int, precision: Precision, *, stride: int) -> int:
+    """How many channels transformed kernels have."""
+    return -(-channels // precision.atom) * precision.atom * stride * stride
+
+
+def in_reals(weights: Array, precision: Precision, *, stride: int = 1) -> npt.NDArray[np.float32]:
+    """What `transform` makes, before it becomes numbers of the precision, which decides on channels alone."""
+    kernels, channels, rows, columns = _four_axes(weights)
+    if not np.isfinite(weights).all():
+        refuse("DV833", "weights that are infinite or no numbers")
+    if not is_for_winograd(rows, columns, stride):
+        refuse(
+            "DV833",
+            f"Winograd takes 3x3 kernels of stride 1, 5 or 6 of 2, 7 to 9 of 3; not {rows}x{columns} of {stride}",
+        )
+    extended = winograd_channels(channels, precision, stride=stride)
+    filled = extended // stride**2
+    padded = np.zeros((kernels, filled, 3 * stride, 3 * stride), np.float32)
+    padded[:, :channels, :rows, :columns] = weights
+    phases = padded.reshape(kernels, filled, 3, stride, 3, stride).transpose(0, 3, 5, 1, 2, 4)
+    return np.asarray(_G @ phases.reshape(kernels, extended, 3, 3) @ _G.T, np.float32)
 
 
 def split_sets(weights: Array, *, stride_y: int, stride_x: int) -> Array:
@@ -137,7 +162,7 @@ def join_sets(sets: Array, *, stride_y: int, stride_x: int, rows: int, columns: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compressed:
-    """Three surfaces of bytes, each starting on 256 bytes and filled up with zeros to 128.
+    """Three surfaces of bytes, which start on 256 bytes and are filled up with zeros to 128.
 
     weights: the elements that are not zero, in order
     mask: WMB, a bit for each element, 1 for those that are not zero, the first in the lowest bit
@@ -160,17 +185,25 @@ def compress(weights: Array, layout: Layout) -> Compressed:
     ):
         refuse("DV834", f"{layout.name or layout} is no layout of NVDLA's weights")
     payload = pack(weights, replace(layout, total_align=1))
-    dtype = weights.dtype
-    bits = payload.view(f"u{dtype.itemsize}")
+    groups = compress_groups(payload, weights.shape[0], Precision(layout.element.name))
+    return Compressed(_fill_up(groups.weights), _fill_up(groups.mask), _fill_up(groups.group_sizes))
+
+
+def compress_groups(payload: Bytes, kernels: int, precision: Precision) -> Compressed:
+    """Compress the bytes of some groups of kernels, which nothing fills up, to surfaces that nothing fills up either.
+
+    The surfaces of the first groups, and those of the groups behind them, together are those of all.
+    """
+    bits = payload.view(f"u{precision.element.itemsize}")
     kept = bits != 0
-    kernels = weights.shape[0]
-    starts = np.arange(0, kernels, Precision(layout.element.name).kernels) * (bits.size // kernels)
-    sizes = np.add.reduceat(kept, starts, dtype=np.uint32) * np.uint32(dtype.itemsize)
-    return Compressed(
-        _fill_up(bits[kept].view(np.uint8)),
-        _fill_up(np.packbits(kept, bitorder="little")),
-        _fill_up(sizes.astype("<u4").view(np.uint8)),
-    )
+    starts = np.arange(0, kernels, precision.kernels) * (bits.size // kernels)
+    sizes = np.add.reduceat(kept, starts, dtype=np.uint32) * np.uint32(bits.itemsize)
+    mask = np.packbits(kept, bitorder="little")
+    return Compressed(bits[kept].view(np.uint8), mask, sizes.astype("<u4").view(np.uint8))
+
+
+MASK = replace(parse(f"n: n | uint8 base={START_ALIGN} total={SIZE_ALIGN}"), name="nvdla_mask")  # 8 weights a byte
+GROUP_SIZES = replace(parse(f"g: g | uint32 base={START_ALIGN} total={SIZE_ALIGN}"), name="nvdla_group_sizes")
 
 
 def decompress(given: Compressed, elements: int, precision: Precision) -> Bytes:
