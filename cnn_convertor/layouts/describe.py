@@ -26,6 +26,7 @@ from cnn_convertor.layouts.packing import Bytes, pack
 FIRST = 16  # elements that a description shows
 LARGE = 1 << 26  # bytes from which on the first elements are not searched for
 MAX_CELLS = 4096  # places in memory that a picture shows
+MIN_COLUMNS, MAX_COLUMNS = 8, 32  # places in a row of a picture
 
 
 def describe(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None, first: int = FIRST) -> str:
@@ -139,7 +140,8 @@ def _numbers(layout: Layout, shape: Sequence[int], itemsize: int) -> npt.NDArray
 # --- pictures ------------------------------------------------------------------------------------------------------------
 
 _COLOURS = ("#cfe3f5", "#fde2b8", "#d5ecc8", "#f6cfd3", "#e2d5f0", "#d3eeea", "#f3ecb5", "#e8d8c9")
-_CELL, _ROW, _LEFT, _TOP = 34, 22, 64, 46
+_CELL, _ROW, _LEFT, _TOP, _MARGIN = 34, 22, 64, 46, 12
+_LETTER = 6.4  # width of a character in the cells, at most
 
 
 def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> str:
@@ -153,16 +155,20 @@ def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None =
     places = elements(layout, shape, element=element)
     columns = _columns(layout, shape, itemsize)
     rows = -(-len(places) // columns)
-    width, height = _LEFT + columns * _CELL + 12, _TOP + rows * _ROW + 12
+    between = "," if max(shape) > 10 else ""  # of the digits in a cell, for all cells
+    cell = max(_CELL, math.ceil(_LETTER * len(between.join(str(n - 1) for n in shape))) + 6)
     sizes = " ".join(f"{a}={n}" for a, n in zip(layout.axes, shape, strict=True))
-    title = html.escape(f"{layout.name or layout}: {sizes}, {size} bytes")
-    caption = html.escape(f"{layout}; cells hold {layout.axes}")
+    title = f"{layout.name or layout}: {sizes}, {size} bytes"
+    caption = f"{layout}; cells hold {between.join(layout.axes)}"
+    letters = max(1.3 * len(title), len(caption)) * _LETTER
+    width = max(_LEFT + columns * cell, 8 + math.ceil(letters)) + _MARGIN
+    height = _TOP + rows * _ROW + _MARGIN
     box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {box} font-family="sans-serif" font-size="10">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="8" y="16" font-size="13">{title}</text>',
-        f'<text x="8" y="34" fill="#555">{caption}</text>',
+        f'<text x="8" y="16" font-size="13">{html.escape(title)}</text>',
+        f'<text x="8" y="34" fill="#555">{html.escape(caption)}</text>',
     ]
     for row in range(rows):
         y = _TOP + row * _ROW
@@ -170,19 +176,17 @@ def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None =
             f'<text x="{_LEFT - 6}" y="{y + 15}" text-anchor="end" fill="#555">{row * columns * itemsize}</text>'
         )
         for column, index in enumerate(places[row * columns : (row + 1) * columns]):
-            lines.append(_cell(layout, shape, index, _LEFT + column * _CELL, y))
+            colour = "#eee" if index is None else _COLOURS[_slice(layout, shape, index) % len(_COLOURS)]
+            text = "" if index is None else between.join(map(str, index))
+            lines.append(_cell(text, colour, _LEFT + column * cell, y, cell))
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _cell(layout: Layout, shape: Sequence[int], index: tuple[int, ...] | None, x: int, y: int) -> str:
-    if index is None:
-        return f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_ROW}" fill="#eee" stroke="#ccc"/>'
-    colour = _COLOURS[_slice(layout, shape, index) % len(_COLOURS)]
-    text = ("" if max(index) < 10 else ",").join(map(str, index))
-    return (
-        f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_ROW}" fill="{colour}" stroke="#888"/>'
-        f'<text x="{x + _CELL // 2}" y="{y + 15}" text-anchor="middle">{text}</text>'
-    )
+def _cell(text: str, colour: str, x: int, y: int, width: int) -> str:
+    """A box with an index in it; one without is pale."""
+    stroke = "#888" if text else "#ccc"
+    box = f'<rect x="{x}" y="{y}" width="{width}" height="{_ROW}" fill="{colour}" stroke="{stroke}"/>'
+    return box + f'<text x="{x + width // 2}" y="{y + 15}" text-anchor="middle">{text}</text>' * bool(text)
 
 
 def _slice(layout: Layout, shape: Sequence[int], index: Sequence[int]) -> int:
@@ -202,14 +206,16 @@ def _columns(layout: Layout, shape: Sequence[int], itemsize: int) -> int:
     for term in layout.terms:
         if term.ragged:
             counts[term.axis] = min(counts[term.axis], term.div)
-    best = 1
+    best, outer = 1, 1
     for number in range(len(layout.terms) - 1, -1, -1):
         term = layout.terms[number]
-        inner = (
-            pitch(layout, number, counts, itemsize) // itemsize * (1 if term.ragged else count(layout, term, counts))
-        )
-        if inner > 32:
+        apart = pitch(layout, number, counts, itemsize) // itemsize
+        if apart <= MAX_COLUMNS:
+            best = apart  # alignment counts: what is filled up belongs to the row
+        outer = apart * (1 if term.ragged else count(layout, term, counts))
+        if outer > MAX_COLUMNS:
             break
-        best = inner
+        best = outer
     assert groups(layout)
-    return max(best, 8) if best < 8 else best
+    multiples = range(-(-MIN_COLUMNS // best) * best, MAX_COLUMNS + 1, best)
+    return next((columns for columns in multiples if outer % columns == 0), multiples[0])
