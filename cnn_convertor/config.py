@@ -365,8 +365,9 @@ def _text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        near = _near_file(path) if isinstance(error, FileNotFoundError) else ""
-        reason = f'cannot read "{_short(str(path))}": {error.strerror}{near}'
+        reason = f'cannot read "{_short(str(path))}": {error.strerror}'
+        if isinstance(error, FileNotFoundError):
+            reason = f'there is no file "{_short(str(path))}"{_near_file(path)}'
         problem = Problem("DV101", reason, hint="give the path of a net.ini")
         raise UsageError(problem) from None
     try:
@@ -445,7 +446,8 @@ class _Reading:
             reason = str(error)
             if error.errno is not None:  # the system's own, not a sentence of ours
                 reason = f'"{_short(text)}" cannot be used, the system says: {error.strerror}'
-            self._wrong("DV107", f"{shown}: {reason}", line)
+            hint = "paths are relative to the folder of the ini file" if isinstance(error, FileNotFoundError) else ""
+            self._wrong("DV107", f"{shown}: {reason}", line, hint)
 
     def _guessed_origin(self, definition: Path, data: Path) -> Origin | None:
         for path in (definition, data):
@@ -523,7 +525,7 @@ _KERAS_BEGINNINGS = (b"\x89HDF\r\n\x1a\n", b"PK\x03\x04")  # HDF5, zip
 def _near_file(path: Path) -> str:
     """What the user may have meant by a file that is not there."""
     if not path.parent.is_dir():
-        return f', nor a folder "{path.parent}"'
+        return f', since there is no folder "{path.parent}"'
     return _did_you_mean(path.name, sorted(p.name for p in islice(path.parent.iterdir(), 1000) if p.is_file()))
 
 
