@@ -6,11 +6,12 @@ docs/fusion.md; --write puts the rows into that page. Without names: all network
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import click
 
 from cnn_convertor.config import Config
 from cnn_convertor.convert import build, load
@@ -89,13 +90,19 @@ def with_rows(page: str, tables: Iterable[tuple[str, Sequence[str]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(arguments: Sequence[str]) -> None:
-    names = [argument for argument in arguments if argument != "--write"] or NETWORKS
-    tables = [(name, rows(name)) for name in names]
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(zoo.NETWORKS)), metavar="[NETWORK]...")
+@click.option("--write", is_flag=True, help="Put the rows into docs/fusion.md.")
+def main(names: tuple[str, ...], write: bool) -> None:
+    """What fusion saves: the table of docs/fusion.md, or the rows of some networks of the zoo.
+
+    Keras's networks need tensorflow.
+    """
+    tables = [(name, rows(name)) for name in names or NETWORKS]
     print("\n".join([*HEAD, *(line for _, lines in tables for line in lines)]))
-    if "--write" in arguments:
+    if write:
         PAGE.write_text(with_rows(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -7,12 +7,13 @@ concatenations, then what they need as they are converted. Seconds are of the pr
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import click
 
 from cnn_convertor.config import Config
 from cnn_convertor.convert import fit, load
@@ -72,9 +73,19 @@ def of_table(path: Path) -> Row:
     return Row(made, time.process_time() - start)
 
 
-def main(names: Sequence[str]) -> None:
-    print(f"{'':30}{'buffers':>8}{'before':>14}{'size':>14}{'bound':>14}{'over':>8}  proven{'seconds':>9}")
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NETWORK | TABLE.csv]...")
+def main(names: tuple[str, ...]) -> None:
+    """Sizes over lower bounds, and times, of memory plans.
+
+    For networks of the zoo, folders with a network that is built and its ini file, and tables in the public form
+    id,lower,upper,size. Without arguments: some of the zoo's Caffe networks.
+    """
     for name in names:
+        if not name.endswith(".csv") and name not in zoo.NETWORKS and not Path(name).is_dir():
+            raise click.UsageError(f'"{name}" is no network of the zoo, no folder and no table')
+    print(f"{'':30}{'buffers':>8}{'before':>14}{'size':>14}{'bound':>14}{'over':>8}  proven{'seconds':>9}")
+    for name in names or NETWORKS:
         made, seconds, before = of_table(Path(name)) if name.endswith(".csv") else of_network(name)
         over = made.size / made.lower_bound - 1 if made.lower_bound else 0.0
         print(
@@ -84,4 +95,4 @@ def main(names: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or NETWORKS)
+    main()

@@ -30,7 +30,16 @@ PAGE: Final = CHECKOUT / "docs" / "zoo.md"
 HEAD: Final = """# Networks that convert
 
 Well-known architectures, built by `examples/zoo.py` with seeded random weights, converted with FP16 weights, run on the
-emulated device, and compared with their framework on {samples} random images. `python -m benchmarks.zoo` writes this page.
+emulated device, and compared with their framework on {samples} random images. From a checkout with the extra `verify`,
+
+```text
+python -m benchmarks.zoo                  # makes the rows of all of Keras's networks anew
+python -m benchmarks.zoo caffe_resnet50   # makes those of the networks that are named
+```
+
+write this page; rows of other networks stay as they are. Caffe's networks are made by name only: they have their own sizes,
+and OpenCV, which they are compared with, needs long for the large ones. `caffe_yolov3_tiny` and `caffe_segnet_basic` convert,
+but have no row: OpenCV has no `Upsample` layer.
 
 Keras's networks have the smallest input that they allow, which leaves most layers a few pixels: whole networks are tried
 out, not how fast they are. *Commands* are those of the device; *CPU layers* are what generated C++ does beside it (the
@@ -138,6 +147,11 @@ def run_all(names: Iterable[str]) -> list[str]:
 @click.argument("names", nargs=-1, type=click.Choice(list(zoo.NETWORKS)), metavar="[NAMES]...")
 @click.option("--one", is_flag=True, hidden=True, help="Run one network here, and print its row as JSON.")
 def main(names: tuple[str, ...], one: bool) -> None:
+    """Convert networks of the zoo, compare each with its framework, and keep docs/zoo.md.
+
+    Without names: all of Keras's networks, with the smallest input that each allows. Caffe's, which have their own size, are
+    run when they are named. Ends with 1 when a network fails.
+    """
     if one:
         try:
             click.echo(json.dumps(row(names[0])))

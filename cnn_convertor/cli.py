@@ -30,6 +30,7 @@ class Commands(click.Group):
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         if not args or args[0] not in {*own, *self.commands}:
             self._look_for_misspelling(ctx, *args[:1])
+            self._look_for_a_late_command(ctx, args)
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 
@@ -38,6 +39,12 @@ class Commands(click.Group):
         close = difflib.get_close_matches(word, self.commands)
         if close and not Path(word).suffix and not Path(word).exists():
             ctx.fail(f'there is no command "{word}"; did you mean "{close[0]}"?')
+
+    def _look_for_a_late_command(self, ctx: click.Context, args: list[str]) -> None:
+        """Refuse options before a command: they are the command's."""
+        command = next((arg for arg in args[1:] if arg in self.commands and not Path(arg).exists()), None)
+        if command is not None and args[0].startswith("-"):
+            ctx.fail(f"options come behind the command: {ctx.command_path} {command} ... {args[0]}")
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path, "[convert] [OPTIONS] NET.ini...")
@@ -363,7 +370,6 @@ def _numbers(_context: click.Context, _parameter: click.Parameter, text: str | N
 
 
 with_element = click.option("--element", metavar="TYPE", help="Type of the elements, like float16.")
-with_names = click.option("--to", metavar="NAME", required=True, help="The layout to have.")
 
 
 @commands.group()
@@ -372,10 +378,10 @@ def layout() -> None:
 
 
 @layout.command("list")
-@click.argument("family", required=False)
+@click.argument("family", metavar="[FAMILY]", required=False)
 @with_verbosity
 def list_layouts(terminal: Terminal, family: str | None) -> int:
-    """List the layouts that have names: of all families, or one."""
+    """List the layouts that have names: of all families, or of one (plain, dv700, nvdla, bpu or cldnn)."""
     with terminal.attempt():
         from cnn_convertor.layouts.names import ENTRIES
 
@@ -390,7 +396,11 @@ def list_layouts(terminal: Terminal, family: str | None) -> int:
 @layout.command("describe")
 @click.argument("name", metavar="NAME")
 @click.option(
-    "--shape", metavar="N,N,...", callback=_numbers, required=True, help="Of the array, in the order of the axes."
+    "--shape",
+    metavar="N,N,...",
+    callback=_numbers,
+    required=True,
+    help="Of the array, in the order of the layout's axes.",
 )
 @with_element
 @click.option("--svg", "picture", metavar="FILE.svg", type=FILE, help="Draw the memory.")
@@ -439,12 +449,24 @@ def _rearrange(
     return terminal.code
 
 
-def _moves(name: str, text: str) -> None:
-    """A command that reads a file in one layout and writes one in another."""
+def _moves(name: str, text: str, **plain: str) -> None:
+    """A command that reads a file in one layout and writes one in another. plain: which of both need not be named."""
+
+    def which(option: str, side: str, help_text: str) -> Callable[..., Any]:
+        default = plain.get(side)
+        return click.option(
+            option,
+            side,
+            metavar="NAME",
+            help=help_text,
+            required=default is None,
+            default=default,
+            show_default=default is not None,
+        )
 
     @layout.command(name, help=text)
-    @click.option("--from", "given", metavar="NAME", default="NCHW", show_default=True, help="The layout of the input.")
-    @with_names
+    @which("--from", "given", "The layout of the input.")
+    @which("--to", "to", "The layout of the output.")
     @click.option(
         "--shape", metavar="N,N,...", callback=_numbers, help="Of the input, in the order of its layout's axes."
     )
@@ -456,9 +478,13 @@ def _moves(name: str, text: str) -> None:
         return _rearrange(terminal, **arguments)
 
 
-_moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.")
-_moves("unpack", "Unpack memory, IN.bin, into an array, OUT.npy; --shape and --element say what it holds.")
-_moves("convert", "Move an array from one layout into another; files that end in .npy hold arrays, others memory.")
+_moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.", given="NCHW")
+_moves("unpack", "Unpack memory, IN.bin, into an array, OUT.npy; --shape and --element say what it holds.", to="NCHW")
+_moves(
+    "convert",
+    "Move an array from one layout into another; files that end in .npy hold arrays, others memory.",
+    given="NCHW",
+)
 
 
 @commands.command()

@@ -200,7 +200,7 @@ KEYS = (
         "",
         "the weights: Caffe: .caffemodel; Keras: a model or weights file; empty: the definition",
     ),
-    Key("INPUT", "origin", ORIGIN, "", "CAFFE or KERAS, in any case; empty: guessed from the files"),
+    Key("INPUT", "origin", ORIGIN, "", "the framework, in any case; empty: guessed from the files"),
     Key("INPUT", "custom_layer", FILE, "", "a Python file that defines custom layer types"),
     Key("INPUT", "width_override", PIXELS, "-1", "input width to convert for, together with height_override"),
     Key("INPUT", "height_override", PIXELS, "-1", "input height to convert for, together with width_override"),
@@ -209,10 +209,10 @@ KEYS = (
         "mean",
         NUMBERS,
         "",
-        "subtracted from pixels by `run` and `verify`: one number, or one for each channel",
+        "subtracted from pixels by `run`, `verify` and `--calibrate`",
     ),
-    Key("INPUT", "scale", NUMBER, "", "by which `run` and `verify` multiply pixels after that"),
-    Key("INPUT", "channel_order", CHANNEL_ORDER, "", "RGB or BGR, of images; empty: RGB for Keras, BGR for Caffe"),
+    Key("INPUT", "scale", NUMBER, "", "by which they multiply pixels after that"),
+    Key("INPUT", "channel_order", CHANNEL_ORDER, "", "of images; empty: RGB for Keras, BGR for Caffe"),
     Key("OUTPUT", "output_folder", FOLDER, None, "outputs go to `output_folder/name/`"),
     Key("OUTPUT", "generate_source", FLAG, "0", "write `name_gen.h` and `name_gen.cpp`"),
     Key("OUTPUT", "generate_doxy", FLAG, "0", "write `doc/`, for Doxygen: Doxyfile, pages.dox"),
@@ -239,7 +239,7 @@ KEYS = (
         "fusion",
         FUSION,
         "full",
-        "how much one command may do: full; conservative, for old firmware; none, one layer",
+        "how much one command may do: see docs/fusion.md; conservative is for old firmware",
     ),
     Key("OPTIONAL", "verbose", FLAG, "0", "say more of what is done, as -v does"),
     Key("OPTIONAL", "graphviz_path", TEXT, "", "where Graphviz's `dot` is"),
@@ -365,8 +365,9 @@ def _text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        near = _near_file(path) if isinstance(error, FileNotFoundError) else ""
-        reason = f'cannot read "{_short(str(path))}": {error.strerror}{near}'
+        reason = f'cannot read "{_short(str(path))}": {error.strerror}'
+        if isinstance(error, FileNotFoundError):
+            reason = f'there is no file "{_short(str(path))}"{_near_file(path)}'
         problem = Problem("DV101", reason, hint="give the path of a net.ini")
         raise UsageError(problem) from None
     try:
@@ -445,7 +446,8 @@ class _Reading:
             reason = str(error)
             if error.errno is not None:  # the system's own, not a sentence of ours
                 reason = f'"{_short(text)}" cannot be used, the system says: {error.strerror}'
-            self._wrong("DV107", f"{shown}: {reason}", line)
+            hint = "paths are relative to the folder of the ini file" if isinstance(error, FileNotFoundError) else ""
+            self._wrong("DV107", f"{shown}: {reason}", line, hint)
 
     def _guessed_origin(self, definition: Path, data: Path) -> Origin | None:
         for path in (definition, data):
@@ -523,7 +525,7 @@ _KERAS_BEGINNINGS = (b"\x89HDF\r\n\x1a\n", b"PK\x03\x04")  # HDF5, zip
 def _near_file(path: Path) -> str:
     """What the user may have meant by a file that is not there."""
     if not path.parent.is_dir():
-        return f', nor a folder "{path.parent}"'
+        return f', since there is no folder "{path.parent}"'
     return _did_you_mean(path.name, sorted(p.name for p in islice(path.parent.iterdir(), 1000) if p.is_file()))
 
 

@@ -147,8 +147,8 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV204": Entry(
         "Weights are missing",
-        "The file of the weights has none for a layer, or another number of arrays.",
-        "Check that data names the weights of this network; Caffe matches them by the layers' names.",
+        "No file of weights is named, or the file has none for a layer, or another number of arrays.",
+        "Check that data is there and names the weights of this network; Caffe matches them by the layers' names.",
     ),
     "DV205": Entry(
         "Weights of another shape",

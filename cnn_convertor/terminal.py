@@ -100,11 +100,15 @@ class Terminal:
         *,
         verbose: bool = False,
     ) -> None:
-        """A title and a table of (label, value); a label that comes again is not repeated. details: if verbose, or with -v."""
+        """A title and a table of (label, value); a label that comes again is not repeated.
+
+        details: more rows, if verbose or with -v, each behind those of the same label.
+        """
         if self._level < 0:
             return
         if verbose or self._level > 0:
-            rows = [*rows, *details]
+            labels = list(dict.fromkeys(label for label, _ in (*rows, *details)))
+            rows = sorted([*rows, *details], key=lambda row: labels.index(row[0]))
         width = max((len(label) for label, _ in rows), default=0)
         lines, before = [title], None
         for label, value in rows:
@@ -166,7 +170,9 @@ class Terminal:
                 for layer in result.layers
             ]
             tables.append(_table("layer", rows, measures))
-        lines = [title, *(f"  {line}" for table in tables for line in (*table, ""))]
+        lines = [title]
+        for table in tables:
+            lines += [*(f"  {line}" for line in table), ""]
         jump = "" if result.first_jump is None else f'; the error jumps at the layer "{result.first_jump}"'
         if result.passed:
             lines.append(f"pass: every output has {result.min_sqnr:g} dB or more{jump}")
@@ -187,10 +193,10 @@ class Terminal:
             weights = "" if result.has_weights else ", without weights"
             lines = [f"{result.network} ({result.framework}, {result.file}{weights})", ""]
             lines += _layers(result, with_steps=self._level > 0)
-            lines += ["", *map(_tame, _totals(result))]
             if self._level > 0 and result.boundaries:
                 lines += ["", "Where a command ends though the device goes on:"]
                 lines += [_tame(f"  {b.before} | {b.after}: {b.reason}") for b in result.boundaries]
+            lines += ["", *map(_tame, _totals(result))]
             _print("\n".join(lines))
         shown = {problem for row in result.rows for problem in row.problems}
         for problem in result.problems:

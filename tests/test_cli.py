@@ -47,7 +47,7 @@ def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
     for done in range(3):
         progress("weights", done, 2)
     summary = (("commands", "9"), ("network", "one"), ("network", "two"))
-    details = (("I/O buffer", "its peak"),)
+    details = (("commands", "a detail of theirs"), ("I/O buffer", "its peak"))
     files = (config.output_folder / config.name,)
     return SimpleNamespace(files=files, summary=summary, weights=(), calibration=None, details=details)
 
@@ -271,6 +271,7 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
     assert cli.main(["a.ini", *(["-v"] if source == "option" else [])]) == 0
     out, err = capsys.readouterr()
     assert re.fullmatch(r"a: read took \d+\.\d\d s\na: weights took \d+\.\d\d s\n", err)
+    assert "\n  commands    9\n              a detail of theirs\n  network     one\n" in out
     assert out.endswith("\n  files       out/a\n  I/O buffer  its peak\n")
 
 
@@ -284,9 +285,11 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
         (["--ub_size"], "--ub_size"),
         (["-v", "-q", "a.ini"], "-v and -q exclude each other"),
         (["--max_kernel_size", "8", "a.ini", "b.ini"], "--max_kernel_size: expected 1 to 7, not 8"),
-        (["d.ini"], '"d.ini": No such file'),
+        (["d.ini"], 'there is no file "d.ini"'),
         (["convrt", "a.ini"], 'there is no command "convrt"; did you mean "convert"?'),
-        (["verify.ini"], '"verify.ini": No such file'),
+        (["verify.ini"], 'there is no file "verify.ini"'),
+        (["-q", "verify", "a.ini"], "options come behind the command"),
+        (["--max_kernel_size", "3", "inspect", "a.ini"], "options come behind the command"),
     ],
 )
 def test_misuse_is_told_and_ends_with_2(

@@ -401,9 +401,9 @@ def test_one_override_alone_is_refused(folder: Path, key: str) -> None:
         ("nte.h5", 'did you mean "net.h5"?'),
         ("NET.H5", 'did you mean "net.h5"?'),
         ("subfolder/net.h5", "there is no file"),
-        ("elsewhere/net.h5", "nor a folder"),
+        ("elsewhere/net.h5", "since there is no folder"),
         ("subfolder", "is a folder, not a file"),
-        ("net.h5/x", "nor a folder"),
+        ("net.h5/x", "since there is no folder"),
     ],
 )
 @pytest.mark.parametrize("key", ["definition", "data", "custom_layer"])

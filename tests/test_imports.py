@@ -27,7 +27,7 @@ RANKS = (
     {"export", "inspect"},
     {"terminal"},
     {"cli"},
-    {"__main__"},
+    {"__main__", "manual"},
 )
 # Neighbours in a rank that may know each other: verify compares with what the host device gives.
 NEIGHBOURS = {("verify", "host")}

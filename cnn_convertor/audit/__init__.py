@@ -25,11 +25,14 @@ class Audit:
     listing: str
 
 
-def audit(source: Path, weights: Path | None, *, ub_size: int = 655360, max_kernel_size: int = 7) -> Audit:
+def audit(
+    source: str | Path, weights: str | Path | None = None, *, ub_size: int = 655360, max_kernel_size: int = 7
+) -> Audit:
     """Check NAME_gen.cpp, of this convertor or another one, and its weights; without them, what is said of them.
 
     ub_size: bytes of the device's unified buffer. Raises ModelError when the source cannot be read, or is none.
     """
+    source, weights = Path(source), None if weights is None else Path(weights)
     network, unread = read(source)
     flow = Flow(network)
     device = Device(ub_size, max_kernel_size)

@@ -60,7 +60,7 @@ def _why_apart(possible: Possible, homes: dict[str, Step], before: Node, after: 
     if before.name in graph.outputs:
         return "its map is an output of the network"
     if len(users) > 1:
-        return f"its map is read {len(users)} times, by {_listed(users)}"
+        return f"its map is read {len(users)} times, by {_listed(graph, users)}"
     if isinstance(after.op, Dense) and not graph.shape(before.name).is_vector:
         return "a fully connected layer reads the map in the order of external memory"
     return _why_not(possible, homes, before, after)
@@ -68,13 +68,14 @@ def _why_apart(possible: Possible, homes: dict[str, Step], before: Node, after: 
 
 def _why_not(possible: Possible, homes: dict[str, Step], before: Node, after: Node) -> str:
     """Why neighbours whose boundary might vanish do not share a command: themselves, or what they share theirs with."""
+    graph = possible.graph
     alone = possible.why_not([(before, after)])
     if alone is not None:
         return alone
     first, second = _path(homes[before.name], before), _path(homes[after.name], after)
     other = next((node for node in second if node.name != after.name and after.name != second[0].name), None)
     if other is not None:
-        return f'it shares a command with "{other.name}" already'
+        return f"it shares a command with {_listed(graph, [other.name])} already"
     return possible.why_not([(*first, *second)]) or _CHEAPER
 
 
@@ -116,10 +117,12 @@ def _why_not_joined(possible: Possible, homes: dict[str, Step], parts: Sequence[
     branches = [_path(homes[part.name], part) for part in parts]
     starts = [branch[0].inputs[0] for branch in branches]
     if starts[0] != starts[1]:
-        return f'as parts of one concatenation they start from different maps, of "{starts[0]}" and "{starts[1]}"'
+        return f"as parts of one concatenation they start from different maps, of {_listed(graph, starts)}"
     return possible.why_not(branches) or _CHEAPER
 
 
-def _listed(names: Sequence[str]) -> str:
-    quoted = [f'"{name}"' for name in dict.fromkeys(names)]
+def _listed(graph: Graph, names: Sequence[str]) -> str:
+    """What the framework calls the layers of these nodes, for a sentence."""
+    layers = (name if (where := graph[name].where) is None else where.layer for name in names)
+    quoted = [f'"{layer}"' for layer in dict.fromkeys(layers)]
     return ", ".join(quoted[:-1]) + (" and " if len(quoted) > 1 else "") + quoted[-1]

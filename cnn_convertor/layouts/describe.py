@@ -160,7 +160,7 @@ def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None =
     sizes = " ".join(f"{a}={n}" for a, n in zip(layout.axes, shape, strict=True))
     title = f"{layout.name or layout}: {sizes}, {size} bytes"
     caption = f"{layout}; cells hold {comma.join(layout.axes[axis] for axis in shown)}"
-    width = max(_LEFT + columns * cell, 8 + 8 * len(title), 8 + _LETTER * len(caption)) + 12
+    width = max(_LEFT + columns * cell, 8 + 9 * len(title), 8 + 7 * len(caption)) + 12
     height = _TOP + rows * _ROW + 12
     box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     lines = [

@@ -55,7 +55,18 @@ array = unpack(memory, layout, shape, element="float16")
 place = offset(layout, shape, index, element="float16")  # in bytes
 ```
 
-On the command line: `convertor.py layout list`, `describe NAME --shape N,N,... [--svg FILE]`, `pack`, `unpack` and `convert`.
+On the command line, where `.npy` files hold arrays and others bare memory:
+
+```text
+convertor.py layout list [FAMILY]                                    # plain, dv700, nvdla, bpu or cldnn
+convertor.py layout describe whc8 --shape 3,2,12 [--svg FILE.svg]    # formula, size, first elements, a picture
+convertor.py layout pack --to NCHW16c x.npy x.bin                    # --from NCHW unless told otherwise
+convertor.py layout unpack --from NCHW16c --shape 1,20,8,8 --element float32 x.bin y.npy
+convertor.py layout convert --from NCHW16c --to NHWC --shape 1,20,8,8 --element float32 x.bin z.bin
+```
+
+`--shape` is that of the input, in the order of its layout's axes; `--element` is its type, where the layout does not say it.
+
 In the pictures a row is what lies together, the number before it an offset in bytes, the numbers in a cell the element's index
 along the axes that are longer than 1, grey what is filled up.
 """

@@ -26,9 +26,9 @@ def layout(text: str) -> int:
 
 def test_pack_and_unpack() -> None:
     half = IMAGE.astype(np.float16)
-    assert layout("pack --from NCHW --to whc8 x.npy x.bin") == 0
+    assert layout("pack --to whc8 x.npy x.bin") == 0
     assert Path("x.bin").read_bytes() == pack(half[0].transpose(1, 2, 0), layout_of("whc8")).tobytes()
-    assert layout("unpack --from whc8 --to NCHW --shape 3,4,12 x.bin y.npy") == 0
+    assert layout("unpack --from whc8 --shape 3,4,12 x.bin y.npy") == 0
     np.testing.assert_array_equal(np.load("y.npy"), half)
 
 

@@ -127,3 +127,18 @@ def test_a_picture_has_each_element_in_its_place(name: str, shape: tuple[int, ..
 def test_pictures_of_large_arrays_are_refused() -> None:
     with pytest.raises(UsageError, match="DV805"):
         svg(layout_of("NCHW"), (1, 3, 224, 224))
+
+
+@pytest.mark.parametrize("picture", pictures().values(), ids=list(pictures()))
+def test_no_text_of_a_picture_is_cut_or_runs_into_the_next(picture: str) -> None:
+    """The letters of DejaVu Sans, the widest of the usual fonts, are less than 0.64 of their height wide on average."""
+    drawing = ET.fromstring(picture)
+    room = whole = float(drawing.attrib["width"])
+    for element in drawing:
+        if element.tag.endswith("rect"):
+            room = float(element.attrib["width"])
+            assert float(element.attrib.get("x", "0")) + room <= whole
+        else:
+            needed = 0.64 * float(element.attrib.get("font-size", "10")) * len(element.text or "")
+            x, anchor = float(element.attrib["x"]), element.attrib.get("text-anchor", "start")
+            assert needed <= {"start": whole - x, "middle": room, "end": x}[anchor]

@@ -194,11 +194,15 @@ class Reading:
 
     def _constant(self, file: str, index: int, blob: Blob, shape: tuple[int, ...]) -> Constant:
         # Axes of 1 do not move a number: old files have four axes for everything.
-        if [dim for dim in blob.shape if dim != 1] != [dim for dim in shape if dim != 1]:
+        held_dims, needed_dims = ([dim for dim in dims if dim != 1] for dims in (blob.shape, shape))
+        if held_dims != needed_dims:
             held, expected = ("x".join(map(str, dims)) or "one number" for dims in (blob.shape, shape))
             problem = f"blob {index} of the layer is {held} in {file}, but the definition needs {expected}"
             if not any(self.builder.is_guessed(value.node) for value in self.inputs):
                 hint = "are the definition and the weights of the same network?"
+                if self.layer.type == "InnerProduct" and held_dims[:1] == needed_dims[:1]:
+                    size = "width_override and height_override, or the size in the definition"
+                    hint = f"the layer was trained for another size of the network's input: check {size}"
                 self.builder.report(ModelError(Problem("DV205", problem, self.layer.origin, hint)))
             return Constant.absent(shape)
         return from_blob(blob, shape)

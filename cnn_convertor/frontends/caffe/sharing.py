@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from cnn_convertor.errors import ModelError, Problem
+from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.frontends.caffe.definition import Layer
 from cnn_convertor.frontends.caffe.weights import Blob, Weights
 
@@ -36,6 +37,8 @@ class SharedWeights:
 
     def blobs(self, layer: Layer, wanted: int) -> list[Blob]:
         """The layer's blobs. Raises ModelError unless there are as many as the layer has."""
+        if not self.weights.named:
+            raise ModelError(_nothing_named(self.weights.path))
         if layer.name in self.ambiguous:
             problem = f'several layers are called "{layer.name}", so that it is not clear whose weights are meant'
             raise ModelError(
@@ -77,3 +80,11 @@ class SharedWeights:
         if not self.weights.layers:
             return "the file holds no layer at all: [INPUT] data in the ini file is to name the .caffemodel"
         return "are the definition and the weights of the same network? Layers are matched by name"
+
+
+def _nothing_named(definition: Path) -> Problem:
+    """What is wrong when layers have weights, and the user named no file of them: one problem for all of them."""
+    beside = sorted(path.name for path in definition.parent.glob("*.caffemodel"))
+    name = beside[0] if len(beside) == 1 else "NAME.caffemodel"
+    reason = "the weights are missing: a .prototxt holds none, and the ini file names no other file"
+    return Problem("DV204", reason, Origin(str(definition)), f"add the line data = {name} to [INPUT] in the ini file")

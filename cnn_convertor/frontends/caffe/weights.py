@@ -61,11 +61,12 @@ class MappedFile:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights file: layer name -> where its blobs lie, in the order of the file."""
+    """The weights file: layer name -> where its blobs lie, in the order of the file. named: whether the user named one."""
 
     path: Path
     file: MappedFile
     layers: Mapping[str, tuple[Field, ...]]
+    named: bool = True
 
     @staticmethod
     def open(path: Path) -> Weights:
@@ -80,7 +81,7 @@ class Weights:
     @staticmethod
     def none(definition: Path) -> Weights:
         """What stands in for the weights where the user names none."""
-        return Weights(definition, MappedFile(definition), {})
+        return Weights(definition, MappedFile(definition), {}, named=False)
 
     def blobs(self, layer: str) -> tuple[Blob, ...]:
         """A layer's blobs; none when the file does not have the layer."""
@@ -204,7 +205,7 @@ def _packed(data: wire.Data, field: Field, dtype: np.dtype[Any]) -> Numbers:
 
 def _damaged(path: Path, error: WireError, hint: str, layer: str = "") -> ModelError:
     inside = f" (in layer {layer!r})" if layer else ""
-    message = f"the weights cannot be read: {error}, at byte {error.offset:,}{inside}"
+    message = f"this is no .caffemodel, or a damaged one: {error}, at byte {error.offset:,}{inside}"
     return ModelError(
         Problem("DV201", message, Origin(str(path)), hint or "the file is cut short or damaged; download it again")
     )
@@ -214,7 +215,8 @@ def _what_it_is(data: wire.Data) -> str:
     """A guess at what a file is that is not a .caffemodel."""
     head = bytes(data[:200])
     if head.startswith(b"\x89HDF"):
-        return "this is an HDF5 file; let Caffe write a .caffemodel (snapshot_format: BINARYPROTO)"
+        caffe = "let Caffe write a .caffemodel (snapshot_format: BINARYPROTO)"
+        return f"this is an HDF5 file: if Caffe wrote it, {caffe}; if Keras did, name it as `definition`"
     if head.startswith(b"version https://git-lfs"):
         return "this is only the pointer of a Git LFS file; fetch the file itself (git lfs pull)"
     if not set(head) & set(range(9)):

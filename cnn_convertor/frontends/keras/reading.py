@@ -154,7 +154,8 @@ class Reading:
         array = arrays[roles.index(role)]
         if array.shape != tuple(shape):
             reason = f"{role} must have the shape {tuple(shape)}, but has {array.shape} in the file ({array.name})"
-            hint = "check the layer's input size, and that `data` names the weights of this network"
+            size = "the network's input size (width_override and height_override change it)"
+            hint = f"check {size}, and that `data` names the weights of this network"
             raise ModelError(Problem("DV205", reason, where, hint))
         if array.flaw:
             raise ModelError(

@@ -110,7 +110,7 @@ def test_of_two_layers_of_one_name_the_last_with_blobs_stays(tmp_path: Path) -> 
     [
         (b"", "the file of the weights is empty"),
         (delimited(100, b"x" * 50)[:-7], "field 100 needs 50 bytes, but 43 are left, at byte 0"),
-        (b"layer { name: 'a' }", "cannot be read"),
+        (b"layer { name: 'a' }", "no .caffemodel"),
         (b"\x89HDF\r\n\x1a\n" + b"\0" * 50, "HDF5"),
         (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         (b"\x0f\x00", "the unknown wire type 7, at byte 0"),
@@ -194,8 +194,12 @@ def test_a_network_without_weights_needs_no_weights_file(tmp_path: Path) -> None
     with pytest.raises(ModelError) as caught:
         caffe.load(definition, definition)
     (problem,) = caught.value.problems
-    assert (problem.code, problem.message) == ("DV204", "net.prototxt holds no weights for the layer")
-    assert "[INPUT] data" in problem.hint
+    assert problem.code == "DV204"
+    assert problem.message == "the weights are missing: a .prototxt holds none, and the ini file names no other file"
+    assert problem.hint == "add the line data = NAME.caffemodel to [INPUT] in the ini file"
+    (tmp_path / "net.caffemodel").touch()
+    with pytest.raises(ModelError, match=r"add the line data = net\.caffemodel to"):
+        caffe.load(definition, definition)
 
 
 def test_settings_in_the_weights_file_mean_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,155 @@
+"""The pages docs/commands.md and docs/net-ini.md: what the command line and the ini file take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cnn_convertor.cli import commands
+from cnn_convertor.config import KEYS, LAYERS, SECTIONS, Key
+
+COMMANDS_HEAD = """# The command line
+
+`python convertor.py` in a checkout and `cnn-convertor` once it is installed are the same program. This page is made from what
+`--help` shows.
+
+Results go to standard output; progress, warnings and errors go to standard error, each with a code that
+[messages.md](messages.md) explains. On a terminal progress is a bar, elsewhere a line for each step. `NO_COLOR` switches colours
+off, `CNN_CONVERTOR_DEBUG=1` shows the traceback behind an error.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | a network cannot be converted (the others are), its results differ too much, or a check found something |
+| 2 | the command line, an ini file or the inputs for `run` and `verify` are wrong |
+"""
+EVERYWHERE = ("verbose", "quiet")  # options of every command
+DEVICE = ("max_kernel_size", "ub_size")  # options of every command that knows what the device is like
+
+INI_HEAD = """# The ini file
+
+One file for each network: which model to read, and what to write. Only `name`, `definition` and `output_folder` must be there;
+without `generate_source = 1` the packed weights alone are written.
+
+- Lines are `[SECTION]`, `key = value`, or empty. `#` and `;` begin a comment, also behind a value. A value may stand in double
+  quotes, and must where it holds one of these characters.
+- Names of sections and keys are the same in upper and lower case. Paths are relative to the folder of the ini file.
+- A key that nobody knows is a warning with the nearest known one. All errors of a file are told at once, with their lines.
+"""
+INI_TAIL = """
+## [QUANTIZATION]
+
+Each line is the name of a convolution or fully connected layer, as the framework calls it, with `fp16` or `palette`: how the
+weights of that layer are stored, whatever `quantization` says. See [palettes.md](palettes.md).
+
+```ini
+[QUANTIZATION]
+conv1 = fp16
+fc/1000 = palette
+```
+
+## What is written
+
+`NAME_weights.bin` always; all files go to `output_folder/NAME/`. They appear together or, when anything fails, not at all.
+
+| file | when |
+|---|---|
+| `NAME_weights.bin` | always: the weights of all commands, for `LoadWeights()` |
+| `NAME_gen.h`, `NAME_gen.cpp` | `generate_source = 1`: the class `CNAME`, which describes the network to the runtime |
+| `NAME_cpu.h` | with them, where some layers run on the CPU ([cpu-layers.md](cpu-layers.md)) |
+| `NAME.dot` | `generate_dot = 1`: the graph; `dot -Tsvg NAME.dot > NAME.svg` draws it |
+| `doc/` | `generate_doxy = 1`: `Doxyfile` and `pages.dox`; `doxygen` in that folder makes the pages |
+| `NAME_selftest.cpp`, `NAME_selftest.bin` | `selftest = 1`: a test for the board ([verify.md](verify.md#a-test-for-the-board)) |
+| `MODULE.cpp` | `python_module = MODULE`: a Python module, to be built with pybind11 |
+
+## Custom layers of Keras
+
+A layer type that only your firmware knows is described in a Python file that `custom_layer` names:
+
+```python
+custom_layer = {
+    "Upside": (("factor",), lambda config, input_shape: input_shape),
+}
+```
+
+For each type: the names of the settings (from the layer's `get_config`) that the firmware needs, which are int, bool, float or
+lists of one of these, and a function from the settings and the input's shape to the output's, both as (width, height, channels).
+`NAME_gen.h` then declares what the firmware has to define:
+
+```cpp
+struct custom_param_Upside {
+  float factor;
+};
+void custom_callback_Upside(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
+```
+
+A comment there says what the function reads at `io_ptr + layer.input_offs` (FP16, in most cases) and writes at
+`io_ptr + layer.output_offs` (FP32, which the application and our layers on the CPU read, but not the device: DV421). `run` and `verify` take the definition with `--source FILE.cpp`.
+"""
+
+
+def commands_page() -> str:
+    """The page docs/commands.md."""
+    return "\n".join([COMMANDS_HEAD, *_everywhere(), *_commands(commands, "convertor.py")]) + "\n"
+
+
+def _everywhere() -> Iterator[str]:
+    yield from ("Every command has", "")
+    options = {parameter.name: parameter for parameter in commands.commands["convert"].params}
+    yield from _table(options[name] for name in EVERYWHERE)
+    yield "| `-h, --help` | Show what the command takes. |"
+    yield ""
+    yield "`convertor.py --version` shows the version. Commands that convert or check a network have also"
+    yield ""
+    yield from _table(options[name] for name in DEVICE)
+
+
+def _commands(group: Any, path: str) -> Iterator[str]:
+    for name, command in group.commands.items():
+        called = f"{path} {name}"
+        if hasattr(command, "commands"):
+            yield from _commands(command, called)
+            continue
+        arguments = [argument.metavar for argument in _of(command, "argument")]
+        usage = " ".join([called if called != "convertor.py convert" else "convertor.py [convert]", *arguments])
+        yield from ("", f"## {called.removeprefix('convertor.py ')}", "", f"    {usage}", "")
+        yield " ".join(command.help.split())
+        if options := [option for option in _of(command, "option") if option.name not in (*EVERYWHERE, *DEVICE)]:
+            yield ""
+            yield from _table(options)
+
+
+def _of(command: Any, kind: str) -> list[Any]:
+    return [parameter for parameter in command.params if parameter.param_type_name == kind]
+
+
+def _table(options: Any) -> Iterator[str]:
+    """A row for each option: how it is written, what it does, what stands for it."""
+    yield from ("| option | meaning |", "|---|---|")
+    for option in options:
+        names = ", ".join(f"{name} {option.metavar}" if option.metavar else name for name in option.opts)
+        default = option.default if option.show_default else None
+        notes = [*["required"] * option.required, *([] if default is None else [f"otherwise {default}"])]
+        yield f"| `{names}` | {_cell(option.help)} {f'({notes[0]})' if notes else ''}".rstrip() + " |"
+
+
+def ini_page() -> str:
+    """The page docs/net-ini.md."""
+    return "\n".join([INI_HEAD, *_sections()]) + INI_TAIL
+
+
+def _sections() -> Iterator[str]:
+    for section in SECTIONS:
+        if section != LAYERS:
+            yield from (f"## [{section}]", "", "| key | value | default | meaning |", "|---|---|---|---|")
+            yield from (_row(key) for key in KEYS if key.section == section)
+            yield ""
+
+
+def _row(key: Key) -> str:
+    default = "required" if key.default is None else f"`{key.default}`" if key.default else "empty"
+    return f"| `{key.name}` | {key.kind.expected} | {default} | {_cell(key.meaning)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
