@@ -84,7 +84,8 @@ void custom_callback_Upside(fpga_layer &layer, void *custom_param, uint8_t *io_p
 ```
 
 A comment there says what the function reads at `io_ptr + layer.input_offs` (FP16, in most cases) and writes at
-`io_ptr + layer.output_offs` (FP32, which the application and our layers on the CPU read, but not the device: DV421). `run` and `verify` take the definition with `--source FILE.cpp`.
+`io_ptr + layer.output_offs` (FP32, which the application and our layers on the CPU read, but not the device: DV421). `run` and
+`verify` take the definition with `--source FILE.cpp`.
 """
 
 
