@@ -199,6 +199,13 @@ ENTRIES: Mapping[str, Entry] = {
         "Make sure that the layer was not trained.",
         is_warning=True,
     ),
+    "DV215": Entry(
+        "Another version of Keras computed otherwise",
+        "The version or backend that saved the file computes a layer otherwise than Keras does now, or may do so; it is read "
+        "as Keras does it now.",
+        "Compare the results with those that the network had where it was trained; train again if they differ too much.",
+        is_warning=True,
+    ),
     # --- layers ---
     "DV301": Entry(
         "Unknown layer type",

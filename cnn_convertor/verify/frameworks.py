@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,9 +20,10 @@ from cnn_convertor.errors import Origin as Place
 from cnn_convertor.frontends.caffe.blobs import shape_of
 from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.frontends.keras.files import keras_version
+from cnn_convertor.frontends.keras.versions import bilinear_sampling
 from cnn_convertor.host.run import Maps
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
+from cnn_convertor.ir.ops import DetectionOutput, Order, Sampling, Shape
 from cnn_convertor.verify.detections import as_rows
 from cnn_convertor.verify.opencv_differs import HINT, differences
 
@@ -108,19 +109,26 @@ def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Refe
         hint = "give the expected outputs together with the inputs (see docs/verify.md)"
         raise UsageError(Problem("DV713", problem, Place(str(config.definition)), hint))
     model = load_keras(config.definition, config.data, config.size)
-    order = Order.CHW if any(_is_channels_first(layer) for layer in _all_layers(model)) else Order.HWC
+    order = _order(model, graph)
     given = [
         _for_keras(inputs[node.name], tensor.shape, order)
         for node, tensor in zip(graph.inputs, model.inputs, strict=True)
     ]
     results: dict[str, list[Maps]] = {}
     outputs: list[list[Maps]] = []
-    for start in range(0, len(given[0]), BATCH):
-        part = [values[start : start + BATCH] for values in given]
+    only = next(
+        (tensor.shape[0] for tensor in model.inputs if tensor.shape[0]), None
+    )  # the batch that some models take
+    batch = only or BATCH
+    for start in range(0, len(given[0]), batch):
+        part = [values[start : start + batch] for values in given]
+        count = len(part[0])
+        if only is not None:
+            part = [np.concatenate([values, *[values[-1:]] * (only - count)]) for values in part]
         final, layers = _all_outputs(keras, model, part, with_layers=start < KEPT)
-        outputs.append(final)
+        outputs.append([values[:count] for values in final])
         for name, values in layers:
-            results.setdefault(name, []).append(values)
+            results.setdefault(name, []).append(values[: min(count, KEPT - start)])
     shapes = [graph.shape(name) for name in graph.outputs]
     return Reference(
         framework="Keras",
@@ -131,6 +139,22 @@ def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Refe
         layers={n: m for n, parts in results.items() if (m := as_maps(np.concatenate(parts), order)) is not None},
         order=order,
     )
+
+
+def _order(model: Tensor, graph: Graph) -> Order:
+    """How the model counts a map's elements: as its layers say, or as the graph's inputs were understood."""
+    if any(_is_channels_first(layer) for layer in _all_layers(model)):
+        return Order.CHW
+    maps = [
+        (graph.shape(n.name), t.shape[1:]) for n, t in zip(graph.inputs, model.inputs, strict=True) if len(t.shape) == 4
+    ]
+    turned = [_is(given, (s.channels, s.height, s.width)) and not _is(given, s) for s, given in maps]
+    return Order.CHW if any(turned) else Order.HWC
+
+
+def _is(given: Sequence[int | None], sizes: Sequence[int]) -> bool:
+    """Whether a tensor's sizes are these, where they are told."""
+    return all(have in (None, size) for have, size in zip(given, sizes, strict=True))
 
 
 def import_keras() -> ModuleType:
@@ -155,8 +179,9 @@ def load_keras(definition: Path, data: Path, size: tuple[int, int] | None) -> Te
             model.load_weights(data)
         if size is not None:
             model = _resized(keras, model, size)
-        if keras_version(definition) < 3:
-            _as_keras_2(keras, model)
+        version, writer = keras_version(definition)
+        if version < 3:
+            _as_keras_2(keras, model, writer)
     except Exception as error:  # Keras raises whatever it likes
         problem = f"Keras refuses the model: {_first_line(error)}"
         hint = "load and save it with the version of Keras that made it, or give the expected outputs with the inputs"
@@ -164,15 +189,29 @@ def load_keras(definition: Path, data: Path, size: tuple[int, int] | None) -> Te
     return model
 
 
-def _as_keras_2(keras: ModuleType, model: Tensor) -> None:
-    """Give layers of a file of Keras 2 the functions that have changed since."""
+def _as_keras_2(keras: ModuleType, model: Tensor, writer: str) -> None:
+    """Give layers of a file of Keras 2 the functions that have changed since. writer: its version."""
 
     def hard_sigmoid(x: Tensor) -> Tensor:
         return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)
 
+    old = bilinear_sampling(writer) is Sampling.ASYMMETRIC
     for layer in _all_layers(model):
         if getattr(layer, "activation", None) is keras.activations.hard_sigmoid:
             layer.activation = hard_sigmoid
+        if old and isinstance(layer, keras.layers.UpSampling2D) and layer.interpolation == "bilinear":
+            layer.call = _enlarging(layer.size)
+
+
+def _enlarging(factor: tuple[int, int]) -> Callable[[Tensor], Tensor]:
+    """TensorFlow 1's bilinear resize, of maps whose channels are last."""
+    import tensorflow as tf
+
+    def call(maps: Tensor) -> Tensor:
+        height, width = (size * by for size, by in zip(maps.shape[1:3], factor, strict=True))
+        return tf.compat.v1.image.resize_bilinear(maps, (height, width))
+
+    return call
 
 
 def _resized(keras: ModuleType, model: Tensor, size: tuple[int, int]) -> Tensor:

@@ -11,7 +11,9 @@ import h5py
 import numpy as np
 import pytest
 
+import ir_reference
 from cnn_convertor.convert import convert_for_trial
+from cnn_convertor.frontends.keras import load
 from cnn_convertor.frontends.keras.files import keras_version
 from cnn_convertor.verify import verify
 from cnn_convertor.verify.frameworks import import_keras, load_keras
@@ -84,9 +86,46 @@ def test_a_file_of_keras_2_keeps_its_hard_sigmoid(keras: Any, tmp_path: Path) ->
     for version, slope in (("3.5.0", 1 / 6), ("2.4.0", 0.2)):
         with h5py.File(path, "a") as file:
             file.attrs["keras_version"] = version
-        assert keras_version(path) == int(version[0])
+        assert keras_version(path) == (int(version[0]), version)
         np.testing.assert_allclose(np.asarray(load_keras(path, path, None)(x)), x * slope + 0.5, rtol=1e-5)
         assert verify(config(path), convert_for_trial, samples=2).passed
+
+
+@pytest.mark.parametrize(
+    ("version", "halved"), [("2.2.4", False), ("2.3.1", False), ("2.3.0-tf", True), ("2.4.0", True), ("3.5.0", True)]
+)
+def test_a_file_of_an_old_keras_keeps_its_bilinear_upsampling(
+    keras: Any, tmp_path: Path, version: str, halved: bool
+) -> None:
+    """TensorFlow 1 took pixel i of the output from i * ratio, later ones from (i + 0.5) * ratio - 0.5."""
+    model = keras.Sequential([keras.Input((1, 3, 1)), keras.layers.UpSampling2D((1, 2), interpolation="bilinear")])
+    path = tmp_path / "m.h5"
+    model.save(path)
+    with h5py.File(path, "a") as file:
+        file.attrs["keras_version"] = version
+    row = np.array([0.0, 4.0, 8.0], np.float32).reshape(1, 1, 3, 1)
+    expected = [0, 1, 3, 5, 7, 8] if halved else [0, 2, 4, 6, 8, 8]
+    np.testing.assert_allclose(np.asarray(load_keras(path, path, None)(row)).ravel(), expected)
+    graph = load(path, path)
+    np.testing.assert_allclose(
+        ir_reference.run(graph, {graph.inputs[0].name: row[0]})[graph.outputs[0]].ravel(), expected
+    )
+    assert verify(config(path), convert_for_trial, samples=2).passed
+
+
+def test_channels_that_an_axis_alone_tells_to_come_first(keras: Any, tmp_path: Path) -> None:
+    source = keras.Input((9, 8, 6))
+    keras.Model(source, keras.layers.BatchNormalization(axis=1)(source)).save(tmp_path / "m.keras")
+    assert verify(config(tmp_path / "m.keras"), convert_for_trial, samples=2).passed
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_models_that_take_one_size_of_batch(keras: Any, tmp_path: Path, batch: int) -> None:
+    source = keras.Input(batch_shape=(batch, 4, 3, 2))
+    flat = keras.ops.reshape(source, (1, -1)) if batch == 1 else keras.layers.Flatten()(source)
+    keras.Model(source, keras.layers.Dense(5)(flat)).save(tmp_path / "m.keras")
+    result = verify(config(tmp_path / "m.keras"), convert_for_trial, samples=10, layers=True)
+    assert result.passed and result.layers
 
 
 def test_layers_that_applications_define_are_found_in_h5(keras: Any, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from cnn_convertor.frontends.builder import Builder, Sketch
 from cnn_convertor.frontends.keras import convolutions, functions, joins, maps, normalizations
 from cnn_convertor.frontends.keras import operations as between_layers
 from cnn_convertor.frontends.keras.custom import CustomLayer, load_custom_layers, read_custom
-from cnn_convertor.frontends.keras.files import definition_of, open_model
+from cnn_convertor.frontends.keras.files import ModelFile, definition_of, open_model
 from cnn_convertor.frontends.keras.maps import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.frontends.keras.model import Call, Network, Tensor, flatten, parse
 from cnn_convertor.frontends.keras.operations import operation_name
-from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, check_leftovers, keras, operations
+from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, check_dtype, check_leftovers, keras, operations
 from cnn_convertor.frontends.keras.shapes import Sizes, known_shapes, wanted_channels
 from cnn_convertor.frontends.keras.tensors import Axes, Value, map_axes
 from cnn_convertor.frontends.keras.unsupported import LAMBDAS, unsupported
@@ -28,6 +28,8 @@ __all__ = ["CustomLayer", "layer_types", "load", "load_custom_layers"]
 # importing them enters their readers in the registries
 READERS = (convolutions, functions, joins, maps, normalizations, between_layers)
 
+# Layers that packages beside Keras made for what is done in training alone.
+FROM_ELSEWHERE = frozenset({"FixedDropout", "StochasticDepth"})
 OPERATIONS_HARMLESS = frozenset({"name", "trainable", "dtype", "function", "training", "mask"})
 
 
@@ -70,7 +72,7 @@ def sketch(
     weights = match_weights(model, contents, same_file=same_file)
     network = flatten(model, str(definition))
     shapes = known_shapes(told) if size is None else {}
-    return _Assembly(str(definition), network, weights, size, custom, opened.version, shapes).sketch()
+    return _Assembly(str(definition), network, weights, size, custom, opened, shapes).sketch()
 
 
 class _Assembly:
@@ -83,11 +85,11 @@ class _Assembly:
         weights: Weights,
         size: tuple[int, int] | None,
         custom: Mapping[str, CustomLayer],
-        version: int,
+        opened: ModelFile,
         shapes: Mapping[str, Sizes],
     ) -> None:
         self._file, self._network, self._weights, self._size, self._custom = file, network, weights, size, custom
-        self._version, self._shapes = version, shapes
+        self._version, self._writer, self._shapes = opened.version, opened.writer, shapes
         self._builder = Builder()
         self._values: dict[int, Sequence[Value]] = {}
 
@@ -155,16 +157,20 @@ class _Assembly:
             map_axes=lambda rank: map_axes(self._network, Tensor(call.number), rank),
             size=self._size,
             version=self._version,
+            writer=self._writer,
         )
         _check_arguments(call, origin, self._version)
         if layer.type in self._custom and not layer.is_operation:
             return read_custom(reading, self._custom[layer.type])
         reader = operations.get(operation_name(layer.type, layer.config)) if is_operation else keras.get(layer.type)
-        if reader is None:
+        if reader is None or (layer.is_foreign and layer.type not in FROM_ELSEWHERE):
             raise UnsupportedError(unsupported(layer, origin))
         if not inputs and layer.type != "InputLayer":
             raise ModelError(Problem("DV201", "the layer has no input", origin, "save the model again"))
+        if not is_operation:  # what they do with their dtype, operations say themselves
+            check_dtype(reading)
         made = reader(reading)
+        check_dtype(reading)
         check_leftovers(reading)
         return made
 
@@ -193,4 +199,10 @@ def _check_arguments(call: Call, origin: Origin, version: int) -> None:
 
 
 def _is_nothing(value: object) -> bool:
-    return value in (None, False) or (isinstance(value, list) and all(map(_is_nothing, value)))
+    match value:
+        case list():
+            return all(map(_is_nothing, value))
+        case dict():
+            return all(map(_is_nothing, value.values()))
+        case _:
+            return value is None or value is False

@@ -8,6 +8,7 @@ from cnn_convertor.frontends.keras.functions import add_activated, take_activati
 from cnn_convertor.frontends.keras.reading import Reading, constant, keras
 from cnn_convertor.frontends.keras.storage import Variable
 from cnn_convertor.frontends.keras.tensors import Axes, Value
+from cnn_convertor.frontends.keras.versions import warn_of_theano
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.ops import ONE, Padding, Pair, Shape, Window
@@ -74,6 +75,8 @@ def transposed_convolution(reading: Reading) -> Value:
     if reading.integer("groups") != 1:
         reading.refuse("a transposed convolution in groups is not supported", "use groups=1")
     same, extra = reading.same(), _output_padding(reading)
+    if same:
+        warn_of_theano(reading, window)
     height, width = (
         transposed_size(size, kernel, stride, more, same=same)
         for size, kernel, stride, more in zip(shape[:2], window.kernel, window.stride, extra, strict=True)
@@ -124,7 +127,10 @@ def padded(reading: Reading, window: Window, shape: Shape) -> Window:
     """With the padding of the layer's `padding`: "same", "valid", or on rows also "causal", which pads the start alone."""
     if reading.layer.type == "Conv1D" and reading.settings.take("padding") == "causal":
         return window._replace(padding=Padding(0, 0, window.extent.width - 1, 0))
-    return window._replace(padding=same_padding(window, shape)) if reading.same() else window
+    if not reading.same():
+        return window
+    warn_of_theano(reading, window)
+    return window._replace(padding=same_padding(window, shape))
 
 
 def same_padding(window: Window, shape: Shape) -> Padding:

@@ -34,11 +34,12 @@ _HINTS: Mapping[str, tuple[str, str]] = {
 class ModelFile:
     """An opened file. config: the model's configuration as JSON gives it, or None when the file has weights alone.
 
-    version: the number before the point of the Keras that saved it.
+    writer: version of the Keras that saved it, as it is told; empty where it is not. version: its first number.
     """
 
     config: Any
     contents: Contents
+    writer: str = ""
     version: int = 3
 
 
@@ -65,13 +66,13 @@ def open_model(path: Path) -> ModelFile:
             Problem("DV201", f"the file cannot be read: {error.strerror or error}", Origin(str(path)))
         ) from None
     text = contents.text("", "model_config")
-    version = contents.text("", "keras_version") or contents.text("model_weights", "keras_version")
-    return ModelFile(None if text is None else _parse_json(path, text), contents, _major(version, 2))
+    writer = contents.text("", "keras_version") or contents.text("model_weights", "keras_version") or ""
+    return ModelFile(None if text is None else _parse_json(path, text), contents, writer, _major(writer, 2))
 
 
-def _major(version: object, default: int) -> int:
+def _major(version: str, default: int) -> int:
     """2 of "2.4.0"."""
-    first = str(version).partition(".")[0]
+    first = version.partition(".")[0]
     return int(first) if first.isdecimal() else default
 
 
@@ -87,8 +88,8 @@ def _open_archive(path: Path) -> ModelFile:
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise damaged(str(path), error) from None
     told = _parse_json(path, metadata)
-    version = _major(told.get("keras_version"), 3) if isinstance(told, dict) else 3
-    return ModelFile(_parse_json(path, config), read_contents(source), version)
+    writer = str(told.get("keras_version", "")) if isinstance(told, dict) else ""
+    return ModelFile(_parse_json(path, config), read_contents(source), writer, _major(writer, 3))
 
 
 def _parse_json(path: Path, text: str | bytes) -> Any:
@@ -147,6 +148,7 @@ def definition_of(path: Path, opened: ModelFile) -> Any:
     raise ModelError(Problem("DV207", reason, Origin(str(path)), hint))
 
 
-def keras_version(path: Path) -> int:
-    """The number before the point of the Keras that saved a model. Raises ModelError for what is none."""
-    return open_model(path).version
+def keras_version(path: Path) -> tuple[int, str]:
+    """The first number of the version of the Keras that saved a model, and all of it. Raises ModelError for what is none."""
+    opened = open_model(path)
+    return opened.version, opened.writer

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
-from cnn_convertor.frontends.keras.reading import Reading, keras
+from cnn_convertor.frontends.keras.model import is_foreign
+from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.registry import Settings
 from cnn_convertor.ir import ops
@@ -188,14 +189,25 @@ def named(reading: Reading, given: Any) -> Named:
             name in NAMED
         ):
             return _of_version(reading, name)
-        case {"class_name": str(name), "config": dict(config)} if name in LAYERS:
-            return LAYERS[name](replace(reading, settings=Settings(config)))
+        case {"class_name": str(name), "config": dict(config)} if name in LAYERS and not is_foreign(given):
+            return _layer(reading, name, config)
+        case {"class_name": str(name)} if is_foreign(given):
+            reading.refuse(f"an activation of a class {name} that is not Keras's own is not supported", USE)
         case {"class_name": "Activation", "config": {"activation": inner}}:
             return named(reading, inner)
         case {"class_name": "function", "config": str(name)} | {"class_name": str(name)} | str(name):
             reading.refuse(f"the activation {name!r} is not supported", USE)
         case _:
             reading.refuse(f"the activation {given!r} is not supported", USE)
+
+
+def _layer(reading: Reading, name: str, config: Mapping[str, Any]) -> Named:
+    """A layer that is another one's activation."""
+    inner = replace(reading, settings=Settings(config, HARMLESS))
+    function = LAYERS[name](inner)
+    if left := [f"{setting} = {value!r}" for setting, value in inner.settings.left().items() if value is not None]:
+        reading.refuse(f"the activation {name} with {', '.join(left)} is not supported", "set it to its default")
+    return function
 
 
 def _of_version(reading: Reading, name: str) -> Named:
@@ -228,12 +240,17 @@ def elu(reading: Reading) -> Named:
 
 
 def softmax(reading: Reading) -> Named:
-    axis, axes = reading.settings.take("axis", -1), reading.input.axes
+    """Along an axis of what it is applied to, which need not be the layer's input."""
+    axis = reading.settings.take("axis", -1)
     if isinstance(axis, list) and len(axis) != 1:
         reading.refuse(f"a softmax over the axes {axis} together is not supported", "use one axis")
-    if (found := axes.at(axis)) is None:
-        reading.misfit(f"a softmax over axis {axis} of a tensor {axes.value} is none over one of its axes")
-    return ops.Softmax(found)
+
+    def add(reading: Reading, value: Value) -> str:
+        if (found := value.axes.at(axis)) is None:
+            reading.misfit(f"a softmax over axis {axis} of a tensor {value.axes.value} is none over one of its axes")
+        return reading.add(ops.Softmax(found), value.node)
+
+    return Composed(add)
 
 
 LAYERS: Mapping[str, Callable[[Reading], Named]] = {
@@ -298,8 +315,7 @@ def add_function(reading: Reading, value: Value, function: Named) -> Value:
         case Composed():
             return _like(value, function.add(reading, value))
         case ops.Softmax():
-            op = function if reading.layer.type == "Softmax" else ops.Softmax(softmax_axis(reading, value.axes))
-            return _like(value, reading.add(op, value.node))
+            return _like(value, reading.add(ops.Softmax(softmax_axis(reading, value.axes)), value.node))
         case _:
             return _like(value, reading.add(applied(function), value.node))
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 from cnn_convertor.errors import ModelError, Problem
 from cnn_convertor.frontends.keras.convolutions import same_padding
 from cnn_convertor.frontends.keras.reading import Reading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
+from cnn_convertor.frontends.keras.versions import upsampling_of, warn_of_theano
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import NO_PADDING, Interpolation, Op, Padding, Pair, Sampling, Shape, Window
 
@@ -73,7 +75,10 @@ def pooling(reading: Reading) -> Value:
 
 
 def pooled(reading: Reading, source: Value, window: Window, *, same: bool, maximum: bool) -> Value:
-    padding = same_padding(window, reading.builder.shape(source.node)) if same else NO_PADDING
+    padding = NO_PADDING
+    if same:
+        warn_of_theano(reading, window, is_pool=True)
+        padding = same_padding(window, reading.builder.shape(source.node))
     op: Op = ops.AveragePool2d(window, uncounted=padding)
     if maximum:
         op = ops.MaxPool2d(window._replace(padding=padding))
@@ -114,14 +119,17 @@ def upsampling(reading: Reading) -> Value:
     interpolation = reading.settings.take("interpolation", "nearest")
     if interpolation == "nearest":
         return Value(reading.add(ops.Upsample(factor), source.node), source.axes)
-    return resized(reading, source, Pair(height * factor.height, width * factor.width), interpolation)
+    sampling = upsampling_of(reading) if interpolation == "bilinear" else Sampling.HALF_PIXEL
+    return resized(reading, source, Pair(height * factor.height, width * factor.width), interpolation, sampling)
 
 
-def resized(reading: Reading, source: Value, size: Pair, interpolation: object) -> Value:
+def resized(
+    reading: Reading, source: Value, size: Pair, interpolation: object, sampling: Sampling = Sampling.HALF_PIXEL
+) -> Value:
     known = {"nearest": Interpolation.NEAREST, "bilinear": Interpolation.BILINEAR}
     if not isinstance(interpolation, str) or interpolation not in known:
         reading.refuse(f"{interpolation!r} interpolation is not supported", "use 'bilinear' or 'nearest'")
-    op = ops.Resize(size, known[interpolation], Sampling.HALF_PIXEL)
+    op = ops.Resize(size, known[interpolation], sampling)
     return Value(reading.add(op, source.node), source.axes)
 
 
@@ -235,9 +243,14 @@ def _laid_out(reading: Reading, source: Value, sizes: tuple[int, ...]) -> tuple[
 @keras.reads("Permute")
 def permute(reading: Reading) -> Value:
     given, sizes = reading.settings.take("dims"), reading.sizes(reading.input)
-    if not isinstance(given, list) or sorted(given) != list(range(1, len(sizes) + 1)):
-        reading.refuse(f"dims is {given!r}, not an order of the axes 1 to {len(sizes)}")
+    if not is_order(given, range(1, len(sizes) + 1)):
+        reading.misfit(f"dims is {given!r}, not an order of the axes 1 to {len(sizes)}")
     return permuted(reading, reading.input, tuple(axis - 1 for axis in given))
+
+
+def is_order(given: object, axes: Sequence[int]) -> TypeGuard[list[int]]:
+    """Whether a setting lists all of the axes, in any order."""
+    return isinstance(given, list) and all(type(axis) is int for axis in given) and sorted(given) == list(axes)
 
 
 def permuted(reading: Reading, source: Value, order: tuple[int, ...]) -> Value:

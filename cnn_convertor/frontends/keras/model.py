@@ -11,6 +11,7 @@ from cnn_convertor.errors import ModelError, Origin, Problem
 Json: TypeAlias = Any  # whatever json.loads gives; every use checks what it takes
 FUNCTIONAL = ("Functional", "Model")
 SEQUENTIAL = "Sequential"
+KERAS = frozenset({"keras", "keras_core", "tf_keras", "tensorflow"})  # packages whose classes are Keras's own
 
 
 class TensorRef(NamedTuple):
@@ -66,6 +67,7 @@ class Layer:
     """A layer, or a model used as one (it has `layers`, and maybe inputs and outputs).
 
     name: with the names of the models that it is in, joined by `/`. key: its places in the lists of layers, from the top.
+    is_foreign: whether its class is none of Keras's, whatever it is called.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Layer:
     config: Mapping[str, Json]
     key: tuple[int, ...] = ()
     is_operation: bool = False
+    is_foreign: bool = False
     nodes: tuple[NodeConfig, ...] = ()
     by_keras_3: bool = False
     layers: tuple[Layer, ...] = ()
@@ -82,7 +85,7 @@ class Layer:
 
     @property
     def is_model(self) -> bool:
-        return self.type in FUNCTIONAL or self.type == SEQUENTIAL
+        return (self.type in FUNCTIONAL or self.type == SEQUENTIAL) and not self.is_foreign
 
 
 class Tensor(NamedTuple):
@@ -146,6 +149,7 @@ class _Parser:
             config=config,
             key=key,
             is_operation=_is_operation(data, config, raw_nodes),
+            is_foreign=is_foreign(data),
             nodes=tuple(map(self.node, raw_nodes)),
             by_keras_3=any(isinstance(node, dict) for node in raw_nodes),
         )
@@ -276,6 +280,11 @@ def _first_call(model: Layer, refs: Sequence[TensorRef], *, in_outputs: bool) ->
     return 1 if model.type in FUNCTIONAL or _first_shape(model) else 0
 
 
+def is_foreign(data: Mapping[str, Json]) -> bool:
+    """Whether a class is the user's own: .keras files tell of each where it comes from, others do not."""
+    return "registered_name" in data and str(data.get("module")).partition(".")[0] not in KERAS
+
+
 def _arguments(rest: Sequence[Json]) -> Mapping[str, Json]:
     return rest[0] if rest and isinstance(rest[0], dict) else {}
 
@@ -303,10 +312,11 @@ def parse(data: Json, file: str) -> Layer:
     parser = _Parser(file)
     model = parser.layer(data, "", ())
     if not model.is_model:
+        what = f"{'class of your own, a ' * model.is_foreign}{model.type}"
         raise ModelError(
             Problem(
                 "DV201",
-                f"the model is a {model.type}, whose layers are joined by Python code that the file does not hold",
+                f"the model is a {what}, whose layers are joined by Python code that the file does not hold",
                 Origin(file),
                 "build the network as a Sequential or functional model, copy the weights over and save that",
             )
@@ -327,7 +337,7 @@ class _Flattener:
 
         How many outputs a layer has is not known: the first stands for all.
         """
-        if layer.type == SEQUENTIAL and not layer.is_operation:
+        if layer.type == SEQUENTIAL and layer.is_model and not layer.is_operation:
             return self._sequential(layer, inputs, arguments)
         if layer.is_model and not layer.is_operation:
             return self._functional(layer, inputs, arguments)

@@ -210,9 +210,10 @@ def normalization(reading: Reading) -> Value:
     """(x - mean) / deviation, or the inverse of it; mean and variance are arrays of the file, or settings."""
     sizes = reading.sizes(reading.input)
     axis = reading.settings.take("axis", -1)
-    places = [] if axis is None else sorted(
-        n % (len(sizes) + 1) - 1 for n in (axis if isinstance(axis, list) else [axis])
-    )  # fmt: skip
+    items = [] if axis is None else axis if isinstance(axis, list) else [axis]
+    if not all(type(item) is int and abs(item) <= len(sizes) for item in items):
+        reading.refuse(f"axis is {axis!r}, not axes of a tensor", "use axis=-1")
+    places = sorted(item % (len(sizes) + 1) - 1 for item in items)
     mean, variance = (_statistics(reading, role, places) for role in ("mean", "variance"))
     deviation = np.maximum(np.sqrt(variance), np.float32(EPSILON))
     if reading.flag("invert", False):
@@ -224,7 +225,7 @@ def _statistics(reading: Reading, role: str, places: list[int]) -> Array:
     sizes = reading.sizes(reading.input)
     wide = tuple(size if place in places else 1 for place, size in enumerate(sizes))
     own = tuple(sizes[place] for place in places if 0 <= place < len(sizes))
-    if len(own) < len(places):
+    if len({*places} & {*range(len(sizes))}) < len(places):
         reading.misfit("the layer normalises axes that its input has not")
     given = reading.settings.take(role)
     if given is None:

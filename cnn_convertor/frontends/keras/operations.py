@@ -12,7 +12,6 @@ import numpy as np
 from cnn_convertor.frontends.keras.functions import (
     NAMED,
     SELU,
-    Composed,
     Named,
     add_function,
     bounded_relu,
@@ -20,7 +19,7 @@ from cnn_convertor.frontends.keras.functions import (
     softmax,
 )
 from cnn_convertor.frontends.keras.joins import combined, joined
-from cnn_convertor.frontends.keras.maps import permuted, pooled, reshaped, resized
+from cnn_convertor.frontends.keras.maps import is_order, permuted, pooled, reshaped, resized
 from cnn_convertor.frontends.keras.model import Place
 from cnn_convertor.frontends.keras.normalizations import EPSILON, map_axes_of, scale_and_shift
 from cnn_convertor.frontends.keras.reading import Reading, operations, plain
@@ -194,10 +193,6 @@ def clip(reading: Reading) -> Value:
     return add_function(reading, value, ops.Relu6() if (low, high) == (0, 6) else ops.Clip(low, high))
 
 
-def _setting(name: str, default: float, make: Callable[[float], Named]) -> Callable[[Reading], Named]:
-    return lambda reading: make(reading.number(name, default))
-
-
 def _relu(reading: Reading) -> Named:
     limit = reading.settings.take("max_value")
     return bounded_relu(
@@ -208,51 +203,55 @@ def _relu(reading: Reading) -> Named:
     )
 
 
-def _only_last_axis(name: str) -> Callable[[Reading], Named]:
-    def make(reading: Reading) -> Named:
-        axis, rank = reading.settings.take("axis", -1), len(reading.sizes(reading.input)) + 1
-        if axis not in (None, -1, rank - 1):
-            reading.refuse(f"{name} over axis {axis} is not supported", "use the last axis")
-        return NAMED[name]
-
-    return make
+def _leaky_relu(reading: Reading) -> Named:
+    return ops.Relu(reading.number("alpha" if function_of(reading) == "nn.leaky_relu" else "negative_slope", 0.2))
 
 
-def _default_only(setting: str, expected: float, name: str) -> Callable[[Reading], Named]:
-    def make(reading: Reading) -> Named:
-        if (given := reading.number(setting, expected)) != expected:
-            reading.refuse(f"{name} with {setting}={given:g} is not supported", f"use {setting}={expected:g}")
-        return NAMED[name]
-
-    return make
+def _elu(reading: Reading) -> Named:
+    alpha = reading.number("alpha", 1.0)
+    return ops.Elu() if alpha == 1 else ops.ScaledElu(alpha)
 
 
-def _softmax(reading: Reading) -> Named:
-    function = softmax(reading)
-    return (
-        Composed(lambda reading, value: reading.add(function, value.node))
-        if isinstance(function, ops.Softmax)
-        else function
-    )
+def _celu(reading: Reading) -> Named:
+    return celu(reading.number("alpha", 1.0))
+
+
+def _gelu(reading: Reading) -> Named:
+    return ops.Gelu(by_tanh=reading.flag("approximate", function_of(reading) == "Gelu"))
+
+
+def _of_last_axis(reading: Reading) -> Named:
+    name = {"LogSoftmax": "log_softmax", "nn.log_softmax": "log_softmax", "Glu": "glu"}[function_of(reading)]
+    axis, rank = reading.settings.take("axis", -1), len(reading.sizes(reading.input)) + 1
+    if axis not in (None, -1, rank - 1):
+        reading.refuse(f"{name} over axis {axis} is not supported", "use the last axis")
+    return NAMED[name]
+
+
+def _shrink(reading: Reading) -> Named:
+    name = {"SoftShrink": "soft_shrink", "HardShrink": "hard_shrink"}[function_of(reading)]
+    if (given := reading.number("threshold", 0.5)) != 0.5:
+        reading.refuse(f"{name} with threshold={given:g} is not supported", "use threshold=0.5")
+    return NAMED[name]
+
+
+def _square_plus(reading: Reading) -> Named:
+    if (given := reading.number("b", 4.0)) != 4:
+        reading.refuse(f"squareplus with b={given:g} is not supported", "use b=4")
+    return NAMED["squareplus"]
 
 
 # Functions that have settings.
 SET: Mapping[str, Callable[[Reading], Named]] = {
     "ReLU": _relu,
-    "LeakyRelu": _setting("negative_slope", 0.2, ops.Relu),
-    "nn.leaky_relu": _setting("alpha", 0.2, ops.Relu),
-    "Elu": _setting("alpha", 1.0, lambda alpha: ops.Elu() if alpha == 1 else ops.ScaledElu(alpha)),
-    "Celu": _setting("alpha", 1.0, celu),
-    "Gelu": lambda reading: ops.Gelu(by_tanh=reading.flag("approximate", True)),
-    "nn.gelu": lambda reading: ops.Gelu(by_tanh=reading.flag("approximate", False)),
-    "Softmax": _softmax,
-    "nn.softmax": _softmax,
-    "LogSoftmax": _only_last_axis("log_softmax"),
-    "nn.log_softmax": _only_last_axis("log_softmax"),
-    "Glu": _only_last_axis("glu"),
-    "SoftShrink": _default_only("threshold", 0.5, "soft_shrink"),
-    "HardShrink": _default_only("threshold", 0.5, "hard_shrink"),
-    "Squareplus": _default_only("b", 4.0, "squareplus"),
+    **dict.fromkeys(("LeakyRelu", "nn.leaky_relu"), _leaky_relu),
+    "Elu": _elu,
+    "Celu": _celu,
+    **dict.fromkeys(("Gelu", "nn.gelu"), _gelu),
+    **dict.fromkeys(("Softmax", "nn.softmax"), softmax),
+    **dict.fromkeys(("LogSoftmax", "nn.log_softmax", "Glu"), _of_last_axis),
+    **dict.fromkeys(("SoftShrink", "HardShrink"), _shrink),
+    "Squareplus": _square_plus,
 }
 
 
@@ -280,7 +279,7 @@ def reshape(reading: Reading) -> Value:
 @operations.reads("Transpose", "transpose")
 def transpose(reading: Reading) -> Value:
     value, given = tensor(reading), argument(reading, 1, "axes", "perm", default=None)
-    if not isinstance(given, list) or sorted(given) != list(range(len(reading.sizes(value)) + 1)) or given[0] != 0:
+    if not is_order(given, range(len(reading.sizes(value)) + 1)) or given[0] != 0:
         reading.refuse(
             f"a transposition by {given!r} is not supported", "use a keras.layers.Permute, which keeps the batch"
         )

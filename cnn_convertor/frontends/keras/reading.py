@@ -46,6 +46,7 @@ class Reading:
     map_axes: Callable[[int], Axes]  # rank -> the layout in which later layers take this layer's output
     size: tuple[int, int] | None  # the input size to convert for
     version: int = 3  # of the Keras that saved the file
+    writer: str = ""  # the whole of that version, as the file tells it
 
     # --- inputs ---
 
@@ -144,6 +145,8 @@ class Reading:
         where = Origin(self.weights.file, self.layer.name, self.layer.type)
         if not arrays:
             hint = "check that `data` names the weights of this network"
+            if where.file == self.origin.file:
+                hint = "save it again; as model.h5, if the layer is in two models: of those, a .keras file keeps one"
             raise ModelError(
                 Problem("DV204", f"the file has no weights for this layer ({', '.join(roles)})", where, hint)
             )
@@ -296,12 +299,17 @@ def constant(
     return Constant(shape, lambda rows: turn(variable.read(index(rows))))
 
 
+def check_dtype(reading: Reading) -> None:
+    """Refuse a layer that does not compute with floating-point numbers."""
+    dtype = _dtype(reading.settings.take("dtype"))
+    if dtype not in FLOATS and reading.layer.type != "InputLayer":
+        hint = "use floating-point numbers; a model that is quantized is to be saved before that"
+        reading.refuse(f"the setting dtype = {dtype!r} is not supported", hint)
+
+
 def check_leftovers(reading: Reading) -> None:
     """Refuse settings that no reader knows; None means that a feature is off."""
-    dtype = _dtype(reading.settings.take("dtype"))
     unknown = [f"{name} = {value!r}" for name, value in reading.settings.left().items() if value is not None]
-    if dtype not in FLOATS and reading.layer.type != "InputLayer":
-        unknown.append(f"dtype = {dtype!r}")
     if unknown:
         raise UnsupportedError(
             [

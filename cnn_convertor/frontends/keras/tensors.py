@@ -130,8 +130,9 @@ def _expected(call: Call, rank: int) -> bool | None:
     if type in (*BATCH_NORMALIZATIONS, "Concatenate", "LayerNormalization", "GroupNormalization", "RMSNormalization"):
         return _from_axis(config.get("axis", -1), rank)
     if type == "PReLU" and isinstance(config.get("shared_axes"), Sequence):
-        pixels = tuple(config["shared_axes"])
-        return {tuple(range(1, rank - 1)): False, tuple(range(2, rank)): True}.get(pixels)
+        pixels = tuple(map(str, config["shared_axes"]))
+        last, first = (tuple(map(str, axes)) for axes in (range(1, rank - 1), range(2, rank)))
+        return {last: False, first: True}.get(pixels)
     return False if type == "Dense" or type.endswith("1D") else None
 
 

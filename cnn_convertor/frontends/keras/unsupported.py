@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.frontends.keras.model import Layer
 from cnn_convertor.frontends.keras.operations import operation_name
+from cnn_convertor.frontends.keras.reading import keras
 
 LAMBDAS = frozenset({"TFOpLambda", "SlicingOpLambda"})  # functions of TensorFlow, in files of Keras 2
+KERAS_1 = "the file is of Keras 1: load it with Keras 2 (up to TensorFlow 2.15, or tf_keras), and save it again"
 ANYWAY = "define it as a custom layer, or replace it"
 
 _RECURRENT = "the device runs no recurrent layers: use convolutions over time (Conv1D with padding='causal'), or run this part elsewhere"
@@ -33,6 +35,8 @@ _ADVICE: Mapping[str, str] = {
     "Conv3DTranspose": _VOLUME,
     **dict.fromkeys(("LocallyConnected1D", "LocallyConnected2D"), "its kernel differs from pixel to pixel: use a convolution"),
     **dict.fromkeys(("TFSMLayer", "TorchModuleWrapper", "FlaxLayer", "JaxLayer"), "its code is not converted: build it of Keras layers"),
+    **dict.fromkeys(("Convolution1D", "Convolution2D", "AtrousConvolution1D", "AtrousConvolution2D", "Deconvolution2D"), KERAS_1),
+    **dict.fromkeys(("SeparableConvolution2D", "Merge", "MaxoutDense", "Highway", "TimeDistributedDense"), KERAS_1),
     "TensorFlowOpLayer": "load and save the model with Keras 2.4 or later, or use a layer instead",
     "RandomCrop": "it resizes images at inference: use Resizing or CenterCrop",
 }  # fmt: skip
@@ -40,6 +44,9 @@ _ADVICE: Mapping[str, str] = {
 
 def unsupported(layer: Layer, origin: Origin) -> Problem:
     type = layer.type
+    if layer.is_foreign and keras.get(type) is not None:
+        what = f"layers of a class {type} that is not Keras's own are not supported"
+        return Problem("DV301", what, origin, ANYWAY)
     if layer.is_operation or type in LAMBDAS:
         what = operation_name(type, layer.config)
         hint = "use a layer instead, such as keras.layers.Add"
