@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.layouts.layout import NO_PADDING, Layout, Paddings, Term, refuse
-from cnn_convertor.layouts.packing import pack, unpack
+from cnn_convertor.layouts.layout import NO_PADDING, Layout, Paddings, Term, nbytes, refuse
+from cnn_convertor.layouts.packing import bytes_of, pack, unpack
 from cnn_convertor.layouts.text import natural_axes, parse, wrong_at
 
 LETTERS = "bfgoivuwzyx"
@@ -212,7 +212,8 @@ def pack_bits(array: npt.NDArray[np.bool_], layout: Layout, *, padding: Paddings
 
 
 def unpack_bits(data: Any, layout: Layout, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+    words = -(-nbytes(layout, shape) // 32)
+    bits = np.unpackbits(bytes_of(data, 4 * words), bitorder="little")
     return unpack(bits, layout, shape, element=np.uint8).astype(np.bool_)
 
 
@@ -231,7 +232,7 @@ def pack_nibbles(array: npt.NDArray[np.int8], layout: Layout) -> npt.NDArray[np.
 def unpack_nibbles(
     data: Any, layout: Layout, shape: tuple[int, ...], *, signed: bool = True
 ) -> npt.NDArray[np.int8] | npt.NDArray[np.uint8]:
-    pairs = np.frombuffer(data, np.uint8)
+    pairs = bytes_of(data, -(-nbytes(layout, shape) // 2))
     values = np.stack([pairs & 15, pairs >> 4], axis=1).reshape(-1)
     array = unpack(values, layout, shape, element=np.uint8)
     return ((array ^ 8).astype(np.int8) - 8).astype(np.int8) if signed else array
