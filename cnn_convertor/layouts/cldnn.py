@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cnn_convertor.layouts.layout import NO_PADDING, Layout, Paddings, Term, nbytes, refuse
 from cnn_convertor.layouts.packing import bytes_of, pack, unpack
 from cnn_convertor.layouts.text import natural_axes, parse, wrong_at
+from cnn_convertor.layouts.winograd import transformed
 
 LETTERS = "bfgoivuwzyx"
 
@@ -245,8 +246,7 @@ def winograd_2x3(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Kernels (O, I, 3, 3) for two results at a time: each row of three becomes four (O, I, 3, 4), columns stay as they are."""
     if weights.ndim != 4 or weights.shape[2:] != (3, 3):
         refuse("DV811", f"Winograd 2x3 takes kernels of 3x3, not an array of {'x'.join(map(str, weights.shape))}")
-    rows = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
-    return np.asarray(weights.astype(np.float32) @ rows.T)
+    return transformed(weights.astype(np.float32), 3)
 
 
 def check_shape(layout: Layout, shape: Sequence[int]) -> None:
