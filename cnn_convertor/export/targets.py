@@ -133,16 +133,13 @@ class Nvdla(Target):
             case Role.WEIGHTS:
                 assert part.values is not None
                 yield self._kernels(part, weights.direct(self.precision), ungrouped(part.values, part.groups))
-            case Role.INPUT if self._is_image(part, part.shape[2]):
-                height, width, channels = part.shape
-                shape = (channels, height, width)
-                values = part.values and reshaped(part.values, shape, (2, 0, 1))
-                yield surface(part, signed_pixels(self.precision, channels), values, shape)
             case Role.INPUT | Role.OUTPUT:
                 height, width, channels = part.shape
                 shape = (channels, height, width)
                 values = part.values and reshaped(part.values, shape, (2, 0, 1))
-                yield surface(part, features.feature_data(self.precision), values, shape)
+                pixels = self._is_image(part, channels)
+                layout = signed_pixels(self.precision, channels) if pixels else features.feature_data(self.precision)
+                yield surface(part, layout, values, shape)
             case _:
                 assert part.values is not None
                 pair = len(part.shape) == 2
@@ -157,9 +154,8 @@ class Nvdla(Target):
         window = part.window
         if "winograd" not in self.modes or window is None or window.dilation != ONE:
             return False
-        return window.stride.height == window.stride.width and weights.is_for_winograd(
-            *window.kernel, window.stride.width
-        )
+        down, right = window.stride
+        return down == right and weights.is_for_winograd(*window.kernel, right)
 
     def _for_image(self, part: Part) -> Surface:
         """The weights for pixels, which have one channel or four."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cnn_convertor.layouts.layout import DType, Layout, Term, element_type, refuse, whole_numbers
-from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack, unpack
+from cnn_convertor.layouts.packing import Array, Buffer, Bytes, bytes_of, pack, unpack
 
 TYPES = {
     "S8": "int8",
@@ -303,9 +303,7 @@ class NV12:
 
     def unpack(self, data: Buffer) -> tuple[Bytes, Bytes]:
         """Y (H, W) and UV (H / 2, W / 2, 2)."""
-        image = np.frombuffer(data, np.uint8)
-        if image.size < self.nbytes:
-            refuse("DV821", f"the image takes {self.nbytes} bytes, but the buffer has {image.size}")
+        image = bytes_of(data, self.nbytes)
         y, uv = self.planes
         return (
             y.unpack(image).reshape(self.height, self.width),

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.layouts.layout import NO_PADDING, Layout, Paddings, Term, refuse
-from cnn_convertor.layouts.packing import pack, unpack
+from cnn_convertor.layouts.layout import NO_PADDING, Layout, Paddings, Term, nbytes, refuse
+from cnn_convertor.layouts.packing import bytes_of, pack, unpack
 from cnn_convertor.layouts.text import natural_axes, parse, wrong_at
+from cnn_convertor.layouts.winograd import transformed
 
 LETTERS = "bfgoivuwzyx"
 
@@ -212,7 +213,8 @@ def pack_bits(array: npt.NDArray[np.bool_], layout: Layout, *, padding: Paddings
 
 
 def unpack_bits(data: Any, layout: Layout, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+    words = -(-nbytes(layout, shape) // 32)
+    bits = np.unpackbits(bytes_of(data, 4 * words), bitorder="little")
     return unpack(bits, layout, shape, element=np.uint8).astype(np.bool_)
 
 
@@ -231,7 +233,7 @@ def pack_nibbles(array: npt.NDArray[np.int8], layout: Layout) -> npt.NDArray[np.
 def unpack_nibbles(
     data: Any, layout: Layout, shape: tuple[int, ...], *, signed: bool = True
 ) -> npt.NDArray[np.int8] | npt.NDArray[np.uint8]:
-    pairs = np.frombuffer(data, np.uint8)
+    pairs = bytes_of(data, -(-nbytes(layout, shape) // 2))
     values = np.stack([pairs & 15, pairs >> 4], axis=1).reshape(-1)
     array = unpack(values, layout, shape, element=np.uint8)
     return ((array ^ 8).astype(np.int8) - 8).astype(np.int8) if signed else array
@@ -244,8 +246,7 @@ def winograd_2x3(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Kernels (O, I, 3, 3) for two results at a time: each row of three becomes four (O, I, 3, 4), columns stay as they are."""
     if weights.ndim != 4 or weights.shape[2:] != (3, 3):
         refuse("DV811", f"Winograd 2x3 takes kernels of 3x3, not an array of {'x'.join(map(str, weights.shape))}")
-    rows = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
-    return np.asarray(weights.astype(np.float32) @ rows.T)
+    return transformed(weights.astype(np.float32), 3)
 
 
 def check_shape(layout: Layout, shape: Sequence[int]) -> None:

@@ -69,7 +69,7 @@ def pack(
         return view
     size = nbytes(layout, array.shape, element=array.dtype, padding=padding)
     filled = size != array.nbytes
-    memory = _aligned(size, layout.base_align, zero=filled) if out is None else _buffer(out, size, writable=True)
+    memory = _aligned(size, layout.base_align, zero=filled) if out is None else bytes_of(out, size, writable=True)
     if np.may_share_memory(memory, array):
         array = array.copy()
     boxes = list(_boxes(array, layout, padding, memory))
@@ -112,7 +112,7 @@ def unpack(
     dtype = _element(layout, element)
     size = nbytes(layout, shape, element=dtype, padding=padding)
     shape = whole_numbers(shape, "a shape")
-    memory = _buffer(data, size, writable=False)
+    memory = bytes_of(data, size)
     if not copy and out is None and (view := _view(memory, layout, shape, dtype, padding)) is not None:
         return view
     if out is None:
@@ -165,8 +165,8 @@ def _aligned(size: int, align: int, *, zero: bool) -> Bytes:
     return whole[start : start + size]
 
 
-def _buffer(data: Buffer, size: int, *, writable: bool) -> Bytes:
-    """A buffer's bytes. Refuses one that is too small, or that cannot be written."""
+def bytes_of(data: Buffer, size: int, *, writable: bool = False) -> Bytes:
+    """The first bytes of a buffer. Refuses what is none, is too small, or cannot be written."""
     if isinstance(data, np.ndarray):
         if data.dtype.hasobject:
             refuse("DV804", f"an array of {data.dtype} is no buffer of bytes")

@@ -112,6 +112,8 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: bpu.NV12(4, 4).pack(zeros(4, 4, element=np.uint8), zeros(4, 2, element=np.uint8)),
         "DV821",
     ),
+    "a list for an image": (lambda: bpu.NV12(4, 4).unpack([1, 2]), "DV804"),
+    "half an image": (lambda: bpu.NV12(4, 4).unpack(bytes(95)), "DV804"),
     # NVDLA
     "three operands": (lambda: features.pack_channels(zeros(3, 4), INT8), "DV832"),
     "operands of more axes": (lambda: features.pack_channels(zeros(2, 3, 4), INT8), "DV832"),
@@ -160,6 +162,10 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "half a bit": (lambda: cldnn.pack_bits(numbers(0.5, 1, 1, 1, 1), BITS), "DV811"),
     "NaN in a bit": (lambda: cldnn.pack_bits(numbers(np.nan, 1, 1, 1, 1), BITS), "DV811"),
     "many in a bit": (lambda: cldnn.pack_bits(numbers(7, 1, 1, 1, 1), BITS), "DV811"),
+    "a list of bits": (lambda: cldnn.unpack_bits([1], BITS, (1, 1, 1, 1)), "DV804"),
+    "too few bits": (lambda: cldnn.unpack_bits(bytes(3), BITS, (1, 1, 1, 1)), "DV804"),
+    "a list of pairs": (lambda: cldnn.unpack_nibbles([1], NIBBLES, (32, 1, 1, 1)), "DV804"),
+    "too few pairs": (lambda: cldnn.unpack_nibbles(bytes(15), NIBBLES, (32, 1, 1, 1)), "DV804"),
     "parts in 4 bits": (lambda: cldnn.pack_nibbles(numbers(1.5, 32, 1, 1, 1), NIBBLES), "DV811"),
     "truth in 4 bits": (lambda: cldnn.pack_nibbles(numbers(True, 32, 1, 1, 1), NIBBLES), "DV811"),
 }

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts import bpu, cldnn, dv700
-from cnn_convertor.layouts.layout import Padding
+from cnn_convertor.layouts.layout import Layout, Padding
 from cnn_convertor.layouts.names import layout_of
-from cnn_convertor.layouts.packing import pack, unpack
+from cnn_convertor.layouts.nvdla import features, pixels, weights
+from cnn_convertor.layouts.nvdla.precision import Conversion, Precision
+from cnn_convertor.layouts.packing import Bytes, pack, unpack
 from cnn_convertor.layouts.text import parse
 
 
@@ -176,6 +180,120 @@ def test_memory_of_formula_made_arrays(name: str, shape: tuple[int, ...]) -> Non
 def figure(name: str, shape: tuple[int, ...]) -> str:
     array = np.arange(1, np.prod(shape) + 1, dtype=np.int32).reshape(shape)
     return hashlib.sha256(pack(array, layout_of(name).of(np.int32)).tobytes()).hexdigest()
+
+
+def counted(shape: tuple[int, ...], kind: str = "int16", modulus: int = 1 << 14) -> NDArray[Any]:
+    """0, 1, 2 ... up to a modulus, every third one below zero, every fifth one zero."""
+    values = np.arange(np.prod(shape)) % modulus
+    values[::3] *= -1
+    values[::5] = 0
+    return values.reshape(shape).astype(kind)
+
+
+def winograd(shape: tuple[int, ...], kind: Precision, stride: int) -> bytes:
+    kernels = weights.transform(counted(shape, "float32", 29), kind, stride=stride)
+    return pack(kernels, weights.winograd(kind)).tobytes()
+
+
+def compressed(layout: Layout, shape: tuple[int, ...]) -> bytes:
+    made = weights.compress(counted(shape, str(layout.element), 120), layout)
+    return b"".join(surface.tobytes() for surface in (made.weights, made.mask, made.group_sizes))
+
+
+def all_pixels(x_offset: int) -> bytes:
+    """An image in all 36 formats."""
+    planes: list[Bytes] = []
+    for given in pixels.FORMATS.values():
+        image = np.abs(counted((3, 9, given.channels), modulus=4))
+        image = image.astype(np.float16) if given.precision is Precision.FP16 else image
+        planes += pixels.pack_pixels(image, given, x_offset=x_offset)
+    return b"".join(plane.tobytes() for plane in planes)
+
+
+def operands(processing: Precision, kind: str) -> bytes:
+    one = features.pack_channels(counted((35,), kind, 100), processing)
+    return one.tobytes() + features.pack_channels(counted((2, 35), kind, 100), processing).tobytes()
+
+
+def converted(to: Precision) -> bytes:
+    given = np.arange(-700, 700, 3, dtype=np.int16)
+    return b"".join(Conversion(*how).apply(given, to).tobytes() for how in ((0, 1, 0), (17, 3, 2), (-5, -9, 4)))
+
+
+def strided(shape: tuple[int, ...], kind: str, layout: bpu.TensorLayout, is_input: bool) -> bytes:
+    properties = bpu.x3(shape, kind, layout, is_input=is_input)
+    return properties.pack(counted(shape, str(properties.element), 100)).tobytes()
+
+
+def nv12(align: int) -> bytes:
+    luma, chroma = (np.abs(counted(shape, modulus=200)).astype(np.uint8) for shape in ((6, 22), (3, 11, 2)))
+    return bpu.NV12(6, 22, align).pack(luma, chroma).tobytes()
+
+
+# What no layout alone makes; from the functions that matched the vectors.
+MEMORIES: dict[str, tuple[Callable[[], bytes], str]] = {
+    "Winograd, FP16": (
+        lambda: winograd((17, 5, 3, 3), Precision.FP16, 1),
+        "bfbf30ee6dea89585f151fbc7d2adda5606dd4298e5083edcc6d7fd7b8ad41b2",
+    ),
+    "Winograd, a stride of 2": (
+        lambda: winograd((18, 3, 5, 6), Precision.INT16, 2),
+        "092285d9eb1507ed0153326bb13cf0e552d7ab3bf005895c30b7bc629833341a",
+    ),
+    "Winograd, a stride of 3": (
+        lambda: winograd((3, 2, 7, 9), Precision.INT8, 3),
+        "69d6991eae1b40108dd5fc47e0237030ecb1de74194f5f1cfb0a38da49b14a0d",
+    ),
+    "compressed": (
+        lambda: compressed(weights.direct(Precision.INT8), (40, 70, 2, 3)),
+        "51c99beefafd3831b3efeeb2564455b06e97b4cb26138755d7189d8544317ac8",
+    ),
+    "compressed for an image": (
+        lambda: compressed(weights.image(Precision.FP16, 2), (18, 4, 3, 3)),
+        "530761bc2dc32dae5e817a8523852d0485f3b5d3a91f47e048475ac82c08178f",
+    ),
+    "pixels": (lambda: all_pixels(0), "3d2c853075472547e3974c14e76855c7e13b395e084403fb0c158d15a84f62a8"),
+    "pixels that begin behind others": (
+        lambda: all_pixels(3),
+        "551aebe81d0c3b399b62248a0962506dd21b2d4cb94c3b1c3637a0d25d98bc12",
+    ),
+    "operands of 8 bits": (
+        lambda: operands(Precision.INT8, "int8"),
+        "cd6d18b0a536bf11f609cc827e15a75e272e286dc0f8770f26b6b9d642860f0b",
+    ),
+    "operands of 16 bits for 8": (
+        lambda: operands(Precision.INT8, "int16"),
+        "3c9216efc4d63ac1f3f5f9ce6fd480f3ac7b8fc1d35d39606d1748b758194f25",
+    ),
+    "operands of FP16": (
+        lambda: operands(Precision.FP16, "float16"),
+        "c438b9758aabb423b84211f0263bda0918c2709110d733e5edffcffcb41b5994",
+    ),
+    "converted to 8 bits": (
+        lambda: converted(Precision.INT8),
+        "818cfeaf207b2824498e834b4bb613e9d60de91ca5d279619ebbaf0eeaa9f02d",
+    ),
+    "converted to 16 bits": (
+        lambda: converted(Precision.INT16),
+        "ecdafea5f67054efee2154d437910915e95ba72987cdc34f98a3d29c8ad73819",
+    ),
+    "X3, rows": (
+        lambda: strided((1, 3, 5, 33), "S32", bpu.TensorLayout.NHWC, False),
+        "8171882dfc09a2bbd5cbe7684871e940d6df3ce0b4e26acd1dbbcfeba7284e49",
+    ),
+    "X3, an image": (
+        lambda: strided((1, 3, 5, 3), "U8", bpu.TensorLayout.NHWC, True),
+        "939531a2a12ed57e2e1302ffb17f293c6fd939927cea28d0233b5bcde448812b",
+    ),
+    "NV12": (lambda: nv12(16), "970b08335e9d0dc04ac8ea17c4d90df30c40e42acec0670f461e5b430a250c48"),
+    "NV12 for J6": (lambda: nv12(32), "970b08335e9d0dc04ac8ea17c4d90df30c40e42acec0670f461e5b430a250c48"),
+}
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_memory_that_functions_make_of_formula_made_arrays(name: str) -> None:
+    make, expected = MEMORIES[name]
+    assert hashlib.sha256(make()).hexdigest() == expected
 
 
 def test_bits_and_nibbles() -> None:

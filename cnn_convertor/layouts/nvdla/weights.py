@@ -16,6 +16,7 @@ from cnn_convertor.layouts.layout import Layout, Padding, refuse
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack
 from cnn_convertor.layouts.text import parse
+from cnn_convertor.layouts.winograd import transformed
 
 START_ALIGN, SIZE_ALIGN = 256, 128  # bytes
 CHANNELS = 64  # in a block, whatever the precision
@@ -79,9 +80,6 @@ def post_extension(channels: int, rows: int, columns: int, *, stride_x: int) -> 
     return 1
 
 
-_G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
-
-
 def transform(weights: Array, precision: Precision, *, stride: int = 1) -> Array:
     """Kernels (K, C, R, S) for Winograd: strides become channels, which are filled up to 32 bytes, then G w G^T: (K, C', 4, 4).
 
@@ -129,7 +127,7 @@ def in_reals(weights: Array, precision: Precision, *, stride: int = 1) -> npt.ND
     padded = np.zeros((kernels, filled, 3 * stride, 3 * stride), np.float32)
     padded[:, :channels, :rows, :columns] = weights
     phases = padded.reshape(kernels, filled, 3, stride, 3, stride).transpose(0, 3, 5, 1, 2, 4)
-    return np.asarray(_G @ phases.reshape(kernels, extended, 3, 3) @ _G.T, np.float32)
+    return transformed(transformed(phases.reshape(kernels, extended, 3, 3), 2), 3)
 
 
 def split_sets(weights: Array, *, stride_y: int, stride_x: int) -> Array:
