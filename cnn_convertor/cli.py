@@ -27,8 +27,10 @@ class Commands(click.Group):
     default = "convert"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:
+            ctx.fail("no NET.ini is named, and no command")
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
-        if not args or args[0] not in {*own, *self.commands}:
+        if args[0] not in {*own, *self.commands}:
             self._look_for_misspelling(ctx, *args[:1])
             self._look_for_a_late_command(ctx, args)
             args = [self.default, *args]

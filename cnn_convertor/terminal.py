@@ -180,6 +180,8 @@ class Terminal:
             self.code = max(self.code, FAILED)
             bad = ", ".join(f'"{o.name}"' for o in result.outputs if o.sqnr < result.min_sqnr)
             lines.append(f"fail: {bad} below {result.min_sqnr:g} dB{jump}")
+            if not any(layer.causes for layer in result.layers):
+                lines.append("--attribute shows what each layer's error comes from, docs/verify.md what to do about it")
         if self._level >= 0 or not result.passed:
             _print(_tame("\n".join(lines)))
 

@@ -278,7 +278,7 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Missing argument 'NET.ini...'"),
+        ([], "no NET.ini is named, and no command"),
         (["convert"], "Missing argument 'NET.ini...'"),
         (["--max_kernel_sise", "3", "a.ini"], "--max_kernel_size"),
         (["--ub_size", "many", "a.ini"], "'many' is not a valid integer"),

@@ -137,6 +137,7 @@ def test_the_output_of_an_example_in_the_repository_is_fresh(example: str, tmp_p
     assert [path.name for path in made if path.read_bytes() != (kept / path.name).read_bytes()] == []
 
 
+@pytest.mark.slow
 def test_the_readme_shows_what_its_commands_print(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -180,7 +180,8 @@ def test_verify_ends_with_1_below_the_threshold(
     assert "pass: every output has 40 dB or more" in said and "concat4 (Concat)" in said
     assert json.loads(report.read_text())["samples"] == 2
     assert main(["verify", str(CAFFE_INI), "--inputs", str(SAMPLES), "--min-sqnr", "300"]) == 1
-    assert 'fail: "prob"' in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert 'fail: "prob"' in out and "--attribute" in out
 
 
 def test_usage_errors_end_with_2(digits: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -121,10 +122,17 @@ def _unknown_type(layer: Layer) -> ModelError | UnsupportedError:
                 "DV212", "the layer has no type", layer.origin, "old definitions need Caffe's upgrade_net_proto_text"
             )
         )
-    hint = DATA_HINT if layer.type.endswith("Data") else HINTS.get(layer.type, HINT)
+    hint = DATA_HINT if layer.type.endswith("Data") else HINTS.get(layer.type) or _meant(layer.type) or HINT
     return UnsupportedError(
         Problem("DV301", f"layers of the type {layer.type} cannot be converted", layer.origin, hint)
     )
+
+
+def _meant(type: str) -> str:
+    """Whether another type was meant: capitals and small letters are not the same to Caffe."""
+    spelled = {known.lower(): known for known in caffe}
+    close = difflib.get_close_matches(type.lower(), spelled, n=1, cutoff=0.85)
+    return f'did you mean "{spelled[close[0]]}"?' if close else ""
 
 
 def _batch(net: Net) -> int:

@@ -50,5 +50,5 @@ def unsupported(layer: Layer, origin: Origin) -> Problem:
     if layer.is_operation or type in LAMBDAS:
         what = operation_name(type, layer.config)
         hint = "use a layer instead, such as keras.layers.Add"
-        return Problem("DV301", f"the operation {what} between layers is not supported", origin, hint)
-    return Problem("DV301", f"layers of type {type} are not supported", origin, _ADVICE.get(type, ANYWAY))
+        return Problem("DV301", f"the operation {what} between layers cannot be converted", origin, hint)
+    return Problem("DV301", f"layers of the type {type} cannot be converted", origin, _ADVICE.get(type, ANYWAY))

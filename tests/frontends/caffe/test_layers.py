@@ -425,6 +425,7 @@ def test_a_layer_on_a_vector_computes_what_it_should(case: str, load: Any, value
 
 UNSUPPORTED = {
     "unknown type": (layer("Warp"), "DV301", "layers of the type Warp cannot be converted"),
+    "type in other letters": (layer("Relu"), "DV301", 'did you mean "ReLU"?'),
     "data": (layer("Data", bottoms=()) + layer("Eltwise", bottoms=("y", "x"), tops=("z",)), "DV301", "put an Input layer"),
     "words": (layer("Embed"), "DV301", "make them the network's input"),
     "LSTM": (layer("LSTM"), "DV301", "run what remembers in the application"),

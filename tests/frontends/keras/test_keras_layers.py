@@ -91,9 +91,9 @@ def test_every_reason_is_given_at_once(model: Any) -> None:
         model.layer("ReLU", "relu", threshold=-2.0),
     )
     assert refused(model.h5(network)) == [
-        "DV301 layers of type Masking are not supported @first",
+        "DV301 layers of the type Masking cannot be converted @first",
         "DV302 the activation 'mine' is not supported @conv",
-        "DV301 layers of type Lambda are not supported @second",
+        "DV301 layers of the type Lambda cannot be converted @second",
         "DV302 a ReLU with the threshold -2 is not supported @relu",
     ]
 
