@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import click
 import numpy as np
 
 from cnn_convertor.layouts.layout import nbytes
@@ -42,7 +43,9 @@ def best_times(*tasks: Callable[[], object]) -> list[float]:
     return best
 
 
+@click.command()
 def main() -> None:
+    """What packing a feature map costs beside a plain copy of it."""
     shape = (CHANNELS, HEIGHT, WIDTH)
     image = np.random.default_rng(0).standard_normal(shape, np.float32).astype(np.float16)
     target, back = np.empty_like(image), np.empty_like(image)
