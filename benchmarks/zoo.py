@@ -38,13 +38,13 @@ python -m benchmarks.zoo caffe_resnet50   # makes those of the networks that are
 ```
 
 write this page; rows of other networks stay as they are. Caffe's networks are made by name only: they have their own sizes,
-and OpenCV, which they are compared with, needs long for the large ones. `caffe_yolov3_tiny` and `caffe_segnet_basic` convert,
-but have no row: OpenCV has no `Upsample` layer.
+and OpenCV, which they are compared with, needs long for the large ones.
 
 Keras's networks have the smallest input that they allow, which leaves most layers a few pixels: whole networks are tried
 out, not how fast they are. *Commands* are those of the device; *CPU layers* are what generated C++ does beside it (the
 softmax at the end and joins in place are not counted). *MACs* are multiplications with a weight for one image, in millions.
-*SQNR* is that of the worst output; {least:.0f} dB are asked for.
+*SQNR* is that of the worst output; {least:.0f} dB are asked for. SegNet unpools by
+the device's maxima, which are compared themselves ([verify](verify.md)).
 
 | network | input | commands | CPU layers | MACs | on the device | SQNR |
 |---|---|--:|--:|--:|--:|--:|

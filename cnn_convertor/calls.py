@@ -29,6 +29,7 @@ from cnn_convertor.ir.ops import (
     Interpolation,
     LocalResponseNorm,
     MaxPool2d,
+    MaxUnpool,
     Normalise,
     OnCpu,
     Op,
@@ -79,6 +80,8 @@ def call_of(op: Op) -> Call:
             return Call("LocalResponseNorm", (op.size, op.alpha, op.beta, op.bias, op.across_channels))
         case MaxPool2d(window=window):
             return Call("MaxPool", (_window(window),))
+        case MaxUnpool(window=window):
+            return Call("MaxUnpool", (_window(window),))
         case AveragePool2d(window=window, uncounted=uncounted):
             moved = _window(window._replace(padding=window.padding + uncounted))
             return Call("AveragePool", (moved, Call("Counted", tuple(window.padding)), op.factor or 0.0))

@@ -75,6 +75,10 @@ class Moments(NamedTuple):
     def after_average_pool(self) -> Moments:
         return Moments(self.mean, self.variance / 2)
 
+    def among_zeros(self, share: float) -> Moments:
+        """Of a map that has zeros beside a share of such elements."""
+        return Moments(share * self.mean, share * self.mean_square - (share * self.mean) ** 2)
+
 
 INPUT: Final = Moments(0.0, 1 / 3)  # uniform in -1..1; of a mean square, 0..1 has as much
 PIXELS: Final = Moments(127.5, 127.5**2 / 3)  # for networks that prepare pixels of 0..255 themselves
@@ -300,11 +304,18 @@ class CaffeNet:
         self._weights.append((name, "PReLU", lambda: iter((slopes,))))
         return replace(x, moments=x.moments.after_relu(sum(SLOPES) / 2))
 
-    def max_pool(self, x: Map, name: str, kernel: int, stride: int, *, pad: int = 0) -> Map:
-        """Rounds up, as Caffe does: the last windows may reach beyond the map."""
+    def unpool(self, x: Map, pool: str, like: Map, name: str) -> Map:
+        """The map as large as the one that was pooled, each value at the place of its maximum. pool: one with a mask."""
+        param = {"scale": 2, "upsample_h": like.height, "upsample_w": like.width}
+        self._append("Upsample", name, [x, replace(x, name=f"{pool}_mask")], name, upsample_param=param)
+        share = x.height * x.width / (like.height * like.width)
+        return Map(name, x.channels, like.height, like.width, x.moments.among_zeros(share))
+
+    def max_pool(self, x: Map, name: str, kernel: int, stride: int, *, pad: int = 0, mask: bool = False) -> Map:
+        """Rounds up, as Caffe does: the last windows may reach beyond the map. mask: for an unpooling."""
         param: dict[str, str | int] = {"pool": "MAX", "kernel_size": kernel, "stride": stride}
         param |= {"pad": pad} if pad else {}
-        self._append("Pooling", name, [x], name, pooling_param=param)
+        self._append("Pooling", name, [x], name, *[f"{name}_mask"] * mask, pooling_param=param)
 
         def size(n: int) -> int:
             count = -(-(n + 2 * pad - kernel) // stride) + 1
@@ -381,8 +392,9 @@ class CaffeNet:
         for name, kind, blobs in self._weights:
             yield name, kind, blobs()
 
-    def _append(self, kind: str, name: str, bottoms: Sequence[Map], top: str, **parameters: Message) -> None:
-        lines = [f'name: "{name}"', f'type: "{kind}"', *(f'bottom: "{x.name}"' for x in bottoms), f'top: "{top}"']
+    def _append(self, kind: str, name: str, bottoms: Sequence[Map], *tops: str, **parameters: Message) -> None:
+        lines = [f'name: "{name}"', f'type: "{kind}"', *(f'bottom: "{x.name}"' for x in bottoms)]
+        lines += [f'top: "{top}"' for top in tops]
         lines += [f"{key} {text_of(message)}" for key, message in parameters.items()]
         self._text.append("layer {\n" + "".join(f"  {line}\n" for line in lines) + "}")
 
@@ -583,17 +595,19 @@ def yolov3_tiny(net: CaffeNet, size: int) -> None:
 
 
 def segnet_basic(net: CaffeNet, size: int) -> None:
-    """SegNet-basic's shape: pools and their counterparts. It unpools by repetition: nothing runs the mask of a pool."""
+    """SegNet-basic: pools with masks, and their counterparts, which put values back where the maxima were."""
 
     def block(x: Map, name: str) -> Map:
         x = net.conv(x, f"conv{name}", 64, 7, pad=3, bias=False)
         return net.batch_norm(x, f"conv{name}_bn", f"conv{name}_scale")
 
     x = net.lrn(net.input(size), "norm")
+    pooled = []
     for i in range(1, 5):
-        x = net.max_pool(net.relu(block(x, str(i)), f"relu{i}"), f"pool{i}", 2, 2)
+        pooled.append(net.relu(block(x, str(i)), f"relu{i}"))
+        x = net.max_pool(pooled[-1], f"pool{i}", 2, 2, mask=True)
     for i in reversed(range(1, 5)):
-        x = block(net.upsample(x, f"upsample{i}", 2), f"_decode{i}")
+        x = block(net.unpool(x, f"pool{i}", pooled[i - 1], f"upsample{i}"), f"_decode{i}")
     net.softmax(net.conv(x, "conv_classifier", 11, 1))
 
 

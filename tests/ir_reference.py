@@ -92,6 +92,8 @@ def execute(op: ops.Op, *xs: Array) -> Array:
             result = average_pool(op, xs[0])
         case ops.Upsample():
             result = xs[0].repeat(op.factor.height, axis=0).repeat(op.factor.width, axis=1)
+        case ops.MaxUnpool():
+            result = unpooled(op.window, *xs)
         case ops.BatchNorm():
             result = (xs[0] - op.mean.load()) / np.sqrt(op.variance.load().astype(np.float64) + op.epsilon)
             result = result if op.gamma is None else result * op.gamma.load()
@@ -229,6 +231,18 @@ def average_pool(op: ops.AveragePool2d, x: Array) -> Array:
     counted = padded(np.ones((*x.shape[:2], 1)), op.window.padding, fill=1.0)
     counts: Array = windows(padded(counted, op.uncounted), op.window._replace(padding=ops.NO_PADDING)).sum(axis=(2, 3))
     return sums / counts
+
+
+def unpooled(window: ops.Window, values: Array, pooled: Array) -> Array:
+    """Values where the first maxima of their windows are, window by window."""
+    (kernel, stride, dilation, pad), result = window, np.zeros_like(pooled)
+    around = padded(pooled, pad, -np.inf)
+    for y, x, c in np.ndindex(values.shape):
+        top, left = y * stride.height, x * stride.width
+        seen = around[top :: dilation.height, left :: dilation.width, c][: kernel.height, : kernel.width]
+        row, column = np.unravel_index(seen.argmax(), seen.shape)  # the first, row by row
+        result[top + row * dilation.height - pad.top, left + column * dilation.width - pad.left, c] = values[y, x, c]
+    return result
 
 
 def apply(function: ops.ScalarFunction, x: Array) -> Array:

@@ -29,10 +29,15 @@ def inputs_for(graph: Graph, seed: int = 0) -> dict[str, Real]:
     return {node.name: random.normal(size=graph.shape(node.name)) for node in graph.inputs}
 
 
-def network(seed: int, steps: int) -> Graph:
-    """Up to `steps` layers, each after an input or an earlier layer, and their outputs."""
+def network(seed: int, steps: int, *, unpoolings: bool = False) -> Graph:
+    """Up to `steps` layers, each after an input or an earlier layer, and their outputs.
+
+    unpoolings: some of them undo an earlier pool, which no rounding must decide: not for the device's FP16.
+    """
     maker = Maker(np.random.default_rng(seed))
     for _ in range(steps):
+        if unpoolings and maker.chance(0.2) and maker.unpool():
+            continue
         maker.step()
     return maker.graph()
 
@@ -179,6 +184,16 @@ class Maker:
         if self.chance(0.15):
             window = Window(Pair(*self.shapes[source][:2]))
         return self.add(self.name, ops.MaxPool2d(window._replace(padding=self.padding(window.kernel))), source)
+
+    def unpool(self) -> bool:
+        """Undo one of the max pools, most often with what was made of its result."""
+        pools = [node for node in self.nodes if isinstance(node.op, ops.MaxPool2d)]
+        if not pools:
+            return False
+        pool = pools[int(self.random.integers(len(pools)))]
+        fitting = [name for name, shape in self.shapes.items() if shape == self.shapes[pool.name]]
+        assert isinstance(pool.op, ops.MaxPool2d)
+        return self.add(self.name, ops.MaxUnpool(pool.op.window), self.choice_of(fitting), pool.inputs[0])
 
     def average_pool(self, source: str) -> bool:
         window = Window(self.kernel(self.choice([3, 3, 9])), self.stride())

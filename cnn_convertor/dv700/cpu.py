@@ -22,6 +22,7 @@ from cnn_convertor.ir.ops import (
     Interpolation,
     LocalResponseNorm,
     MaxPool2d,
+    MaxUnpool,
     Normalise,
     OnCpu,
     Op,
@@ -72,7 +73,7 @@ def _without_device(graph: Graph, node: Node) -> Op | None:
     match op:
         case Apply() | ArgMax() | Combine() | Crop() | DetectionOutput() | LocalResponseNorm() | Normalise():
             return op
-        case PriorBox() | Rearrange() | Reduce() | Resize() | SpaceToDepth() | Standardise():
+        case MaxUnpool() | PriorBox() | Rearrange() | Reduce() | Resize() | SpaceToDepth() | Standardise():
             return op
         case Upsample(factor=factor):
             height, width, _ = graph.shape(node.name)

@@ -40,6 +40,7 @@ from cnn_convertor.ir.ops import (
     Input,
     LocalResponseNorm,
     MaxPool2d,
+    MaxUnpool,
     Normalise,
     OnCpu,
     Order,
@@ -210,6 +211,7 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
             | Crop()
             | DetectionOutput()
             | LocalResponseNorm()
+            | MaxUnpool()
             | Normalise()
             | PriorBox()
             | Rearrange()

@@ -25,6 +25,7 @@ from cnn_convertor.verify.compare import (
     before_softmax,
     compare,
     first_jump,
+    layer_of,
     matched_detections,
     pairs,
     sqnr,
@@ -33,6 +34,7 @@ from cnn_convertor.verify.detections import detect
 from cnn_convertor.verify.frameworks import KEPT, Reference
 from cnn_convertor.verify.inputs import Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verify.report import Attribution, Beside, Cause, LayerResult, Verification
+from cnn_convertor.verify.unpooling import Choice, unpoolings
 
 __all__ = ["Comparison", "Network", "Verification", "prepare", "run_network", "save", "verify"]
 
@@ -99,11 +101,17 @@ def verify(
             given = random_samples(shapes, preparation, samples=samples, seed=seed)
         else:
             given = read_samples(inputs, shapes, preparation)
-        reference = reference_of(config, network.graph, given)
         device = _run_all(network, given.inputs)
+        reference = reference_of(config, network, given, device)
         outputs = compare_outputs(network, device, reference)
         palette = has_palettes(network.program)
         plain = prepare(config.in_fp16, convert, folder / "fp16", sources=sources) if palette else network
+        fp16 = _run_all(plain, given.inputs) if palette else device
+        known = (
+            reference_of(config, plain, given, fp16)
+            if palette and unpoolings(plain.graph, plain.program)
+            else reference
+        )
         result = Verification(
             network=config.name,
             framework=reference.framework,
@@ -113,7 +121,7 @@ def verify(
             transposed=config.transpose_weight,
             min_sqnr=MIN_SQNR[palette] if min_sqnr is None else min_sqnr,
             outputs=outputs,
-            beside=_beside(plain, _run_all(plain, given.inputs), device, outputs, reference) if palette else (),
+            beside=_beside(plain, fp16, device, outputs, known) if palette else (),
         )
         if layers or attribute or not result.passed:
             compared, jump = compare_layers(network.program, device, reference, palette=palette)
@@ -148,7 +156,7 @@ def run_network(config: Config, convert: Convert, given: Path, *, sources: Seque
         results = network.run(samples.inputs).outputs
     named: dict[str, Maps] = {}
     for output, values in zip(network.graph.outputs, results, strict=True):
-        name = _layer_of(network.graph, output)
+        name = layer_of(network.graph, output)
         named[name if name not in named else f"{name}#{len(named) + 1}"] = values  # a layer may give several outputs
     return named
 
@@ -163,11 +171,15 @@ def save(path: Path, results: Mapping[str, Maps]) -> None:
         raise UsageError(Problem("DV110", problem, Place(str(path)))) from error
 
 
-def reference_of(config: Config, graph: Graph, given: Samples) -> Reference:
-    """The framework's results, or those that came with the inputs if there is one for every output."""
-    names = [_layer_of(graph, output) for output in graph.outputs]
+def reference_of(config: Config, network: Network, given: Samples, device: Outputs) -> Reference:
+    """The framework's results, or those that came with the inputs if there is one for every output.
+
+    device: what the network gave, by whose maxima the framework unpools.
+    """
+    graph = network.graph
+    names = [layer_of(graph, output) for output in graph.outputs]
     if not all(name in given.expected for name in names):
-        return frameworks.run(config, graph, given.inputs)
+        return frameworks.run(config, graph, given.inputs, _choices(network, given.inputs, device))
     outputs = [(given.expected[name], graph.shape(output)) for name, output in zip(names, graph.outputs, strict=True)]
     first = {name: values[:KEPT] for name, values in given.expected.items()}
     match config.origin:
@@ -182,12 +194,25 @@ def reference_of(config: Config, graph: Graph, given: Samples) -> Reference:
     return Reference(framework="given results", outputs=tuple(maps), layers=layers, order=order)
 
 
+def _choices(network: Network, inputs: Mapping[str, Maps], device: Outputs) -> dict[str, Choice]:
+    """Unpooling -> the maxima that it goes by, of all samples."""
+    found = unpoolings(network.graph, network.program)
+    if not found:
+        return {}
+    held = {unpooling.source: [device.layers[unpooling.source]] for unpooling in found}
+    for start in range(KEPT, len(next(iter(inputs.values()))), KEPT):  # not many at once: layers fill the memory
+        part = network.run({name: values[start : start + KEPT] for name, values in inputs.items()}, layers=True)
+        for source, parts in held.items():
+            parts.append(part.layers[source])
+    return {u.name: u.choice(network.program, np.concatenate(held[u.source])) for u in found}
+
+
 def compare_outputs(network: Network, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:
     """One comparison for each output of the network, and one for what a softmax reads, if that is an output."""
     graph, program = network.graph, network.program
     compared: list[Comparison] = []
     for position, output in enumerate(graph.outputs):
-        name, probabilities = _layer_of(graph, output), reference.outputs[position]
+        name, probabilities = layer_of(graph, output), reference.outputs[position]
         if isinstance(graph[output].op, DetectionOutput):
             compared += _compare_detections(network, device, reference, position)
             continue
@@ -201,6 +226,7 @@ def compare_outputs(network: Network, device: Outputs, reference: Reference) -> 
             known = probabilities[: len(logits)].reshape(logits.shape)
             before = before_softmax(f"{name} before softmax", logits, known)
             compared += [] if before is None else [before]
+    compared += [compare(*maxima) for maxima in reference.maxima]
     return tuple(compared)
 
 
@@ -208,7 +234,7 @@ def _compare_detections(network: Network, device: Outputs, reference: Reference,
     """A DetectionOutput, given what the device has; and what it reads. Where only results are known, they must do."""
     graph, program = network.graph, network.program
     node, layer = graph[graph.outputs[position]], program.layers[program.outputs[position]]
-    name, rows = _layer_of(graph, node.name), device.outputs[position]
+    name, rows = layer_of(graph, node.name), device.outputs[position]
     if reference.framework != "OpenCV" or None in layer.sources:
         yield compare(name, *matched_detections(rows, reference.outputs[position]))
         return
@@ -218,7 +244,7 @@ def _compare_detections(network: Network, device: Outputs, reference: Reference,
         if s is not None
     ]
     for maps, source in zip(given, node.inputs, strict=True):
-        read = _layer_of(graph, source)
+        read = layer_of(graph, source)
         if read in reference.layers:
             known = reference.layers[read]
             yield compare(f"{read}, read by {name}", maps, known.reshape(maps.shape))
@@ -236,7 +262,7 @@ def _beside(
     """The outputs with FP16 weights beside those with palettes. fp16, device: what the two networks gave."""
     each = compare_outputs(plain, fp16, reference)
     direct = {
-        _layer_of(plain.graph, name): compare(name, mine, theirs)
+        layer_of(plain.graph, name): compare(name, mine, theirs)
         for name, mine, theirs in zip(plain.graph.outputs, device.outputs, fp16.outputs, strict=True)
     }
     return tuple(
@@ -295,9 +321,3 @@ def _causes(
                 yield Attribution(cause, sqnr(alone[cause][name].device, clean.device))
 
     return {name: tuple(causes(name, clean)) for name, clean in exact.items()}
-
-
-def _layer_of(graph: Graph, node: str) -> str:
-    """The framework layer whose output a node gives."""
-    where = graph[node].where
-    return node if where is None else where.layer

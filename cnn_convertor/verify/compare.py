@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.dv700.program import Layer, LayerType, Program, Tensor
 from cnn_convertor.host.run import Maps, from_memory, is_plain
+from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape
 
 Real: TypeAlias = NDArray[np.float64]
@@ -125,6 +126,12 @@ def _matched(mine: Maps, theirs: Maps) -> tuple[Maps, Maps]:
 
 
 # --- which map is which ------------------------------------------------------------------------------------------------
+
+
+def layer_of(graph: Graph, node: str) -> str:
+    """The framework layer whose output a node gives."""
+    where = graph[node].where
+    return node if where is None else where.layer
 
 
 def pairs(program: Program, layers: Sequence[Maps], reference: Mapping[str, Maps], order: Order) -> dict[str, Pair]:

@@ -18,14 +18,17 @@ from cnn_convertor.config import Config, Origin
 from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.frontends.caffe.blobs import shape_of
-from cnn_convertor.frontends.caffe.definition import read_definition
+from cnn_convertor.frontends.caffe.definition import Layer, read_definition
 from cnn_convertor.frontends.keras.files import keras_version
 from cnn_convertor.frontends.keras.versions import bilinear_sampling
 from cnn_convertor.host.run import Maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Sampling, Shape
+from cnn_convertor.verify.compare import layer_of
 from cnn_convertor.verify.detections import as_rows
 from cnn_convertor.verify.opencv_differs import HINT, differences
+from cnn_convertor.verify.opencv_lacks import added
+from cnn_convertor.verify.unpooling import Choice, Maxima, judged
 
 Tensor: TypeAlias = Any  # of tensorflow, which has no types of its own
 EXTRA = 'pip install "cnn-convertor[verify]"'
@@ -39,25 +42,27 @@ class Reference:
 
     outputs: (N, H, W, C) for each output of the network. layers: framework layer -> (N or KEPT, H, W, C) of the first samples,
     a vector being 1 x 1 x C.
-    order: how the framework counts the elements of a map.
+    order: how the framework counts the elements of a map. maxima: what the unpoolings went by, instead of the framework's maxima.
     """
 
     framework: str
     outputs: tuple[Maps, ...]
     layers: Mapping[str, Maps]
     order: Order
+    maxima: tuple[Maxima, ...] = ()
 
 
-def run(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Reference:
+def run(config: Config, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Choice] = {}) -> Reference:
     """The framework's results for samples: input name -> (N, H, W, C).
 
+    choices: unpooling -> what it goes by; the framework's own maxima where nothing is given.
     Raises UsageError when the framework is not installed, ConvertorError when it refuses the network.
     """
     match config.origin:
         case Origin.KERAS:
             return _run_keras(config, graph, inputs)
         case Origin.CAFFE:
-            return _run_caffe(config, graph, inputs)
+            return _run_caffe(config, graph, inputs, choices)
 
 
 def as_output(values: Maps, shape: Shape, order: Order) -> Maps:
@@ -309,51 +314,62 @@ def _for_keras(values: Maps, shape: Sequence[int | None], order: Order) -> Maps:
 # --- Caffe ---------------------------------------------------------------------------------------------------------------
 
 
-def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Reference:
+def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Choice]) -> Reference:
     try:
         import cv2
     except ImportError as error:
         raise _missing("OpenCV") from error
     layers = read_definition(config.definition)
-    if problems := list(differences(layers, None if config.data == config.definition else config.data)):
+    files = (config.definition, config.data)[: 1 if config.data == config.definition else 2]
+    if problems := list(differences(layers, files[1] if len(files) == 2 else None)):
         raise ConvertorError(problems)
-    tops = {layer.name: layer.tops[0] for layer in layers if layer.tops}
-    finals = [_layer_of(graph, output) for output in graph.outputs]
+    finals = [layer_of(graph, output) for output in graph.outputs]
     try:
-        net = cv2.dnn.readNetFromCaffe(str(config.definition), str(config.data))
-        net.enableFusion(False)  # so that every layer has an output
-        known = set(net.getLayerNames())
-        wanted = [
-            layer.name
-            for layer in layers
-            if layer.name in known and len(layer.tops) == 1 and layer.type != "DetectionOutput"
-        ]
-        layers_only = len(wanted)
-        wanted += [name for name in finals if name not in wanted]
-        rows, ends = [], []
-        for sample in range(len(next(iter(inputs.values())))):
-            for node in graph.inputs:
-                blob = np.ascontiguousarray(inputs[node.name][sample : sample + 1].transpose(0, 3, 1, 2))
-                net.setInput(_for_caffe(blob, node.name, layers), tops.get(node.name, node.name))
-            if sample < KEPT:
-                rows.append([np.array(blob, np.float32) for blob in net.forward(wanted)])
-                ends.append([rows[-1][wanted.index(name)] for name in finals])
-            else:
-                ends.append([np.array(blob, np.float32) for blob in net.forward(finals)])
+        with added(cv2, layers, kept=KEPT) as running:
+            net = cv2.dnn.readNetFromCaffe(*map(str, files))
+            net.enableFusion(False)  # so that every layer has an output
+            known = set(net.getLayerNames())
+            kept = [layer.name for layer in layers if layer.name in known and _has_one_map(layer)]
+            running.choices = {name: choice for name, choice in choices.items() if choice.pooled in {*kept, *inputs}}
+            wanted = [*kept, *(name for name in finals if name not in kept)]
+            rows, ends = [], []
+            for sample in _samples_set(net, graph, layers, inputs):
+                running.sample = sample
+                names = wanted if sample < KEPT else finals
+                row = {n: np.array(blob, np.float32) for n, blob in zip(names, net.forward(names), strict=True)}
+                rows += [row] if sample < KEPT else []
+                ends.append([row[name] for name in finals])
     except cv2.error as error:
         problem = f"OpenCV refuses the network: {_first_line(error)}"
         raise ConvertorError(Problem("DV712", problem, Place(str(config.definition)), HINT)) from error
-    columns = list(zip(*rows, strict=True))[:layers_only]
-    values = {name: np.concatenate(parts) for name, parts in zip(wanted, columns, strict=False)}
+    values = {name: np.concatenate([row[name] for row in rows]) for name in kept}
+    maps = {name: blobs_as_maps(v) for name, v in values.items() if len(v) == len(rows)}
+    first = {name: given[:KEPT] for name, given in inputs.items()}
     return Reference(
         framework="OpenCV",
         outputs=tuple(
             blobs_as_output(np.concatenate(_detections(parts, graph, output)), graph.shape(output))
             for parts, output in zip(zip(*ends, strict=True), graph.outputs, strict=True)
         ),
-        layers={name: blobs_as_maps(v) for name, v in values.items() if len(v) == len(rows)},
+        layers=maps,
         order=Order.CHW,
+        maxima=tuple(judged(running.choices, running.masks, first | maps)),
     )
+
+
+def _samples_set(net: Tensor, graph: Graph, layers: Sequence[Layer], inputs: Mapping[str, Maps]) -> Iterator[int]:
+    """Give the network one sample after the other."""
+    tops = {layer.name: layer.tops[0] for layer in layers if layer.tops}
+    for sample in range(len(next(iter(inputs.values())))):
+        for node in graph.inputs:
+            blob = np.ascontiguousarray(inputs[node.name][sample : sample + 1].transpose(0, 3, 1, 2))
+            net.setInput(_for_caffe(blob, node.name, layers), tops.get(node.name, node.name))
+        yield sample
+
+
+def _has_one_map(layer: Layer) -> bool:
+    """Whether OpenCV's name of the layer says which map is meant; that of a pooling with a mask means the maxima."""
+    return (len(layer.tops) == 1 or layer.type == "Pooling") and layer.type != "DetectionOutput"
 
 
 def _detections(parts: Sequence[Maps], graph: Graph, output: str) -> Sequence[Maps]:
@@ -371,12 +387,6 @@ def _for_caffe(blob: Maps, name: str, layers: Sequence[Any]) -> Maps:
             if shapes and len(shapes[0].dim) == 2:
                 return blob.reshape(1, -1)
     return blob
-
-
-def _layer_of(graph: Graph, node: str) -> str:
-    """The framework layer whose output a node gives."""
-    where = graph[node].where
-    return node if where is None else where.layer
 
 
 def _first_line(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from cnn_convertor.audit import audit
 from cnn_convertor.dv700.steps import COPY
 from cnn_convertor.host.build import INCLUDE
 from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.verify.compare import sqnr
@@ -143,6 +145,49 @@ def test_every_function_on_the_cpu(tmp_path: Path, transposed: bool) -> None:
             reached = sqnr(result[sample], values[name])
             least = 100.0 if trial.program.layers[index].cpu is not None else 60.0  # FP32, or the device's FP16
             assert reached >= least, f"{name}: {reached:.1f} dB"
+
+
+UNPOOLED = {
+    "of 2x2": Window(Pair(2, 2), Pair(2, 2)),
+    "that reaches beyond the map": Window(Pair(2, 3), Pair(2, 3), padding=Padding(1, 1, 0, 1)),
+    "that overlaps": Window(Pair(3, 3), Pair(2, 2), padding=Padding(1, 1, 1, 1)),
+    "that runs as a chain": Window(Pair(5, 5), padding=Padding(2, 2, 2, 2)),
+    "that runs on the CPU": Window(Pair(4, 1), Pair(3, 2), padding=Padding(1, 1, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_unpooling(tmp_path: Path, transposed: bool) -> None:
+    """Small whole numbers, so that the device makes no error, and many maxima are equal; of a layer, and of an input."""
+    random = np.random.default_rng(2)
+
+    def whole(*shape: int) -> Constant:
+        return Constant.of(random.integers(-1, 2, shape).astype(np.float32))
+
+    nodes = [Node("x", ops.Input(SHAPE))]
+    conv = ops.Conv2d(whole(11, 11, 3, 3), whole(11), Window(Pair(3, 3), padding=Padding(1, 1, 1, 1)))
+    after = ops.Conv2d(whole(11, 11, 1, 1), None, Window(Pair(1, 1)))
+    outputs = []
+    for name, window in UNPOOLED.items():
+        activation = ops.Relu() if window.stride == Pair(2, 2) else None
+        nodes += [
+            Node(f"{name}/conv", replace(conv, activation=activation), ("x",)),
+            Node(f"{name}/pool", ops.MaxPool2d(window), (f"{name}/conv",)),
+            Node(f"{name}/after", after, (f"{name}/pool",)),
+            Node(f"{name}/output", ops.MaxUnpool(window), (f"{name}/after", f"{name}/conv")),
+            Node(f"{name}/of the input", ops.MaxUnpool(window), (f"{name}/pool", "x")),
+            Node(f"{name}/for the device", COPY, (f"{name}/of the input",)),
+        ]
+        outputs += [f"{name}/output", f"{name}/for the device"]
+    graph = Graph(tuple(nodes), tuple(outputs))
+    trial = network(graph, tmp_path, transpose_weight=transposed)
+    check_sources(tmp_path)
+    images = random.integers(-2, 3, (2, *SHAPE)).astype(np.float32)
+    results = trial.run({"x": images}).outputs
+    for sample, image in enumerate(images):
+        values = ir_reference.run(graph, {"x": image.astype(np.float64)})
+        for name, result in zip(outputs, results, strict=True):
+            np.testing.assert_array_equal(result[sample], values[name], err_msg=name)
 
 
 def detecting(code: ops.BoxCode, *, share: bool, keep: int, eta: float) -> Graph:

@@ -36,6 +36,8 @@ HINTS = {
     "PSROIPooling": PROPOSALS,
     "Filter": "let the network end before it: the size of its result depends on what is seen",
 }
+READ_MASKS = {("Upsample", 1)}  # (type, position of the input)
+MASK = "what reads the mask of a pooling, other than an unpooling, cannot be converted"
 
 
 def load(definition: Path, data: Path, *, size: tuple[int, int] | None = None) -> Graph:
@@ -79,6 +81,9 @@ def _assemble(net: Net, weights: SharedWeights | None, size: Pair | None, builde
         inputs = tuple(values[source] for source in step.sources)
         reading = Reading(step.layer, inputs, step.needed, size, batch, builder, weights)
         results = _read(reading, step)
+        for source, value in zip(step.tops, results, strict=True):
+            if value.mask is not None and source in net.outputs:
+                builder.report(reading.unsupported(MASK, "give it to an Upsample layer, or to a Silence layer"))
         values.update(zip(step.tops, results, strict=True))
     return builder.sketch([values[source].node for source in net.outputs])
 
@@ -107,6 +112,9 @@ def _read_layer(reading: Reading) -> Sequence[Value]:
     reader = caffe.get(layer.type)
     if reader is None:
         raise _unknown_type(layer)
+    for position, value in enumerate(reading.inputs):
+        if value.mask is not None and (layer.type, position) not in READ_MASKS:
+            raise reading.unsupported(MASK, "only the second input of an Upsample layer may be one")
     made = reader(reading)
     results = [made] if isinstance(made, Value) else list(made)
     if len(results) != len(layer.tops):

@@ -19,7 +19,7 @@ from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.caffe.weights import Blob
 from cnn_convertor.frontends.registry import Registry, Settings
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Pair, Rearrange, Reshape, Shape, ShapeError
+from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Pair, Rearrange, Reshape, Shape, ShapeError, Window
 
 # Settings that never change what a trained layer computes.
 HARMLESS = frozenset(
@@ -39,11 +39,22 @@ HARMLESS = frozenset(
 )
 
 
+class Mask(NamedTuple):
+    """Where the maxima of a pooling are. pooled: the node that gives the map which is pooled."""
+
+    pooled: str
+    window: Window
+
+
 class Value(NamedTuple):
-    """A blob: the node that gives it, and the length of each axis that Caffe counts in it, for a batch of one."""
+    """A blob: the node that gives it, and the length of each axis that Caffe counts in it, for a batch of one.
+
+    mask: of the second blob of a pooling, which no node gives: `node` is the pooling itself.
+    """
 
     node: str
     dims: Dims
+    mask: Mask | None = None
 
     @property
     def rank(self) -> int:

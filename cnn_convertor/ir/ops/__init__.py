@@ -56,6 +56,7 @@ from cnn_convertor.ir.ops.layers import (
     Identity as Identity,
     Input as Input,
     MaxPool2d as MaxPool2d,
+    MaxUnpool as MaxUnpool,
     Scale as Scale,
     with_outputs as with_outputs,
 )
@@ -128,6 +129,7 @@ Op: TypeAlias = (
     | MaxPool2d
     | AveragePool2d
     | Upsample
+    | MaxUnpool
     | BatchNorm
     | Scale
     | Activation

@@ -135,6 +135,23 @@ class MaxPool2d:
 
 
 @dataclass(frozen=True, slots=True)
+class MaxUnpool:
+    """Puts every value back where the maximum of its window was, zeros elsewhere: what SegNet does with the mask of a pooling.
+
+    Inputs: the values, one for each window, and the map that was pooled, which says where. The first of equal maxima counts,
+    row by row; where windows overlap, the last that has its maximum at a place puts its value there.
+    """
+
+    window: Window
+
+    def output_shape(self, values: Shape, pooled: Shape) -> Shape:
+        windows = self.window.slide(pooled, channels=pooled.channels)
+        if values != windows:
+            raise ShapeError(f"a map of {values} meets the {windows} maxima of a pooling")
+        return pooled
+
+
+@dataclass(frozen=True, slots=True)
 class AveragePool2d:
     """Sum over windows, times a factor.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,23 @@ def between(x: Array, axis: int) -> Array:
     result = np.repeat(x, 2, axis=0)[:-1]
     result[1::2] = (x[:-1] + x[1:]) / 2
     return np.moveaxis(result, 0, axis)
+
+
+def unpooling(settings: str = "", *, pool: str = "kernel_size: 2 stride: 2") -> str:
+    """A pooling with its mask, and an unpooling of what it gives."""
+    pooling = layer("Pooling", f"pooling_param {{ {pool} }}", tops=("p", "m")).replace('"l"', '"pool"')
+    return pooling + layer("Upsample", f"upsample_param {{ {settings} }}", bottoms=("p", "m"))
+
+
+def where_largest(x: Array, kernel: int, *, stride: int, pad: int = 0) -> Array:
+    """(C, H, W), of which only the maximum of each window is left."""
+    result = np.zeros_like(x)
+    for y, left in product(range(-pad, x.shape[1] + pad, stride), range(-pad, x.shape[2] + pad, stride)):
+        rows, columns = slice(max(y, 0), y + kernel), slice(max(left, 0), left + kernel)
+        if x[0, rows, columns].size and y + kernel <= x.shape[1] + pad + stride - 1:
+            largest = x[:, rows, columns] == x[:, rows, columns].max((1, 2), keepdims=True)
+            result[:, rows, columns] = np.where(largest, x[:, rows, columns], result[:, rows, columns])
+    return result
 
 
 FOUR = np.array([0.5, -2, 3, 0.25])
@@ -298,6 +316,28 @@ LAYERS: dict[str, tuple[str, list[Array], Array]] = {
         [],
         MAP.repeat(2, 1).repeat(3, 2),
     ),
+    "unpooling to a size": (unpooling("scale: 7 upsample_h: 6 upsample_w: 5"), [], where_largest(MAP, 2, stride=2)),
+    "unpooling to an odd width": (unpooling("scale: 2 pad_out_w: true"), [], where_largest(MAP, 2, stride=2)),
+    "unpooling by two factors": (
+        unpooling("scale_h: 2 scale_w: 1", pool="kernel_h: 1 kernel_w: 1 stride_h: 2 stride_w: 1 round_mode: FLOOR"),
+        [],
+        MAP * (np.arange(6) % 2 == 0)[:, None],
+    ),
+    "unpooling with more rows": (
+        unpooling("upsample_h: 9 upsample_w: 5"),
+        [],
+        np.pad(where_largest(MAP, 2, stride=2), ((0, 0), (0, 3), (0, 0))),
+    ),
+    "unpooling of windows that overlap": (
+        unpooling("upsample_h: 6 upsample_w: 5", pool="kernel_size: 3 stride: 2 pad: 1"),
+        [],
+        where_largest(MAP, 3, stride=2, pad=1),
+    ),
+    "unpooling of the whole map": (
+        unpooling("upsample_h: 6 upsample_w: 5", pool="global_pooling: true"),
+        [],
+        np.where(MAP.max((1, 2), keepdims=True) == MAP, MAP, 0),
+    ),
     "interp": (layer("Interp", "interp_param { height: 11 width: 9 }"), [], between(between(MAP, 1), 2)),
     "interp by a factor": (layer("Interp", "interp_param { zoom_factor: 2 }"), [], between(between(MAP, 1), 2)),
     "interp by shrinking what is cropped": (
@@ -437,10 +477,21 @@ UNSUPPORTED = {
     "concat of the batch": (layer("Concat", "concat_param { concat_dim: 0 }", bottoms=("x", "x")), "DV302", "axis 0 of 1x4x6x5"),
     "softmax of the batch": (layer("Softmax", "softmax_param { axis: 0 }"), "DV302", "axis 0 of 1x4x6x5"),
     "convolution of rows": (layer("Convolution", "convolution_param { num_output: 2 kernel_size: 1 axis: 2 }"), "DV302", "other axes"),
-    "pool with its mask": (layer("Pooling", "pooling_param { kernel_size: 2 }", tops=("y", "m")), "DV302", "2 outputs"),
+    "pool with its mask": (layer("Pooling", "pooling_param { kernel_size: 2 }", tops=("y", "m")), "DV302", "the mask of a pooling"),
     "pool with dilation": (layer("Pooling", "pooling_param { kernel_size: 2 dilation: 2 }"), "DV302", "pooling_param.dilation"),
     "pool of nothing": (layer("Pooling", "pooling_param { kernel_size: 1 stride: 7 }"), "DV302", "wholly beyond"),
-    "unpooling": (layer("Upsample", "upsample_param { scale: 2 }", bottoms=("x", "x")), "DV302", "mask of a pooling"),
+    "unpooling by a map": (layer("Upsample", "upsample_param { scale: 2 }", bottoms=("x", "x")), "DV302", "is no mask of a pooling"),
+    "unpooling to another width": (unpooling("upsample_h: 6 upsample_w: 6"), "DV302", "give upsample_h: 6 and upsample_w: 5"),
+    "unpooling to less": (unpooling("upsample_h: 5 upsample_w: 5"), "DV302", "an unpooling to the size 5x5"),
+    "unpooling by two, as nothing is said": (unpooling(), "DV302", "an unpooling to the size 6x6"),
+    "values that are a mask": (
+        unpooling("upsample_h: 6 upsample_w: 5").replace('bottom: "p" bottom: "m"', 'bottom: "m" bottom: "m"'), "DV302", "other than an unpooling",
+    ),
+    "arithmetic on a mask": (
+        layer("Pooling", "pooling_param { kernel_size: 2 }", tops=("p", "m")).replace('"l"', '"pool"') + layer("ReLU", bottoms=("m",)),
+        "DV302", "what reads the mask of a pooling",
+    ),
+    "average pool with a mask": (layer("Pooling", "pooling_param { pool: AVE kernel_size: 2 }", tops=("y", "m")), "DV302", "2 outputs"),
     "upsample to a size": (layer("Upsample", "upsample_param { upsample_h: 9 }"), "DV302", 'by a given "scale"'),
     "upsample by two scales": (layer("Upsample", "upsample_param { scale: 2 scale_h: 3 scale_w: 2 }"), "DV302", 'by a given "scale"'),
     "upsample with more": (layer("Upsample", "upsample_param { scale: 2 pad_out_h: true }"), "DV302", "pad_out_h"),
@@ -526,6 +577,10 @@ SENSELESS = {
     "interpolation of unknown corners": (
         layer("BilinearInterpolate", "bilinear_interpolate_param { dst_h: 2 dst_w: 2 }"), "DV206", '"align_corners" must be given',
     ),
+    "unpooling by one factor": (unpooling("scale_h: 2"), "DV206", "the factors of the unpooling are not clear"),
+    "unpooling by three factors": (unpooling("scale: 2 scale_h: 2 scale_w: 2"), "DV206", "the factors of the unpooling are not clear"),
+    "unpooling to half a size": (unpooling("upsample_h: 6"), "DV206", "6x0 is no size"),
+    "unpooling by three less a row": (unpooling("scale: 3 pad_out_h: true"), "DV206", "off what is twice as large"),
     "boxes without an image": (layer("PriorBox", "prior_box_param { min_size: 2 }"), "DV206", "needs a map and the image"),
     "boxes without a size": (layer("PriorBox", bottoms=("x", "x")), "DV206", "0 min_size and 0 max_size"),
     "boxes that shrink": (
@@ -661,6 +716,27 @@ def test_all_that_is_unsupported_is_listed_in_the_order_of_the_network(load: Any
         ("DV301", "d", 6),
         ("DV301", "f", 8),
     ]
+
+
+def test_an_unpooling_is_not_blamed_for_the_pooling_before_it(load: Any) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        load(HEADER + unpooling("scale: 2", pool="pool: STOCHASTIC kernel_size: 2"))
+    assert [p.where.layer for p in caught.value.problems if p.where] == ["pool"]
+
+
+def test_a_mask_that_nobody_needs_is_none(load: Any) -> None:
+    pooling = layer("Pooling", "pooling_param { kernel_size: 2 }", tops=("y", "m"))
+    graph = load(HEADER + pooling + 'layer { name: "s" type: "Silence" bottom: "m" }')
+    assert [(node.name, type(node.op)) for node in graph.nodes] == [("x", ops.Input), ("l", ops.MaxPool2d)]
+
+
+def test_an_unpooling_goes_by_what_was_pooled_before_layers_in_place(load: Any, values: Values) -> None:
+    """The pooling reads the blob before a ReLU in place."""
+    pooling, unpooled = unpooling("upsample_h: 6 upsample_w: 5").split("layer { ")[1:]
+    relu = layer("ReLU", bottoms=("x",), tops=("x",)).replace('"l"', '"relu"')
+    graph = load(HEADER + f"layer {{ {pooling} {relu} layer {{ {unpooled}")
+    result, _ = sorted(zip(graph.outputs, values(graph, MAP), strict=True))
+    np.testing.assert_array_equal(result[1], where_largest(MAP, 2, stride=2))
 
 
 def test_settings_of_another_type_are_left_out_with_a_warning(load: Any) -> None:

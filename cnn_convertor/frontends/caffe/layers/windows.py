@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from cnn_convertor.errors import Problem, warn
 from cnn_convertor.frontends.caffe.reading import (
+    Mask,
     Parameters,
     Reading,
     Value,
@@ -146,7 +148,8 @@ def _kernel_stride_pad(reading: Reading, parameters: Parameters) -> tuple[Pair |
 
 
 @caffe.reads("Pooling")
-def read_pooling(reading: Reading) -> Value:
+def read_pooling(reading: Reading) -> Value | Sequence[Value]:
+    """A second output, the mask of a max pool, is for Upsample layers alone."""
     x = reading.map
     parameters = reading.parameters("pooling_param")
     method = parameters.take("pool")
@@ -169,7 +172,10 @@ def read_pooling(reading: Reading) -> Value:
     padding = Padding(pad.height, pad.height, pad.width, pad.width)
     match method:
         case "MAX":
-            return reading.add(ops.MaxPool2d(Window(kernel, stride, padding=padding + beyond)), x)
+            window = Window(kernel, stride, padding=padding + beyond)
+            pooled = reading.add(ops.MaxPool2d(window), x)
+            has_mask = len(reading.layer.tops) == 2
+            return [pooled, pooled._replace(mask=Mask(x.node, window))] if has_mask else pooled
         case "AVE":
             return reading.add(ops.AveragePool2d(Window(kernel, stride, padding=padding), uncounted=beyond), x)
         case _:
@@ -206,9 +212,9 @@ def _rows_beyond(reading: Reading, shape: Shape, window: Window, pad: Pair, *, r
 
 @caffe.reads("Upsample")
 def read_upsample(reading: Reading) -> Value:
+    """By repetition; with the mask of a pooling as the second input, SegNet's unpooling."""
     if len(reading.inputs) == 2:
-        hint = "train the network with Deconvolution, or with Upsample of one input, in its place"
-        raise reading.unsupported("an upsampling by the mask of a pooling (SegNet's) cannot be converted", hint)
+        return _unpooled(reading)
     x = reading.map
     parameters = reading.parameters("upsample_param")
     scale, height, width = (parameters.take(name) for name in ("scale", "scale_h", "scale_w"))
@@ -217,6 +223,47 @@ def read_upsample(reading: Reading) -> Value:
         raise reading.unsupported('only an upsampling by a given "scale", or "scale_h" and "scale_w", can be converted')
     _check_size(reading, factor.height * reading.shape(x).height, factor.width * reading.shape(x).width)
     return reading.add(ops.Upsample(factor), x)
+
+
+def _unpooled(reading: Reading) -> Value:
+    """The first input's values where the mask's pooling found its maxima."""
+    x, mask = reading.as_map(reading.inputs[0]), reading.inputs[1].mask
+    if mask is None and reading.builder.is_stand_in(reading.inputs[1].node):
+        raise reading.wrong("the pooling before the unpooling cannot be read")
+    if mask is None:
+        hint = 'the second top of a Pooling, whose "pool" is MAX, is one'
+        raise reading.unsupported("an unpooling whose second input is no mask of a pooling cannot be converted", hint)
+    pooled, size = reading.builder.shape(mask.pooled), _unpooled_size(reading, reading.shape(x))
+    below = size.height - pooled.height
+    if size.width != pooled.width or below < 0:
+        raise reading.unsupported(
+            f"an unpooling to the size {size.height}x{size.width} cannot be converted: the mask counts the pixels of another map",
+            f"give upsample_h: {pooled.height} and upsample_w: {pooled.width}, the size of what was pooled",
+        )
+    source = x._replace(node=mask.pooled)
+    if below == 0:
+        return reading.add(ops.MaxUnpool(mask.window), x, source)
+    unpooled = reading.add(ops.MaxUnpool(mask.window), x, source, name=f"{reading.layer.name}/unpooled")
+    return reading.add(ops.Pad(Padding(0, below, 0, 0)), unpooled)
+
+
+def _unpooled_size(reading: Reading, shape: Shape) -> Pair:
+    """The size after an unpooling, by whatever settings give it."""
+    parameters = reading.parameters("upsample_param")
+    size = Pair(parameters.take("upsample_h"), parameters.take("upsample_w"))
+    cut = Pair(int(parameters.take("pad_out_h")), int(parameters.take("pad_out_w")))
+    scale, sides = parameters.take("scale"), Pair(parameters.take("scale_h"), parameters.take("scale_w"))
+    if any(size):
+        _check_size(reading, *size)
+        return size
+    factor = sides if any(sides) else Pair(scale or 2, scale or 2)
+    if min(factor) < 1 or (any(sides) and "scale" in parameters):
+        raise reading.contradiction(
+            "the factors of the unpooling are not clear", 'give "upsample_h" and "upsample_w", or "scale" alone'
+        )
+    if any(c and f != 2 for c, f in zip(cut, factor, strict=True)):
+        raise reading.contradiction('"pad_out_h" and "pad_out_w" take a row or column off what is twice as large')
+    return Pair(*(n * f - c for n, f, c in zip(shape, factor, cut, strict=False)))
 
 
 @caffe.reads("Interp")
