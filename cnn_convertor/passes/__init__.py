@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.passes.drop_channels import drop_channels
 from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_padding import fold_padding
 from cnn_convertor.passes.fold_rearranges import fold_rearranges
@@ -23,6 +24,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     remove_identities,  # before all that looks at neighbours: what passes data on would hide them
     fuse_hard_swish,  # before scales and activations are folded into what stands before them
     batch_norms_to_scales,  # one kind of affine map from here on
+    drop_channels,  # before weights are folded, and once scales are of one kind
     fold_rearranges,  # what becomes a reshape by it, the next ones know how to treat
     sink_reshapes,  # an activation after Flatten moves before it, next to the layer that can carry it
     merge_activations,  # several readers that apply the same function are one that may move
