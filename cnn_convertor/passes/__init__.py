@@ -13,7 +13,7 @@ from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
 from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
-from cnn_convertor.passes.normalise import batch_norms_to_scales, remove_identities, sink_reshapes
+from cnn_convertor.passes.normalise import batch_norms_to_scales, differences_to_sums, remove_identities, sink_reshapes
 from cnn_convertor.passes.pool_first import pool_first
 from cnn_convertor.passes.raise_activations import raise_activations
 from cnn_convertor.passes.raise_scales import raise_scales
@@ -24,6 +24,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     remove_identities,  # before all that looks at neighbours: what passes data on would hide them
     fuse_hard_swish,  # before scales and activations are folded into what stands before them
     batch_norms_to_scales,  # one kind of affine map from here on
+    differences_to_sums,  # one more of them
     drop_channels,  # before weights are folded, and once scales are of one kind
     fold_rearranges,  # what becomes a reshape by it, the next ones know how to treat
     sink_reshapes,  # an activation after Flatten moves before it, next to the layer that can carry it

@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Activation, BatchNorm, Identity, PRelu, Reshape, Scale
+from cnn_convertor.ir.ops import Activation, Add, BatchNorm, Combination, Combine, Identity, PRelu, Reshape, Scale
 
 
 def remove_identities(graph: Graph) -> Graph:
@@ -45,6 +45,22 @@ def as_scale(norm: BatchNorm) -> Scale:
     factor = gamma / np.sqrt(norm.variance.load().astype(np.float64) + norm.epsilon)
     shift = beta - norm.mean.load().astype(np.float64) * factor
     return Scale(Constant.of(factor), Constant.of(shift))
+
+
+def differences_to_sums(graph: Graph) -> Graph:
+    """x - y of maps of one size is the sum of x and y * -1, and the factor may find weights that take it."""
+
+    def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
+        if node.op != Combine(Combination.SUBTRACT):
+            return None
+        x, y = node.inputs
+        if graph.shape(x) != graph.shape(y):
+            return None
+        factor = Scale(Constant.of(np.full(graph.shape(y).channels, -1.0)))
+        negative = replace(node, name=graph.fresh(f"{node.name}/negative"), op=factor, inputs=(y,))
+        return negative, replace(node, op=Add(), inputs=(x, negative.name))
+
+    return graph.expand(rule)
 
 
 def sink_reshapes(graph: Graph) -> Graph:

@@ -22,7 +22,13 @@ from cnn_convertor.passes.fold_padding import fold_padding
 from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
 from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
-from cnn_convertor.passes.normalise import as_scale, batch_norms_to_scales, remove_identities, sink_reshapes
+from cnn_convertor.passes.normalise import (
+    as_scale,
+    batch_norms_to_scales,
+    differences_to_sums,
+    remove_identities,
+    sink_reshapes,
+)
 
 RANDOM = np.random.default_rng(0)
 
@@ -101,6 +107,29 @@ def test_batch_norm_is_computed_in_fp64() -> None:
     norm = ops.BatchNorm(Constant.of([0.0]), Constant.of([0.0]), None, None, 1e-5)
     (factor,) = as_scale(norm).factor.load()
     assert factor == np.float32(1 / np.sqrt(1e-5))
+
+
+DIFFERENCE = ops.Combine(ops.Combination.SUBTRACT)
+
+
+def test_differences_become_sums_and_weights_take_the_sign() -> None:
+    nodes = (Node("a", conv(), ("x",)), Node("b", conv(), ("x",)), Node("d", DIFFERENCE, ("a", "b")))
+    g = Graph((Node("x", ops.Input(Shape(4, 6, 3))), *nodes), ("d",))
+    assert [line.split(" = ")[1].split("[")[0] for line in text(differences_to_sums(g))[2:4]] == [
+        "Scale",
+        "Add(a, d/negative) -> 2x4x3",
+    ]
+    assert [type(node.op).__name__ for node in optimise(g).nodes] == ["Input", "Conv2d", "Conv2d", "Add"]
+    same(g, optimise(g))
+
+
+def test_a_difference_of_maps_of_other_sizes_stays() -> None:
+    nodes = (
+        Node("x", ops.Input(Shape(4, 6, 3))),
+        Node("y", ops.Input(Shape(1, 1, 3))),
+        Node("d", DIFFERENCE, ("x", "y")),
+    )
+    assert differences_to_sums(Graph(nodes, ("d",))) == Graph(nodes, ("d",))
 
 
 def test_activations_move_before_reshapes() -> None:
