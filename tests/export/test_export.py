@@ -210,6 +210,8 @@ def test_bpu_tensors_hold_the_network(element: str, tmp_path: Path) -> None:
             at = sum(i * stride for i, stride in zip(index, tensor["stride"], strict=True))
             assert elements(memory[at : at + size], kind)[0] == entry.array()[index]
         assert ("scale" in entry.record) == kind.startswith("int")
+        quantised = ("SCALE", 0) if kind.startswith("int") else ("NONE", -1)
+        assert (tensor["quantiType"], tensor["quantizeAxis"]) == quantised
         error = entry.record["error"]["max"] if "error" in entry.record else 0
         np.testing.assert_allclose(entry.values(), real, atol=error * 1.0001)
     assert not numbers
@@ -787,6 +789,11 @@ def test_what_is_no_manifest_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(ModelError, match="DV855"):
         read(tmp_path)
+
+
+def test_a_surface_that_is_not_there_is_told(exported: Path) -> None:
+    with pytest.raises(KeyError, match="tail"):
+        read(exported)["tail", "mask"]
 
 
 def test_a_missing_manifest_is_told(tmp_path: Path) -> None:
