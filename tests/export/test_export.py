@@ -725,9 +725,9 @@ def test_an_earlier_export_goes_but_not_what_somebody_else_has_written(tmp_path:
         assert set(tmp_path.iterdir()) == {*second, changed, mine}
 
 
-@pytest.fixture
-def exported(tmp_path: Path) -> Path:
-    export(Config.read(DIGITS[0]), "nvdla-int8", tmp_path / "out")
+@pytest.fixture(params=["nvdla-int8", "nvdla-int8:compressed"])
+def exported(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    export(Config.read(DIGITS[0]), request.param, tmp_path / "out")
     return tmp_path / "out"
 
 
@@ -737,14 +737,19 @@ def tamper(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("change", [tamper, lambda data: data[:-1], lambda data: data + b"\0", lambda _: b""])
 def test_a_surface_that_was_changed_is_refused(exported: Path, change: Callable[[bytes], bytes]) -> None:
-    entry = next(entry for entry in read(exported).surfaces if entry.file)
-    assert entry.file is not None
-    entry.file.write_bytes(change(entry.file.read_bytes()))
-    with pytest.raises(ModelError, match="DV856"):
-        entry.array()
-    entry.file.unlink()
-    with pytest.raises(ModelError, match="DV856"):
-        entry.array()
+    entries = [entry for entry in read(exported).surfaces if entry.file]
+    whole = next((entry for entry in entries if entry.sparse), entries[0])
+    for entry in (whole, *(whole.sparse or ())):
+        assert entry.file is not None
+        before = entry.file.read_bytes()
+        entry.file.write_bytes(change(before))
+        with pytest.raises(ModelError, match="DV856"):
+            whole.array()
+        entry.file.unlink()
+        with pytest.raises(ModelError, match="DV856"):
+            whole.array()
+        entry.file.write_bytes(before)
+        assert whole.array().shape == whole.shape
 
 
 def changes(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -761,7 +766,9 @@ def changes(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def test_a_manifest_that_cannot_be_true_is_refused_or_its_surface_is(exported: Path) -> None:
     text = (exported / "manifest.json").read_text(encoding="utf-8")
-    position = next(n for n, record in enumerate(json.loads(text)["surfaces"]) if "file" in record)
+    records = list(enumerate(json.loads(text)["surfaces"]))
+    stored = [n for n, record in records if "file" in record]
+    position = next((n for n, record in records if "compressed" in record), stored[0])
     for name, other in changes(json.loads(text)["surfaces"][position]):
         data = json.loads(text)
         if other == "delete":
