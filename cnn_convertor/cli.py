@@ -386,12 +386,15 @@ def list_layouts(terminal: Terminal, family: str | None) -> int:
     """List the layouts that have names: of all families, or of one (plain, dv700, nvdla, bpu or cldnn)."""
     with terminal.attempt():
         from cnn_convertor.layouts.names import ENTRIES
+        from cnn_convertor.layouts.nvdla.pixels import FORMATS
 
-        entries = [entry for entry in ENTRIES.values() if family in (None, entry.family)]
-        if not entries:
+        rows = [(entry.family, entry.name, str(entry.make())) for entry in ENTRIES.values()]
+        rows += [("nvdla", name, f"pixels: {pixels}") for name, pixels in FORMATS.items()]
+        rows = [row for row in rows if family in (None, row[0])]
+        if not rows:
             families = ", ".join(dict.fromkeys(entry.family for entry in ENTRIES.values()))
             raise UsageError(Problem("DV841", f'no family of layouts is called "{family}"', hint=families))
-        terminal.show("\n".join(f"{entry.family:6} {entry.name:46} {entry.make()}" for entry in entries))
+        terminal.show("\n".join(f"{own:6} {name:46} {text}" for own, name, text in rows))
     return terminal.code
 
 
@@ -443,9 +446,8 @@ def _rearrange(
     with terminal.attempt():
         from cnn_convertor.files import replace_all
         from cnn_convertor.layouts import files
-        from cnn_convertor.layouts.names import layout_of
 
-        before, after = layout_of(given), layout_of(to)
+        before, after = files.form_of(given), files.form_of(to)
         array = files.rearranged(files.read(source, before, shape or (), _element(element)), before, after)
         replace_all(target.parent, {target.name: (files.contents(target, array, after),)})
     return terminal.code

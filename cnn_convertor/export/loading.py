@@ -127,8 +127,11 @@ class Manifest:
     surfaces: tuple[Entry, ...]
 
     def __getitem__(self, key: tuple[str, str]) -> Entry:
-        """The first surface of a layer with a role, like ("conv1", "weights")."""
-        return next(entry for entry in self.surfaces if (entry.layer, entry.role) == key)
+        """The first surface of a layer with a role, like ("conv1", "weights"). Raises KeyError if there is none."""
+        for entry in self.surfaces:
+            if (entry.layer, entry.role) == key:
+                return entry
+        raise KeyError(key)
 
 
 def read(path: Path) -> Manifest:

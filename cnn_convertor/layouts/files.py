@@ -1,12 +1,14 @@
 """Arrays in files: a .npy file holds one whose axes come in the layout's order, any other file its memory.
 
-Values of one bit are truth values in arrays.
+Values of one bit are truth values in arrays. NVDLA's pixels are arrays (H, W, C) of their fields; the planes of an image lie
+one behind the other.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,21 @@ import numpy.typing as npt
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.layouts.cldnn import BITS, check_shape, pack_bits, unpack_bits
 from cnn_convertor.layouts.layout import Layout, extents, refuse
-from cnn_convertor.layouts.names import match_axes
-from cnn_convertor.layouts.packing import Array, Bytes, pack, unpack
+from cnn_convertor.layouts.names import layout_of, match_axes
+from cnn_convertor.layouts.nvdla.pixels import FORMATS, pack_pixels, unpack_pixels
+from cnn_convertor.layouts.nvdla.precision import Precision
+from cnn_convertor.layouts.packing import Array, Bytes, bytes_of, pack, unpack
+from cnn_convertor.layouts.text import parse
 
 ARRAYS = ".npy"
+
+
+def form_of(name: str) -> Layout:
+    """The layout of an array in a file, by any name that `layout_of` knows; of its fields, if these are pixels."""
+    if name not in FORMATS:
+        return layout_of(name)
+    is_real = FORMATS[name].precision is Precision.FP16
+    return replace(parse("hwc: h w c | float16" if is_real else "hwc: h w c"), name=name)
 
 
 def read(path: Path, layout: Layout, shape: Sequence[int], element: npt.DTypeLike | None) -> Array:
@@ -37,20 +50,34 @@ def read(path: Path, layout: Layout, shape: Sequence[int], element: npt.DTypeLik
         hint = f"--shape with {','.join(layout.axes)}"
         raise UsageError(Problem("DV840", "nothing says what shape the array in memory has", Origin(str(path)), hint))
     check_shape(layout, shape)
+    data = path.read_bytes()
     if layout.name in BITS:
-        return unpack_bits(path.read_bytes(), layout, tuple(shape))
-    return unpack(path.read_bytes(), layout, shape, element=element)
+        return unpack_bits(data, layout, tuple(shape))
+    return _pixels(data, layout, shape) if layout.name in FORMATS else unpack(data, layout, shape, element=element)
 
 
 def contents(path: Path, array: Array, layout: Layout) -> Bytes:
     """What a file is to hold: an array for .npy, its memory for others."""
     if path.suffix != ARRAYS:
         check_shape(layout, array.shape)
+        if layout.name in FORMATS:
+            return np.concatenate(pack_pixels(array, FORMATS[layout.name]))
         return pack_bits(array, layout) if layout.name in BITS else pack(array, layout)
     order = _planar(layout, path)
     stream = io.BytesIO()
     np.save(stream, np.ascontiguousarray(array.transpose([layout.axes.index(axis) for axis in order])))
     return np.frombuffer(stream.getvalue(), np.uint8)
+
+
+def _pixels(data: bytes, layout: Layout, shape: Sequence[int]) -> Array:
+    """An image of planes that lie one behind the other."""
+    given = FORMATS[layout.name]
+    height, width = tuple(extents(layout, shape).values())[:2]
+    if shape[2] != given.channels:
+        refuse("DV835", f"{given.name} has {given.channels} channels, not {shape[2]}")
+    sizes = [height * stride for stride in given.strides(width)]
+    planes = np.split(bytes_of(data, sum(sizes)), np.cumsum(sizes)[:-1])
+    return unpack_pixels(planes, given, height, width)
 
 
 def rearranged(array: Array, given: Layout, to: Layout) -> Array:

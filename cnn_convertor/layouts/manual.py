@@ -98,7 +98,8 @@ SECTIONS = (
         "Horizon BPU",
         "The contract is validShape, stride and alignedByteSize as the model reports them: `bpu.TensorProperties` packs with these and "
         "takes the alignment away again. `bpu.x3` has the rule of the X3; for other chips none is published. `bpu.NV12` is an image "
-        "of two planes, rows of both aligned to 16 bytes (X3, X5, J5) or 32 (J6, S100).",
+        "of two planes, rows of both aligned to 16 bytes (X3, X5, J5) or 32 (J6, S100). As one array of rows, Y and behind them UV, "
+        "(3 H / 2, W), it is `hw: h@16 w | uint8`.",
         (Picture("bpu_y16", (1, 3, 10, 1)),),
     ),
     Section(
@@ -160,13 +161,13 @@ def _cell(text: str) -> str:
 
 def _pixels() -> str:
     rows = [
-        f"| {f.number} | `{f.name}` | {f.channels} | {f.precision.value} | {', '.join(str(p.pixel_bytes) for p in f.planes)}"
+        f"| {f.number} | `{f.name}` | {f} | {f.precision.value} | {', '.join(str(p.pixel_bytes) for p in f.planes)}"
         f" | 0 to {f.max_x_offset} |"
         for f in FORMATS.values()
     ]
     head = [
-        "Pixel formats (`pixels.pack_pixels`):\n",
-        "| number | name | channels | loaded as | bytes a pixel, each plane | x offset |",
+        "Pixel formats: `pixels.pack_pixels`, which takes x offsets and strides, or `layout pack --from HWC --to T_A8B8G8R8`.\n",
+        "| number | name | fields in memory, lowest first | loaded as | bytes a pixel, each plane | x offset |",
     ]
     return "\n".join([*head, "|---|---|---|---|---|---|", *rows]) + "\n"
 

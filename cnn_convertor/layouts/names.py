@@ -12,6 +12,7 @@ from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts import cldnn, dv700
 from cnn_convertor.layouts.layout import Layout, Term, refuse
 from cnn_convertor.layouts.nvdla import features, weights
+from cnn_convertor.layouts.nvdla.pixels import FORMATS
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.text import natural_axes, parse, wrong_at
 
@@ -83,6 +84,9 @@ def layout_of(name: str) -> Layout:
         layout = ENTRIES[name].make()
     elif name in cldnn.REFUSED:
         layout = cldnn.format_of(name)
+    elif name in FORMATS:
+        reason = f'"{name}" is no layout of an array, but pixels of {FORMATS[name]}'
+        refuse("DV835", reason, "layout pack, unpack or convert")
     elif re.search(r"[ :/%|()@^=!#-]", name):
         return parse(name)
     elif name[:1].isupper():

@@ -210,6 +210,8 @@ def test_bpu_tensors_hold_the_network(element: str, tmp_path: Path) -> None:
             at = sum(i * stride for i, stride in zip(index, tensor["stride"], strict=True))
             assert elements(memory[at : at + size], kind)[0] == entry.array()[index]
         assert ("scale" in entry.record) == kind.startswith("int")
+        quantised = ("SCALE", 0) if kind.startswith("int") else ("NONE", -1)
+        assert (tensor["quantiType"], tensor["quantizeAxis"]) == quantised
         error = entry.record["error"]["max"] if "error" in entry.record else 0
         np.testing.assert_allclose(entry.values(), real, atol=error * 1.0001)
     assert not numbers
@@ -723,9 +725,9 @@ def test_an_earlier_export_goes_but_not_what_somebody_else_has_written(tmp_path:
         assert set(tmp_path.iterdir()) == {*second, changed, mine}
 
 
-@pytest.fixture
-def exported(tmp_path: Path) -> Path:
-    export(Config.read(DIGITS[0]), "nvdla-int8", tmp_path / "out")
+@pytest.fixture(params=["nvdla-int8", "nvdla-int8:compressed"])
+def exported(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    export(Config.read(DIGITS[0]), request.param, tmp_path / "out")
     return tmp_path / "out"
 
 
@@ -735,14 +737,19 @@ def tamper(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("change", [tamper, lambda data: data[:-1], lambda data: data + b"\0", lambda _: b""])
 def test_a_surface_that_was_changed_is_refused(exported: Path, change: Callable[[bytes], bytes]) -> None:
-    entry = next(entry for entry in read(exported).surfaces if entry.file)
-    assert entry.file is not None
-    entry.file.write_bytes(change(entry.file.read_bytes()))
-    with pytest.raises(ModelError, match="DV856"):
-        entry.array()
-    entry.file.unlink()
-    with pytest.raises(ModelError, match="DV856"):
-        entry.array()
+    entries = [entry for entry in read(exported).surfaces if entry.file]
+    whole = next((entry for entry in entries if entry.sparse), entries[0])
+    for entry in (whole, *(whole.sparse or ())):
+        assert entry.file is not None
+        before = entry.file.read_bytes()
+        entry.file.write_bytes(change(before))
+        with pytest.raises(ModelError, match="DV856"):
+            whole.array()
+        entry.file.unlink()
+        with pytest.raises(ModelError, match="DV856"):
+            whole.array()
+        entry.file.write_bytes(before)
+        assert whole.array().shape == whole.shape
 
 
 def changes(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -759,7 +766,9 @@ def changes(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def test_a_manifest_that_cannot_be_true_is_refused_or_its_surface_is(exported: Path) -> None:
     text = (exported / "manifest.json").read_text(encoding="utf-8")
-    position = next(n for n, record in enumerate(json.loads(text)["surfaces"]) if "file" in record)
+    records = list(enumerate(json.loads(text)["surfaces"]))
+    stored = [n for n, record in records if "file" in record]
+    position = next((n for n, record in records if "compressed" in record), stored[0])
     for name, other in changes(json.loads(text)["surfaces"][position]):
         data = json.loads(text)
         if other == "delete":
@@ -787,6 +796,11 @@ def test_what_is_no_manifest_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(ModelError, match="DV855"):
         read(tmp_path)
+
+
+def test_a_surface_that_is_not_there_is_told(exported: Path) -> None:
+    with pytest.raises(KeyError, match="tail"):
+        read(exported)["tail", "mask"]
 
 
 def test_a_missing_manifest_is_told(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ import pytest
 
 from cnn_convertor.cli import main
 from cnn_convertor.layouts import layout_of, pack
+from cnn_convertor.layouts.bpu import NV12
+from cnn_convertor.layouts.nvdla.pixels import FORMATS, pack_pixels
+from cnn_convertor.layouts.nvdla.precision import Precision
 
 IMAGE = np.random.default_rng(0).standard_normal((1, 12, 3, 4)).astype(np.float32)
 
@@ -30,6 +33,26 @@ def test_pack_and_unpack() -> None:
     assert Path("x.bin").read_bytes() == pack(half[0].transpose(1, 2, 0), layout_of("whc8")).tobytes()
     assert layout("unpack --from whc8 --shape 3,4,12 x.bin y.npy") == 0
     np.testing.assert_array_equal(np.load("y.npy"), half)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_pixels_of_every_format(name: str) -> None:
+    given = FORMATS[name]
+    random = np.random.default_rng(0).integers(0, 4, (5, 7, given.channels))
+    image = random.astype(np.float32 if given.precision is Precision.FP16 else np.uint8)
+    np.save("image.npy", image)
+    assert layout(f"pack --from HWC --to {name} image.npy x.bin") == 0
+    planes = pack_pixels(image.astype(np.float16) if given.precision is Precision.FP16 else image, given)
+    assert Path("x.bin").read_bytes() == b"".join(plane.tobytes() for plane in planes)
+    assert layout(f"unpack --from {name} --to CHW --shape 5,7,{given.channels} x.bin y.npy") == 0
+    np.testing.assert_array_equal(np.load("y.npy"), image.transpose(2, 0, 1))
+
+
+def test_rows_of_nv12_are_a_layout() -> None:
+    luma, chroma = (np.arange(n, dtype=np.uint8).reshape(shape) for n, shape in ((24, (4, 6)), (12, (2, 3, 2))))
+    np.save("rows.npy", np.concatenate([luma, chroma.reshape(2, 6)]))
+    assert main(["layout", "pack", "--from", "HW", "--to", "hw: h@16 w | uint8", "rows.npy", "x.bin"]) == 0
+    assert Path("x.bin").read_bytes() == NV12(4, 6).pack(luma, chroma).tobytes()
 
 
 def test_bits_lie_in_words() -> None:
@@ -79,6 +102,12 @@ def test_list_and_describe(capsys: pytest.CaptureFixture[str]) -> None:
         ("pack --to NHWC several.npy y.bin", "several arrays"),
         ("pack --to NHWC text.npy y.bin", "no array of numbers, but of <U1"),
         ("convert --to NHWC empty.npy y.npy", "holds nothing"),
+        ("pack --to T_A8B8G8R8 x.npy y.bin", "T_A8B8G8R8 has 4 channels, but the image is 3x4x12"),
+        ("pack --from HWC --to T_A8R8G8B8 colours.npy y.bin", "holds integers, not float32"),
+        ("unpack --from T_R8 --to HWC --shape 9,9,1 damaged.bin y.npy", "the buffer has 5"),
+        ("unpack --from T_R8 --to HWC --shape 9,9,2 damaged.bin y.npy", "T_R8 has 1 channels, not 2"),
+        ("unpack --from T_R8 --to HWC --shape 9,9 damaged.bin y.npy", "DV802"),
+        ("describe T_A8R8G8B8 --shape 2,2,4", "pixels of B8 G8 R8 A8"),
         ("pack --to b_fs_yx_32fp x.npy y.bin", "a bit holds 0 or 1"),
         ("convert --from b_fs_yx_32fp --to NCHW --shape 1,33,9,9 damaged.bin y.npy", "DV804"),
     ],
@@ -91,6 +120,7 @@ def test_what_cannot_be_done_is_said(arguments: str, message: str, capsys: pytes
     Path("several.npz").rename("several.npy")
     np.save("text.npy", np.full((1, 1, 1, 1), "a"))
     np.save("empty.npy", IMAGE[:, :0])
+    np.save("colours.npy", IMAGE[0, :, :, :4])
     assert layout(arguments) != 0
     assert message in capsys.readouterr().err
     assert not list(Path().glob("y.*"))

@@ -82,6 +82,10 @@ class PixelFormat:
     def max_x_offset(self) -> int:
         return ATOM // self.planes[0].pixel_bytes - 1
 
+    def __str__(self) -> str:
+        """The fields of a pixel and their bits, the lowest first, plane by plane."""
+        return ", then ".join(" ".join(letter + bits for letter, bits in reversed(part)) for part in _parts(self.name))
+
     def starts(self, x_offset: int) -> tuple[int, ...]:
         """The first pixel's place in the line of each plane, in pixels."""
         if not 0 <= x_offset <= self.max_x_offset:
@@ -96,14 +100,19 @@ class PixelFormat:
         )
 
 
+def _parts(name: str) -> list[list[tuple[str, str]]]:
+    """The letter and the bits of each field, as the name lists them, plane by plane."""
+    parts = re.sub("(_N444|_I|_F)$", "", name.removeprefix("T_")).split("___")
+    return [re.findall("([A-Z])([0-9]+)", part) for part in parts]
+
+
 def pixel_format(name: str) -> PixelFormat:
     if name not in NAMES:
         refuse("DV835", f'NVDLA has no pixel format "{name}"')
-    parts = re.sub("(_N444|_I|_F)$", "", name.removeprefix("T_")).split("___")
     order = "YUVAX" if "Y" in name else "RGBAX"
     planes = []
-    for part in parts:
-        fields = [(min(order.index(letter), 3), int(bits)) for letter, bits in re.findall("([A-Z])([0-9]+)", part)]
+    for part in _parts(name):
+        fields = [(min(order.index(letter), 3), int(bits)) for letter, bits in part]
         word = 8 if all(bits == 8 for _, bits in fields) else 32 if {bits for _, bits in fields} == {2, 10} else 16
         planes.append(Plane(tuple(reversed(fields)), word))
     return PixelFormat(name, tuple(planes))

@@ -1,0 +1,77 @@
+"""Horizon's BPU as a target of an export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cnn_convertor.export.parts import Part, Role, reshaped
+from cnn_convertor.export.surface import Surface
+from cnn_convertor.export.target import Target, collected, element_for, surface
+from cnn_convertor.layouts import bpu
+from cnn_convertor.layouts.layout import DType, Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Bpu(Target):
+    """Tensors with the channels last, as hbDNNTensorProperties describes them, rows (the last axis) rounded up.
+
+    How weights lie inside of a compiled model is not published: these are tensors of the same kind, (O, H, W, I / groups).
+    """
+
+    name: str
+    rule: str
+    element: DType
+
+    def surfaces(self, parts: Sequence[Part]) -> Iterator[Surface]:
+        return collected(parts, self._surfaces)
+
+    def _surfaces(self, part: Part) -> Iterator[Surface]:
+        stride = None if part.stride is None else list(part.stride)
+        groups = part.groups if part.groups > 1 else None
+        values, axes, shape = part.values, "c", part.shape
+        if part.role is Role.WEIGHTS:
+            assert values is not None
+            out, channels, height, width = part.shape
+            axes, shape = "ohwi", (out, height, width, channels)
+            values = values.map_rows(lambda array: array.transpose(0, 2, 3, 1), shape[1:])
+        elif part.role.is_map:
+            axes, shape = "nhwc", (1, *part.shape)
+            values = values and reshaped(values, shape)
+        properties, is_weights = self._properties(part, shape), part.role is Role.WEIGHTS
+        quantised = bpu.QuantiType.SCALE if properties.element.kind == "i" else bpu.QuantiType.NONE
+        yield surface(
+            part,
+            _named(properties, axes),
+            values,
+            shape,
+            axes=int(is_weights),
+            groups=groups,
+            stride=stride,
+            tensor={
+                "type": properties.type,
+                "validShape": list(properties.valid_shape),
+                "alignedShape": list(properties.aligned_shape),
+                "stride": list(properties.stride),
+                "alignedByteSize": properties.aligned_byte_size,
+                "quantiType": quantised.name,  # the scales themselves are told of any target
+                "quantizeAxis": 0 if is_weights and quantised is not bpu.QuantiType.NONE else -1,
+            },
+        )
+
+    def _properties(self, part: Part, shape: tuple[int, ...]) -> bpu.TensorProperties:
+        stored = element_for(part, self.element)
+        kind = next(name for name, element in bpu.TYPES.items() if element == stored.name)
+        if self.rule != "x3":
+            return bpu.plain(shape, kind, row_align=int(self.rule or 1), tensor_layout=bpu.TensorLayout.NHWC)
+        if len(shape) == 4:
+            return bpu.x3(shape, kind, bpu.TensorLayout.NHWC, is_input=part.role is Role.INPUT)
+        return bpu.plain(shape, kind, row_align=bpu.x3_row)
+
+
+def _named(properties: bpu.TensorProperties, axes: str) -> Layout:
+    """The layout of a tensor, its axes called by their letters."""
+    layout = properties.layout
+    terms = tuple(replace(term, axis=axis) for term, axis in zip(layout.terms, axes, strict=True))
+    name = "bpu_nhwc" if len(axes) == 4 else ""
+    return Layout(axes, terms, layout.element, layout.base_align, layout.total_align, name)
