@@ -2,7 +2,7 @@
 
 import sys
 
-from cnn_convertor.cli import main
+from cnn_convertor.__main__ import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

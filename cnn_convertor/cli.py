@@ -196,7 +196,7 @@ def run(
         from cnn_convertor.convert import convert_for_trial
 
         config = Config.read(ini, **device)
-        names = () if labels is None else tuple(labels.read_text(encoding="utf-8").splitlines())
+        names = () if labels is None else on_pc.read_labels(labels)
         results = on_pc.run_network(config, convert_for_trial, given, sources=sources)
         if output is not None:
             on_pc.save(output, results)

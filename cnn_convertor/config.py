@@ -343,6 +343,7 @@ def is_model(path: Path) -> bool:
         return False
 
 
+LARGEST = 1_000_000  # bytes of an ini file
 _COMMENT = r"\s*(?:[#;].*)?"
 _BLANK = re.compile(_COMMENT)
 _SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\]" + _COMMENT)
@@ -363,13 +364,17 @@ def _text(path: Path) -> str:
         hint = f"write a net.ini that says definition = {path.name} in its section [INPUT], and give that"
         raise UsageError(Problem("DV101", "this is a model, not an ini file", Place(str(path)), hint))
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
     except OSError as error:
         reason = f'cannot read "{_short(str(path))}": {error.strerror}'
         if isinstance(error, FileNotFoundError):
             reason = f'there is no file "{_short(str(path))}"{_near_file(path)}'
         problem = Problem("DV101", reason, hint="give the path of a net.ini")
         raise UsageError(problem) from None
+    if len(data) > LARGEST:
+        reason = f"this is no ini file: it has more than {LARGEST:,} bytes"
+        raise UsageError(Problem("DV101", reason, Place(str(path)), "give the path of a net.ini"))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from errno import EISDIR
+from errno import EEXIST, EISDIR, ENOTDIR
 from pathlib import Path
 from typing import TypeAlias
 
@@ -63,8 +63,21 @@ def _move(folder: Path, unfinished: Path, files: Iterable[str]) -> None:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             if (folder / file).is_dir():  # before anything is moved
                 raise IsADirectoryError(EISDIR, f"{file} is a folder")
-        for file in files:
-            (unfinished / file).replace(folder / file)
+        moves = [(unfinished / file, folder / file) for file in files]
+        try:
+            _replace(moves)
+        except KeyboardInterrupt:  # the files belong together: what has begun is ended
+            _replace(moves)
+            raise
+
+
+def _replace(moves: list[tuple[Path, Path]]) -> None:
+    """Move files, and strike from the list those that are moved."""
+    while moves:
+        source, target = moves[-1]
+        if source.exists():
+            source.replace(target)
+        moves.pop()
 
 
 @contextmanager
@@ -74,6 +87,8 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
+        if error.errno in (EEXIST, ENOTDIR):
+            reason = "there is a file where a folder is to go"
         raise UsageError(
             Problem("DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), "check output_folder")
         ) from error

@@ -38,6 +38,10 @@ FORMATS: Mapping[str, Format] = {
     ".engine": Format("a TensorRT engine", "it is made for one GPU: go back to the model that it was made from"),
     ".index": CHECKPOINT,
     ".meta": CHECKPOINT,
+    ".json": Format(
+        "an architecture without weights",
+        "join it with its weights: m = keras.models.model_from_json(text); m.load_weights(...); m.save('model.keras')",
+    ),
     ".mlmodel": Format("a Core ML model", REBUILD),
     ".onnx": ONNX,
     ".pb": Format("a TensorFlow graph", f"it has operations, but no layers any more: {SAVE}"),

@@ -373,7 +373,7 @@ def _table(first: str, rows: Sequence[Sequence[str]], measures: Sequence[str]) -
 
 
 def _draws(stream: Any) -> bool:
-    return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
+    return stream is not None and bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
 
 
 def _print(text: str, *, err: bool = False) -> None:

@@ -4,6 +4,7 @@ import importlib
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -327,6 +328,35 @@ def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_program_runs_from_a_checkout(entry: list[str]) -> None:
     done = subprocess.run([sys.executable, *entry, "--version"], cwd=ROOT, capture_output=True, check=True)
     assert done.stdout.startswith(b"cnn-convertor ")
+
+
+def test_ctrl_c_while_modules_load_ends_the_program_in_silence() -> None:
+    code = """
+import builtins, os, signal
+from cnn_convertor.__main__ import run
+plain = builtins.__import__
+def slowly(name, *rest):
+    if name == "cnn_convertor.cli":
+        os.kill(os.getpid(), signal.SIGINT)
+    return plain(name, *rest)
+builtins.__import__ = slowly
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2"])
+@pytest.mark.parametrize("command", ["convert", "inspect"])
+def test_the_program_needs_nobody_to_talk_to(tmp_path: Path, command: str, closed: str) -> None:
+    """A daemon may have no standard input, output or error."""
+    ini = (ROOT / "examples/digits_keras/net.ini").read_text()
+    (tmp_path / "net.ini").write_text(ini.replace("digits.keras", str(ROOT / "examples/digits_keras/digits.keras")))
+    shell = f'exec "$0" "$1" {command} "$2" {closed}{"<" if closed == "0" else ">"}&-'
+    arguments = [sys.executable, str(ROOT / "convertor.py"), str(tmp_path / "net.ini")]
+    done = subprocess.run(["sh", "-c", shell, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "output/digits/digits_gen.cpp").exists() is (command == "convert")
 
 
 def test_help_imports_nothing_that_takes_long() -> None:

@@ -458,6 +458,14 @@ def test_a_file_that_is_no_text(folder: Path, content: bytes, message: str) -> N
     assert found.code == "DV101" and message in found.message
 
 
+def test_a_file_without_end_is_not_read_to_its_end(folder: Path) -> None:
+    path = folder / "zeros.ini"
+    with path.open("wb") as file:
+        file.truncate(10**10)
+    with pytest.raises(UsageError, match="DV101: this is no ini file: it has more than 1,000,000 bytes"):
+        Config.read(path)
+
+
 def test_a_file_that_is_not_there(folder: Path) -> None:
     (folder / "net.ini").write_text(SMALLEST)
     for path, message in ((folder / "nett.ini", 'did you mean "net.ini"?'), (folder, "directory")):

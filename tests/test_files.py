@@ -82,6 +82,31 @@ def test_a_failure_leaves_no_folder_that_was_not_there(tmp_path: Path) -> None:
     assert everything(tmp_path) == []
 
 
+@pytest.mark.parametrize("moved_before", [0, 1, 2])
+@pytest.mark.parametrize("moves", [True, False])
+def test_an_interruption_while_files_are_moved_leaves_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved_before: int, moves: bool
+) -> None:
+    """Ctrl-C may come before or after a file has moved."""
+    names = ("a.h", "b.cpp", "w.bin")
+    replace_all(tmp_path, dict.fromkeys(names, "old"))
+    plain, calls = Path.replace, []
+
+    def interrupted(self: Path, target: Path) -> Path:
+        calls.append(target)
+        if len(calls) != moved_before + 1:
+            return plain(self, target)
+        if moves:
+            plain(self, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        replace_all(tmp_path, dict.fromkeys(names, "new"))
+    assert {name: (tmp_path / name).read_text() for name in names} == dict.fromkeys(names, "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+
+
 def told(folder: Path, contents: files.Contents = "text", name: str = "a.h") -> str:
     with pytest.raises(UsageError) as caught:
         replace_all(folder, {"first.h": "first", name: contents})
@@ -93,8 +118,8 @@ def told(folder: Path, contents: files.Contents = "text", name: str = "a.h") -> 
 
 def test_a_file_where_the_folder_should_be_is_told(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
-    assert told(tmp_path / "out") == "cannot write the outputs: File exists"
-    assert told(tmp_path / "out" / "in") == "cannot write the outputs: Not a directory"
+    assert told(tmp_path / "out") == "cannot write the outputs: there is a file where a folder is to go"
+    assert told(tmp_path / "out" / "below") == "cannot write the outputs: there is a file where a folder is to go"
     assert tree(tmp_path) == {"out": b"a file"}
 
 

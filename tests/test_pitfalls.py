@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -187,6 +188,18 @@ def test_padding_with_an_unequal_number_on_each_side_before_anything(after: str,
 
 
 @BOTH
+def test_padding_that_two_layers_read(transposed: bool) -> None:
+    nodes = (
+        Node("x", ops.Input(Shape(5, 4, 8))),
+        Node("a", ops.Pad(Padding(1, 2, 0, 1)), ("x",)),
+        Node("b", ops.Conv2d(some(8, 8, 3, 3), None, Window(Pair(3, 3))), ("a",)),
+        Node("c", ops.MaxPool2d(Window(Pair(3, 3))), ("a",)),
+        Node("d", ops.Add(), ("b", "c")),
+    )
+    agrees(Graph(nodes, ("d",)), transposed=transposed)
+
+
+@BOTH
 @pytest.mark.parametrize("groups", [1, 2, 16])
 def test_a_deconvolution_in_a_command_with_others_is_turned_like_one_alone(groups: int, transposed: bool) -> None:
     window = Window(Pair(3, 3), Pair(2, 2), padding=Padding(1, 0, 1, 0))
@@ -244,6 +257,52 @@ LINES: dict[str, dict[str, dict[str, str]]] = {
         "Missing blobs are": {
             "frontends/caffe/test_layers.py": "test_all_missing_weights_are_listed test_weights_that_do_not_fit_are_an_error "
             "test_other_weights_that_are_missing_are_never_made_up",
+        },
+    },
+    "Keras": {
+        "ZeroPadding2D is": {
+            "frontends/keras/test_agrees_with_keras.py": "test_every_layer_in_every_setting test_networks",
+            "test_pitfalls.py": "test_padding_with_an_unequal_number_on_each_side_before_anything "
+            "test_padding_that_two_layers_read",
+        },
+        "`dilation_rate`, `output_padding`": {
+            "frontends/keras/test_agrees_with_keras.py": "test_every_layer_in_every_setting",
+            "frontends/keras/test_odd_models.py": "test_sizes_may_be_one_number_or_height_and_width",
+        },
+        '"same" pads more': {
+            "frontends/keras/test_agrees_with_keras.py": "test_every_layer_in_every_setting",
+            "verify/test_single_layers.py": "test_keras_layers",
+        },
+        "Activation given as": {
+            "frontends/keras/test_agrees_with_keras.py": "test_every_layer_in_every_setting test_networks",
+            "frontends/keras/test_odd_models.py": "test_a_softmax_that_is_an_activation_keeps_its_axis",
+            "frontends/keras/test_keras_layers.py": "test_what_cannot_be_converted_is_refused",
+        },
+        "UpSampling interpolation;": {
+            "frontends/keras/test_agrees_with_keras.py": "test_every_layer_in_every_setting",
+            "frontends/keras/test_odd_models.py": "test_bilinear_upsampling_is_that_of_the_version_that_saved_the_file",
+        },
+        "Shared layers called": {
+            "frontends/keras/test_agrees_with_keras.py": "test_networks",
+            "frontends/keras/test_keras_layers.py": "test_a_shared_layer_gives_a_node_for_each_call "
+            "test_nested_models_of_keras_2 test_dense_on_a_map_acts_on_the_channels",
+            "verify/test_frameworks.py": "test_several_inputs_and_outputs test_models_inside_models",
+            "test_pitfalls.py": "test_one_map_in_two_concatenations_with_the_input_and_with_itself_off_chunks",
+        },
+        "`data_format`: per": {
+            "frontends/keras/test_agrees_with_keras.py": "test_channels_first_is_channels_last_with_other_axes",
+            "frontends/keras/test_keras_layers.py": "test_mixed_data_formats_turn_the_map "
+            "test_the_first_layer_that_tells_decides_on_the_inputs_axes",
+            "verify/test_keras_networks.py": "test_channels_that_an_axis_alone_tells_to_come_first",
+        },
+        "BatchNormalization without": {
+            "frontends/keras/test_agrees_with_keras.py": "test_every_layer_in_every_setting test_networks",
+        },
+        "Theano-backend kernels": {
+            "frontends/keras/test_keras_files.py": "test_theano_kernels_are_turned "
+            "test_texts_may_be_bytes_or_str_or_cut_into_parts",
+            "frontends/keras/test_odd_models.py": "test_theanos_padding_is_warned_of_where_it_is_another",
+            "frontends/keras/test_keras_layers.py": "test_operations_of_keras_3_are_no_layers",
         },
     },
     "Device": {
@@ -306,6 +365,7 @@ def test_every_line_has_its_tests(section: str, shared: Path) -> None:
         line[2:] for line in text.split(f"## {section}\n")[1].split("\n## ")[0].splitlines() if line.startswith("- ")
     ]
     held = LINES[section]
+    assert set(LINES) == set(re.findall(r"^## (.*)$", text, re.MULTILINE))
     assert [next((start for start in held if line.startswith(start)), line) for line in lines] == list(held)
     for tests in held.values():
         for file, names in tests.items():

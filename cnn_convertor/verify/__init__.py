@@ -36,7 +36,7 @@ from cnn_convertor.verify.inputs import Preparation, Samples, random_samples, re
 from cnn_convertor.verify.report import Attribution, Beside, Cause, LayerResult, Verification
 from cnn_convertor.verify.unpooling import Choice, unpoolings
 
-__all__ = ["Comparison", "Network", "Verification", "prepare", "run_network", "save", "verify"]
+__all__ = ["Comparison", "Network", "Verification", "prepare", "read_labels", "run_network", "save", "verify"]
 
 MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
 SAMPLES = 4
@@ -161,6 +161,17 @@ def run_network(config: Config, convert: Convert, given: Path, *, sources: Seque
     return named
 
 
+def read_labels(path: Path) -> tuple[str, ...]:
+    """Names of classes, one a line. Raises UsageError when the file is no text."""
+    try:
+        return tuple(path.read_text(encoding="utf-8").splitlines())
+    except OSError as error:
+        reason = f"the names of the classes cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        reason = "the names of the classes are no text in UTF-8"
+    raise UsageError(Problem("DV707", reason, Place(str(path)), "write one name a line"))
+
+
 def save(path: Path, results: Mapping[str, Maps]) -> None:
     """Write outputs as a .npz file."""
     try:
@@ -181,6 +192,10 @@ def reference_of(config: Config, network: Network, given: Samples, device: Outpu
     if not all(name in given.expected for name in names):
         return frameworks.run(config, graph, given.inputs, _choices(network, given.inputs, device))
     outputs = [(given.expected[name], graph.shape(output)) for name, output in zip(names, graph.outputs, strict=True)]
+    for name, (values, shape) in zip(names, outputs, strict=True):
+        if values.size != given.count * shape.size:
+            reason = f"expected_{name} holds {values.size:,} numbers for {given.count} samples of {shape}"
+            raise UsageError(Problem("DV707", reason, Place(given.source), "see docs/verify.md for what it may be"))
     first = {name: values[:KEPT] for name, values in given.expected.items()}
     match config.origin:
         case Origin.CAFFE:

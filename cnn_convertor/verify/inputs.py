@@ -182,12 +182,23 @@ def _read_archive(path: Path, shapes: Mapping[str, Shape]) -> Samples:
         given = dict(zip(shapes, given.values(), strict=True))
     if set(given) != set(shapes):
         raise _unfit(path, f"it holds {_listed(given)}, but the network's inputs are {_listed(shapes)}")
-    return Samples({n: _fitted(path, n, given[n], shape) for n, shape in shapes.items()}, path.name, expected)
+    samples = Samples({n: _fitted(path, n, given[n], shape) for n, shape in shapes.items()}, path.name, expected)
+    for name, values in expected.items():
+        if values.dtype.kind not in "biuf" or values.ndim < 2 or len(values) != samples.count or not values.size:
+            found = f"an array of {values.dtype} and the shape {values.shape}"
+            reason = (
+                f"{EXPECTED}{name} is {found}; it needs real numbers, a row for each of the {samples.count} samples"
+            )
+            raise _unfit(path, reason)
+    return samples
 
 
 def _joined(folder: Path, parts: list[Samples]) -> Samples:
     inputs = {name: np.concatenate([part.inputs[name] for part in parts]) for name in parts[0].inputs}
     common = set.intersection(*(set(part.expected) for part in parts))
+    for name in sorted(common):
+        if len({part.expected[name].shape[1:] for part in parts}) > 1:
+            raise _unfit(folder, f"the arrays {EXPECTED}{name} of its files have different shapes")
     expected = {name: np.concatenate([part.expected[name] for part in parts]) for name in sorted(common)}
     return Samples(inputs, f"{len(parts)} files of {folder.name}", expected)
 

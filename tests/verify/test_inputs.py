@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, UsageError
@@ -96,6 +98,22 @@ def test_an_archive_holds_inputs_by_name_and_results_that_are_known(tmp_path: Pa
     assert list(read_samples(tmp_path / "y.npz", {"a": Shape(2, 2, 1)}, COLOUR).inputs) == ["a"]
     with pytest.raises(UsageError, match=r"'image'.*'a', 'b'"):
         read_samples(tmp_path / "y.npz", shapes, COLOUR)
+
+
+@pytest.mark.parametrize(
+    "result", [np.ones(4), np.ones((2, 4)), np.array([["a"]]), np.ones((1, 0)), np.array(1.0), np.ones((1, 4), complex)]
+)
+def test_results_that_make_no_sense_are_refused(tmp_path: Path, result: NDArray[Any]) -> None:
+    np.savez(tmp_path / "x.npz", a=np.zeros((2, 2)), expected_prob=result)
+    with pytest.raises(UsageError, match="DV707: expected_prob is an array of"):
+        read_samples(tmp_path / "x.npz", {"a": Shape(2, 2, 1)}, COLOUR)
+
+
+def test_results_of_a_folder_that_differ_in_shape_are_refused(tmp_path: Path) -> None:
+    for size in (3, 4):
+        np.savez(tmp_path / f"{size}.npz", a=np.zeros((2, 2)), expected_prob=np.ones((1, size)))
+    with pytest.raises(UsageError, match="DV707: the arrays expected_prob of its files"):
+        read_samples(tmp_path, {"a": Shape(2, 2, 1)}, COLOUR)
 
 
 def test_a_folder_is_all_its_images_and_arrays_in_the_order_of_their_names(tmp_path: Path) -> None:

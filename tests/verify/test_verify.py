@@ -19,7 +19,7 @@ from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends import caffe
 from cnn_convertor.frontends.caffe import writing
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.verify import frameworks, verify
+from cnn_convertor.verify import frameworks, read_labels, verify
 from cnn_convertor.verify.frameworks import blobs_as_maps
 from cnn_convertor.verify.report import Cause
 from verify.trials import Convert, config
@@ -118,6 +118,21 @@ def test_results_that_are_known_stand_for_the_framework(
     monkeypatch.setattr(frameworks, "run", None)
     result = verify(digits, convert_for_trial, inputs=given)
     assert result.passed and result.framework == "given results"
+
+
+def test_results_of_another_size_than_the_outputs_are_refused(digits: Config, tmp_path: Path) -> None:
+    np.savez(tmp_path / "given.npz", data=np.ones((2, 8, 8, 1)), expected_prob=np.ones((2, 9)))
+    with pytest.raises(UsageError, match="DV707: expected_prob holds 18 numbers for 2 samples of 1x1x10"):
+        verify(digits, convert_for_trial, inputs=tmp_path / "given.npz")
+
+
+def test_names_of_classes_are_a_text(tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("zero\nÄpfel\n", encoding="utf-8")
+    assert read_labels(tmp_path / "names") == ("zero", "Äpfel")
+    (tmp_path / "no").write_bytes(b"\xff\xfe")
+    for name in ("no", "nowhere"):
+        with pytest.raises(UsageError, match="DV707: the names of the classes"):
+            read_labels(tmp_path / name)
 
 
 def test_in_place_layers_are_told_apart(shared: Path) -> None:

@@ -20,10 +20,6 @@ SAVE = "save the whole model from Python: keras.models.load_model(...).save('mod
 SAVE_WHOLE = "save the whole model, not its weights alone: model.save('model.keras') instead of model.save_weights(...)"
 
 _HINTS: Mapping[str, tuple[str, str]] = {
-    ".json": (
-        "an architecture without weights",
-        "join it with its weights: m = keras.models.model_from_json(text); m.load_weights(...); m.save('model.keras')",
-    ),
     ".caffemodel": ("a Caffe model", "give the .prototxt as the definition, and set origin = CAFFE"),
     ".prototxt": ("a Caffe definition", "set origin = CAFFE"),
     ".npz": ("a NumPy archive", SAVE),

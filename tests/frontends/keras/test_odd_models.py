@@ -102,6 +102,27 @@ def test_a_setting_of_an_activation_that_nobody_knows_is_refused(model: Any) -> 
     assert "sharpness = 3" in refusal(model.single("Activation", activation=leaky)).message
 
 
+@pytest.mark.parametrize("given", [2, [2], [2, 2]])
+@pytest.mark.parametrize(
+    ("type", "setting", "others", "arrays"),
+    [
+        ("Conv2D", "kernel_size", {"filters": 1}, [np.ones((2, 2, 4, 1)), np.ones(1)]),
+        ("Conv2D", "strides", {"filters": 1, "kernel_size": [1, 1]}, [np.ones((1, 1, 4, 1)), np.ones(1)]),
+        ("Conv2D", "dilation_rate", {"filters": 1, "kernel_size": [1, 1]}, [np.ones((1, 1, 4, 1)), np.ones(1)]),
+        ("MaxPooling2D", "pool_size", {"strides": None}, []),
+        ("UpSampling2D", "size", {}, []),
+    ],
+)
+def test_sizes_may_be_one_number_or_height_and_width(
+    model: Any, type: str, setting: str, others: dict[str, Any], arrays: list[Any], given: Any
+) -> None:
+    one, two = (read(model.single(type, arrays=arrays, **others, **{setting: value})) for value in (given, [2, 2]))
+    x = np.random.default_rng(0).normal(size=(6, 5, 4))
+    np.testing.assert_array_equal(ir_reference.run(one, {"in": x})["x"], ir_reference.run(two, {"in": x})["x"])
+    with pytest.raises(ConvertorError):
+        read(model.single(type, arrays=arrays, **others, **{setting: [2, 2, 2]}))
+
+
 # --- old versions --------------------------------------------------------------------------------------------------------
 
 
