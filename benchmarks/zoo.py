@@ -43,8 +43,8 @@ and OpenCV, which they are compared with, needs long for the large ones.
 Keras's networks have the smallest input that they allow, which leaves most layers a few pixels: whole networks are tried
 out, not how fast they are. *Commands* are those of the device; *CPU layers* are what generated C++ does beside it (the
 softmax at the end and joins in place are not counted). *MACs* are multiplications with a weight for one image, in millions.
-*SQNR* is that of the worst output; {least:.0f} dB are asked for. SegNet unpools by
-the device's maxima, which are compared themselves ([verify](verify.md)).
+*SQNR* is that of the worst output; {least:.0f} dB are asked for. SegNet unpools by the device's maxima, which are compared themselves
+([verify](verify.md)).
 
 | network | input | commands | CPU layers | MACs | on the device | SQNR |
 |---|---|--:|--:|--:|--:|--:|
