@@ -27,7 +27,7 @@ from cnn_convertor.ir.ops import DetectionOutput, Order, Sampling, Shape
 from cnn_convertor.verify.compare import layer_of
 from cnn_convertor.verify.detections import as_rows
 from cnn_convertor.verify.opencv_differs import HINT, differences
-from cnn_convertor.verify.opencv_lacks import added
+from cnn_convertor.verify.opencv_lacks import added, make_layers
 from cnn_convertor.verify.unpooling import Choice, Maxima, judged
 
 Tensor: TypeAlias = Any  # of tensorflow, which has no types of its own
@@ -325,9 +325,10 @@ def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps], choices
         raise ConvertorError(problems)
     finals = [layer_of(graph, output) for output in graph.outputs]
     try:
-        with added(cv2, layers, kept=KEPT) as running:
+        with added(cv2, kept=KEPT) as running:
             net = cv2.dnn.readNetFromCaffe(*map(str, files))
             net.enableFusion(False)  # so that every layer has an output
+            make_layers(net, layers, running)
             known = set(net.getLayerNames())
             kept = [layer.name for layer in layers if layer.name in known and _has_one_map(layer)]
             running.choices = {name: choice for name, choice in choices.items() if choice.pooled in {*kept, *inputs}}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +21,14 @@ DEFAULT_SCALE = 2  # of SegNet's
 
 @dataclass(slots=True)
 class Running:
-    """What changes while a network runs. sample: the one that runs. error: what went wrong in a layer.
+    """What changes while a network runs. made: the layer that OpenCV makes. sample: the one that runs. error: of a layer.
 
     choices: unpooling -> what it goes by instead of its mask. kept: the number of samples whose masks are kept, for these.
     OpenCV waits for ever when a layer written in Python raises; so nothing may be raised before the network has run.
     """
 
     kept: int
+    made: Layer | None = None
     sample: int = 0
     error: Exception | None = None
     choices: Mapping[str, Choice] = field(default_factory=dict)
@@ -44,11 +46,13 @@ class Running:
 
 
 class Upsample:
-    """A layer as OpenCV calls it. settings: by their names."""
+    """The layer as OpenCV calls it. layer: as the definition has it; None: one whose results do not matter."""
 
-    def __init__(self, name: str, settings: Mapping[str, int], running: Running) -> None:
-        self._name = name
-        self._settings = settings
+    def __init__(self, layer: Layer | None, running: Running) -> None:
+        self._name = "" if layer is None else layer.name
+        self._settings = {
+            name: 0 if layer is None else int(getattr(layer.message.upsample_param, name)) for name in SETTINGS
+        }
         self._running = running
 
     def size(self, height: int, width: int) -> tuple[int, int]:
@@ -90,16 +94,12 @@ class Upsample:
 
 
 @contextmanager
-def added(cv2: ModuleType, layers: Sequence[Layer], *, kept: int) -> Iterator[Running]:
+def added(cv2: ModuleType, *, kept: int) -> Iterator[Running]:
     """Teach OpenCV the layer while one network is read and runs. kept: the number of samples whose masks are kept."""
     running = Running(kept)
-    upsamplings = iter([layer for layer in layers if layer.type == UPSAMPLE])
 
     def made(_settings: object, _blobs: object) -> Upsample:
-        """The next layer: OpenCV makes them in the order of the definition."""
-        layer = next(upsamplings)
-        parameters = layer.message.upsample_param
-        return Upsample(layer.name, {name: int(getattr(parameters, name)) for name in SETTINGS}, running)
+        return Upsample(running.made, running)
 
     cv2.dnn_registerLayer(UPSAMPLE, made)
     try:
@@ -108,3 +108,13 @@ def added(cv2: ModuleType, layers: Sequence[Layer], *, kept: int) -> Iterator[Ru
             raise running.error
     finally:
         cv2.dnn_unregisterLayer(UPSAMPLE)
+
+
+def make_layers(net: Any, layers: Sequence[Layer], running: Running) -> None:
+    """Have OpenCV make a network's layers, one by one: it does not say which one it makes, and chooses the order itself."""
+    known = set(net.getLayerNames())
+    for layer in layers:
+        if layer.type == UPSAMPLE and layer.name in known:
+            running.made = layer
+            net.getLayer(layer.name)
+    running.made = None  # what comes now is of another phase than the test's, and is nobody's concern

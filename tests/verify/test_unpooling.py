@@ -20,7 +20,7 @@ from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Padding, Pair, Window
 from cnn_convertor.verify import Verification, frameworks, verify
-from cnn_convertor.verify.opencv_lacks import added
+from cnn_convertor.verify.opencv_lacks import added, make_layers
 from cnn_convertor.verify.unpooling import first_maxima, values_at
 from verify.trials import config
 
@@ -50,6 +50,8 @@ DEFINITIONS = {
     + UNPOOL % ("y", "p", "m", "y", "scale: 2 pad_out_h: true pad_out_w: true"),
     "by the mask of windows that overlap": POOL.replace("kernel_size: 2", "kernel_size: 3 pad: 1") % ("", "x", "", "")
     + UNPOOL % ("y", "p", "m", "y", "upsample_h: 7 upsample_w: 9"),
+    "of another phase": 'layer { name: "t" type: "Upsample" bottom: "x" top: "t" include { phase: TRAIN } upsample_param { scale: 2 } }'
+    'layer { name: "y" type: "Upsample" bottom: "x" top: "y" upsample_param { scale: 3 } }',
     "several": POOL % (1, "x", 1, 1)
     + POOL % (2, "p1", 2, 2)
     + UNPOOL % ("a", "p2", "m2", "a", "upsample_h: 4 upsample_w: 5")
@@ -74,8 +76,9 @@ def test_what_fails_in_the_layer_is_raised_and_does_not_stop_opencv_for_ever(tmp
     path.write_text(HEADER + POOL % ("", "x", "", "") + UNPOOL % ("y", "p", "m", "y", "upsample_h: 2 upsample_w: 3"))
 
     def run() -> None:
-        with added(cv2, read_definition(path), kept=1):
+        with added(cv2, kept=1) as running:
             net = cv2.dnn.readNetFromCaffe(str(path))
+            make_layers(net, read_definition(path), running)
             net.setInput(given(1, 3, 7, 9), "x")
             net.forward()
 
