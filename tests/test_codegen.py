@@ -318,8 +318,8 @@ def test_the_drawing_shows_that_a_command_reads_parts_of_an_input() -> None:
         Node("c", ops.Add(), ("b", "a")),
     )
     program = build(Graph(nodes, ("c",)))
-    assert len({tensor.offset for tensor in program.layers[0].inputs}) == 2, "the second part begins further on"
-    assert str(render(program, EVERYTHING)["net.dot"]).count("input_0 -> layer_0") == 2
+    assert len({tensor.offset for tensor in program.layers[1].inputs}) == 2, "the second part begins further on"
+    assert str(render(program, EVERYTHING)["net.dot"]).count("layer_0 -> layer_1") == 2
 
 
 # --- the same every time -------------------------------------------------------------------------------------------------
