@@ -503,7 +503,6 @@ def _drawing(program: Program) -> dict[str, object]:
         label = "\n".join([f"{index}: {_title(layer)}", *dict.fromkeys(names), _shape(layer.output)])
         nodes.append({"id": f"layer_{index}", "label": label, "colour": _COLOURS.get(layer.type, _CPU_COLOUR)})
         for tensor, source in zip(layer.inputs, layer.sources, strict=True):
-            # what is read may be a part of an input that begins further on
-            start = inputs[max(o for o in inputs if o <= tensor.offset)] if source is None else f"layer_{source}"
+            start = inputs[tensor.offset] if source is None else f"layer_{source}"
             edges.append({"source": start, "target": f"layer_{index}", "label": _shape(tensor)})
     return {"nodes": nodes, "edges": edges}

@@ -10,11 +10,12 @@ Less traffic goes first, then fewer commands, then fewer runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from cnn_convertor.dv700.commands import Path, Possible, split_runs
+from cnn_convertor.dv700.fitting import MOST_RUNS
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.placement import nbytes
@@ -30,7 +31,7 @@ from cnn_convertor.dv700.steps import (
     why_own_layer,
 )
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, Concat, Input, MaxPool2d
+from cnn_convertor.ir.ops import Add, Concat, Input, MaxPool2d, Shape
 
 
 class Cost(NamedTuple):
@@ -153,11 +154,13 @@ class Chooser:
 
     def _cut(self, root: Node) -> Iterator[tuple[Path, ...]]:
         """The commands of the best cut of the tree that ends with the node."""
-        assert root.name in self.how, f"{root.name!r} has no command: slopes travel with kernels"
-        path = self.how[root.name]
-        yield (path,)
-        for other in self._others(path):
-            yield from self._cut(other)
+        ends = [root]
+        while ends:
+            end = ends.pop()
+            assert end.name in self.how, f"{end.name!r} has no command: slopes travel with kernels"
+            path = self.how[end.name]
+            yield (path,)
+            ends += self._others(path)
 
     # --- branches ---
 
@@ -166,13 +169,14 @@ class Chooser:
         if not joins_in_place(self.graph, concat):
             return []
         branches = [self._branch(name) for name in concat.inputs]
+        heads = [branch and self._head(branch) for branch in branches]
         costs, groups = [NOTHING], [list[tuple[Path, ...]]()]
         for end, name in enumerate(concat.inputs, 1):
             alone = self.best[name] if branches[end - 1] else NOTHING
             options = [(costs[-1].plus(alone), groups[-1])]
             for start in range(end - 2, -1, -1):
                 group = [branch for branch in branches[start:end] if branch]
-                if len(group) < end - start or not self._share(group):
+                if heads[start] is None or heads[start] != heads[end - 1] or len(group) > MOST_RUNS:
                     break
                 if self.possible.why_not(group) is None:
                     together = NOTHING.plus(*map(self.cost, group))._replace(commands=1)
@@ -192,10 +196,9 @@ class Chooser:
             path = (*before, *path)
         return None if any(isinstance(node.op, Add) for node in path) else path
 
-    def _share(self, branches: Sequence[Path]) -> bool:
-        """Whether the branches start from one map, and see it alike."""
-        heads = [(path[0].inputs[0], self.possible.run(split_runs(path)[0]).input) for path in branches]
-        return len(set(heads)) == 1
+    def _head(self, branch: Path) -> tuple[str, Shape]:
+        """The map that the branch starts from, and how it is seen there: branches that share a command do so alike."""
+        return branch[0].inputs[0], self.possible.run(split_runs(branch)[0]).input
 
 
 # --- steps ---------------------------------------------------------------------------------------------------------------

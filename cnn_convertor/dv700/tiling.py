@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, auto
+from functools import lru_cache
 from typing import NamedTuple
 
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Padding, Pair, Shape, Window
@@ -118,6 +119,7 @@ def _effective_window(run: RunGeometry) -> Window | None:
     return None
 
 
+@lru_cache(maxsize=4096)  # the same runs are looked at in one company after the other
 def _run_outputs(size: Pair, run: RunGeometry) -> tuple[Pair, Pair]:
     """Sizes after a run's convolution and after its pooling; a max pool's padding is applied before the convolution."""
     window = _effective_window(run) or Window(ONE)

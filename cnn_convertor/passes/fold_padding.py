@@ -56,20 +56,28 @@ def _fold(lookup: Lookup, first: Node, second: Node) -> Op | None:
 
 
 def is_never_negative(lookup: Lookup, name: str) -> bool:
-    """Whether every element of the named map is known to be >= 0."""
-    node = lookup[name]
-    match node.op:
-        case Conv2d() | ConvTranspose2d() | Dense() | Scale():
-            return never_negative(node.op.activation)
-        case Activation(function=function):
-            return never_negative(function)
-        case MaxPool2d() | AveragePool2d() | Add():
-            sign_kept = not isinstance(node.op, AveragePool2d) or node.op.fixed_factor >= 0
-            inputs = sign_kept and all(is_never_negative(lookup, i) for i in node.inputs)
-            return never_negative(node.op.activation) or (inputs and node.op.activation is None)
-        case Concat() | Upsample() | Pad() | Reshape() | Identity():
-            return all(is_never_negative(lookup, i) for i in node.inputs)
-        case Softmax():
-            return True
-        case _:
-            return False
+    """Whether every element of the named map is known to be >= 0: whether all is that it comes from."""
+    seen = {name}
+    to_see = [name]
+    while to_see:
+        node = lookup[to_see.pop()]
+        match node.op:
+            case Activation(function=function) if never_negative(function):
+                continue
+            case Conv2d() | ConvTranspose2d() | Dense() | Scale() | MaxPool2d() | AveragePool2d() | Add() as op if (
+                never_negative(op.activation)
+            ):
+                continue
+            case Softmax():
+                continue
+            case AveragePool2d(activation=None) as pool if pool.fixed_factor < 0:
+                return False
+            case MaxPool2d(activation=None) | AveragePool2d(activation=None) | Add(activation=None):
+                pass
+            case Concat() | Upsample() | Pad() | Reshape() | Identity():
+                pass
+            case _:
+                return False
+        to_see += [before for before in node.inputs if before not in seen]
+        seen.update(node.inputs)
+    return True

@@ -212,6 +212,12 @@ def test_a_command_has_at_most_32_runs() -> None:
     assert [len(step.runs) for step in chosen(wide).steps] == [32, 8, 0]
 
 
+def test_a_network_may_have_thousands_of_layers() -> None:
+    """The trees of boundaries are as deep as networks are."""
+    rows = [(f"n{i}", conv(), f"n{i - 1}" if i else "x") for i in range(1500)]
+    assert len(chosen(graph("n1499", *rows), Fusion.NONE).steps) == 1500
+
+
 @pytest.mark.parametrize(
     ("ub_size", "expected"),
     [

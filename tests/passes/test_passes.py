@@ -400,6 +400,14 @@ def test_signs_through_sums_and_concatenations() -> None:
         assert "Pad[" in str(fold_padding(joined(op, ops.Activation(ops.Tanh()))))
 
 
+def test_padding_finds_that_nothing_is_negative_in_any_network() -> None:
+    """A thousand sums deep, with a way for every choice of operands."""
+    nodes = [Node("x", ops.Input(Shape(4, 6, 3))), Node("s0", RELU, ("x",))]
+    nodes += [Node(f"s{index}", ops.Add(), (f"s{index - 1}",) * 2) for index in range(1, 1000)]
+    nodes += [Node("pad", PAD, ("s999",)), Node("p", ops.MaxPool2d(Window(Pair(3, 3))), ("pad",))]
+    assert "Pad[" not in str(fold_padding(Graph(tuple(nodes), ("p",))))
+
+
 # --- reshapes ------------------------------------------------------------------------------------------------------------
 
 
