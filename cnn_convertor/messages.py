@@ -91,8 +91,8 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV113": Entry(
         "The operating system refuses",
-        "A file could not be opened, read or written.",
-        "Check the path, the rights and the room on the disk.",
+        "A file could not be opened, read or written, or there is not enough memory.",
+        "Check the path, the rights, the room on the disk, and the sizes of the network.",
     ),
     "DV114": Entry(
         "Two networks, the same files",

@@ -391,6 +391,9 @@ def _problems(error: Exception) -> tuple[Problem, ...]:
             return error.problems
         case OSError(errno=int(), filename=name):
             return (Problem("DV113", f"the system says: {error.strerror}", Origin(str(name)) if name else None),)
+        case MemoryError():
+            hint = "check the network's sizes; convert for a smaller input, or where there is more memory"
+            return (Problem("DV113", "there is not enough memory", hint=hint),)
         case _:
             hint = f"report this, please, with the ini file and what {DEBUG}=1 in the environment shows"
             message = f"internal error, {type(error).__name__}: {error} ({_culprit(error)})"

@@ -250,6 +250,14 @@ def test_what_the_system_says_is_no_internal_error(
     assert "error DV113: the system says: Permission denied\n  --> net.h5\n" in capsys.readouterr().err
 
 
+def test_too_little_memory_is_no_internal_error(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    converts(raises(MemoryError("Unable to allocate 313 GiB")))
+    assert cli.main(["a.ini"]) == 1
+    assert "error DV113: there is not enough memory\n  try: check the network's sizes" in capsys.readouterr().err
+
+
 def test_names_cannot_steer_the_terminal(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
     converts(raises(ModelError(Problem("DV201", "damaged", Origin("net.h5", "\x1b[2J\x9b\r\udc80é数")))))
     assert cli.main(["a.ini"]) == 1

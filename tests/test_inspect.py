@@ -568,3 +568,16 @@ def test_why_a_command_ends_is_told(look: Look) -> None:
     ((before, after, reason),) = result.boundaries
     assert (before, after) == ("one", "two") and "dilat" in reason
     assert json.loads(result.to_json())["boundaries"] == [{"before": "one", "after": "two", "reason": reason}]
+
+
+def test_maps_beyond_all_memory_are_refused_by_a_rule(tmp_path: Path) -> None:
+    """Whatever stands behind them: what depends on their size is not worked out."""
+    definition = tmp_path / "net.prototxt"
+    definition.write_text(
+        'input: "x" input_shape { dim: 1 dim: 3 dim: 300000 dim: 300000 }\n'
+        'layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 8 kernel_size: 3 } }\n'
+        'layer { name: "d" type: "InnerProduct" bottom: "c" top: "d" inner_product_param { num_output: 8 } }\n'
+        'layer { name: "e" type: "InnerProduct" bottom: "d" top: "e" inner_product_param { num_output: 16000000 } }\n'
+        'layer { name: "r" type: "Reshape" bottom: "e" top: "r" reshape_param { shape { dim: 0 dim: 4000 dim: 4000 } } }\n'
+    )
+    assert {problem.code for problem in inspect(definition).problems} >= {"DV404"}

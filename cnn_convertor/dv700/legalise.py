@@ -12,7 +12,7 @@ from cnn_convertor.dv700.cpu import on_cpu, pools_on_cpu
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.kernels import KERNELS, Rule
 from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.maps import CHUNK, is_chunked, memory_order, same_memory
+from cnn_convertor.dv700.maps import CHUNK, LARGEST, is_chunked, memory_order, same_memory
 from cnn_convertor.dv700.parts import pool_parts
 from cnn_convertor.dv700.pools import split_average, split_max
 from cnn_convertor.dv700.steps import COPY, has_own_place, joins_convolution, joins_run, looked_up, source
@@ -235,7 +235,7 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
             continue
         producer, before, after = graph[node.inputs[0]], graph.shape(node.inputs[0]), node.op.shape
         alike = same_memory(before, after, node.op.order, transposed=transposed)
-        if alike or (isinstance(producer.op, Dense) and graph.is_private(producer.name)):
+        if alike or (isinstance(producer.op, Dense) and graph.is_private(producer.name) and after.size <= LARGEST):
             if not alike:
                 rows = memory_order(after, transposed=transposed, order=node.op.order)
                 dense = nodes[producer.name].op

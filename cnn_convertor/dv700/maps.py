@@ -9,7 +9,9 @@ from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.layouts.dv700 import CHUNK, feature_map
 from cnn_convertor.layouts.packing import pack
 
-__all__ = ["CHUNK", "is_chunked", "memory_order", "same_memory"]
+__all__ = ["CHUNK", "LARGEST", "is_chunked", "memory_order", "same_memory"]
+
+LARGEST = 1 << 26  # elements
 
 
 def is_chunked(shape: Shape) -> bool:
@@ -34,9 +36,14 @@ def memory_order(shape: Shape, *, transposed: bool, order: Order = Order.CHW) ->
 
 
 def same_memory(before: Shape, after: Shape, order: Order, *, transposed: bool) -> bool:
-    """Whether a reshape moves nothing: both maps, counted in `order`, lie alike in memory."""
+    """Whether a reshape moves nothing: both maps, counted in `order`, lie alike in memory.
+
+    Of maps beyond the LARGEST nobody asks: a wrong number in a definition makes them, and their rules say so.
+    """
     if before.is_vector and after.is_vector:
         return True
+    if before.size > LARGEST:
+        return False
     return bool(
         np.array_equal(
             memory_order(before, transposed=transposed, order=order),

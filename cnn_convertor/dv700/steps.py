@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import NamedTuple
 
 from cnn_convertor.dv700.maps import CHUNK, memory_order
@@ -278,9 +279,9 @@ def _as_convolution(dense: Dense, x: Shape, *, transposed: bool) -> Conv2d:
     if x.is_vector:
         weight = dense.weight
     else:
-        order = memory_order(x, transposed=transposed)
+        order = cache(partial(memory_order, x, transposed=transposed))  # not before somebody reads the weights
         weight = dense.weight.map_rows(
-            lambda w: w.reshape(len(w), -1).take(order, axis=1)[:, :, None, None], (x.size, 1, 1)
+            lambda w: w.reshape(len(w), -1).take(order(), axis=1)[:, :, None, None], (x.size, 1, 1)
         )
     assert weight.shape == (out, x.size, 1, 1)
     return Conv2d(weight, dense.bias, Window(ONE), activation=dense.activation)

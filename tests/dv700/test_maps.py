@@ -65,3 +65,9 @@ def test_vectors_and_up_to_8_channels_are_not_chunked(shape: Shape, chunked: boo
 def test_reshapes_that_move_nothing(before: Shape, after: Shape, order: Order, plain: bool, transposed: bool) -> None:
     assert same_memory(before, after, order, transposed=False) is plain
     assert same_memory(before, after, order, transposed=True) is transposed
+
+
+@pytest.mark.parametrize("after", [Shape(1, 1, 10**12), Shape(10**4, 10**4, 10**4)])
+def test_of_a_map_beyond_all_memory_nothing_is_counted(after: Shape) -> None:
+    """It comes from a wrong number in a definition, and a rule says so."""
+    assert not same_memory(Shape(10**6, 10**5, 10), after, Order.CHW, transposed=False)

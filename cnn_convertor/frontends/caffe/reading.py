@@ -293,10 +293,15 @@ caffe: Registry[Reader] = Registry()
 # --- what several readers need
 
 
+MOST_OUTPUTS = 1 << 24
+
+
 def number_of_outputs(reading: Reading, parameters: Parameters) -> int:
     outputs = int(parameters.take("num_output"))
     if outputs < 1:
         raise reading.contradiction('"num_output" is missing')
+    if outputs > MOST_OUTPUTS:
+        raise reading.contradiction(f'"num_output" is {outputs}, more than any network has')
     return outputs
 
 

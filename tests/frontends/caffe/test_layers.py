@@ -521,6 +521,9 @@ SENSELESS = {
     "no type": (layer(""), "DV212", "the layer has no type"),
     "no kernel": (layer("Convolution", "convolution_param { num_output: 2 }"), "DV206", "no kernel size"),
     "no outputs": (layer("Convolution", "convolution_param { kernel_size: 2 }"), "DV206", '"num_output" is missing'),
+    "outputs beyond all networks": (
+        layer("Convolution", "convolution_param { kernel_size: 2 num_output: 2147483647 }"), "DV206", "more than any network has",
+    ),
     "no outputs, full": (layer("InnerProduct"), "DV206", '"num_output" is missing'),
     "stride 0": (layer("Convolution", CONVOLUTION % "stride: 0"), "DV206", "must be at least 1"),
     "kernel twice": (layer("Convolution", CONVOLUTION % "kernel_h: 3 kernel_w: 3"), "DV206", '"kernel_size" is given, and'),
