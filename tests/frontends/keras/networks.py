@@ -43,7 +43,7 @@ ACTIVATIONS = (
     "sparse_sigmoid", "glu",
 )  # fmt: skip
 # Layers as an activation, with settings of their own.
-WRITTEN = (
+WRITTEN: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ReLU", {"max_value": 1.5, "negative_slope": 0.25, "threshold": 0.5}),
     ("LeakyReLU", {"negative_slope": 0.45}),
     ("ELU", {"alpha": 0.4}),
