@@ -338,6 +338,14 @@ OPERATIONS: list[Make] = [
     lambda k, x, y, r, v: k.ops.average_pool(x, 2),
     lambda k, x, y, r, v: k.ops.max_pool(x, (3, 2), strides=2, padding="same"),
     lambda k, x, y, r, v: k.ops.cast(x, "float32"),
+    lambda k, x, y, r, v: k.ops.copy(x),
+    lambda k, x, y, r, v: k.ops.divide(x, 4.0),
+    lambda k, x, y, r, v: k.ops.divide(x, k.ops.exp(y) + 1),
+    lambda k, x, y, r, v: k.ops.amax(x, axis=(1, 2)),
+    lambda k, x, y, r, v: k.ops.amin(x, axis=-1, keepdims=True),
+    lambda k, x, y, r, v: k.ops.sparse_sigmoid(x),
+    lambda k, x, y, r, v: k.ops.depth_to_space(k.ops.concatenate([x, x], axis=-1), 2),
+    lambda k, x, y, r, v: k.ops.space_to_depth(x[:, :8], 2),
     lambda k, x, y, r, v: k.layers.Conv2D(3, 1)(x * k.ops.relu6(x + 3.0) / 6.0),
 ]  # fmt: skip
 
