@@ -58,6 +58,43 @@ def where_largest(x: Array, kernel: int, *, stride: int, pad: int = 0) -> Array:
     return result
 
 
+def correlated(x: Array, weight: Array, *, stride: tuple[int, int], pad: tuple[int, int], dilation: int = 1) -> Array:
+    """A depthwise convolution written out: weight (O, 1, h, w), with O / C outputs for each channel."""
+    x = np.pad(x, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1]))).repeat(len(weight) // len(x), 0)
+    reach = [dilation * (side - 1) for side in weight.shape[2:]]
+    rows, columns = (range(0, x.shape[axis + 1] - reach[axis], stride[axis]) for axis in (0, 1))
+    return np.stack(
+        [
+            [
+                (weight[:, 0] * x[:, i : i + reach[0] + 1 : dilation, j : j + reach[1] + 1 : dilation]).sum((1, 2))
+                for j in columns
+            ]
+            for i in rows
+        ]
+    ).transpose(2, 0, 1)
+
+
+def spread(x: Array, weight: Array, dilation: int) -> Array:
+    """A deconvolution of stride 1 written out: weight (C, O, h, w)."""
+    _, outputs, height, width = weight.shape
+    result = np.zeros((outputs, x.shape[1] + dilation * (height - 1), x.shape[2] + dilation * (width - 1)))
+    for i, j in np.ndindex(height, width):
+        part = np.einsum("co,chw->ohw", weight[:, :, i, j], x)
+        result[:, dilation * i : dilation * i + x.shape[1], dilation * j : dilation * j + x.shape[2]] += part
+    return result
+
+
+def windows(x: Array, kernel: tuple[int, int], starts: tuple[Sequence[int], Sequence[int]]) -> Array:
+    """A max pool whose windows begin at these rows and columns, which may lie outside: they see what is inside."""
+    (high, wide), (rows, columns) = kernel, starts
+    return np.stack(
+        [[x[:, max(i, 0) : i + high, max(j, 0) : j + wide].max((1, 2)) for j in columns] for i in rows]
+    ).transpose(2, 0, 1)
+
+
+TALL = RANDOM.standard_normal((8, 1, 3, 2))
+SMALL = RANDOM.standard_normal((4, 1, 2, 2))
+SQUARE = RANDOM.standard_normal((4, 3, 2, 2))
 FOUR = np.array([0.5, -2, 3, 0.25])
 OTHER = np.array([1.0, 0, -1, 2])
 LAYERS: dict[str, tuple[str, list[Array], Array]] = {
@@ -416,6 +453,69 @@ LAYERS: dict[str, tuple[str, list[Array], Array]] = {
         [FOUR.reshape(4, 1, 1, 1)],
         MAP * FOUR[:, None, None],
     ),
+    **{
+        f"{type} of a tall kernel": (
+            layer(
+                type,
+                "convolution_param { num_output: 8 kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 3 pad_h: 1 pad_w: 2 }",
+            ),
+            [TALL, np.arange(8.0)],
+            correlated(MAP, TALL, stride=(2, 3), pad=(1, 2)) + column(*range(8)),
+        )
+        for type in ("ConvolutionDepthwise", "DepthwiseConvolution")
+    },
+    **{
+        f"dilated {type}": (
+            layer(
+                type, "convolution_param { num_output: 4 kernel_size: 2 stride: 2 pad: 1 dilation: 3 bias_term: false }"
+            ),
+            [SMALL],
+            correlated(MAP, SMALL, stride=(2, 2), pad=(1, 1), dilation=3),
+        )
+        for type in ("ConvolutionDepthwise", "DepthwiseConvolution")
+    },
+    "dilated deconvolution": (
+        layer("Deconvolution", "convolution_param { num_output: 3 kernel_size: 2 dilation: 3 bias_term: false }"),
+        [SQUARE],
+        spread(MAP, SQUARE, 3),
+    ),
+    "max pool of other pads": (
+        layer("Pooling", "pooling_param { kernel_h: 3 kernel_w: 2 stride: 2 pad_h: 2 pad_w: 1 }"),
+        [],
+        windows(MAP, (3, 2), ((-2, 0, 2, 4), (-1, 1, 3))),
+    ),
+    "max pool rounded down by ceil_mode": (
+        layer("Pooling", "pooling_param { kernel_size: 3 stride: 2 ceil_mode: false }"),
+        [],
+        windows(MAP, (3, 3), ((0, 2), (0, 2))),
+    ),
+    "max pool rounded down by round_mode": (
+        layer("Pooling", "pooling_param { kernel_size: 2 stride: 3 round_mode: FLOOR }"),
+        [],
+        windows(MAP, (2, 2), ((0, 3), (0, 3))),
+    ),
+    "concat on the axis of old definitions": (
+        layer("Concat", "concat_param { concat_dim: 2 }", bottoms=("x", "x")),
+        [],
+        np.concatenate([MAP, MAP], 1),
+    ),
+    "slice on the axis of old definitions": (
+        layer("Slice", "slice_param { slice_dim: 2 slice_point: 1 }", tops=("a", "b")).replace('"l"', '"m"')
+        + layer("Concat", "concat_param { axis: 2 }", bottoms=("b", "a")),
+        [],
+        np.roll(MAP, -1, 1),
+    ),
+    "crop of columns alone": (
+        layer("Pooling", "pooling_param { kernel_size: 3 stride: 1 }", tops=("p",)).replace('"l"', '"m"')
+        + layer("Crop", "crop_param { axis: 3 offset: 2 }", bottoms=("x", "p")),
+        [],
+        MAP[:, :, 2:5],
+    ),
+    "interp of what is cropped at the end": (
+        layer("Interp", "interp_param { zoom_factor: 1 pad_end: -2 }"),
+        [],
+        MAP[:, :4, :3],
+    ),
     "deconvolution in two groups": (
         layer("Deconvolution", "convolution_param { num_output: 2 group: 2 kernel_size: 1 bias_term: false }"),
         [FOUR.reshape(4, 1, 1, 1)],
@@ -500,6 +600,16 @@ UNSUPPORTED = {
     ),
     "BN of the batch": (layer("BN", "bn_param { bn_mode: LEARN }"), "DV302", "bn_mode: LEARN"),
     "training form": (layer("Dropout", "phase: TRAIN"), "DV302", "phase: TRAIN"),
+    "largest of several samples": (
+        layer("Reshape", "reshape_param { shape { dim: -1 dim: 5 } }").replace('"l"', '"m"') + layer("ArgMax", bottoms=("y",), tops=("z",)),
+        "DV302", "each of several samples",
+    ),
+    "reduction of some of five axes": (
+        layer("Reshape", "reshape_param { shape { dim: [0, 2, 2, 6, 5] } }").replace('"l"', '"m"')
+        + layer("Reduction", "reduction_param { axis: 2 }", bottoms=("y",), tops=("z",)),
+        "DV302", "a reduction of the axes 2 to 4 of 5",
+    ),
+    "input of five axes": (layer("Input", "input_param { shape { dim: [1, 2, 3, 4, 5] } }", bottoms=(), tops=("w",)) + layer("ReLU", bottoms=("w",)).replace('"l"', '"m"'), "DV302", "has 5 axes"),
     "depthwise in groups": (layer("DepthwiseConvolution", "convolution_param { num_output: 4 group: 2 }"), "DV302", "in 2 groups"),
 }  # fmt: skip
 
@@ -516,6 +626,7 @@ def test_a_form_that_cannot_be_converted_is_refused(case: str, load: Any) -> Non
     assert (problem.where.layer, problem.where.line) == ("l", 2)
 
 
+SMALLER = layer("Pooling", "pooling_param { kernel_size: 2 }").replace('"l"', '"m"')
 CONVOLUTION = "convolution_param { num_output: 2 kernel_size: 1 %s }"
 SENSELESS = {
     "no type": (layer(""), "DV212", "the layer has no type"),
@@ -606,6 +717,34 @@ SENSELESS = {
     "detections of other boxes": (
         layer("DetectionOutput", "detection_output_param { num_classes: 2 keep_top_k: 5 }", bottoms=("x", "x", "x")), "DV202", "are no prior boxes",
     ),
+    "global pool with a kernel": (layer("Pooling", "pooling_param { global_pooling: true kernel_size: 2 }"), "DV206", "knows no kernel size"),
+    "concat of nothing": (layer("Concat", bottoms=()), "DV206", "the layer has no input"),
+    "concat of unequal ranks": (
+        layer("Flatten").replace('"l"', '"m"') + layer("Concat", bottoms=("x", "y"), tops=("z",)), "DV206", "different numbers of axes: 4, 2",
+    ),
+    "concat of unequal maps": (SMALLER + layer("Concat", bottoms=("x", "y"), tops=("z",)), "DV206", "cannot be joined on axis 1"),
+    "sum of unequal maps": (SMALLER + layer("Eltwise", bottoms=("x", "y"), tops=("z",)), "DV206", "have different sizes: 1x4x6x5, 1x4x5x4"),
+    "crop to another rank": (
+        layer("Flatten").replace('"l"', '"m"') + layer("Crop", bottoms=("x", "y"), tops=("z",)), "DV206", "cropped to one of 2",
+    ),
+    "convolution of one axis with two kernels": (
+        layer("Reshape", "reshape_param { shape { dim: [0, 4, 30] } }").replace('"l"', '"m"')
+        + layer("Convolution", "convolution_param { num_output: 1 kernel_h: 2 kernel_w: 3 }", bottoms=("y",), tops=("z",)),
+        "DV206", "the settings are for two",
+    ),
+    "detections of no eta": (
+        layer("DetectionOutput", "detection_output_param { num_classes: 2 nms_param { eta: 0 } }", bottoms=("x", "x", "x")), "DV206", "eta is 0",
+    ),
+    "detections below any overlap": (
+        layer("DetectionOutput", "detection_output_param { num_classes: 2 nms_param { nms_threshold: -1 } }", bottoms=("x", "x", "x")),
+        "DV206", "nms_threshold must not be below 0",
+    ),
+    "boxes of no step": (layer("PriorBox", "prior_box_param { min_size: 2 step: 0 }", bottoms=("x", "x")), "DV206", '"step" must be above 0'),
+    "two sizes for one input": (
+        layer("Input", "input_param { shape { dim: [1, 2] } shape { dim: [1, 2] } }", bottoms=(), tops=("w",)) + layer("ReLU", bottoms=("w",)).replace('"l"', '"m"'), "DV206", "2 sizes are given for 1 inputs",
+    ),
+    "input without channels": (layer("Input", "input_param { shape { dim: [1, 0, 3, 3] } }", bottoms=(), tops=("w",)) + layer("ReLU", bottoms=("w",)).replace('"l"', '"m"'), "DV206", "number of channels"),
+    "input without a size": (layer("Input", "input_param { shape { dim: [1, 3, 0, 3] } }", bottoms=(), tops=("w",)) + layer("ReLU", bottoms=("w",)).replace('"l"', '"m"'), "DV206", "size of the input"),
     "kernel wider than the map": (layer("Convolution", "convolution_param { num_output: 2 kernel_size: 9 bias_term: false }"), "DV202", "smaller than the kernel"),
 }  # fmt: skip
 

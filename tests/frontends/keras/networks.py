@@ -42,6 +42,26 @@ ACTIVATIONS = (
     "hard_swish", "hard_tanh", "log_sigmoid", "log_softmax", "tanh_shrink", "soft_shrink", "hard_shrink", "squareplus", "sparse_plus",
     "sparse_sigmoid", "glu",
 )  # fmt: skip
+# Layers as an activation, with settings of their own.
+WRITTEN: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("ReLU", {"max_value": 1.5, "negative_slope": 0.25, "threshold": 0.5}),
+    ("LeakyReLU", {"negative_slope": 0.45}),
+    ("ELU", {"alpha": 0.4}),
+    *(("Softmax", {"axis": axis}) for axis in (1, 2, 3, -2)),
+)
+# What changes images in training alone; those that Keras can save in both formats.
+AUGMENTATIONS: dict[str, dict[str, Any]] = {
+    "RandomColorJitter": {}, "RandomContrast": {"factor": 0.2}, "RandomElasticTransform": {}, "RandomErasing": {}, "RandomFlip": {},
+    "RandomGaussianBlur": {}, "RandomGrayscale": {}, "RandomHue": {"factor": 0.2}, "RandomInvert": {}, "RandomPerspective": {},
+    "RandomRotation": {"factor": 0.2}, "RandomTranslation": {"height_factor": 0.2, "width_factor": 0.2}, "RandomZoom": {"height_factor": 0.2},
+}  # fmt: skip
+
+
+def written(type: str, **settings: Any) -> dict[str, Any]:
+    """A layer in written form, as an `activation` may be."""
+    return {"module": "keras.layers", "class_name": type, "config": settings, "registered_name": None}
+
+
 LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     *[
         ("Conv2D", {"filters": 4, "kernel_size": k, "strides": s, "padding": p}, shape)
@@ -205,6 +225,26 @@ LAYERS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("RandomContrast", {"factor": 0.2}, MAP),
     ("Flatten", {}, ROWS),
     ("Dense", {"units": 5}, ROWS),
+    *[("Activation", {"activation": written(type, **settings)}, MAP) for type, settings in WRITTEN],
+    ("Dense", {"units": 5, "activation": written("Softmax", axis=1)}, MAP),
+    ("Conv1D", {"filters": 4, "kernel_size": 2, "activation": written("Softmax", axis=-2)}, ROWS),
+    ("Conv2D", {"filters": 4, "kernel_size": 2, "activation": written("Softmax", axis=2)}, MAP),
+    ("Conv1DTranspose", {"filters": 4, "kernel_size": 2, "strides": 2, "activation": "relu", "use_bias": False}, ROWS),
+    ("DepthwiseConv1D", {"kernel_size": 3, "dilation_rate": 2, "activation": "relu6", "use_bias": False}, ROWS),
+    ("DepthwiseConv2D", {"kernel_size": 3, "use_bias": False, "padding": "same"}, MAP),
+    ("SeparableConv1D", {"filters": 5, "kernel_size": 3, "strides": 2, "activation": "relu", "use_bias": False}, ROWS),
+    ("SeparableConv1D", {"filters": 5, "kernel_size": 3, "dilation_rate": 2}, ROWS),
+    ("AdaptiveMaxPooling1D", {"output_size": 5}, ROWS),
+    ("BatchNormalization", {"momentum": 0.5, "renorm_momentum": 0.5, "synchronized": True}, MAP),
+    ("GroupNormalization", {"groups": 3, "axis": 3}, MAP),
+    ("Resizing", {"height": 5, "width": 13, "fill_value": 0.5}, MAP),
+    ("ActivityRegularization", {"l2": 0.1}, MAP),
+    ("Dropout", {"rate": 0.5, "noise_shape": (None, 1, 1, 6), "seed": 3}, MAP),
+    *[(type, {"rate": 0.5, "seed": 3}, MAP) for type in ("SpatialDropout2D", "GaussianDropout", "AlphaDropout")],
+    ("AlphaDropout", {"rate": 0.5, "noise_shape": (None, 1, 1, 6)}, MAP),
+    ("GaussianNoise", {"stddev": 1.0, "seed": 3}, MAP),
+    ("SpatialDropout1D", {"rate": 0.5, "seed": 3}, ROWS),
+    *[(type, settings, (8, 11, 3)) for type, settings in AUGMENTATIONS.items()],
 ]  # fmt: skip
 
 
@@ -298,6 +338,14 @@ OPERATIONS: list[Make] = [
     lambda k, x, y, r, v: k.ops.average_pool(x, 2),
     lambda k, x, y, r, v: k.ops.max_pool(x, (3, 2), strides=2, padding="same"),
     lambda k, x, y, r, v: k.ops.cast(x, "float32"),
+    lambda k, x, y, r, v: k.ops.copy(x),
+    lambda k, x, y, r, v: k.ops.divide(x, 4.0),
+    lambda k, x, y, r, v: k.ops.divide(x, k.ops.exp(y) + 1),
+    lambda k, x, y, r, v: k.ops.amax(x, axis=(1, 2)),
+    lambda k, x, y, r, v: k.ops.amin(x, axis=-1, keepdims=True),
+    lambda k, x, y, r, v: k.ops.sparse_sigmoid(x),
+    lambda k, x, y, r, v: k.ops.depth_to_space(k.ops.concatenate([x, x], axis=-1), 2),
+    lambda k, x, y, r, v: k.ops.space_to_depth(x[:, :8], 2),
     lambda k, x, y, r, v: k.layers.Conv2D(3, 1)(x * k.ops.relu6(x + 3.0) / 6.0),
 ]  # fmt: skip
 

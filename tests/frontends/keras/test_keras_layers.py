@@ -11,6 +11,7 @@ import pytest
 import ir_reference
 from cnn_convertor.errors import ModelError, UnsupportedError, UsageError
 from cnn_convertor.frontends.keras import load, load_custom_layers
+from cnn_convertor.frontends.keras.maps import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 
@@ -293,6 +294,45 @@ def test_hard_sigmoid_is_that_of_the_version_that_saved_the_file(model: Any) -> 
     x = np.array([[[-1.0, 0.5, 2.0]]])
     for path, slope in ((model.h5(network), 0.2), (model.keras(network), 1 / 6)):
         np.testing.assert_allclose(ir_reference.run(read(path), {"in": x})["x"], x * slope + 0.5)
+
+
+@pytest.mark.parametrize("type", ["BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization"])
+def test_batch_normalization_has_other_names_in_older_files(model: Any, type: str) -> None:
+    arrays = [np.full(4, 2.0), np.full(4, 3.0), np.full(4, 5.0), np.full(4, 4.0)]
+    settings = {"epsilon": 0.0, "momentum": 0.9, "fused": True, "renorm_clipping": {}, "renorm_momentum": 0.5}
+    graph = read(model.single(type, arrays=arrays, axis=[3], **settings))
+    x = np.random.default_rng(0).normal(size=(6, 5, 4))
+    np.testing.assert_allclose(ir_reference.run(graph, {"in": x})["x"], (x - 5) / 2 * 2 + 3)
+
+
+@pytest.mark.parametrize("type", [*DROPOUTS, *AUGMENTATIONS, "Identity"])
+def test_what_is_for_training_alone_does_nothing(model: Any, type: str) -> None:
+    settings: dict[str, Any] = {"factor": 0.5} if type in AUGMENTATIONS else {"seed": 3}
+    shape = (6, 4) if "1D" in type else (6, 5, 4)
+    assert read(model.single(type, shape=shape, **settings))["x"].op == ops.Identity()
+
+
+@pytest.mark.parametrize(
+    ("type", "setting"),
+    [("DepthwiseConv2D", {"groups": 1}), ("DepthwiseConv2D", {"groups": 4}), ("LeakyReLU", {"alpha": 0.1})],
+)
+def test_settings_that_keras_2_wrote(model: Any, type: str, setting: dict[str, Any]) -> None:
+    kernel = np.arange(1.0, 5).reshape(1, 1, 4, 1)
+    more = {"kernel_size": 1, "use_bias": False} if type == "DepthwiseConv2D" else {}
+    graph = read(model.single(type, arrays=[kernel] if more else [], **more, **setting))
+    x = np.random.default_rng(0).normal(size=(6, 5, 4))
+    expected = x * kernel.reshape(4) if more else np.where(x > 0, x, 0.1 * x)
+    np.testing.assert_allclose(ir_reference.run(graph, {"in": x})["x"], expected)
+
+
+def test_a_layer_as_an_activation_has_no_setting_left_out(model: Any) -> None:
+    inner = {"class_name": "LeakyReLU", "config": {"name": "l", "negative_slope": 0.5, "brand_new": 3}}
+    (problem,) = refused(model.single("Activation", activation=inner))
+    assert problem == "DV302 the setting brand_new = 3 of the activation LeakyReLU is not supported @x"
+    graph = read(
+        model.single("Conv2D", arrays=KERNEL, **ONE_BY_ONE, activation={"class_name": "Softmax", "config": {"axis": 1}})
+    )
+    assert graph["x"].op == ops.Softmax(ops.Axis.HEIGHT)
 
 
 def test_a_thresholded_relu_of_keras_2(model: Any) -> None:

@@ -159,6 +159,8 @@ def read_pooling(reading: Reading) -> Value | Sequence[Value]:
     if parameters.take("global_pooling"):
         if stride != ONE or pad != (0, 0):
             raise reading.contradiction("global pooling knows no stride and no padding")
+        if kernel is not None:
+            raise reading.contradiction("global pooling knows no kernel size", "leave it out, or global_pooling")
         kernel = Pair(shape.height, shape.width)
     if kernel is None:
         raise reading.contradiction(

@@ -1,0 +1,134 @@
+"""Each reason for which a layer of Keras's is refused has a case, which says the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+from cnn_convertor.errors import ConvertorError
+from cnn_convertor.frontends.keras import load
+from cnn_convertor.supported import FRAMEWORKS, entries
+from frontends.keras import test_keras_layers as layers
+from frontends.keras.conftest import Writer, layer
+
+Make: TypeAlias = Callable[[Writer], Path]
+FIVE = layer("Reshape", "five", "in", target_shape=[6, 5, 2, 2])
+FLAT = layer("Flatten", "flat", "in")
+POOL = layer("MaxPooling2D", "pool", "in")
+SLICES = {"start": None, "stop": None, "step": None}
+
+
+def net(*made: Any) -> Make:
+    """A network on an input of (6, 5, 4), of which the layer "x" is the last."""
+    source = layer("InputLayer", "in", batch_input_shape=[None, 6, 5, 4])
+    return lambda model: model.h5(model.functional([source, *made], ["in"], ["x"]))
+
+
+def call(function: str, *source: Any, type: str = "TFOpLambda", **keywords: Any) -> Any:
+    """A function of TensorFlow's, as Keras 2 writes it. source: its first argument."""
+    made = layer(type, "x", function=function)
+    return {**made, "inbound_nodes": [[*(source or ("in", 0, 0)), keywords]]}
+
+
+def single(type: str, *arrays: Any, **config: Any) -> Make:
+    return lambda model: model.single(type, arrays=arrays, **config)
+
+
+def source(*shape: int | None, **config: Any) -> Make:
+    read = layer("MaxPooling1D", "read") if len(shape) == 2 else layer("ReLU", "read")
+    return lambda model: model.h5(
+        model.sequential(layer("InputLayer", "x", batch_input_shape=[None, *shape], **config), read)
+    )
+
+
+def theano(model: Writer) -> Path:
+    network = model.sequential(
+        layer("InputLayer", "in", batch_input_shape=[None, 6, 5, 4]),
+        layer("DepthwiseConv2D", "x", kernel_size=1, use_bias=False),
+    )
+    return model.h5(network, {"x": [("kernel", np.ones((1, 1, 4, 1)))]}, backend="theano")
+
+
+KERNEL = {"filters": 4, "kernel_size": 1, "use_bias": False}
+CASES: dict[str, Make] = {
+    "softmax over four axes": net(FIVE, layer("Activation", "x", "five", activation="softmax")),
+    "setting of an activation": single("Activation", activation={"class_name": "ReLU", "config": {"brand_new": 3}}),
+    "sum of five axes": net(FIVE, layer("Reshape", "other", "in", target_shape=[6, 5, 4, 1]), layer("Add", "x", "five", "other")),
+    "sum of other sizes": net(POOL, layer("Add", "x", "in", "pool")),
+    "join of other kinds": net(FLAT, layer("Concatenate", "x", "in", "flat")),
+    "groups": single("Conv2D", **KERNEL, groups=3),
+    "three output paddings": single("Conv2DTranspose", **KERNEL, output_padding=[1, 2, 3]),
+    "output padding beyond the stride": single("Conv2DTranspose", **KERNEL, output_padding=1),
+    "padding by a flag": single("ZeroPadding2D", padding=True),
+    "scale of one": single("CustomScaleLayer", scale=2.0),
+    "dense on five axes": net(FIVE, layer("Dense", "x", "five", units=3)),
+    "theano": theano,
+    "sparse input": source(6, 5, 4, sparse=True),
+    "ragged input": source(6, 5, 4, ragged=True),
+    "input of five axes": source(6, 5, 4, 3),
+    "input without channels": source(6, 5, None),
+    "input without steps": source(None, 5),
+    "layer scale": single("LayerScale", np.ones(4), projection_dim=5),
+    "normalisation of the batch": single("Normalization", axis=4, mean=1.0, variance=1.0),
+    "rescaling by four axes": single("Rescaling", scale=[[[[2.0]]]]),
+    "reshape to a word": single("Reshape", target_shape="flat"),
+    "function of a constant": net(call("nn.relu", "_CONSTANT_VALUE", -1, 1.0, other=["in", 0, 0])),
+    "sum of other ranks": net(FLAT, call("math.add", y=["flat", 0, 0])),
+    "sum of constants": net(call("math.add", "_CONSTANT_VALUE", -1, 1.0, y=2.0, other=["in", 0, 0])),
+    "mean of five axes": net(FIVE, call("math.reduce_mean", "five", 0, 0, axis=1)),
+    "largest of all": net(call("math.argmax", axis=None)),
+    "blocks of a vector": net(FLAT, call("nn.depth_to_space", "flat", 0, 0, block_size=2)),
+    "log softmax of rows": net(call("nn.log_softmax", axis=1)),
+    "clip to several": net(call("clip_by_value", clip_value_min=[1, 2, 3, 4], clip_value_max=5)),
+    "joined with a constant": net({
+        **call("concat"), "inbound_nodes": [[["in", 0, 0, {"axis": 3}], ["_CONSTANT_VALUE", -1, [[[[1.0]]]], {"axis": 3}]]],
+    }),
+    "axis that is no number": net(call("expand_dims", axis="first")),
+    "part of five axes": net(FIVE, call("__operators__.getitem", "five", 0, 0, type="SlicingOpLambda", slice_spec=[SLICES])),
+    "norm of the first order": net(call("math.l2_normalize", axis=3, order=1)),
+    "several exponents": net(call("math.pow", y=[1.0, 2.0, 3.0, 4.0])),
+    "size of one number": net(call("image.resize", size=[3])),
+    "blocks of nothing": net(call("nn.space_to_depth", block_size=0)),
+    "split of the batch": net(call("split", num_or_size_splits=2, axis=0)),
+}  # fmt: skip
+
+
+def refusal(path: Path) -> Any:
+    with pytest.raises(ConvertorError) as caught:
+        load(path, path)
+    (problem,) = caught.value.problems
+    return problem
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_refused_with_the_code_and_the_layer(case: str, model: Writer) -> None:
+    problem = refusal(CASES[case](model))
+    assert (problem.code, problem.where.layer) == ("DV302", "x")
+
+
+def test_each_reason_has_a_case(model: Writer) -> None:
+    """Here, or in test_keras_layers.py, which says more of the message."""
+    of_layers = layers.test_what_cannot_be_converted_is_refused.pytestmark[0].args[1]
+    of_functions = layers.test_what_functions_cannot_do_is_refused.pytestmark[0].args[1]
+    made: list[Make] = [
+        *CASES.values(),
+        *(single(type, *arrays, **config) for type, config, arrays, _ in of_layers),
+        *(
+            lambda model, f=function, k=keywords: layers.between(model, f, **k)
+            for function, keywords, _ in of_functions
+        ),
+    ]
+    said = [refusal(make(model)).message for make in made]
+    untold = {
+        reason
+        for framework in FRAMEWORKS[1:]
+        for entry in entries(framework)
+        for reason in entry.refused
+        if not any(re.fullmatch(".*".join(map(re.escape, reason.split("..."))), message) for message in said)
+    }
+    assert untold == set()
