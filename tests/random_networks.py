@@ -42,6 +42,15 @@ def network(seed: int, steps: int, *, unpoolings: bool = False) -> Graph:
     return maker.graph()
 
 
+def network_of_blocks(seed: int, steps: int) -> Graph:
+    """Like `network`, with residual blocks, branches and slices between the layers: what shares commands, and what cannot."""
+    maker = Maker(np.random.default_rng(seed))
+    for _ in range(steps):
+        make: list[Callable[[], object]] = [maker.step, maker.residual_block, maker.branches, maker.part]
+        make[maker.choice([0, 0, 1, 2, 3])]()
+    return maker.graph()
+
+
 class Maker:
     """A network in the making."""
 
@@ -312,6 +321,38 @@ class Maker:
         shape, axis = self.shapes[source], Axis(int(self.random.integers(3)))
         others = [name for name, s in self.shapes.items() if all(s[a] == shape[a] for a in Axis if a != axis)]
         return self.add(self.name, ops.Concat(axis), source, self.choice_of(others))
+
+    def layers(self, source: str, most: int) -> str:
+        """Up to `most` convolutions and activations in a row; the name of the last."""
+        for _ in range(int(self.random.integers(0, most + 1))):
+            made = len(self.nodes)
+            (self.convolution if self.chance(0.6) else self.activation)(source)
+            source = self.nodes[-1].name if len(self.nodes) > made else source
+        return source
+
+    def part(self) -> None:
+        self.crop(self.some())
+
+    def residual_block(self) -> None:
+        """The sum of a map and what a few layers make of it."""
+        source = self.some()
+        shape, end = self.shapes[source], self.layers(source, 3)
+        fan_in = self.shapes[end].channels
+        window = Window(ops.ONE)
+        if self.add(
+            self.name, ops.Conv2d(values(self.random, shape.channels, fan_in, 1, 1, fan_in=fan_in), None, window), end
+        ):
+            end = self.nodes[-1].name
+        if self.shapes[end] == shape:
+            self.add(self.name, ops.Add(), *((end, source) if self.chance(0.5) else (source, end)))
+            self.layers(self.nodes[-1].name, 1)
+
+    def branches(self) -> None:
+        """A concatenation of what a few layers make of one map."""
+        source = self.some()
+        ends = [self.layers(source, 2) for _ in range(self.choice([2, 3, 4]))]
+        ends = [end for end in ends if self.shapes[end][:2] == self.shapes[ends[0]][:2]]
+        self.add(self.name, ops.Concat(), *ends)
 
     def choice_of(self, names: Sequence[str]) -> str:
         return names[int(self.random.integers(len(names)))]

@@ -301,7 +301,9 @@ def _fits(read: Read, contents: list[Written]) -> bool:
         return True  # neither is chunked, so that each is the other one in another form
     for written in contents:
         begins, ends = max(read.start - written.start, 0), min(end, written.end) - written.start
-        area = read.map.area if written.map.area == 1 else written.map.area
+        area = (
+            read.map.area if 1 in (written.map.area, read.map.area) else written.map.area
+        )  # a vector is memory as it lies
         chunk = 8 * area * read.element
         if area not in {1, read.map.area} and read.map.area > 1:
             return False

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cnn_convertor.dv700.placement import Placement, element_type, is_plain, place
 from cnn_convertor.dv700.program import CustomCall, Layer, Program, Run, Tensor
-from cnn_convertor.dv700.steps import Step, source
-from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Concat, Custom, Input, OnCpu, Reshape, Softmax
+from cnn_convertor.dv700.steps import Step, is_view, source
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import ChannelSlice, Concat, Custom, Input, OnCpu, Reshape, Softmax
 
 
 def lower(
@@ -80,17 +80,33 @@ def is_from_device(graph: Graph, step: Step) -> bool:
 
 
 def in_device_order(graph: Graph, name: str) -> bool:
-    """Whether the map, or every part of a concatenation, lies in the device's order."""
-    node = source(graph, name)
-    if isinstance(node.op, Concat):
-        return all(in_device_order(graph, part) for part in node.inputs)
-    return not (isinstance(node.op, Reshape | Softmax | Custom) or is_plain(graph, name))
+    """Whether all that the map shows lies in the device's order."""
+    return not any(
+        isinstance(node.op, Reshape | Softmax | Custom) or is_plain(graph, node.name)
+        for node in writers(graph, name, 0, graph.shape(name).channels)
+    )
 
 
 def written_by_device(graph: Graph, name: str) -> bool:
-    """Whether commands have written the map, or every part of a concatenation that the application does not write."""
-    node = source(graph, name)
-    if isinstance(node.op, Concat):
-        parts = (source(graph, part) for part in node.inputs)
-        return all(isinstance(part.op, Input) or written_by_device(graph, part.name) for part in parts)
-    return not isinstance(node.op, Input | OnCpu | Reshape | Softmax | Custom)
+    """Whether commands have written all that the map shows; of a concatenation, what the application writes may be a part."""
+    made = list(writers(graph, name, 0, graph.shape(name).channels))
+    by_application = [isinstance(node.op, Input) for node in made]
+    return not all(by_application) and not any(isinstance(node.op, OnCpu | Reshape | Softmax | Custom) for node in made)
+
+
+def writers(graph: Graph, name: str, first: int, stop: int) -> Iterator[Node]:
+    """The nodes that have written some channels of the named map, from first to before stop, for themselves or as parts."""
+    node = graph[name]
+    match node.op:
+        case ChannelSlice(first=start):
+            yield from writers(graph, node.inputs[0], start + first, start + stop)
+        case Concat():
+            end = 0
+            for part in node.inputs:
+                start, end = end, end + graph.shape(part).channels
+                if start < stop and first < end:
+                    yield from writers(graph, part, max(first - start, 0), min(stop, end) - start)
+        case _ if is_view(node):
+            yield from writers(graph, node.inputs[0], 0, graph.shape(node.inputs[0]).channels)
+        case _:
+            yield node

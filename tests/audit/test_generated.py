@@ -32,7 +32,8 @@ def test_nothing_is_found_in_random_networks(tmp_path: Path) -> None:
     """The convertor refuses some of them."""
     audited = several = 0
     for seed in range(60):
-        network = random_networks.network(seed, 3 + seed % 12)
+        make = [random_networks.network, random_networks.network_of_blocks][seed // 3 % 2]
+        network = make(seed, 3 + seed % 12)
         with suppress(ConvertorError):
             written = generate(
                 network, palette=seed % 2 == 0, transposed=seed % 3 == 0, fusion=list(Fusion)[seed // 6 % 3]

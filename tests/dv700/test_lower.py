@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -64,11 +66,18 @@ def assert_computes(program: Program, graph: Graph) -> None:
     palette=st.booleans(),
     fusion=st.sampled_from(Fusion),
     ub_size=st.sampled_from([4096, 16384, UB_SIZE]),
+    make=st.sampled_from([random_networks.network, random_networks.network_of_blocks]),
 )
 def test_programs_compute_what_the_network_computes(
-    seed: int, steps: int, transposed: bool, palette: bool, fusion: Fusion, ub_size: int
+    seed: int,
+    steps: int,
+    transposed: bool,
+    palette: bool,
+    fusion: Fusion,
+    ub_size: int,
+    make: Callable[[int, int], Graph],
 ) -> None:
-    graph = random_networks.network(seed, steps)
+    graph = make(seed, steps)
     try:
         program = build(graph, transposed=transposed, palette=palette, fusion=fusion, ub_size=ub_size)
     except UnsupportedError:
