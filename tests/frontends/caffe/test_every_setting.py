@@ -74,7 +74,6 @@ NO_EFFECT: Mapping[tuple[str, str], str] = {
 REFUSED: Mapping[tuple[str, str], str] = {
     ("Pooling", "dilation"): "DV302",
     ("ReLU6", "negative_slope"): "DV302",
-    **{("Upsample", name): "DV302" for name in ("pad_out_h", "pad_out_w", "upsample_h", "upsample_w")},
     **{(type, "axis"): "DV302" for type in ("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Deconvolution")},
     **{(type, "group"): "DV302" for type in ("ConvolutionDepthwise", "DepthwiseConvolution")},
 }  # fmt: skip
@@ -284,6 +283,10 @@ def compared_with_opencv() -> Iterator[str]:
 # --- what is refused -----------------------------------------------------------------------------------------------------
 
 
+# Said of no layer at all, since the builder leaves out what follows from a guess.
+FOLLOWS = {"the pooling before the unpooling cannot be read"}
+
+
 def reasons() -> dict[str, set[str]]:
     """What readers say when they refuse a layer, with ... for what only a network tells -> the types that they say it of."""
     found: dict[str, set[str]] = defaultdict(set)
@@ -305,7 +308,7 @@ def test_each_reason_for_a_refusal_has_a_case_that_asserts_its_code(tmp_path: Pa
         reason for reason in reasons()
         if not any(re.fullmatch(_pattern(reason), message) for message in said)
     ]  # fmt: skip
-    assert untold == []
+    assert set(untold) == FOLLOWS
 
 
 def refusals(case: Case, folder: Path) -> list[str]:

@@ -355,6 +355,12 @@ LAYERS: dict[str, tuple[str, list[Array], Array]] = {
     ),
     "unpooling to a size": (unpooling("scale: 7 upsample_h: 6 upsample_w: 5"), [], where_largest(MAP, 2, stride=2)),
     "unpooling to an odd width": (unpooling("scale: 2 pad_out_w: true"), [], where_largest(MAP, 2, stride=2)),
+    "unpooling to an odd height": (
+        layer("Reshape", "reshape_param { shape { dim: [0, 4, 5, 6] } }", tops=("t",)).replace('"l"', '"turned"')
+        + unpooling("scale: 2 pad_out_h: true").replace('bottom: "x"', 'bottom: "t"'),
+        [],
+        where_largest(MAP.reshape(4, 5, 6), 2, stride=2),
+    ),
     "unpooling by two factors": (
         unpooling("scale_h: 2 scale_w: 1", pool="kernel_h: 1 kernel_w: 1 stride_h: 2 stride_w: 1 round_mode: FLOOR"),
         [],

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
+import pytest
+
+from cnn_convertor.verify.frameworks import import_keras
 
 Keras: TypeAlias = Any
 Make: TypeAlias = Callable[[Any, Any, Any, Any, Any], Any]  # keras, x, y, r, v -> tensor
+
+
+def imported() -> Any:
+    """Keras, on TensorFlow; skips the test without it. First of all import_keras: it sets what TensorFlow reads when it is imported."""
+    if find_spec("tensorflow") is None:
+        pytest.skip("TensorFlow is not installed")
+    return import_keras()
 
 
 def randomise(model: Any, seed: int = 0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import ir_reference
 from cnn_convertor.frontends.keras import load
 from cnn_convertor.frontends.keras.operations import FUNCTIONS
 from cnn_convertor.frontends.keras.reading import operations
-from cnn_convertor.verify.frameworks import import_keras
 from frontends.keras import networks
 from frontends.keras.conftest import Writer, layer
 
@@ -58,7 +58,8 @@ NEGATIVES = {"math.negative", "negative"}
 
 
 def test_every_function_of_tensorflow(model: Writer) -> None:
-    tf = pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    networks.imported()
+    tf = import_module("tensorflow")
     unary: dict[str, tuple[dict[str, Any], ...]] = {name: ({},) for name in FUNCTIONS if name in OF_TENSORFLOW}
     assert {*unary, *ARGUMENTS, *ELSEWHERE, *NEGATIVES} == OF_TENSORFLOW
     x = np.random.default_rng(0).normal(size=(1, 6, 9, 4)).astype(np.float32)
@@ -91,8 +92,7 @@ def _run(tf: Any, function: str, x: Any, keywords: dict[str, Any]) -> Any:
 
 def test_every_operation_of_keras_3_is_in_a_case_that_is_compared(tmp_path: Path) -> None:
     """test_agrees_with_keras.py compares what networks.py makes."""
-    pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
-    keras = import_keras()
+    keras = networks.imported()
     inputs = [keras.Input(shape) for shape in networks.INPUTS]
     made = keras.Model(inputs, [make(keras, *inputs) for make in networks.OPERATIONS])
     seen = {type(found).__name__ for found in made.operations}

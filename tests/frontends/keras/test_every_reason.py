@@ -46,12 +46,20 @@ def source(*shape: int | None, **config: Any) -> Make:
     )
 
 
-def theano(model: Writer) -> Path:
-    network = model.sequential(
-        layer("InputLayer", "in", batch_input_shape=[None, 6, 5, 4]),
-        layer("DepthwiseConv2D", "x", kernel_size=1, use_bias=False),
-    )
-    return model.h5(network, {"x": [("kernel", np.ones((1, 1, 4, 1)))]}, backend="theano")
+def theano(type: str, *arrays: Any, **config: Any) -> Make:
+    def make(model: Writer) -> Path:
+        source = layer("InputLayer", "in", batch_input_shape=[None, 6, 5, 4])
+        kept = [(f"v{number}", values) for number, values in enumerate(arrays)]
+        return model.h5(model.sequential(source, layer(type, "x", **config)), {"x": kept}, backend="theano")
+
+    return make
+
+
+def operation(type: str, **config: Any) -> Make:
+    """A function of Keras 3."""
+    tensor = {"class_name": "__keras_tensor__", "config": {"keras_history": ["in", 0, 0]}}
+    made = {"class_name": type, "name": "x", "config": {"name": "x", **config}, "module": "keras.src.ops.nn"}
+    return net({**made, "inbound_nodes": [{"args": [tensor], "kwargs": {}}]})
 
 
 KERNEL = {"filters": 4, "kernel_size": 1, "use_bias": False}
@@ -67,14 +75,21 @@ CASES: dict[str, Make] = {
     "padding by a flag": single("ZeroPadding2D", padding=True),
     "scale of one": single("CustomScaleLayer", scale=2.0),
     "dense on five axes": net(FIVE, layer("Dense", "x", "five", units=3)),
-    "theano": theano,
+    "theano": theano("DepthwiseConv2D", np.ones((1, 1, 4, 1)), kernel_size=1, use_bias=False),
+    "theano's interpolation": theano("UpSampling2D", interpolation="bilinear"),
+    "an activation of the user's": single(
+        "Activation", activation={"class_name": "ReLU", "config": {}, "module": "mine", "registered_name": "mine>ReLU"}
+    ),
+    "squareplus of another b": operation("Squareplus", b=3.0),
+    "shrinking to another threshold": operation("SoftShrink", threshold=0.25),
     "sparse input": source(6, 5, 4, sparse=True),
     "ragged input": source(6, 5, 4, ragged=True),
     "input of five axes": source(6, 5, 4, 3),
     "input without channels": source(6, 5, None),
     "input without steps": source(None, 5),
     "layer scale": single("LayerScale", np.ones(4), projection_dim=5),
-    "normalisation of the batch": single("Normalization", axis=4, mean=1.0, variance=1.0),
+    "normalisation of an axis twice": single("Normalization", axis=[1, 1], mean=1.0, variance=1.0),
+    "normalisation of a word": single("Normalization", axis="first", mean=1.0, variance=1.0),
     "rescaling by four axes": single("Rescaling", scale=[[[[2.0]]]]),
     "reshape to a word": single("Reshape", target_shape="flat"),
     "function of a constant": net(call("nn.relu", "_CONSTANT_VALUE", -1, 1.0, other=["in", 0, 0])),

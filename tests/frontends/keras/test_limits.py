@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cnn_convertor.inspect import inspect
-from cnn_convertor.verify.frameworks import import_keras
+from frontends.keras import networks
 from frontends.keras.networks import written
 from frontends.keras.test_every_setting import NOT_IN_KERAS_3, SETTINGS
 
@@ -131,8 +131,7 @@ def rows() -> Iterator[tuple[str, Limit]]:
 
 
 def test_the_last_value_converts_and_the_first_beyond_it_does_not(tmp_path: Path) -> None:
-    pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
-    keras = import_keras()
+    keras = networks.imported()
     keras.backend.clear_session()
     sources = {limit.shape: keras.Input(limit.shape) for limit in LIMITS}
     outputs, expected = [], {}
