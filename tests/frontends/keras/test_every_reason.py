@@ -54,8 +54,19 @@ def theano(model: Writer) -> Path:
     return model.h5(network, {"x": [("kernel", np.ones((1, 1, 4, 1)))]}, backend="theano")
 
 
+def interpolated_on_theano(model: Writer) -> Path:
+    read = layer("InputLayer", "in", batch_input_shape=[None, 6, 5, 4])
+    return model.h5(model.sequential(read, layer("UpSampling2D", "x", interpolation="bilinear")), backend="theano")
+
+
 KERNEL = {"filters": 4, "kernel_size": 1, "use_bias": False}
+OWN = {"class_name": "ReLU", "config": {}, "module": "mine", "registered_name": "mine>ReLU"}
 CASES: dict[str, Make] = {
+    "activation of another class": single("Activation", activation=OWN),
+    "bilinear on Theano": interpolated_on_theano,
+    "normalisation over the batch": single("Normalization", axis=0, mean=1.0, variance=1.0),
+    "squareplus of another b": net(call("Squareplus", b=3.0)),
+    "shrink of another threshold": net(call("SoftShrink", threshold=0.1)),
     "softmax over four axes": net(FIVE, layer("Activation", "x", "five", activation="softmax")),
     "setting of an activation": single("Activation", activation={"class_name": "ReLU", "config": {"brand_new": 3}}),
     "sum of five axes": net(FIVE, layer("Reshape", "other", "in", target_shape=[6, 5, 4, 1]), layer("Add", "x", "five", "other")),
@@ -74,7 +85,7 @@ CASES: dict[str, Make] = {
     "input without channels": source(6, 5, None),
     "input without steps": source(None, 5),
     "layer scale": single("LayerScale", np.ones(4), projection_dim=5),
-    "normalisation of the batch": single("Normalization", axis=4, mean=1.0, variance=1.0),
+    "normalisation of an axis beyond": single("Normalization", axis=4, mean=1.0, variance=1.0),
     "rescaling by four axes": single("Rescaling", scale=[[[[2.0]]]]),
     "reshape to a word": single("Reshape", target_shape="flat"),
     "function of a constant": net(call("nn.relu", "_CONSTANT_VALUE", -1, 1.0, other=["in", 0, 0])),
