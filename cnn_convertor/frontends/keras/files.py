@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import lzma
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,8 @@ from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.foreign import explain
 from cnn_convertor.frontends.keras.storage import Contents, Source, damaged, read_contents
 
+# What reading a damaged archive raises, depending on where the damage is and on how it is packed.
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
 CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 SAVE = "save the whole model from Python: keras.models.load_model(...).save('model.keras')"
 SAVE_WHOLE = "save the whole model, not its weights alone: model.save('model.keras') instead of model.save_weights(...)"
@@ -81,7 +85,7 @@ def _open_archive(path: Path) -> ModelFile:
         if config is None or WEIGHTS not in names:
             raise _incomplete(path, names)
         source = Source.member(path, WEIGHTS)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except ZIP_ERRORS as error:
         raise damaged(str(path), error) from None
     told = _parse_json(path, metadata)
     writer = str(told.get("keras_version", "")) if isinstance(told, dict) else ""

@@ -206,7 +206,9 @@ def _layer(reading: Reading, name: str, config: Mapping[str, Any]) -> Named:
     inner = replace(reading, settings=Settings(config, HARMLESS))
     function = LAYERS[name](inner)
     if left := [f"{setting} = {value!r}" for setting, value in inner.settings.left().items() if value is not None]:
-        reading.refuse(f"the activation {name} with {', '.join(left)} is not supported", "set it to its default")
+        reading.refuse(
+            f"the setting {', '.join(left)} of the activation {name} is not supported", "set it to its default"
+        )
     return function
 
 

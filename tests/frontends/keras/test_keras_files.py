@@ -285,6 +285,21 @@ def test_files_that_are_cut_short_never_end_in_a_traceback(model: Any, kind: str
             load(victim, victim)
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_bit_that_changed_in_an_archive_is_found(model: Any, packing: int, tmp_path: Path) -> None:
+    path = model.keras(conv_config(model), ARRAYS_KERAS, packing=packing)
+    whole = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        member = archive.getinfo("model.weights.h5")
+    for part in range(1, 20):
+        victim = tmp_path / "victim.keras"
+        changed = whole.copy()
+        changed[member.header_offset + 60 + part * (member.compress_size - 60) // 20] ^= 4
+        victim.write_bytes(changed)
+        with pytest.raises(ModelError, match="DV201: the file"):
+            load(victim, victim)
+
+
 def test_nonsense_in_the_configuration_never_ends_in_a_traceback(model: Any) -> None:
     layer = model.layer
     good = model.functional(
