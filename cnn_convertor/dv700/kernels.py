@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -75,7 +75,11 @@ def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
     weight, groups = op.weight, op.groups
     if groups > 1 and not op.is_depthwise:
         weight, groups = _ungrouped(weight, groups), 1
-    if not dilation_runs(op, window, graph.shape(node.inputs[0])) and max(window.extent) <= limits.max_kernel_size:
+    fits, small = (max(size) <= limits.max_kernel_size for size in (window.extent, window.kernel))
+    if window.dilation != ONE and (
+        (fits and not dilation_runs(op, window, graph.shape(node.inputs[0])))
+        or (not small and isinstance(op, Conv2d))  # large_kernels cuts it up
+    ):
         weight, window = _with_holes(weight, window), window._replace(kernel=window.extent, dilation=ONE)
     if (groups, window) == (op.groups, op.window):
         return None
@@ -110,6 +114,8 @@ def _ungrouped(weight: Constant, groups: int) -> Constant:
 def _with_holes(weight: Constant, window: Window) -> Constant:
     channels = weight.shape[1]
     dilation = window.dilation
+    if dilation == ONE:
+        return weight
 
     def spread(values: Array) -> Array:
         wide = np.zeros((len(values), channels, *window.extent), np.float32)
@@ -173,14 +179,14 @@ def _grown(weight: Constant, zeros: Padding) -> Constant:
 def strided_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
     """A kernel that is too large but moves by a stride: blocks of pixels become channels, and the kernel smaller by the stride.
 
-    11x11 with stride 4 on 3 channels is 3x3 with stride 1 on 48.
+    11x11 with stride 4 on 3 channels is 3x3 with stride 1 on 48. What is still too large is left for large_kernels.
     """
     op = node.op
     if not isinstance(op, Conv2d) or op.is_depthwise or op.groups != 1 or op.window.dilation != ONE:
         return None
     kernel, stride, pad = op.window.kernel, op.window.stride, op.window.padding
     small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
-    if max(kernel) <= limits.max_kernel_size or max(small) > limits.max_kernel_size:
+    if max(kernel) <= limits.max_kernel_size or small == kernel:
         return None
     x, out = graph.shape(node.inputs[0]), graph.shape(node.name)
     rows, columns = ((n + k - 1) * s for n, k, s in zip(out[:2], small, stride, strict=True))
@@ -200,16 +206,17 @@ def strided_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] 
 def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
     """A deconvolution whose kernel is too large: a convolution makes the stride x stride pixels that each place gives as channels.
 
-    Output pixel q * stride + r is the sum over t of x[q - t] * kernel[r + t * stride]: for each r a small convolution.
+    Output pixel q * stride + r is the sum over t of x[q - t] * kernel[r + t * stride]: for each r a small convolution. What is
+    still too large is left for large_kernels.
     """
     op = node.op
-    if not isinstance(op, ConvTranspose2d) or op.window.dilation != ONE:
-        return None
-    kernel, stride, pad = op.window.kernel, op.window.stride, op.window.padding
-    small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
-    if max(kernel) <= limits.max_kernel_size or max(small) > limits.max_kernel_size:
+    if not isinstance(op, ConvTranspose2d) or max(op.window.extent) <= limits.max_kernel_size:
         return None
     x, out = graph.shape(node.inputs[0]), graph.shape(node.name)
+    if max(op.window.kernel) <= limits.max_kernel_size and dilation_runs(op, op.window, x):
+        return None
+    kernel, stride, pad = op.window.extent, op.window.stride, op.window.padding
+    small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
     places = Pair(x.height + small.height - 1, x.width + small.width - 1)
     pixels = Shape(places.height * stride.height, places.width * stride.width, out.channels)
     part = Crop(Shape(pad.top, pad.left, 0), Shape(pad.top + out.height, pad.left + out.width, out.channels))
@@ -218,13 +225,15 @@ def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[N
     around = Padding(small.height - 1, small.height - 1, small.width - 1, small.width - 1)
     index = np.arange(out.channels).repeat(math.prod(stride))
     convolution = Conv2d(
-        _phases(op.weight, kernel, small, stride),
+        _phases(_with_holes(op.weight, op.window), kernel, small, stride),
         None if op.bias is None else op.bias.take_rows(index),
         Window(small, padding=around),
         op.groups,
         None if op.activation is None else for_channels(op.activation, index),
     )
     first = replace(node, name=graph.fresh(f"{node.name}/places"), op=convolution)
+    if stride == ONE:
+        return first, replace(node, op=part, inputs=(first.name,))
     dims = (*places, out.channels, *stride)
     spread = Rearrange(dims, (0, 3, 1, 4, 2), pixels, Order.HWC)
     if pixels == out:
@@ -265,40 +274,47 @@ class _Piece(NamedTuple):
 
 
 def large_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """A kernel that is too large becomes the sum of smaller ones, where the padding leaves room to move them: 9x9 "same", say."""
+    """A kernel that is too large becomes the sum of smaller ones, which are moved by their padding.
+
+    Where the padding leaves no room for that, there is more of it, and of the output a part is taken.
+    """
     op = node.op
     most = limits.max_kernel_size
     if not isinstance(op, Conv2d) or op.window.dilation != ONE or max(op.window.kernel) <= most:
         return None
-    (height, width), pad = op.window.kernel, op.window.padding
-    vertical = list(_pieces(height, pad.top, pad.bottom, most))
-    horizontal = list(_pieces(width, pad.left, pad.right, most))
-    if any(piece.size > most for piece in (*vertical, *horizontal)):
-        return None
+    (height, width), stride, pad = op.window.kernel, op.window.stride, op.window.padding
+    above, vertical = _pieces(height, stride.height, pad.top, pad.bottom, most)
+    left, horizontal = _pieces(width, stride.width, pad.left, pad.right, most)
     pieces = [(rows, columns) for rows in vertical for columns in horizontal]
-    nodes: list[Node] = []
-    for index, (rows, columns) in enumerate(pieces):
-        part = replace(
-            node,
-            name=graph.fresh(f"{node.name}/part{index}"),
-            op=_part(op, rows, columns, with_bias=index == 0),
-        )
-        if index == 0:
-            nodes.append(part)
-            continue
-        last = index == len(pieces) - 1
-        name = node.name if last else graph.fresh(f"{node.name}/sum{index}")
-        add = Add(op.activation if last else None)
-        nodes += (part, replace(node, name=name, op=add, inputs=(nodes[-1].name, part.name)))
-    return nodes
+    parts = [_part(op, rows, columns, with_bias=index == 0) for index, (rows, columns) in enumerate(pieces)]
+    nodes = [replace(node, name=graph.fresh(f"{node.name}/part0"), op=parts[0])]
+    for index, part in enumerate(parts[1:], 1):
+        other = replace(node, name=graph.fresh(f"{node.name}/part{index}"), op=part)
+        add = Add(op.activation if part is parts[-1] else None)
+        name = graph.fresh(f"{node.name}/sum{index}")
+        nodes += (other, replace(node, name=name, op=add, inputs=(nodes[-1].name, other.name)))
+    out = graph.shape(node.name)
+    if parts[0].output_shape(graph.shape(node.inputs[0])) == out:
+        return *nodes[:-1], replace(nodes[-1], name=node.name)
+    wanted = Crop(Shape(above, left, 0), Shape(above + out.height, left + out.width, out.channels))
+    return *nodes, replace(node, op=wanted, inputs=(nodes[-1].name,))
 
 
-def _pieces(size: int, before: int, after: int, most: int) -> Iterator[_Piece]:
-    """A kernel's axis in pieces; each begins so early, and ends so late, that its own padding is not below zero."""
+def _pieces(size: int, stride: int, before: int, after: int, most: int) -> tuple[int, list[_Piece]]:
+    """A kernel's axis in pieces, and how many more rows (or columns) they write before those that are wanted.
+
+    Each begins so early, and ends so late, that its own padding is not below zero. Where zeros would make it too large for
+    that, there is more padding.
+    """
+    missing = max(0, size - most - before)
+    more = -(-missing // stride)
+    before, after = before + more * stride, max(after, size - most)
+    pieces = []
     for first in range(0, size, most):
         end = min(first + most, size)
         start, stop = min(first, before), max(end, size - after)
-        yield _Piece(first, end, first - start, stop - end, before - start, after - (size - stop))
+        pieces.append(_Piece(first, end, first - start, stop - end, before - start, after - (size - stop)))
+    return more, pieces
 
 
 def _part(op: Conv2d, rows: _Piece, columns: _Piece, *, with_bias: bool) -> Conv2d:

@@ -104,7 +104,10 @@ def _problems(subject: Subject, guessed: Container[Origin | None]) -> list[Probl
 
 @rule("DV401", "use kernels of at most the maximal size, or several smaller ones after each other", sizes=False)
 def kernel_size(subject: Subject) -> Iterator[Breach]:
-    """A convolution kernel is at most max_kernel_size in each direction (7 by default)."""
+    """A convolution kernel is at most max_kernel_size in each direction (7 by default).
+
+    Larger ones are cut up, but not a deconvolution's of which more output is wanted (output_padding) than the kernel reaches.
+    """
     most = subject.limits.max_kernel_size
     for where, convolution in _convolutions(subject):
         if max(convolution.kernel) > most:

@@ -50,9 +50,8 @@ DETECT = "detection_output_param { num_classes: 2 keep_top_k: 5 %s }"
 
 LIMITS = [
     # --- windows
-    *(Limit(CONVOLUTIONS, s, CONV, a, b, "DV401") for s, a, b in (
-        ("kernel_size", "kernel_size: 7", "kernel_size: 8"), ("kernel_h", "kernel_h: 7 kernel_w: 1", "kernel_h: 8 kernel_w: 1"),
-        ("kernel_w", "kernel_h: 1 kernel_w: 7", "kernel_h: 1 kernel_w: 8"),
+    *(Limit(FORWARD, s, CONV, a % 30, a % 31, "DV202") for s, a in (
+        ("kernel_size", "kernel_size: %d"), ("kernel_h", "kernel_h: %d kernel_w: 1"), ("kernel_w", "kernel_h: 1 kernel_w: %d"),
     )),
     *(Limit(types, s, ONE, a % 255, a % 256, "DV402", shape) for s, a in (
         ("stride", "stride: %d"), ("stride_h", "stride_h: %d stride_w: 1"), ("stride_w", "stride_h: 1 stride_w: %d"),
@@ -60,7 +59,6 @@ LIMITS = [
     *(whole(FORWARD, s, ONE, most, "DV404", shape="8, 300, 300") for s, most in (("pad", 362), ("pad_h", 362), ("pad_w", 873))),
     *(whole("Deconvolution", s, THREE, 2, "DV403") for s in ("pad", "pad_h", "pad_w")),
     whole(FORWARD, "dilation", TALL, 127, "DV411", shape="8, 600, 1"),
-    whole("Deconvolution", "dilation", THREE, 3, "DV411"),
     Limit(CONVOLUTIONS, "axis", ONE, "axis: -3", "axis: 2", "DV302"),
     *(Limit(t, "num_output", "convolution_param { bias_term: false kernel_size: 1 %s }", "num_output: 32768", f"num_output: {n}", "DV404", "8, 1, 1")
       for t, n in (("Convolution", 32769), ("Deconvolution", 32769), *((d, 32776) for d in DEPTHWISE))),
@@ -145,6 +143,7 @@ FLAG, REAL, WORD = (
 FREE: Mapping[tuple[str, str], str] = {
     **{(type, "bias_term"): FLAG for type in (*CONVOLUTIONS, "InnerProduct", "Scale")},
     **{("Deconvolution", name): "any filler: the weights are in the file" for name in ("weight_filler", "bias_filler")},
+    **{("Deconvolution", name): "large ones are cut up" for name in ("kernel_size", "kernel_h", "kernel_w", "dilation")},
     **{("Pooling", name): FLAG for name in ("ceil_mode",)}, ("Pooling", "round_mode"): WORD,
     ("InnerProduct", "transpose"): FLAG, ("ArgMax", "out_max_val"): FLAG, ("Dropout", "scale_train"): FLAG, ("PReLU", "channel_shared"): FLAG,
     **{("MVN", name): FLAG for name in ("across_channels", "normalize_variance")}, ("MVN", "eps"): REAL,

@@ -328,7 +328,7 @@ def test_settings_that_keras_2_wrote(model: Any, type: str, setting: dict[str, A
 def test_a_layer_as_an_activation_has_no_setting_left_out(model: Any) -> None:
     inner = {"class_name": "LeakyReLU", "config": {"name": "l", "negative_slope": 0.5, "brand_new": 3}}
     (problem,) = refused(model.single("Activation", activation=inner))
-    assert problem == "DV302 the activation LeakyReLU with brand_new = 3 is not supported @x"
+    assert problem == "DV302 the setting brand_new = 3 of the activation LeakyReLU is not supported @x"
     graph = read(
         model.single("Conv2D", arrays=KERNEL, **ONE_BY_ONE, activation={"class_name": "Softmax", "config": {"axis": 1}})
     )

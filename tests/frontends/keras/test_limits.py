@@ -32,10 +32,6 @@ CONV = {"filters": 8, "use_bias": False}
 ONE, THREE = {**CONV, "kernel_size": 1}, {**CONV, "kernel_size": 3}
 DEPTH_ONE = {"kernel_size": 1, "use_bias": False}
 LIMITS = [
-    Limit(("Conv2D", "SeparableConv2D", "Conv2DTranspose"), "kernel_size", 7, 8, "DV401", CONV),
-    Limit(("DepthwiseConv2D",), "kernel_size", 7, 8, "DV401", {"use_bias": False}),
-    Limit(("Conv1D", "SeparableConv1D", "Conv1DTranspose"), "kernel_size", 7, 8, "DV401", CONV, (30, 8)),
-    Limit(("DepthwiseConv1D",), "kernel_size", 7, 8, "DV401", {"use_bias": False}, (30, 8)),
     Limit(("Conv2D", "SeparableConv2D"), "strides", 255, 256, "DV402", ONE, (300, 300, 8)),
     Limit(("DepthwiseConv2D",), "strides", 255, 256, "DV402", DEPTH_ONE, (300, 300, 8)),
     Limit(("Conv2DTranspose",), "strides", 255, 256, "DV402", ONE, (3, 3, 8)),
@@ -104,6 +100,7 @@ FREE: Mapping[str, str] = {
     **dict.fromkeys(("rate", "seed", "noise_shape", "stddev", "l1", "l2", "drop_path_rate", "momentum", "renorm_momentum", "renorm_clipping", "fused", "init_values"), "for training"),
     **dict.fromkeys(("data_format", "padding", "fill_value", "fill_mode", "interpolation"), "Keras's own words"),
     **dict.fromkeys(("axis", "shared_axes", "dims", "target_shape", "cropping", "groups", "output_padding"), "what Keras refuses, no model has"),
+    "kernel_size": "large ones are cut up, and those that exceed the map are refused by Keras",
     **dict.fromkeys(("pool_size", "size", "n", "height", "width"), "what is too large for the device is done by the CPU"),
     **dict.fromkeys(("activation", "negative_slope", "max_value", "threshold"), "those that are refused are in test_every_setting.py"),
     "projection_dim": "is the number of channels",
@@ -111,7 +108,7 @@ FREE: Mapping[str, str] = {
 
 
 # Settings that have a limit in every layer that has them.
-DEVICE = {"kernel_size", "strides", "dilation_rate", "filters", "units", "depth_multiplier", "output_size"}
+DEVICE = {"strides", "dilation_rate", "filters", "units", "depth_multiplier", "output_size"}
 
 
 def needed(limit: Limit, layer: Any) -> dict[str, Any]:
