@@ -231,15 +231,15 @@ def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[N
         op.groups,
         None if op.activation is None else for_channels(op.activation, index),
     )
-    first = replace(node, name=graph.fresh(f"{node.name}/places"), op=convolution)
-    if stride == ONE:
-        return first, replace(node, op=part, inputs=(first.name,))
-    dims = (*places, out.channels, *stride)
-    spread = Rearrange(dims, (0, 3, 1, 4, 2), pixels, Order.HWC)
+    nodes = [replace(node, name=graph.fresh(f"{node.name}/places"), op=convolution)]
+    if stride != ONE:
+        dims = (*places, out.channels, *stride)
+        spread = Rearrange(dims, (0, 3, 1, 4, 2), pixels, Order.HWC)
+        name = graph.fresh(f"{node.name}/pixels")
+        nodes.append(replace(node, name=name, op=spread, inputs=(nodes[-1].name,)))
     if pixels == out:
-        return first, replace(node, op=spread, inputs=(first.name,))
-    second = replace(node, name=graph.fresh(f"{node.name}/pixels"), op=spread, inputs=(first.name,))
-    return first, second, replace(node, op=part, inputs=(second.name,))
+        return *nodes[:-1], replace(nodes[-1], name=node.name)
+    return *nodes, replace(node, op=part, inputs=(nodes[-1].name,))
 
 
 def _phases(weight: Constant, kernel: Pair, small: Pair, stride: Pair) -> Constant:

@@ -303,6 +303,12 @@ REWRITES: dict[str, tuple[Graph, list[str]]] = {
         ["a/places = Conv2d[weight=Constant(100x4x2x2) window=kernel=2x2 padding=1x1x1x1](x) -> 7x7x100",
          "a = OnCpu[op=Rearrange[dims=(7, 7, 4, 5, 5) axes=(0, 3, 1, 4, 2) shape=35x35x4 order=Order.HWC]](a/places) -> 35x35x4"],
     ),
+    "a large, dilated deconvolution": (
+        chain(ops.ConvTranspose2d(some(4, 4, 2, 3), None, Window(Pair(2, 3), dilation=Pair(2, 4)))),
+        ["a/part0 = Conv2d[weight=Constant(4x4x3x7) window=kernel=3x7 padding=2x2x8x6](x) -> 8x14x4",
+         "a/part1 = Conv2d[weight=Constant(4x4x3x2) window=kernel=3x2 padding=2x2x1x8](x) -> 8x14x4",
+         "a = Add(a/part0, a/part1) -> 8x14x4"],
+    ),
     "a max pool of one element": (
         chain(ops.MaxPool2d(Window(Pair(1, 1), Pair(2, 2)))),
         ["a = AveragePool2d[window=kernel=1x1 stride=2x2 factor=1.0](x) -> 3x3x4"],

@@ -249,10 +249,14 @@ def caffe_others(net: Net) -> None:
 def caffe_large(net: Net) -> None:
     """Windows beyond what a command can do."""
     net.convolution(8, (9, 9), "pad: 4")
+    net.convolution(8, (9, 9))
+    net.convolution(8, (8, 2), "dilation: 2 pad_h: 9 pad_w: 0")
     net.convolution(8, (11, 11), "stride: 4 pad: 2")
+    net.convolution(8, (17, 1), "stride: 2 pad_h: 8 pad_w: 0")
     net.convolution(8, (3, 3), "pad: 5 dilation: 5")
     net.convolution(8, (2, 2), "pad: 3 dilation: 7 stride: 2")
     net.convolution(6, (8, 9), "stride_h: 4 stride_w: 5 pad_h: 2 pad_w: 1", type="Deconvolution")
+    net.convolution(6, (8, 9), "pad: 1", type="Deconvolution")
     if net.channels > 1:
         net.convolution(net.channels, (16, 16), "stride: 8 pad: 4", type="Deconvolution", group=net.channels)
     for settings in (
