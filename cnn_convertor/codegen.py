@@ -25,7 +25,6 @@ _LAYER_TITLES = {
     LayerType.FLATTEN: "flatten to HWC order, on the CPU",
     LayerType.CONCAT: "concatenation, in place",
     LayerType.COPY_CONCAT: "concatenation, copied by the CPU",
-    LayerType.SOFTMAX: "softmax, on the CPU",
     LayerType.CUSTOM: "custom layer, on the CPU",
 }
 _HEX_FIELDS = {
@@ -242,7 +241,7 @@ def _layer(program: Program, index: int) -> dict[str, object]:
         else {
             "identifier": _identifier(layer.custom.type),
             "declaration": f"custom_param_{_identifier(layer.custom.type)} param = "
-            f"{{{_parameters(program, layer.custom)}}}",
+            f"{{{_parameters(program, layer, layer.custom)}}}",
         },
         "cpu": None if layer.cpu is None else _cpu_call(layer, call_of(layer.cpu)),
         "output_positions": [position for position, output in enumerate(program.outputs) if output == index],
@@ -270,8 +269,6 @@ def _layer_rows(layer: Layer, first: Tensor) -> list[_Row]:
         ("is_f32_output", _bool(layer.output.type is ElementType.FLOAT), ""),
         ("is_input_hw_layout", _bool(layer.from_device), ""),
     ]
-    if layer.type is LayerType.SOFTMAX:
-        rows.append(("softmax_axis", -1, "channels"))
     return _rows(rows)
 
 
@@ -425,7 +422,29 @@ class _Field(NamedTuple):
 def _customs(program: Program) -> list[dict[str, object]]:
     """The custom types in the network, each with the members of its struct."""
     types = dict.fromkeys(layer.custom.type for layer in program.layers if layer.custom is not None)
-    return [{"type": t, "identifier": _identifier(t), "fields": list(_fields(program, t).values())} for t in types]
+    return [
+        {
+            "type": t,
+            "identifier": _identifier(t),
+            "fields": list(_fields(program, t).values()),
+            "inputs": _listed_inputs(program, t),
+        }
+        for t in types
+    ]
+
+
+def _listed_inputs(program: Program, custom_type: str) -> int:
+    """How many inputs the struct of a custom type lists: the most that a layer of the type reads, 0 if each reads one."""
+    layers = (layer for layer in program.layers if layer.custom is not None and layer.custom.type == custom_type)
+    most = max(len(layer.inputs) for layer in layers)
+    return most if most > 1 else 0
+
+
+def _input_literal(tensor: Tensor) -> str:
+    """The initializer of an entry of `inputs`: offset, dim, dim_size, is_f32, is_hwc."""
+    dims = _dims(tensor)
+    is_f32 = _bool(tensor.type is ElementType.FLOAT)
+    return f"{{{tensor.offset}, {{{', '.join(map(str, dims))}}}, {len(dims)}, {is_f32}, {_bool(tensor.is_plain)}}}"
 
 
 def _fields(program: Program, custom_type: str) -> dict[str, _Field]:
@@ -463,7 +482,8 @@ def _identifier(name: str) -> str:
 def _member(name: str) -> str:
     """The name as an identifier."""
     word = _identifier(name)
-    return f"_{word}" if not word or word[0].isdigit() else f"{word}_" if word in escaping.CPP_KEYWORDS else word
+    taken = word in escaping.CPP_KEYWORDS or word == "inputs"  # every struct may list its inputs
+    return f"_{word}" if not word or word[0].isdigit() else f"{word}_" if taken else word
 
 
 def _literal(kind: str, value: bool | int | float) -> str:
@@ -476,11 +496,14 @@ def _literal(kind: str, value: bool | int | float) -> str:
     return {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text, f"{text}f")
 
 
-def _parameters(program: Program, custom: CustomCall) -> str:
-    """The initialiser of a layer's parameter struct; what the layer does not have is zero."""
+def _parameters(program: Program, layer: Layer, custom: CustomCall) -> str:
+    """The initializer of a layer's parameter struct; what the layer does not have is zero."""
     values = dict(custom.parameters)
     fields = _fields(program, custom.type)
-    return ", ".join(field.literal(values[name]) if name in values else "{}" for name, field in fields.items())
+    items = [field.literal(values[name]) if name in values else "{}" for name, field in fields.items()]
+    if _listed_inputs(program, custom.type):
+        items.append(f"{{{', '.join(map(_input_literal, layer.inputs))}}}")
+    return ", ".join(items)
 
 
 # --- drawing -------------------------------------------------------------------------------------------------------------

@@ -135,10 +135,6 @@ class Machine:
                 ]
                 assert len(parts) == len(layer.sources)
                 self.write(layer.output.offset, np.concatenate(parts))
-            case LayerType.SOFTMAX:
-                (tensor,) = layer.inputs
-                values = ir_reference.execute(ops.Softmax(), self.map(tensor.offset, tensor.shape))
-                self.write(layer.output.offset, as_output(values, ops.Softmax(), transposed=transposed), size=4)
             case LayerType.CUSTOM if layer.cpu is not None:
                 maps = [self.map_of(tensor) for tensor in layer.inputs]
                 values = ir_reference.execute(layer.cpu, *maps)
@@ -147,10 +143,7 @@ class Machine:
                 self.write(layer.output.offset, memory, size=layer.output.type.value)
             case LayerType.CUSTOM:
                 assert layer.custom is not None
-                for tensor, index in zip(layer.inputs, layer.sources, strict=True):  # it is told layers, not offsets
-                    given = tensor if index is None else self.program.layers[index].output
-                    assert len(layer.inputs) == 1 or (given.offset, given.nbytes) == (tensor.offset, tensor.nbytes)
-                maps = [self.map(tensor.offset, tensor.shape) for tensor in layer.inputs]
+                maps = [self.map_of(tensor) for tensor in layer.inputs]
                 values = self.custom[layer.custom.type](*maps, **dict(layer.custom.parameters))
                 self.write(layer.output.offset, to_memory(values, transposed=transposed), size=4)
 

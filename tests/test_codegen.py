@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -136,6 +136,7 @@ def test_texts_are_as_they_were(graph: object, golden: Golden, monkeypatch: pyte
         "doc/Doxyfile",
         "doc/pages.dox",
         "pynet.cpp",
+        f"{name}_cpu.h",
     }
     for file, text in texts.items():
         golden(f"{name}/{file}", text)
@@ -147,7 +148,7 @@ def test_texts_are_as_they_were(graph: object, golden: Golden, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("wishes", "files"),
     [
-        (Wishes("m"), {"net_gen.h", "net_gen.cpp"}),
+        (Wishes("m"), {"net_gen.h", "net_gen.cpp", "net_cpu.h"}),
         (Wishes("m", source=False), set()),
         (Wishes("m", source=False, dot=True), {"net.dot"}),
         (Wishes("m", source=False, doxygen=True), {"doc/Doxyfile", "doc/pages.dox"}),
@@ -389,7 +390,8 @@ def test_custom_layers(
     compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
 
 
-def test_a_custom_layer_with_several_inputs_is_told_all_of_them() -> None:
+def test_the_parameters_of_a_custom_layer_list_its_inputs_if_it_reads_several(tmp_path: Path) -> None:
+    """The SDK keeps a layer's list of inputs where it keeps a callback's address: a layer has one of them."""
     graph = Graph(
         (
             Node("a", ops.Input(Shape(1, 1, 4))),
@@ -398,9 +400,32 @@ def test_a_custom_layer_with_several_inputs_is_told_all_of_them() -> None:
         ),
         ("both",),
     )
-    source = render(build(graph), Wishes("m"))["net_gen.cpp"]
-    assert "inputs_of_layer_2_[0] = &get_layer(0);\n  inputs_of_layer_2_[1] = &get_layer(1);" in source
-    assert "layer.input_layer_num = 2;" in source
+    program = build(graph)
+    texts = render(program, Wishes("m"))
+    (both,) = (layer for layer in program.layers if layer.custom is not None)
+    first, second = (tensor.offset for tensor in both.inputs)
+    listed = f"{{{first}, {{4}}, 1, false, false}}, {{{second}, {{4}}, 1, false, false}}"
+    assert f"static custom_param_Both param = {{{{{listed}}}}};" in texts["net_gen.cpp"]
+    assert "} inputs[2];" in texts["net_gen.h"]
+    assert "input_layer" not in texts["net_gen.cpp"]
+    write(tmp_path, texts)
+    compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
+
+
+def test_a_parameter_of_a_custom_layer_may_be_called_inputs(tmp_path: Path) -> None:
+    texts = render(custom({"inputs": 3}), Wishes("m"))
+    assert "int inputs_;" in texts["net_gen.h"]
+    write(tmp_path, texts)
+    compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
+
+
+@pytest.mark.parametrize("graph", [small, every_kind_of_layer])
+def test_a_layer_has_a_callback_or_a_list_of_inputs(graph: Callable[[], Graph]) -> None:
+    source = render(build(graph()), Wishes("m"))["net_gen.cpp"]
+    layers = source.split("\nvoid C")[1:]
+    assert any("custom_proc_ptr" in layer for layer in layers)
+    assert not [layer for layer in layers if "custom_proc_ptr" in layer and "input_layer" in layer]
+    assert "LT_SOFTMAX" not in source
 
 
 def test_types_of_custom_layers_become_identifiers(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cnn_convertor.audit.checking import check, in_order
 from cnn_convertor.audit.flow import Flow
 from cnn_convertor.audit.listing import listing
-from cnn_convertor.audit.processor import check_processor
+from cnn_convertor.audit.processor import check_processor, read_functions
 from cnn_convertor.audit.reading import read
 from cnn_convertor.audit.rules import Device
 from cnn_convertor.errors import Problem
@@ -34,9 +34,10 @@ def audit(
     """
     source, weights = Path(source), None if weights is None else Path(weights)
     network, unread = read(source)
-    flow = Flow(network)
+    functions = read_functions(source)
+    flow = Flow(network, functions)
     device = Device(ub_size, max_kernel_size)
-    findings = [*unread, *check(network, flow, weights, device), *check_processor(network, source)]
+    findings = [*unread, *check(network, flow, weights, device), *check_processor(network, functions)]
     return Audit(
         name=network.name,
         layers=len(network.layers),

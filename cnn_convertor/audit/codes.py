@@ -95,12 +95,19 @@ CODES: dict[str, Entry] = {
         "All have its width and height, all but the last a multiple of 8 channels.",
     ),
     "DV662": Entry("A flatten or softmax has more or fewer elements than its input.", "Make them equal."),
-    "DV663": Entry("A softmax does not write FP32, or its axis is none.", "is_f32_output = true; -1 is the channels."),
+    "DV663": Entry(
+        "An LT_SOFTMAX has an axis other than 0, 1 or 2, or claims to write FP32: it writes FP16.",
+        "is_f32_output = false; axis 0 of a vector, 2 of a map.",
+    ),
     "DV664": Entry("A custom layer has no function.", "Set custom_proc_ptr."),
     "DV665": Entry(
         "A layer has no known type, no name, or a command against its type.", "Check type and conv_conf_v1."
     ),
     "DV666": Entry("A function of NAME_cpu.h works on other maps than its layer tells of.", _AGAIN),
+    "DV667": Entry(
+        "A custom layer has a list of input layers. The SDK keeps it where it keeps the callback's address.",
+        "Put what the callback needs into custom_param.",
+    ),
     # --- outputs and inputs ---
     "DV670": Entry("output_layers_ and is_output do not agree.", "Enter every output, and nothing else."),
     "DV671": Entry("An output lies in chunks of 8 channels.", "End the network with an LT_FLATTEN."),

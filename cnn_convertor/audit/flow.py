@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from cnn_convertor.audit.layers import overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
 from cnn_convertor.audit.network import Layer, Map, Network
+from cnn_convertor.audit.processor import Tensor
 from cnn_convertor.audit.registers import command_output, command_parts, operand_of
 from cnn_convertor.errors import Problem
 
@@ -36,11 +37,13 @@ class Read(NamedTuple):
 class Flow:
     """findings: what is wrong. born and dies: for every map that is written, the steps at which it must be there."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, functions: Mapping[int, list[Tensor]]) -> None:
+        """functions: layer -> the maps of its function in NAME_cpu.h. What other callbacks read is not known."""
         self.findings: list[Problem] = []
         self.born: dict[Written, int] = {}
         self.dies: dict[Written, int] = {}
-        self._network = network
+        self._network, self._functions = network, functions
+        self._perhaps_read: set[Written] = set()  # what was there when an unknown callback ran
         self._memory = Memory()
         self._parts: dict[int, set[int]] = {}  # a layer -> who has written what it stands for
         self._inputs()
@@ -95,6 +98,9 @@ class Flow:
         self._order(layer, found)
         if layer.type not in _WRITERS:
             return
+        if layer.type == "LT_CUSTOM" and layer.index not in self._functions:
+            segments = self._memory.read(0, self._network.io_bytes) if self._network.io_bytes else ()
+            self._perhaps_read |= {segment.content for segment in segments if segment.content is not None}
         made = self._made(layer)
         if made is not None and min(made) > 0:
             element = 4 if layer.is_f32_output and not layer.is_on_device else 2
@@ -122,6 +128,10 @@ class Flow:
                 operand = operand_of(command)
                 if operand is not None:
                     yield Read("eltwise_buf.offs", command.operand.offs, operand)
+            return
+        if layer.type == "LT_CUSTOM" and layer.index in self._functions:
+            *inputs, _ = self._functions[layer.index]
+            yield from (Read("input_offs", tensor.offset, tensor.map, tensor.element) for tensor in inputs)
             return
         sources = [self._network.layers[i] for i in layer.sources if i is not None and i < layer.index]
         if layer.type in {"LT_CONCAT", "LT_COPY_CONCAT"} or (layer.type == "LT_CUSTOM" and sources):
@@ -259,7 +269,8 @@ class Flow:
         """A map that nobody reads was meant for somebody: an offset is wrong."""
         for written, born in self.born.items():
             layer = self._network.layers[written.layer]
-            if written.layer >= 0 and self.dies[written] == born and not (layer.is_output or layer.type == "LT_INPUT"):
+            is_read = self.dies[written] > born or written in self._perhaps_read
+            if written.layer >= 0 and not (is_read or layer.is_output or layer.type == "LT_INPUT"):
                 hint = "check the offsets of the layers behind it, or leave the layer out"
                 self._found(
                     layer, "DV656", "nobody reads the output, and it is no output of the network", hint, "output_offs"

@@ -31,6 +31,9 @@ def check_layer(network: Network, layer: Layer, device: Device) -> Iterator[Prob
             yield layer.problem(
                 "DV664", "custom_proc_ptr is not set", "set it to custom_callback_TYPE", "custom_proc_ptr"
             )
+        case "LT_CUSTOM" if layer.source_count:
+            message = "input_layer_num overwrites custom_proc_ptr: both have the same address in the SDK"
+            yield layer.problem("DV667", message, "put what the callback needs into custom_param", "input_layer_num")
         case "LT_CONCAT" | "LT_COPY_CONCAT":
             yield from _concat(network, layer)
     yield from _sizes(network, layer)
@@ -137,10 +140,12 @@ def _same_elements(layer: Layer) -> Iterator[Problem]:
 
 
 def _softmax(layer: Layer) -> Iterator[Problem]:
-    rank = len(layer.input_dims)
-    if not -rank <= layer.softmax_axis < max(rank, 1):
-        message = f"softmax_axis: {layer.softmax_axis} of {rank} dimensions"
-        yield layer.problem("DV663", message, "-1 is the last dimension, the channels", "softmax_axis")
+    if layer.softmax_axis not in range(3):
+        message = f"softmax_axis: {layer.softmax_axis}; the runtime takes 0, 1 or 2, and else writes nothing"
+        yield layer.problem("DV663", message, "0 for a vector, 2 for a map", "softmax_axis")
+    if layer.is_f32_output:
+        message = "is_f32_output: LT_SOFTMAX writes FP16, and get_final_output reads FP32"
+        yield layer.problem("DV663", message, "make it false", "is_f32_output")
 
 
 def _concat(network: Network, layer: Layer) -> Iterator[Problem]:
@@ -172,8 +177,6 @@ def _breaks(given: Map, made: Map, *, is_last: bool) -> bool:
 
 def _sizes(network: Network, layer: Layer) -> Iterator[Problem]:
     """Bytes of the output, their number, alignment and place."""
-    if layer.type == "LT_SOFTMAX" and not layer.is_f32_output:
-        yield layer.problem("DV663", "is_f32_output: LT_SOFTMAX writes FP32", "make it true", "is_f32_output")
     element = 4 if layer.is_f32_output else 2
     made = layer.output_map
     if made is not None and layer.output_size != element * made.elements:

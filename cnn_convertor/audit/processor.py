@@ -1,9 +1,9 @@
-"""Checks that the functions of NAME_cpu.h work on the maps that their layers tell of."""
+"""Reads the functions of NAME_cpu.h, and checks that they work on the feature maps that their layers name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ _TENSOR = re.compile(r"const Tensor (\w+)\(io, (\d+), (\d+), (\d+), (\d+), (\w+)
 _HINT = "convert the network again, and do not edit what was generated"
 
 
-class _Tensor(NamedTuple):
+class Tensor(NamedTuple):
     """A map as a function sees it. element: bytes."""
 
     name: str
@@ -28,25 +28,30 @@ class _Tensor(NamedTuple):
         return self.map.elements * self.element
 
 
-def check_processor(network: Network, source: Path) -> Iterator[Problem]:
-    """Findings in the header beside a source; without one there are none."""
+def read_functions(source: Path) -> dict[int, list[Tensor]]:
+    """Layer -> the maps that its function reads, and last the one that it writes; none without a header."""
     header = source.with_name(source.name.replace("_gen.cpp", "_cpu.h"))
     if header == source or not header.is_file():
-        return
-    for found in _FUNCTION.finditer(header.read_text(encoding="utf-8")):
-        index = int(found[1])
+        return {}
+    functions = _FUNCTION.finditer(header.read_text(encoding="utf-8"))
+    return {int(found[1]): [_tensor(*row) for row in _TENSOR.findall(found[0])] for found in functions}
+
+
+def check_processor(network: Network, functions: Mapping[int, list[Tensor]]) -> Iterator[Problem]:
+    """Findings in the functions of the header beside a source."""
+    for index, tensors in functions.items():
         if index >= len(network.layers) or network.layers[index].type != "LT_CUSTOM":
             hint = "the header belongs to another source: convert the network again"
-            yield network.problem("DV666", f"{header.name}: layer {index} is no LT_CUSTOM", hint)
+            yield network.problem("DV666", f"{network.name}_cpu.h: layer {index} is no LT_CUSTOM", hint)
             continue
-        yield from _function(network, network.layers[index], [_tensor(*row) for row in _TENSOR.findall(found[0])])
+        yield from _function(network, network.layers[index], tensors)
 
 
-def _tensor(name: str, offset: str, height: str, width: str, channels: str, format: str) -> _Tensor:
-    return _Tensor(name, int(offset), Map(int(width), int(height), int(channels)), 2 if format == "kHalf" else 4)
+def _tensor(name: str, offset: str, height: str, width: str, channels: str, format: str) -> Tensor:
+    return Tensor(name, int(offset), Map(int(width), int(height), int(channels)), 2 if format == "kHalf" else 4)
 
 
-def _function(network: Network, layer: Layer, tensors: list[_Tensor]) -> Iterator[Problem]:
+def _function(network: Network, layer: Layer, tensors: list[Tensor]) -> Iterator[Problem]:
     """What one function reads and writes, beside what the layer says of it."""
     *inputs, output = tensors
     told = (layer.output_offs, layer.output_map, 4 if layer.is_f32_output else 2)

@@ -207,7 +207,7 @@ class _Reader:
             is_output=self._number((*base, "is_output")) != 0,
             is_f32_output=self._number((*base, "is_f32_output")) != 0,
             is_input_hw_layout=self._number((*base, "is_input_hw_layout")) != 0,
-            softmax_axis=self._number((*base, "softmax_axis")) if (*base, "softmax_axis") in self._state.values else -1,
+            softmax_axis=self._number((*base, "softmax_axis")),
             has_callback=self._value((*base, "custom_proc_ptr")) != 0,
             sources=self._sources(base, source_count),
             source_count=source_count,

@@ -82,8 +82,8 @@ def _without_device(graph: Graph, node: Node) -> Op | None:
         case Concat(axis=axis):
             joins = axis is Axis.CHANNELS and (graph.shape(node.name).is_vector or joins_in_place(graph, node))
             return None if joins else op
-        case Softmax(axis=axis):  # the runtime's own writes FP32, for the application
-            return op if axis is not Axis.CHANNELS or graph.users(node.name) else None
+        case Softmax():  # LT_SOFTMAX sums in FP16 and overwrites its input
+            return op
         case Reshape(order=order, shape=shape):  # the runtime can flatten
             stays = order is Order.MEMORY or (order is Order.HWC and shape.is_vector)
             return None if stays else Rearrange((shape.size,), (0,), shape, order)

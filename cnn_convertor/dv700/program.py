@@ -128,7 +128,6 @@ class LayerType(Enum):
     FLATTEN = "LT_FLATTEN"
     CONCAT = "LT_CONCAT"
     COPY_CONCAT = "LT_COPY_CONCAT"
-    SOFTMAX = "LT_SOFTMAX"
     CUSTOM = "LT_CUSTOM"
 
 
@@ -164,9 +163,8 @@ class Layer:
 
     @property
     def lists_sources(self) -> bool:
-        """Whether the firmware must know which layers this one reads: one offset is not enough for it."""
-        joins = self.type in {LayerType.CONCAT, LayerType.COPY_CONCAT}
-        return joins or (self.type is LayerType.CUSTOM and len(self.inputs) > 1)
+        """Whether the layer has a list of input layers. In the SDK that list shares its memory with a callback's pointer."""
+        return self.type in {LayerType.CONCAT, LayerType.COPY_CONCAT}
 
     @property
     def topo(self) -> int:

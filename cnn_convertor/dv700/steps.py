@@ -199,8 +199,6 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
             return LayerType.FLATTEN
         case Concat():
             return LayerType.CONCAT if joins_in_place(graph, node) else LayerType.COPY_CONCAT
-        case Softmax():
-            return LayerType.SOFTMAX
         case Custom() | OnCpu():
             return LayerType.CUSTOM
         case Identity() | BatchNorm() | Scale() | Activation() | Pad() | ChannelSlice():
@@ -218,6 +216,7 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
             | Rearrange()
             | Reduce()
             | Resize()
+            | Softmax()
             | SpaceToDepth()
             | Standardise()
         ):

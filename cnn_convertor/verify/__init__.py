@@ -11,13 +11,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from cnn_convertor.config import Config, Origin
-from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.dv700.program import Program
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.host.build import build
 from cnn_convertor.host.run import Maps, Outputs, as_maps, run
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import DetectionOutput, Order
+from cnn_convertor.ir.ops import DetectionOutput, Order, Softmax
 from cnn_convertor.verify import frameworks
 from cnn_convertor.verify.compare import (
     Comparison,
@@ -233,7 +233,7 @@ def compare_outputs(network: Network, device: Outputs, reference: Reference) -> 
             continue
         compared.append(compare(name, device.outputs[position], probabilities))
         layer = program.layers[program.outputs[position]]
-        if layer.type is LayerType.SOFTMAX and layer.sources[0] is not None:
+        if isinstance(layer.cpu, Softmax) and layer.sources[0] is not None:
             memory = device.layers[layer.sources[0]]
             logits = as_maps(
                 memory, program.layers[layer.sources[0]], layer.output.shape, transposed=program.transposed

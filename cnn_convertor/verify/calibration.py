@@ -23,13 +23,14 @@ from cnn_convertor.config import Config
 from cnn_convertor.dv700.formats import Choice, Reason
 from cnn_convertor.dv700.half import to_half
 from cnn_convertor.dv700.palettes import convolutions_of, fit_weights, ranges, with_choices
-from cnn_convertor.dv700.program import Convolution, Layer, LayerType, Program, Weights
+from cnn_convertor.dv700.program import Convolution, Layer, Program, Weights
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError, warn
 from cnn_convertor.host.build import build
 from cnn_convertor.host.run import Maps, as_maps, from_memory, to_memory
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Softmax
 from cnn_convertor.quantize import Palette
 from cnn_convertor.verify import Network
 from cnn_convertor.verify.inputs import Preparation, Samples, read_samples, shapes_of
@@ -299,7 +300,7 @@ def _improvements(plain: Network, pair: tuple[Network, Network], samples: Sample
 def _before_softmax(program: Program, index: int) -> int:
     """The layer whose map says how good an output is: a softmax hides errors when one class is sure."""
     layer = program.layers[index]
-    source = layer.sources[0] if layer.type is LayerType.SOFTMAX else None
+    source = layer.sources[0] if isinstance(layer.cpu, Softmax) else None
     return index if source is None else source
 
 

@@ -27,15 +27,17 @@ from cnn_convertor.passes import optimise
 
 
 class Written(NamedTuple):
-    """A source and its weights."""
+    """A source, its weights, and its functions on the CPU."""
 
     text: str
     weights: bytes
+    header: str = ""
 
     def audit(self, folder: Path) -> Audit:
         source, weights = folder / "Net_gen.cpp", folder / "Net_weights.bin"
         source.write_text(self.text, encoding="utf-8")
         weights.write_bytes(self.weights)
+        (folder / "Net_cpu.h").write_text(self.header, encoding="utf-8")
         return audit(source, weights)
 
     def replaced(self, old: str, new: str, nth: int = 0) -> Written:
@@ -76,7 +78,8 @@ def generate(
         check(legal, steps, limits)
         program = lower(legal, steps, name=name, transposed=transposed)
         weights = b"".join(piece.tobytes() for piece in encode_all(program.weights, transposed=transposed))
-        return Written(codegen.render(program, codegen.Wishes("m.h5"))[f"{name}_gen.cpp"], weights)
+        texts = codegen.render(program, codegen.Wishes("m.h5"))
+        return Written(texts[f"{name}_gen.cpp"], weights, texts.get(f"{name}_cpu.h", ""))
 
 
 RANDOM = np.random.default_rng(0)

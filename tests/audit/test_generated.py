@@ -68,7 +68,7 @@ def test_the_listing_says_in_words_what_the_commands_do(tmp_path: Path) -> None:
 
 
 def test_a_map_that_only_a_custom_layer_could_read_is_seen(tmp_path: Path) -> None:
-    """Where the source says which layers a custom layer reads, all of them are read."""
+    """A callback may read each map that is there when it runs."""
     pool = Window(Pair(3, 3))
     written = generate(
         graph(
@@ -79,11 +79,14 @@ def test_a_map_that_only_a_custom_layer_could_read_is_seen(tmp_path: Path) -> No
             ("mine", ops.Custom("Mine", (), Shape(2, 4, 12)), ("a", "b")),
         )
     )
-    text = written.text
-    if "input_layers" not in text:
-        named = "  static fpga_layer *read[] = {&get_layer(0), &get_layer(1)};\n  layer.input_layers = read;\n"
-        text = text.replace("  output_layers_[0]", f"{named}  layer.input_layer_num = 2;\n  output_layers_[0]")
-    assert not written._replace(text=text).audit(tmp_path).findings
+    assert not written.audit(tmp_path).findings
+
+
+def test_a_callback_with_a_list_of_input_layers_is_found(tmp_path: Path) -> None:
+    """The list overwrites the callback's address on the SDK."""
+    listed = "  layer.input_layer_num = 1;\n  output_layers_[0]"
+    (found,) = generate(networks()["residual"]).replaced("  output_layers_[0]", listed).audit(tmp_path).findings
+    assert (found.code, found.where.layer if found.where else "") == ("DV667", "prob")
 
 
 LISTING = """\
@@ -99,7 +102,7 @@ Net: 7 layers, maps in WHC order
    4  concat "cat": layers 3, 0 -> 8x8x32@0, 4096 bytes
    5  conv "fc": 8x8x32@0 -> 10@4096, 20 bytes
        conv 1x1 s1 2048->10 FP16 @7040 46112 bytes
-   6  softmax "prob": 10@4096 -> 10@0, 40 bytes FP32
+   6  custom "prob": 10@4096 -> 10@0, 40 bytes FP32
 outputs: "prob"
 commands: 5
 multiply-accumulates: 141,312

@@ -82,9 +82,6 @@ FIELDS: list[tuple[str, int, str, object, str]] = [
     ("residual", 4, "output_offs", 16, "DV660"),
     ("residual", 4, "input_layer_num", 1, "DV661"),
     ("residual", 4, "output_dim[2]", 24, "DV661"),
-    ("residual", 6, "input_dim[0]", 9, "DV662"),
-    ("residual", 6, "is_f32_output", "false", "DV663"),
-    ("residual", 6, "softmax_axis", 1, "DV663"),
     ("residual", 6, "output_size", 20, "DV644"),
     ("residual", 6, "output_offs", 2, "DV640"),
     ("residual", 6, "output_offs", 4092, "DV643"),
@@ -235,3 +232,30 @@ def test_weights_of_another_size_or_none_at_all_are_found(tmp_path: Path) -> Non
     network = written("residual")
     for weights in (network.weights[:-1], network.weights + b"\0", b""):
         assert codes(network._replace(weights=weights), tmp_path) == ["DV680"]
+
+
+def with_the_runtimes_softmax() -> Written:
+    """The residual network with LT_SOFTMAX, in a form that the SDK's runtime takes."""
+    changed = written("residual")._replace(header="")
+    changed = changed.with_field(6, "type", "LT_SOFTMAX").with_field(6, "is_f32_output", "false")
+    changed = changed.with_field(6, "output_size", 20)
+    return changed.replaced("layer.custom_proc_ptr = Net_cpu::Layer_6", "layer.softmax_axis = 0")
+
+
+def test_a_softmax_of_the_runtime_in_a_form_that_it_takes_is_right(tmp_path: Path) -> None:
+    assert not codes(with_the_runtimes_softmax(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("input_dim[0]", 9, "DV662"),
+        ("is_f32_output", "true", "DV663"),
+        ("softmax_axis", -1, "DV663"),
+        ("softmax_axis", 3, "DV663"),
+    ],
+)
+def test_a_softmax_of_the_runtime_in_another_form_is_found(
+    field: str, value: object, code: str, tmp_path: Path
+) -> None:
+    assert code in codes(with_the_runtimes_softmax().with_field(6, field, value), tmp_path)

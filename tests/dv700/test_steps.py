@@ -197,7 +197,7 @@ def test_palettes_where_they_are_wanted(palette: bool) -> None:
 
 VECTOR = Shape(1, 1, 512)
 TYPES: list[tuple[Graph, list[LayerType]]] = [
-    (chain(conv(), ops.Softmax()), [LayerType.CONV, LayerType.SOFTMAX]),
+    (chain(conv(), ops.OnCpu(ops.Softmax())), [LayerType.CONV, LayerType.CUSTOM]),
     (chain(ops.Reshape(VECTOR, Order.HWC)), [LayerType.FLATTEN]),
     (chain(conv(kernel=1), ops.Reshape(VECTOR, Order.MEMORY)), [LayerType.CONV]),
     (chain(ops.Custom("Mine", (), X)), [LayerType.CUSTOM]),

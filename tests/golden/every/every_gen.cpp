@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "every_cpu.h"
+
 Cevery::Cevery() {}
 
 Cevery::~Cevery() {}
@@ -527,13 +529,13 @@ void Cevery::Layer_9() {
   layer.input_layers = inputs_of_layer_9_;
 }
 
-// Layer_10: softmax, on the CPU
+// Layer_10: Softmax, on the CPU
 //   "prob" (Softmax)
 //   17 at 0 -> 17 at 2304
 void Cevery::Layer_10() {
   fpga_layer &layer = get_layer(10);
   layer.name = "prob";
-  layer.type = LT_SOFTMAX;
+  layer.type = LT_CUSTOM;
   layer.input_offs = 0;             // bytes
   layer.output_offs = 2304;         // bytes
   layer.output_size = 68;           // bytes
@@ -544,7 +546,7 @@ void Cevery::Layer_10() {
   layer.is_output = true;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = true;
-  layer.softmax_axis = -1;          // channels
+  layer.custom_proc_ptr = every_cpu::Layer_10;
   output_layers_[0] = &layer;
 }
 

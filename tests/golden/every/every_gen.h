@@ -2,6 +2,7 @@
 #ifndef EVERY_GEN_H
 #define EVERY_GEN_H
 
+#include <cstddef>
 #include <cstdint>
 
 #include "dmp_network.h"
@@ -14,7 +15,7 @@ struct custom_param_Mine {
   int sizes[2];
 };
 
-// Runs a layer of type Mine: to be defined by the application. It reads FP16 at io_ptr + layer.input_offs
+// Runs a layer of type Mine: the application defines it. It reads FP16 at io_ptr + layer.input_offs
 // and writes FP32 at io_ptr + layer.output_offs.
 void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
 

@@ -1,6 +1,8 @@
 // made by cnn-convertor 1.2.3 from net.h5, do not edit
 #include "small_gen.h"
 
+#include "small_cpu.h"
+
 Csmall::Csmall() {}
 
 Csmall::~Csmall() {}
@@ -148,13 +150,13 @@ void Csmall::Layer_1() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_2: softmax, on the CPU
+// Layer_2: Softmax, on the CPU
 //   "softmax" (Softmax)
 //   10 at 512 -> 10 at 0
 void Csmall::Layer_2() {
   fpga_layer &layer = get_layer(2);
   layer.name = "softmax";
-  layer.type = LT_SOFTMAX;
+  layer.type = LT_CUSTOM;
   layer.input_offs = 512;           // bytes
   layer.output_offs = 0;            // bytes
   layer.output_size = 40;           // bytes
@@ -165,6 +167,6 @@ void Csmall::Layer_2() {
   layer.is_output = true;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = true;
-  layer.softmax_axis = -1;          // channels
+  layer.custom_proc_ptr = small_cpu::Layer_2;
   output_layers_[0] = &layer;
 }

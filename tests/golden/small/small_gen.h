@@ -2,6 +2,7 @@
 #ifndef SMALL_GEN_H
 #define SMALL_GEN_H
 
+#include <cstddef>
 #include <cstdint>
 
 #include "dmp_network.h"

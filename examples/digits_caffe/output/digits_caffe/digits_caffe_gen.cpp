@@ -1,6 +1,8 @@
 // made by cnn-convertor 0.1.0 from digits.prototxt, do not edit
 #include "digits_caffe_gen.h"
 
+#include "digits_caffe_cpu.h"
+
 Cdigits_caffe::Cdigits_caffe() {}
 
 Cdigits_caffe::~Cdigits_caffe() {}
@@ -431,13 +433,13 @@ void Cdigits_caffe::Layer_4() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_5: softmax, on the CPU
+// Layer_5: Softmax, on the CPU
 //   "prob" (Softmax)
 //   10 at 48 -> 10 at 0
 void Cdigits_caffe::Layer_5() {
   fpga_layer &layer = get_layer(5);
   layer.name = "prob";
-  layer.type = LT_SOFTMAX;
+  layer.type = LT_CUSTOM;
   layer.input_offs = 48;            // bytes
   layer.output_offs = 0;            // bytes
   layer.output_size = 40;           // bytes
@@ -448,6 +450,6 @@ void Cdigits_caffe::Layer_5() {
   layer.is_output = true;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = true;
-  layer.softmax_axis = -1;          // channels
+  layer.custom_proc_ptr = digits_caffe_cpu::Layer_5;
   output_layers_[0] = &layer;
 }

@@ -1,6 +1,8 @@
 // made by cnn-convertor 0.1.0 from digits.keras, do not edit
 #include "digits_gen.h"
 
+#include "digits_cpu.h"
+
 Cdigits::Cdigits() {}
 
 Cdigits::~Cdigits() {}
@@ -435,13 +437,13 @@ void Cdigits::Layer_5() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_6: softmax, on the CPU
+// Layer_6: Softmax, on the CPU
 //   "digit" (Dense)
 //   10 at 48 -> 10 at 0
 void Cdigits::Layer_6() {
   fpga_layer &layer = get_layer(6);
   layer.name = "digit";
-  layer.type = LT_SOFTMAX;
+  layer.type = LT_CUSTOM;
   layer.input_offs = 48;            // bytes
   layer.output_offs = 0;            // bytes
   layer.output_size = 40;           // bytes
@@ -452,6 +454,6 @@ void Cdigits::Layer_6() {
   layer.is_output = true;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = true;
-  layer.softmax_axis = -1;          // channels
+  layer.custom_proc_ptr = digits_cpu::Layer_6;
   output_layers_[0] = &layer;
 }

@@ -2,6 +2,7 @@
 #ifndef DIGITS_GEN_H
 #define DIGITS_GEN_H
 
+#include <cstddef>
 #include <cstdint>
 
 #include "dmp_network.h"
