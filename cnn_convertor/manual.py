@@ -83,6 +83,10 @@ struct custom_param_Upside {
 void custom_callback_Upside(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
 ```
 
+Where a layer of the type reads several feature maps, the struct lists them in a member `inputs`, in the order of the layer's
+inputs: the offset of each from `io_ptr` in bytes, its dimensions W, H, C (or the length of a vector), whether it is FP32, and
+whether its elements lie in the order H, W, C rather than in the device's.
+
 A comment there says what the function reads at `io_ptr + layer.input_offs` (FP16, in most cases) and writes at
 `io_ptr + layer.output_offs` (FP32, which the application and our layers on the CPU read, but not the device: DV421). `run` and
 `verify` take the definition with `--source FILE.cpp`.
