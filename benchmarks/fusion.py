@@ -14,9 +14,9 @@ from pathlib import Path
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.convert import build, load
 from cnn_convertor.dv700.fusion import Fusion
 from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.pipeline import build, load
 from examples import zoo
 
 PAGE = Path(__file__).parents[1] / "docs" / "fusion.md"

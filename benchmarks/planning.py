@@ -16,11 +16,11 @@ from typing import NamedTuple
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.convert import fit, load
 from cnn_convertor.dv700.placement import ALIGNMENT, arrange, homes_of, nbytes
 from cnn_convertor.dv700.steps import Step
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.memory import Buffer, Plan, plan, table
+from cnn_convertor.pipeline import fit, load
 from examples import zoo
 
 NETWORKS = (

@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config, Quantization
-from cnn_convertor.convert import Report, convert, load, plan
 from cnn_convertor.dv700.half import to_half
 from cnn_convertor.dv700.palettes import count
 from cnn_convertor.dv700.program import Program, Weights
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir.constant import Constant
+from cnn_convertor.pipeline import Report, convert, load, plan
 from cnn_convertor.quantize import FREE, fit
-from cnn_convertor.verify.inputs import Preparation, random_samples, shapes_of
+from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from examples import zoo
 
 KERAS = (".h5", ".hdf5", ".keras")
@@ -226,9 +226,9 @@ def calibration(models: tuple[str, ...], samples: int, size: int | None) -> None
     The images that are compared are others than those that the palettes are calibrated with. What a softmax reads stands for
     its output.
     """
-    from cnn_convertor.convert import convert_for_trial
-    from cnn_convertor.verify import prepare
-    from cnn_convertor.verify.calibration import compare_outputs
+    from cnn_convertor.calibration import compare_outputs
+    from cnn_convertor.pipeline import convert_for_trial
+    from cnn_convertor.verification import prepare
 
     print("| network | output | plain palettes | calibrated | gain |\n|---|---|---|---|---|")
     gains = []

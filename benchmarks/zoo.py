@@ -17,12 +17,12 @@ from typing import Final, NamedTuple
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.convert import convert_for_trial
 from cnn_convertor.dv700.program import LayerType, Program
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
-from cnn_convertor.verify import verify
+from cnn_convertor.pipeline import convert_for_trial
+from cnn_convertor.verification import verify
 from examples import zoo
 
 CHECKOUT: Final = Path(__file__).resolve().parents[1]

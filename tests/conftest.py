@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,6 +18,19 @@ def shared() -> Path:
     if not (folder / "vectors").is_dir():
         pytest.skip(f"no test vectors in {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One cache for all that is compiled in a session; without a compiler, what needs one is skipped."""
+    if shutil.which(os.environ.get("CXX", "g++").split()[0]) is None:
+        pytest.skip("there is no C++ compiler")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    with pytest.MonkeyPatch.context() as patch:
+        if "CNN_CONVERTOR_CACHE" not in os.environ:
+            patch.setenv("CNN_CONVERTOR_CACHE", str(shared / "compiled"))
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

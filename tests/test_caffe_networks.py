@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import ir_reference
 import program_reference
-from cnn_convertor.convert import build
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends import caffe
-from verify.trials import config
+from cnn_convertor.pipeline import build
+from verification.trials import config
 
 # Layers without weights: (type, settings); x is read, and z as well where two are.
 LAYERS = [

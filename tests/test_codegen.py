@@ -25,10 +25,10 @@ from cnn_convertor.dv700.program import Program
 from cnn_convertor.dv700.rules import check
 from cnn_convertor.dv700.selection import select
 from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.emulation.build import build as build_program
+from cnn_convertor.emulation.run import run
 from cnn_convertor.errors import Origin, UnsupportedError
 from cnn_convertor.files import replace_all
-from cnn_convertor.host.build import build as build_program
-from cnn_convertor.host.run import run
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

@@ -10,7 +10,7 @@ import pytest
 from cnn_convertor import cli
 from cnn_convertor.errors import ModelError
 from cnn_convertor.foreign import FORMATS, explain
-from cnn_convertor.inspect import inspect
+from cnn_convertor.inspection import inspect
 
 ROOT = Path(__file__).resolve().parents[1]
 

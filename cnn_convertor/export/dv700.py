@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from cnn_convertor.dv700.packing import PackedShape, unpack
 from cnn_convertor.dv700.program import ElementType, Program, Weights
 from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.emulation.run import is_plain
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.surface import Surface
-from cnn_convertor.host.run import is_plain
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Pair
 from cnn_convertor.layouts.dv700 import feature_map

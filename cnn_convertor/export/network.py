@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from cnn_convertor import __version__, files
 from cnn_convertor.config import Config
-from cnn_convertor.convert import build, convert_for_trial, load
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.export import dv700, targets
@@ -31,8 +30,9 @@ from cnn_convertor.layouts.layout import Layout
 from cnn_convertor.layouts.nvdla.weights import GROUP_SIZES, MASK
 from cnn_convertor.layouts.packing import Bytes, pack
 from cnn_convertor.passes import optimise
-from cnn_convertor.verify import prepare
-from cnn_convertor.verify.inputs import Preparation, random_samples, read_samples, shapes_of
+from cnn_convertor.pipeline import build, convert_for_trial, load
+from cnn_convertor.samples import Preparation, random_samples, read_samples, shapes_of
+from cnn_convertor.verification import prepare
 
 
 class Export(NamedTuple):

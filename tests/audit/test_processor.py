@@ -10,13 +10,13 @@ import pytest
 from cnn_convertor import codegen
 from cnn_convertor.audit import audit
 from cnn_convertor.config import Config
-from cnn_convertor.convert import build
 from cnn_convertor.files import replace_all
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ONE, Shape, Window
-from verify.trials import config
+from cnn_convertor.pipeline import build
+from verification.trials import config
 
 CONV = ops.Conv2d(Constant.of(np.ones((8, 8, 1, 1))), None, Window(ONE))
 NETWORK = Graph(

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 import ir_reference
 import program_reference
 import random_networks
-from cnn_convertor.convert import build
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
-from verify.trials import config
+from cnn_convertor.pipeline import build
+from verification.trials import config
 
 
 def check(graph: Graph, *, transposed: bool = True) -> None:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
-from cnn_convertor.convert import build, convert_for_trial, load
 from cnn_convertor.errors import ConvertorWarning, ModelError, Origin, UnsupportedError, UsageError
 from cnn_convertor.export import Manifest, export, read
 from cnn_convertor.export import surface as surfaces
@@ -33,7 +32,8 @@ from cnn_convertor.ir.ops import NO_PADDING, Pair, Shape, Window
 from cnn_convertor.layouts import nbytes
 from cnn_convertor.layouts.nvdla.alignment import check_alignment
 from cnn_convertor.passes import optimise
-from cnn_convertor.verify import run_network
+from cnn_convertor.pipeline import build, convert_for_trial, load
+from cnn_convertor.verification import run_network
 from examples import zoo
 from export_reference import (
     cldnn,

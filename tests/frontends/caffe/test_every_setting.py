@@ -25,7 +25,7 @@ from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.supported import FRAMEWORKS, entries
 from frontends.caffe import test_detection as detection
 from frontends.caffe import test_layers as layers
-from verify import test_single_layers as single_layers
+from verification import test_single_layers as single_layers
 
 Array = NDArray[Any]
 CAFFE = FRAMEWORKS[0]

@@ -1,0 +1,314 @@
+"""Fits palettes to what the layers of a network read, so that their outputs suffer least.
+
+The error that a palette makes at an output of a convolution is the sum, over the kernel, of error times input. Its mean is
+the same at every pixel but for the border, and leaves with the bias; what remains has, as far as inputs are independent, the
+power sum(error**2 * variance of the input). So the variance of what meets each element of the kernel is what an error there
+counts. (Without the corrected bias it would be the second moment: the mean would still be in it.)
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.config import Config
+from cnn_convertor.dv700.formats import Choice, Reason
+from cnn_convertor.dv700.half import to_half
+from cnn_convertor.dv700.palettes import convolutions_of, fit_weights, ranges, with_choices
+from cnn_convertor.dv700.program import Convolution, Layer, Program, Weights
+from cnn_convertor.emulation.build import build
+from cnn_convertor.emulation.run import Maps, as_maps, from_memory, to_memory
+from cnn_convertor.errors import Origin as Place
+from cnn_convertor.errors import Problem, UsageError, warn
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Softmax
+from cnn_convertor.quantize import Palette
+from cnn_convertor.samples import Preparation, Samples, read_samples, shapes_of
+from cnn_convertor.verification import Network
+
+Real: TypeAlias = NDArray[np.float64]
+Write: TypeAlias = Callable[[Program, Path], None]
+"""Writes a program's sources and weights to a folder."""
+
+_AT_A_TIME = 1 << 24  # elements of all layers, over the samples that are in memory
+_LEAST_IMPORTANCE = 0.01  # of the mean: what the samples do not show may come all the same
+
+
+class Improvement(NamedTuple):
+    """SQNR in dB of one map against the same network with FP16 weights: with the palettes as they were, and calibrated."""
+
+    name: str
+    before: float
+    after: float
+
+
+class Calibration(NamedTuple):
+    """program: with the better palettes. source: of how many samples, and where they came from.
+
+    outputs: one for each output of the network; what a softmax reads in its place. layers: one for each convolution.
+    """
+
+    program: Program
+    samples: int
+    source: str
+    outputs: tuple[Improvement, ...]
+    layers: tuple[Improvement, ...]
+
+
+class Moments(NamedTuple):
+    """Mean and variance of what meets each element of the kernel of one channel: (C, ky, kx) both."""
+
+    mean: Real
+    variance: Real
+
+
+def calibrate(
+    graph: Graph, program: Program, config: Config, given: Path, write: Write, *, apart: Program
+) -> Calibration | None:
+    """The program with palettes, and biases, that suit the sample inputs; None when it has no palettes, after a warning.
+
+    apart: the same network with FP16 weights and a command for each convolution, so that what they read is in memory.
+    It keeps its palettes where the calibrated ones are no better for its outputs. Raises UsageError for samples that do not
+    fit, for networks with custom layers, and where there is no C++ compiler.
+    """
+    _refuse_custom_layers(program)
+    if not any(weights.packed.palette for weights in program.weights):
+        problem = "there is nothing to calibrate: no layer has a palette"
+        warn(Problem("DV716", problem, Place(config.name), "quantization = 1 or auto in the ini file"))
+        return None
+    samples = read_samples(given, shapes_of(graph), Preparation.of(config))
+    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
+
+        def network(made: Program, folder: str) -> Network:
+            write(made, Path(name) / folder)
+            executable = build(Path(name) / folder, made.name)
+            weights = Path(name) / folder / f"{made.name}_weights.bin"
+            return Network(graph, made, executable, weights, config.ub_size)
+
+        plain = network(without_palettes(program), "fp16")
+        moments = measure(network(without_palettes(apart), "apart"), samples)
+        calibrated = fitted(program, matched(program, apart, moments))
+        pair = network(program, "before"), network(calibrated, "after")
+        improvements = _improvements(plain, pair, samples)
+    outputs, layers = _of_outputs(plain.program, improvements), _of_layers(plain.program, improvements)
+    if sum(o.after for o in outputs) < sum(o.before for o in outputs):
+        problem = "calibration does not improve the outputs, so the palettes stay as they were"
+        warn(Problem("DV717", problem, Place(config.name), "more samples, that are like what the network will see"))
+        calibrated = program
+    return Calibration(calibrated, samples.count, samples.source, outputs, layers)
+
+
+def _refuse_custom_layers(program: Program) -> None:
+    for layer in program.layers:
+        if layer.custom is not None:
+            where = layer.origins[-1] if layer.origins else Place(program.name)
+            problem = "calibration needs every layer's code, but custom layers have theirs in the firmware"
+            raise UsageError(Problem("DV715", problem, where, "convert without --calibrate"))
+
+
+# --- fitting -------------------------------------------------------------------------------------------------------------
+
+
+def without_palettes(program: Program) -> Program:
+    return with_choices(program, [Choice(None, None, Reason.ASKED) for _ in program.weights])
+
+
+def fitted(program: Program, moments: Mapping[int, Moments]) -> Program:
+    """The program with its palettes fitted anew, and biases that make up for the mean of their errors.
+
+    moments: index of a convolution -> what it reads. The others keep their palettes, as do those that lose nothing.
+    """
+    convolutions = [c for layer in program.layers for c in convolutions_of(layer)]
+    known = {i: c for i, c in enumerate(convolutions) if i in moments and _loses(c.weights.choice)}
+    importances = {i: _by_weight(c, _importance(moments[i])) for i, c in known.items()}
+    anew = fit_weights({i: c.weights for i, c in known.items()}, importances)
+    choices, biases = [], {}
+    for i, convolution in enumerate(convolutions):
+        choice = convolution.weights.choice
+        assert choice is not None, "it was decided before"
+        if i in anew:
+            choice = anew[i]._replace(reason=choice.reason)
+            assert choice.palette is not None
+            mean = _by_weight(convolution, moments[i].mean)
+            biases[i] = _corrected_bias(convolution.weights, choice.palette, mean)
+        choices.append(choice)
+    return with_choices(program, choices, biases)
+
+
+def _loses(choice: Choice | None) -> bool:
+    assert choice is not None, "it was decided before"
+    return choice.palette is not None and choice.quality is not None and choice.quality.noise > 0
+
+
+def _importance(moments: Moments) -> Real:
+    importance: Real = moments.variance + _LEAST_IMPORTANCE * moments.variance.mean()
+    return importance
+
+
+def _by_weight(convolution: Convolution, values: Real) -> Real:
+    """Values (C, ky, kx) as they meet kernels (M, C, ky, kx): each kernel of a depthwise convolution has its own channel."""
+    return values[:, np.newaxis] if convolution.kind.is_depthwise else values[np.newaxis]
+
+
+def _corrected_bias(weights: Weights, palette: Palette, mean: Real) -> Constant:
+    """The bias less the mean of the error that the palette makes. mean: of what the kernels read, (M or 1, C, ky, kx)."""
+    shifts = np.zeros(weights.packed.kernels)
+    for rows in ranges(weights.kernels):
+        kernels = weights.kernels.load(rows)
+        stored = palette.centres[palette.index[to_half(kernels).view(np.uint16)]].astype(np.float64)
+        errors = (stored - kernels) * (mean[rows] if len(mean) > 1 else mean)
+        shifts[rows] = errors.reshape(len(errors), -1).sum(axis=1)
+    bias = np.zeros(weights.packed.kernels) if weights.bias is None else weights.bias.load()
+    return Constant.of(bias - shifts)
+
+
+def matched(program: Program, apart: Program, moments: Mapping[int, Moments]) -> dict[int, Moments]:
+    """What the convolutions of one program read, from what those of the other do: the same layer's are in the same order."""
+    known: dict[object, list[Moments | None]] = {}
+    for index, weights in enumerate(apart.weights):
+        known.setdefault(_identity(weights), []).append(moments.get(index))
+    counts = Counter(map(_identity, program.weights))
+    theirs = {key: iter(values) for key, values in known.items() if len(values) == counts[key]}
+    found = {i: next(theirs.get(_identity(w), iter(())), None) for i, w in enumerate(program.weights)}
+    return {i: value for i, value in found.items() if value is not None}
+
+
+def _identity(weights: Weights) -> object:
+    return weights.where, replace(weights.packed, palette=False)
+
+
+# --- measuring -----------------------------------------------------------------------------------------------------------
+
+
+def measure(network: Network, samples: Samples) -> dict[int, Moments]:
+    """What each convolution of a network reads, by its index, as far as that lies in memory and differs at all."""
+    sums: dict[int, tuple[Real, Real]] = {}
+    for inputs in _parts(network.program, samples):
+        layers = network.run(inputs, layers=True).layers
+        for index, (mean, square) in _powers(network.program, layers, inputs):
+            share = len(next(iter(inputs.values()))) / samples.count
+            before = sums.get(index, (np.zeros_like(mean), np.zeros_like(square)))
+            sums[index] = before[0] + share * mean, before[1] + share * square
+    return {i: moments for i, (mean, square) in sums.items() if (moments := _moments(mean, square)) is not None}
+
+
+def _moments(mean: Real, square: Real) -> Moments | None:
+    """None where nothing varies, or where FP16 overflowed. FP32 hides in which order a machine adds."""
+    mean = mean.astype(np.float32).astype(np.float64)
+    variance = np.maximum(square.astype(np.float32) - mean**2, 0.0)
+    total = float(variance.sum())
+    return Moments(mean, variance) if math.isfinite(total) and total > 0 else None
+
+
+def _parts(program: Program, samples: Samples) -> Iterator[dict[str, Maps]]:
+    """The samples, a few at a time."""
+    step = max(1, _AT_A_TIME // sum(layer.output.shape.size for layer in program.layers))
+    for start in range(0, samples.count, step):
+        yield {name: values[start : start + step] for name, values in samples.inputs.items()}
+
+
+def _powers(
+    program: Program, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]
+) -> Iterator[tuple[int, tuple[Real, Real]]]:
+    """For each convolution that begins a command, the means of what meets its kernel, and of the squares: (C, ky, kx)."""
+    index = 0
+    for layer in program.layers:
+        first = layer.runs[0].convolution if layer.runs else None
+        if first is not None:
+            maps = _read(program, layer, layers, inputs)
+            shape = (maps.shape[3], *first.kernel)
+            mean, square = np.zeros(shape), np.zeros(shape)
+            for (y, x), seen in _taps(maps, first):
+                mean[:, y, x] = seen.mean(axis=(0, 1, 2), dtype=np.float64)
+                square[:, y, x] = np.square(seen).mean(axis=(0, 1, 2), dtype=np.float64)
+            yield index, (mean, square)
+        index += len(convolutions_of(layer))
+
+
+def _read(program: Program, layer: Layer, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]) -> Maps:
+    """What the first run of a layer reads: (N, H, W, C)."""
+    shape, source = layer.runs[0].input, layer.sources[0]
+    if source is not None:
+        return as_maps(layers[source], program.layers[source], shape, transposed=program.transposed)
+    (name,) = (name for name, tensor in program.inputs if tensor.offset == layer.inputs[0].offset)
+    memory = to_memory(to_half(inputs[name]).astype(np.float32), transposed=program.transposed)
+    return from_memory(memory, shape, transposed=program.transposed)
+
+
+def _taps(maps: Maps, convolution: Convolution) -> Iterator[tuple[tuple[int, int], Maps]]:
+    """For each element (y, x) of the kernel, what it meets on its way over the map: (N, H, W, C) of the output's size."""
+    samples, height, width, channels = maps.shape
+    stride, dilation, padding = convolution.stride, convolution.dilation, convolution.padding
+    step_y, step_x = stride
+    if convolution.kind.is_transposed:  # zeros stand between the pixels, and the kernel goes over them one by one
+        apart = np.zeros((samples, (height - 1) * step_y + 1, (width - 1) * step_x + 1, channels), maps.dtype)
+        apart[:, ::step_y, ::step_x] = maps
+        maps, step_y, step_x = apart, 1, 1
+    maps = np.pad(maps, ((0, 0), (padding.top, padding.bottom), (padding.left, padding.right), (0, 0)))
+    rows, columns = (convolution.output.height - 1) * step_y + 1, (convolution.output.width - 1) * step_x + 1
+    for y, x in np.ndindex(*convolution.kernel):
+        top, left = y * dilation.height, x * dilation.width
+        yield (y, x), maps[:, top : top + rows : step_y, left : left + columns : step_x]
+
+
+# --- before and after ----------------------------------------------------------------------------------------------------
+
+
+def compare_outputs(plain: Network, pair: tuple[Network, Network], samples: Samples) -> tuple[Improvement, ...]:
+    """For each output of the network, or what a softmax reads in its place: two networks beside one with FP16 weights."""
+    return _of_outputs(plain.program, _improvements(plain, pair, samples))
+
+
+def _of_outputs(program: Program, improvements: Mapping[int, Improvement]) -> tuple[Improvement, ...]:
+    return tuple(
+        improvements[_before_softmax(program, index)]._replace(name=_name(program.layers[index]))
+        for index in program.outputs
+    )
+
+
+def _of_layers(program: Program, improvements: Mapping[int, Improvement]) -> tuple[Improvement, ...]:
+    return tuple(improvements[index] for index, layer in enumerate(program.layers) if convolutions_of(layer))
+
+
+def _improvements(plain: Network, pair: tuple[Network, Network], samples: Samples) -> dict[int, Improvement]:
+    """For each layer of the program, by its index. pair: the network before and after."""
+    signals = np.zeros(len(plain.program.layers))
+    noises = np.zeros((2, signals.size))
+    for inputs in _parts(plain.program, samples):
+        right = [maps.astype(np.float64) for maps in plain.run(inputs, layers=True).layers]
+        signals += [np.sum(np.square(maps)) for maps in right]
+        for noise, network in zip(noises, pair, strict=True):
+            layers = network.run(inputs, layers=True).layers
+            noise += [np.sum(np.square(maps - expected)) for maps, expected in zip(layers, right, strict=True)]
+    names = map(_name, plain.program.layers)
+    columns = zip(names, signals, *noises, strict=True)
+    return {
+        index: Improvement(name, _decibels(signal, before), _decibels(signal, after))
+        for index, (name, signal, before, after) in enumerate(columns)
+    }
+
+
+def _before_softmax(program: Program, index: int) -> int:
+    """The layer whose map says how good an output is: a softmax hides errors when one class is sure."""
+    layer = program.layers[index]
+    source = layer.sources[0] if isinstance(layer.cpu, Softmax) else None
+    return index if source is None else source
+
+
+def _name(layer: Layer) -> str:
+    return layer.origins[-1].layer if layer.origins else layer.name
+
+
+def _decibels(signal: float, noise: float) -> float:
+    if noise == 0:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal else -math.inf

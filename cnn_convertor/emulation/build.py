@@ -1,0 +1,138 @@
+"""Compiles a generated network with the emulated device into a program that runs on the PC."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
+
+HOST = Path(__file__).parents[1] / "host"
+SOURCES, INCLUDE = HOST / "src", HOST / "include"
+RUNNER = "runner.cpp"
+LIBRARY_FLAGS = ("-std=c++17", "-O3", "-pthread")
+NETWORK_FLAGS = ("-std=c++17", "-O1", "-pthread")  # it runs once, so that the time to compile it is what counts
+_SHOWN_ERRORS = 5  # of the compiler, in a message
+
+
+class Compiler(NamedTuple):
+    """command: the program and its first arguments. version: what it says of itself."""
+
+    command: tuple[str, ...]
+    version: str
+
+
+def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
+    """The program that runs the network of `folder / NAME_gen.{h,cpp}` on the emulated device.
+
+    sources: more C++ files, which define the callbacks of custom layers. What was compiled before, from the same contents
+    with the same compiler, is taken from the cache.
+    Raises UsageError when there is no compiler, ConvertorError when the sources do not compile.
+    """
+    compiler = find_compiler()
+    library = device_library(compiler)
+    generated = [folder / f"{name}_gen.h", folder / f"{name}_gen.cpp"]
+    files = [*generated, *folder.glob(f"{name}_cpu.h"), SOURCES / RUNNER, *_sorted(INCLUDE), *sources]
+    defines = (f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}")
+    key = _key(compiler, (*NETWORK_FLAGS, *defines, library.stem), files)
+
+    def make(scratch: Path) -> Path:
+        program = scratch / "program"
+        inputs = [generated[1], SOURCES / RUNNER, *sources, library]
+        includes = [f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
+        _compile(compiler, [*NETWORK_FLAGS, *defines, *includes, *map(str, inputs), "-o", str(program)], generated[1])
+        return program
+
+    return _cached(f"{name}-{key}", make)
+
+
+def cache_folder() -> Path:
+    """Where compiled programs are kept: $CNN_CONVERTOR_CACHE, or a folder in the user's cache."""
+    chosen = os.environ.get("CNN_CONVERTOR_CACHE")
+    if chosen:
+        return Path(chosen)
+    user = os.environ.get("XDG_CACHE_HOME")
+    return (Path(user) if user else Path.home() / ".cache") / "cnn-convertor"
+
+
+def find_compiler() -> Compiler:
+    """The C++ compiler: $CXX, or g++. Raises UsageError when there is none."""
+    command = tuple(shlex.split(os.environ.get("CXX", ""))) or ("g++",)
+    program = shutil.which(command[0])
+    if program is None:
+        hint = "install g++ (Debian and Ubuntu: apt-get install g++), or name another compiler in the variable CXX"
+        raise UsageError(Problem("DV701", f'there is no C++ compiler "{command[0]}"', hint=hint))
+    told = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    return Compiler((program, *command[1:]), told.stdout)
+
+
+def device_library(compiler: Compiler) -> Path:
+    """The emulated device, as an archive of objects."""
+    sources = [path for path in _sorted(SOURCES) if path.suffix == ".cpp" and path.name != RUNNER]
+    key = _key(compiler, LIBRARY_FLAGS, [*_sorted(SOURCES), *_sorted(INCLUDE)])
+
+    def make(scratch: Path) -> Path:
+        def compile_one(source: Path) -> Path:
+            made = scratch / f"{source.stem}.o"
+            flags = [*LIBRARY_FLAGS, f"-I{INCLUDE}", f"-I{SOURCES}", "-c"]
+            _compile(compiler, [*flags, str(source), "-o", str(made)], source)
+            return made
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(compile_one, sources))
+        linked = scratch / "device.o"  # one object, so that no archiver is needed
+        _compile(compiler, ["-r", "-nostdlib", *map(str, objects), "-o", str(linked)], SOURCES)
+        return linked
+
+    return _cached(f"device-{key}.o", make)
+
+
+def _compile(compiler: Compiler, arguments: Sequence[str], source: Path) -> None:
+    """Run the compiler. Raises ConvertorError with the beginning of what it says."""
+    result = subprocess.run([*compiler.command, *arguments], capture_output=True, text=True, check=False)
+    if result.returncode == 0:
+        return
+    lines = [line for line in result.stderr.splitlines() if "error" in line or "undefined reference" in line]
+    said = "\n".join((lines or result.stderr.splitlines())[:_SHOWN_ERRORS])
+    hint = "this is a fault of the convertor, unless the sources were changed: please report it"
+    if "undefined reference to `custom_callback" in result.stderr:
+        hint = "name the C++ file that defines the callbacks of the custom layers with --source"
+    raise ConvertorError(Problem("DV702", f"the C++ compiler refuses the sources:\n{said}", Origin(str(source)), hint))
+
+
+def _cached(name: str, make: Callable[[Path], Path]) -> Path:
+    """The file of that name in the cache, made in a scratch folder first when it is not there."""
+    folder = cache_folder()
+    kept = folder / name
+    if kept.exists():
+        return kept
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=folder) as scratch:
+            make(Path(scratch)).replace(kept)
+    except OSError as error:
+        hint = "name another folder in the variable CNN_CONVERTOR_CACHE"
+        problem = Problem("DV703", f"cannot keep what was compiled: {error.strerror}", Origin(str(folder)), hint)
+        raise UsageError(problem) from error
+    return kept
+
+
+def _key(compiler: Compiler, flags: Iterable[str], files: Iterable[Path]) -> str:
+    """A name for what the compiler makes of the files' contents."""
+    digest = hashlib.sha256(repr((compiler, tuple(flags))).encode())
+    for path in files:
+        contents = path.read_bytes()
+        digest.update(f"{path.name} {len(contents)} ".encode() + contents)
+    return digest.hexdigest()[:32]
+
+
+def _sorted(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file())

@@ -1,0 +1,417 @@
+"""Looks at a network without converting it: who does the work of each layer, and what stands in the way."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cnn_convertor.config import Config, is_model
+from cnn_convertor.dv700.boundaries import Boundary, boundaries
+from cnn_convertor.dv700.fusion import Fusion
+from cnn_convertor.dv700.placement import arrange
+from cnn_convertor.dv700.program import LayerType
+from cnn_convertor.dv700.selection import Selection
+from cnn_convertor.dv700.steps import Step
+from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.foreign import explain
+from cnn_convertor.frontends.builder import Sketch, in_network_order
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import (
+    ONE,
+    Activation,
+    Add,
+    Apply,
+    AveragePool2d,
+    Combine,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    Identity,
+    Input,
+    MaxPool2d,
+    OnCpu,
+    Op,
+    Pair,
+    Reshape,
+    Shape,
+    Upsample,
+)
+from cnn_convertor.pipeline import Fitted, fit, read, refused
+
+SCHEMA = 1  # of the JSON form; larger when something in it changes its meaning
+
+
+class Runs(Enum):
+    """Where a layer's work is done."""
+
+    DEVICE = "device"
+    REWRITTEN = "rewritten"  # on the device, as operators other than the layer's own
+    CPU = "cpu"
+    BOTH = "device+cpu"
+    NOWHERE = "none"  # there is nothing to do when the network runs
+    REFUSED = "refused"
+    UNKNOWN = "unknown"  # for it depends on a layer that cannot be read
+
+    @property
+    def is_on_device(self) -> bool:
+        return self in {Runs.DEVICE, Runs.REWRITTEN, Runs.BOTH}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One layer of the user's network.
+
+    outputs: what others can read of it. guessed: whether these follow from a guess, since a layer before it cannot be read.
+    parameters: trained numbers; macs: multiplications with one of them, for one image. None: not known.
+    how: in words; why not, for a layer that is refused. steps: numbers of the program's layers that do its work; none
+    where a layer of the network cannot be read, so that there is no program.
+    """
+
+    origin: Origin
+    outputs: tuple[Shape, ...]
+    guessed: bool
+    parameters: int | None
+    macs: int | None
+    runs: Runs
+    how: str
+    steps: tuple[int, ...]
+    problems: tuple[Problem, ...]
+
+
+class Change(NamedTuple):
+    """What helps, and which layers it helps."""
+
+    code: str
+    hint: str
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What is known of a network without converting it. rows: in network order.
+
+    commands: of the device; cpu_layers: of the program. boundaries: where a command ends though the device goes on, and why, by
+    the framework's layers. problems: all that stands in the way, in network order.
+    """
+
+    network: str
+    file: str
+    framework: str
+    has_weights: bool
+    rows: tuple[Row, ...]
+    commands: int
+    cpu_layers: int
+    boundaries: tuple[Boundary, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def parameters(self) -> int:
+        return sum(row.parameters or 0 for row in self.rows)
+
+    @property
+    def macs(self) -> int:
+        """Of all layers of which they are known."""
+        return sum(row.macs or 0 for row in self.rows)
+
+    @property
+    def macs_on_device(self) -> int:
+        return sum(row.macs or 0 for row in self.rows if row.runs.is_on_device)
+
+    @property
+    def share_on_device(self) -> float | None:
+        """Of the multiplications; None where there are none."""
+        return self.macs_on_device / self.macs if self.macs else None
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What to change, in network order."""
+        layers: dict[tuple[str, str], dict[str, None]] = {}
+        for problem in self.problems:
+            names = layers.setdefault((problem.code, problem.hint or problem.message), {})
+            if problem.where is not None:
+                names[problem.where.layer or problem.where.file] = None
+        return tuple(Change(code, hint, tuple(names)) for (code, hint), names in layers.items())
+
+    def to_json(self) -> str:
+        """The inspection as docs/inspect.md describes it."""
+        share = self.share_on_device
+        values = {
+            "schema": SCHEMA,
+            "network": self.network,
+            "file": self.file,
+            "framework": self.framework,
+            "has_weights": self.has_weights,
+            "layers": [_row_values(row) for row in self.rows],
+            "totals": {
+                "layers": len(self.rows),
+                "refused": sum(row.runs is Runs.REFUSED for row in self.rows),
+                "parameters": self.parameters,
+                "macs": self.macs,
+                "macs_on_device": self.macs_on_device,
+                "share_on_device": None if share is None else round(share, 6),
+                "commands": self.commands,
+                "cpu_layers": self.cpu_layers,
+            },
+            "boundaries": [boundary._asdict() for boundary in self.boundaries],
+            "problems": [{**_problem_values(problem), **_place_values(problem.where)} for problem in self.problems],
+        }
+        return json.dumps(values, indent=2) + "\n"
+
+
+def _row_values(row: Row) -> dict[str, Any]:
+    return {
+        "name": row.origin.layer,
+        "type": row.origin.type,
+        "outputs": [list(shape) for shape in row.outputs],
+        "guessed": row.guessed,
+        "parameters": row.parameters,
+        "macs": row.macs,
+        "runs": row.runs.value,
+        "how": row.how,
+        "steps": list(row.steps),
+        "problems": [_problem_values(problem) for problem in row.problems],
+    }
+
+
+def _problem_values(problem: Problem) -> dict[str, Any]:
+    return {"code": problem.code, "message": problem.message, "hint": problem.hint}
+
+
+def _place_values(where: Origin | None) -> dict[str, Any]:
+    if where is None:
+        return {"file": "", "line": None, "layer": "", "type": ""}
+    return {"file": Path(where.file).name, "line": where.line, "layer": where.layer, "type": where.type}
+
+
+def inspect(source: Config | str | Path, **device: Any) -> Inspection:
+    """Look at the network of a configuration, an ini file or a model file (.h5, .hdf5, .keras, .prototxt).
+
+    A .prototxt needs no weights. device: max_kernel_size and ub_size, where `source` is a file.
+    Raises ConvertorError when a file cannot be read at all; what is wrong with single layers is in the inspection.
+    """
+    if not isinstance(source, Config):
+        path = Path(source)
+        if problem := explain(path):
+            raise ModelError(problem)
+        if is_model(path):
+            return _inspect(Config.of_model(path, **device), path.stem, with_weights=False)
+        source = Config.read(path, **device)
+    return _inspect(source, source.name, with_weights=True)
+
+
+def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
+    sketch = read(config, with_weights=with_weights)
+    fitted = fit(sketch.graph, config)
+    problems = in_network_order(sketch.graph, (*sketch.problems, *refused(sketch, fitted)))
+    steps = fitted.steps if problems else arrange(fitted.graph, fitted.steps).steps
+    work = {number: step for number, step in enumerate(steps) if not _is_for_stand_ins(sketch, step)}
+    return Inspection(
+        network=network,
+        file=config.definition.name,
+        framework=config.origin.value,
+        has_weights=with_weights or config.definition.suffix.lower() != ".prototxt",
+        rows=tuple(_rows(sketch, work, problems)),
+        commands=sum(step.type is LayerType.CONV for step in work.values()),
+        cpu_layers=sum(_place(step) is Runs.CPU for step in work.values()),
+        boundaries=() if problems else _boundaries(fitted, config),
+        problems=problems,
+    )
+
+
+def _boundaries(fitted: Fitted, config: Config) -> tuple[Boundary, ...]:
+    """Why commands end where they do, in the names of the framework's layers."""
+
+    def layer(name: str) -> str:
+        where = fitted.graph[name].where
+        return name if where is None else where.layer
+
+    found = boundaries(Selection(fitted.graph, fitted.steps), Fusion(config.fusion), fitted.limits)
+    named = (Boundary(layer(b.before), layer(b.after), b.reason) for b in found)
+    return tuple(dict.fromkeys(b for b in named if b.before != b.after))
+
+
+def _is_for_stand_ins(sketch: Sketch, step: Step) -> bool:
+    """Whether a step is there only because a layer that cannot be read was cut out."""
+    unread = {origin for name in sketch.stand_ins for origin in sketch.graph[name].origins}
+    is_given_away = step.type is LayerType.FLATTEN and sketch.cut.issuperset(step.reads)
+    return is_given_away or (bool(unread) and unread.issuperset(step.origins))
+
+
+# --- rows ----------------------------------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """A node that a step runs, and the step's number."""
+
+    number: int
+    step: Step
+    node: Node
+
+
+def _rows(sketch: Sketch, work: Mapping[int, Step], problems: Sequence[Problem]) -> Iterator[Row]:
+    """One row for each layer of the network, in its order."""
+    graph = sketch.graph
+    layers: dict[Origin, list[Node]] = {}
+    for node in graph.nodes:
+        for origin in node.origins:
+            layers.setdefault(origin, []).append(node)
+    parts: dict[Origin, list[_Part]] = {}
+    for number, step in work.items():
+        for node in step.nodes:
+            for origin in dict.fromkeys(node.origins):
+                parts.setdefault(origin, []).append(_Part(number, step, node))
+    for origin, nodes in layers.items():
+        its_problems = tuple(p for p in problems if p.where is not None and p.where.layer == origin.layer)
+        its_parts = parts.get(origin, [])
+        unread = any(node.name in sketch.stand_ins for node in nodes)
+        if its_problems:
+            runs, how = Runs.REFUSED, "; ".join(f"{p.code} {p.message}" for p in its_problems)
+        elif unread:
+            runs, how = Runs.UNKNOWN, "its inputs are guesses, since a layer before it cannot be read"
+        else:
+            runs, how = _place_and_how(origin, nodes, its_parts)
+        yield Row(
+            origin=origin,
+            outputs=_outputs(graph, nodes),
+            guessed=any(node.name in sketch.guessed for node in nodes),
+            parameters=None if unread else sketch.parameters.get(origin, 0),
+            macs=None if unread else sum(_macs(graph, node) for node in nodes),
+            runs=runs,
+            how=how,
+            steps=() if sketch.stand_ins else tuple(dict.fromkeys(part.number for part in its_parts)),
+            problems=its_problems,
+        )
+
+
+def _outputs(graph: Graph, nodes: Sequence[Node]) -> tuple[Shape, ...]:
+    """Shapes of what a layer gives: of its nodes that the others do not use up among themselves."""
+    inner = {node.name for node in nodes}
+    given = [
+        node
+        for node in nodes
+        if node.name in graph.outputs or not graph.users(node.name) or not inner.issuperset(graph.users(node.name))
+    ]
+    return tuple(graph.shape(node.name) for node in given)
+
+
+def _macs(graph: Graph, node: Node) -> int:
+    """Multiplications with a weight, for one image."""
+    match node.op:
+        case Conv2d(weight=weight):
+            y = graph.shape(node.name)
+            return y.height * y.width * weight.size
+        case ConvTranspose2d(weight=weight):
+            x = graph.shape(node.inputs[0])
+            return x.height * x.width * weight.size
+        case Dense(weight=weight):
+            return weight.size
+        case _:
+            return 0
+
+
+def _place(step: Step) -> Runs:
+    """Where a step's work is done; what is not the device's is the CPU's, but for what is no work."""
+    match step.type:
+        case LayerType.CONV:
+            return Runs.DEVICE
+        case LayerType.INPUT | LayerType.CONCAT:
+            return Runs.NOWHERE
+        case _:
+            return Runs.CPU
+
+
+def _place_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]) -> tuple[Runs, str]:
+    """Where a layer runs that nothing stands against, and how. nodes: the framework's; parts: the program's."""
+    own = [part for part in parts if part.node.where == origin]
+    flattened: list[_Part] = []  # because the map is an output, and not as the layer wants it
+    if not any(isinstance(node.op, Reshape) for node in nodes):
+        flattened = [part for part in own if part.step.type is LayerType.FLATTEN]
+        own = [part for part in own if part not in flattened]
+    hosts = [part for part in parts if part.node.where != origin and part.step.type is not LayerType.FLATTEN]
+    places = {_place(part.step) for part in (own or hosts)} - {Runs.NOWHERE} | {_place(part.step) for part in flattened}
+    if not places:
+        return Runs.NOWHERE, _idle(nodes[-1].op)
+    how = ", ".join(_counted(_words(part.node.op) for part in own))
+    heads = (part.step.nodes[0].where if own else part.node.where for part in own or hosts)
+    if others := dict.fromkeys(head.layer for head in heads if head is not None and head != origin):
+        named = ", ".join(f'"{name}"' for name in others)
+        how += f", in the command of {named}" if own else f"within {named}"
+    if flattened:
+        how += "; flattened for the output"
+    before = [_words(node.op) for node in nodes if not isinstance(node.op, Identity)]
+    if len(places) > 1:
+        return Runs.BOTH, how
+    (place,) = places
+    is_other = bool(own) and before != [_words(part.node.op) for part in own]
+    return Runs.REWRITTEN if place is Runs.DEVICE and is_other else place, how
+
+
+# --- words ---------------------------------------------------------------------------------------------------------------
+
+
+def _idle(op: Op) -> str:
+    """Why there is nothing to do."""
+    match op:
+        case Input():
+            return "the application writes it"
+        case Concat():
+            return "its parts are written into place"
+        case Identity():
+            return "nothing to do"
+        case _:
+            return "no number moves"
+
+
+def _words(op: Op) -> str:
+    """What an operator does, as far as it makes a difference who does it."""
+    match op:
+        case Conv2d() | ConvTranspose2d():
+            name = "convolution" if isinstance(op, Conv2d) else "deconvolution"
+            depthwise = "depthwise " * op.is_depthwise
+            groups = f" in {op.groups} groups" * (op.groups > 1 and not op.is_depthwise)
+            dilation = f" dilated by {_by(op.window.dilation)}" * (op.window.dilation != ONE)
+            return f"{depthwise}{name} {_by(op.window.kernel)}{groups}{dilation}"
+        case Dense():
+            return "fully connected"
+        case MaxPool2d():
+            return f"max pool {_by(op.window.kernel)}"
+        case AveragePool2d():
+            return f"average pool {_by(op.window.kernel)}"
+        case Upsample():
+            return f"upsampling by {_by(op.factor)}"
+        case Activation():
+            return _name(op.function)
+        case Add():
+            return "sum"
+        case Concat():
+            return "concatenation"
+        case OnCpu(op=inner):
+            return _words(inner)
+        case Apply(function=function):
+            return _name(function)
+        case Combine(combination=combination):
+            return combination.value
+        case _:
+            return _name(op)
+
+
+def _name(value: object) -> str:
+    """The name of its class in words: BatchNorm is "batch norm"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(value).__name__).lower()
+
+
+def _by(pair: Pair) -> str:
+    return f"{pair.height}x{pair.width}"
+
+
+def _counted(words: Iterable[str]) -> list[str]:
+    """The same words one after the other, once, with their number."""
+    counts = [(word, len(list(same))) for word, same in groupby(words)]
+    return [word if count == 1 else f"{count} times {word}" for word, count in counts]

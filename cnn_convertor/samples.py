@@ -1,0 +1,257 @@
+"""Makes or reads what a network is run with: images, arrays, or seeded random images."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.config import Config, Origin
+from cnn_convertor.emulation.run import Maps
+from cnn_convertor.errors import Origin as Place
+from cnn_convertor.errors import Problem, UsageError, warn
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Input, Shape
+
+IMAGES = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+ARRAYS = frozenset({".npy", ".npz"})
+BRIGHTEST = 255.0
+EXPECTED = "expected_"  # begins the name of an array that is a result, not an input
+UNREADABLE = (OSError, ValueError, EOFError, MemoryError, BadZipFile, zlib.error)  # what numpy says of other files
+_COARSEST = 8  # random images have blocks of up to this many pixels
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What is done to an image before the network sees it: (pixel - mean) * scale, in the given order of channels.
+
+    mean: one number, or one for each channel in the network's order. is_given: whether the ini file says anything of it.
+    """
+
+    mean: tuple[float, ...] = (0.0,)
+    scale: float = 1.0
+    channel_order: str = "RGB"
+    is_given: bool = False
+
+    @staticmethod
+    def of(config: Config) -> Preparation:
+        order = config.channel_order or ("BGR" if config.origin is Origin.CAFFE else "RGB")
+        given = bool(config.mean) or config.scale is not None
+        return Preparation(config.mean or (0.0,), 1.0 if config.scale is None else config.scale, order, given)
+
+    def apply(self, pixels: NDArray[np.floating]) -> Maps:
+        """(..., H, W, C) of 0..255, its channels in the network's order, as the network's input."""
+        return ((pixels - np.asarray(self.mean, np.float64)) * self.scale).astype(np.float32)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The smallest and the largest input value, over all channels; -1 and 1 when the ini file does not tell."""
+        if not self.is_given:
+            return -1.0, 1.0
+        ends = [(end - mean) * self.scale for end in (0.0, BRIGHTEST) for mean in self.mean]
+        return min(ends), max(ends)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """inputs: input name -> (N, H, W, C). expected: layer -> its results, where somebody knows them already."""
+
+    inputs: Mapping[str, Maps]
+    source: str
+    expected: Mapping[str, Maps]
+
+    @property
+    def count(self) -> int:
+        return len(next(iter(self.inputs.values())))
+
+
+def shapes_of(graph: Graph) -> dict[str, Shape]:
+    """The network's inputs, in their order."""
+    return {node.name: node.op.shape for node in graph.inputs if isinstance(node.op, Input)}
+
+
+# --- random --------------------------------------------------------------------------------------------------------------
+
+
+def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, samples: int, seed: int) -> Samples:
+    """Random images, smooth in parts, as photographs are: from black to white, prepared as the ini file says.
+
+    Without mean and scale in the ini file they go from -1 to 1. The same seed gives the same images.
+    """
+    inputs = {}
+    for name, shape in shapes.items():
+        # an input's images do not depend on the other inputs
+        random = np.random.default_rng([seed, zlib.crc32(name.encode())])
+        images = np.stack([_random_image(random, shape) for _ in range(samples)])
+        if preparation.is_given and len(preparation.mean) in (1, shape.channels):
+            inputs[name] = preparation.apply(images * BRIGHTEST)
+        else:
+            inputs[name] = (images * 2 - 1).astype(np.float32)
+    low, high = preparation.range
+    return Samples(inputs, f"random images, seed {seed}, {low:g} to {high:g}", {})
+
+
+def _random_image(random: np.random.Generator, shape: Shape) -> NDArray[np.float64]:
+    """(H, W, C) of 0..1: sums of noise in coarse and in fine blocks."""
+    image = random.random(shape)
+    block = 2
+    while block <= min(_COARSEST, shape.height, shape.width):
+        rows, columns = -(-shape.height // block), -(-shape.width // block)
+        coarse = random.random((rows, columns, shape.channels)).repeat(block, axis=0).repeat(block, axis=1)
+        image += block * coarse[: shape.height, : shape.width]
+        block *= 2
+    low, high = image.min(), image.max()
+    return (image - low) / (high - low) if high > low else image
+
+
+# --- files ---------------------------------------------------------------------------------------------------------------
+
+
+def read_samples(path: Path, shapes: Mapping[str, Shape], preparation: Preparation) -> Samples:
+    """An image, an array (.npy, .npz), or a folder of them.
+
+    Arrays are inputs as the network takes them: (H, W, C) or (C, H, W), or N of them. In an .npz they are named after
+    the inputs; `expected_LAYER` is what a layer is known to give. Raises UsageError for what does not fit.
+    """
+    if not path.exists():
+        raise _unfit(path, "there is no such file or folder")
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix.lower() in IMAGES | ARRAYS)
+        if not files:
+            raise _unfit(path, "there are no images or arrays in the folder")
+        return _joined(path, [read_samples(file, shapes, preparation) for file in files])
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return _read_archive(path, shapes)
+    name, shape = _only(path, shapes)
+    if suffix == ".npy":
+        return Samples({name: _fitted(path, name, _load(path), shape)}, path.name, {})
+    if suffix in IMAGES:
+        return Samples({name: read_image(path, shape, preparation)[None]}, path.name, {})
+    raise _unfit(path, "this is neither an image nor a .npy or .npz file")
+
+
+def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
+    """An image, resized to the network's input and prepared: (H, W, C)."""
+    try:
+        import cv2
+    except ImportError as error:
+        hint = 'pip install "cnn-convertor[verify]", or give the input as a .npy file'
+        raise UsageError(Problem("DV711", "reading images needs OpenCV, which is not installed", hint=hint)) from error
+    if shape.channels not in (1, 3):
+        raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
+    pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if shape.channels == 1 else cv2.IMREAD_COLOR)
+    if pixels is None:
+        raise _unfit(path, "OpenCV cannot read the image")
+    if not preparation.is_given:
+        problem = "the ini file has neither mean nor scale, so that the network is given pixels from 0 to 255"
+        warn(
+            Problem(
+                "DV714", problem, Place(str(path)), "set [INPUT] mean and scale to what the network was trained with"
+            )
+        )
+    if len(preparation.mean) not in (1, shape.channels):
+        raise _unfit(
+            path, f"the ini file has {len(preparation.mean)} means, the network's input {shape.channels} channels"
+        )
+    if pixels.shape[:2] != shape[:2]:
+        smaller = pixels.shape[0] > shape.height
+        pixels = cv2.resize(
+            pixels, (shape.width, shape.height), interpolation=cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
+        )
+    pixels = pixels.reshape(shape)
+    if shape.channels == 3 and preparation.channel_order == "RGB":
+        pixels = pixels[:, :, ::-1]
+    return preparation.apply(pixels.astype(np.float64))
+
+
+def _read_archive(path: Path, shapes: Mapping[str, Shape]) -> Samples:
+    try:
+        with np.load(path) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (*UNREADABLE, AttributeError, TypeError) as error:  # the latter for a .npy file that is called .npz
+        raise _unfit(path, f"this is no .npz file ({error})") from None
+    expected = {name.removeprefix(EXPECTED): v for name, v in arrays.items() if name.startswith(EXPECTED)}
+    given = {name: v for name, v in arrays.items() if not name.startswith(EXPECTED)}
+    if len(given) == len(shapes) == 1:
+        given = dict(zip(shapes, given.values(), strict=True))
+    if set(given) != set(shapes):
+        raise _unfit(path, f"it holds {_listed(given)}, but the network's inputs are {_listed(shapes)}")
+    samples = Samples({n: _fitted(path, n, given[n], shape) for n, shape in shapes.items()}, path.name, expected)
+    for name, values in expected.items():
+        if values.dtype.kind not in "biuf" or values.ndim < 2 or len(values) != samples.count or not values.size:
+            found = f"an array of {values.dtype} and the shape {values.shape}"
+            reason = (
+                f"{EXPECTED}{name} is {found}; it needs real numbers, a row for each of the {samples.count} samples"
+            )
+            raise _unfit(path, reason)
+    return samples
+
+
+def _joined(folder: Path, parts: list[Samples]) -> Samples:
+    inputs = {name: np.concatenate([part.inputs[name] for part in parts]) for name in parts[0].inputs}
+    common = set.intersection(*(set(part.expected) for part in parts))
+    for name in sorted(common):
+        if len({part.expected[name].shape[1:] for part in parts}) > 1:
+            raise _unfit(folder, f"the arrays {EXPECTED}{name} of its files have different shapes")
+    expected = {name: np.concatenate([part.expected[name] for part in parts]) for name in sorted(common)}
+    return Samples(inputs, f"{len(parts)} files of {folder.name}", expected)
+
+
+def _load(path: Path) -> NDArray[np.floating]:
+    try:
+        values = np.load(path)
+    except UNREADABLE as error:
+        raise _unfit(path, f"this is no .npy file ({error})") from None
+    if not isinstance(values, np.ndarray):
+        raise _unfit(path, "this is a .npz file with several arrays", "call it .npz")
+    return values
+
+
+def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape) -> Maps:
+    """An array as (N, H, W, C)."""
+    if values.dtype.kind not in "biuf":
+        raise _unfit(path, f'the input "{name}" is an array of {values.dtype}, which are no real numbers')
+    if not values.size:
+        raise _unfit(path, f'there are no samples for the input "{name}"')
+    for wanted in _spellings(shape):
+        if values.shape[-len(wanted) :] == wanted and values.ndim in (len(wanted), len(wanted) + 1):
+            with np.errstate(over="ignore"):  # what gets infinite is refused later
+                batch = values.reshape(-1, *wanted).astype(np.float32)
+            if len(wanted) == 3 and wanted != tuple(shape):
+                batch = batch.transpose(0, 2, 3, 1)
+            return np.ascontiguousarray(batch).reshape(-1, *shape)
+    given = "x".join(map(str, values.shape))
+    raise _unfit(path, f'an array of {given} does not fit the input "{name}" of {shape} (height x width x channels)')
+
+
+def _spellings(shape: Shape) -> Iterator[tuple[int, ...]]:
+    """The shapes in which an input may come: H, W, C; C, H, W; without channels; as a vector."""
+    height, width, channels = shape
+    yield height, width, channels
+    yield channels, height, width
+    if channels == 1:
+        yield height, width
+    if shape.is_vector:
+        yield (channels,)
+
+
+def _only(path: Path, shapes: Mapping[str, Shape]) -> tuple[str, Shape]:
+    if len(shapes) != 1:
+        raise _unfit(
+            path, f"the network has {len(shapes)} inputs", f"give a .npz file with the arrays {_listed(shapes)}"
+        )
+    return next(iter(shapes.items()))
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    return ", ".join(map(repr, names)) or "nothing"
+
+
+def _unfit(path: Path, problem: str, hint: str = "") -> UsageError:
+    return UsageError(Problem("DV707", problem, Place(str(path)), hint))

@@ -1,0 +1,243 @@
+"""Measures how far the device's maps are from the framework's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.dv700.program import Layer, LayerType, Program, Tensor
+from cnn_convertor.emulation.run import Maps, from_memory, is_plain
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Order, Shape
+
+Real: TypeAlias = NDArray[np.float64]
+
+JUMP_DB = 15.0  # by which a layer must be worse than what it reads, to be called a jump
+_LEAST_PROBABILITY = 1e-30  # smaller ones are too coarse in FP32, or 0
+_LEAST_SHARE_KNOWN = 0.5
+EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> what a layer has at best, as far as jumps are concerned
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How one map of the device differs from the framework's, over all samples.
+
+    name: of the framework's layer. sqnr: dB; infinite when all values are equal, minus infinite when some are no numbers.
+    top1: share of the samples whose largest element is the same one (vectors only). largest: the largest magnitude on
+    either side, to be compared with FP16's 65504.
+    """
+
+    name: str
+    elements: int
+    max_error: float
+    mean_error: float
+    sqnr: float
+    cosine: float
+    top1: float | None
+    largest: float
+
+
+class Pair(NamedTuple):
+    """The same map from both sides, (N, size) each, counted in the same order. layer: its index in the program."""
+
+    layer: int
+    device: Maps
+    reference: Maps
+
+
+def compare(name: str, device: Maps, reference: Maps, *, least_rms: float = 0.0) -> Comparison:
+    """Compare maps of N samples: (N, H, W, C), or (N, size). least_rms: what a weaker reference's signal counts as."""
+    assert device.shape[0] == reference.shape[0] and device.size == reference.size, f"{device.shape}, {reference.shape}"
+    mine = device.reshape(len(device), -1).astype(np.float64)
+    theirs = reference.reshape(len(device), -1).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(mine - theirs)
+    finite = bool(np.isfinite(error).all())
+    is_vector = device.shape[-1] == math.prod(device.shape[1:]) > 1
+    return Comparison(
+        name=name,
+        elements=mine.shape[1],
+        max_error=float(error.max(initial=0)) if finite else math.inf,
+        mean_error=float(error.mean()) if finite else math.inf,
+        sqnr=sqnr(mine, theirs, least_rms=least_rms),
+        cosine=_cosine(mine, theirs) if finite else 0.0,
+        top1=float(np.mean(mine.argmax(axis=1) == theirs.argmax(axis=1))) if is_vector else None,
+        largest=max(_largest(mine), _largest(theirs)),
+    )
+
+
+def sqnr(device: NDArray[np.floating], reference: NDArray[np.floating], *, least_rms: float = 0.0) -> float:
+    """Signal to noise in dB: the reference's power over the error's."""
+    signal = np.asarray(reference, np.float64)
+    with np.errstate(invalid="ignore"):  # infinity less infinity is no number, and found below
+        noise = float(np.sum(np.square(np.asarray(device, np.float64) - signal)))
+    if not math.isfinite(noise):
+        return -math.inf
+    power = max(float(np.sum(np.square(signal))), signal.size * least_rms**2)
+    if noise == 0:
+        return math.inf
+    return 10 * math.log10(power / noise) if power else -math.inf
+
+
+def _cosine(mine: Real, theirs: Real) -> float:
+    norms = float(np.linalg.norm(mine) * np.linalg.norm(theirs))
+    if norms == 0:
+        return 1.0 if not mine.any() and not theirs.any() else 0.0
+    return min(1.0, float(np.vdot(mine, theirs)) / norms)
+
+
+def _largest(values: Real) -> float:
+    return float(np.abs(values).max(initial=0))
+
+
+# --- detections ----------------------------------------------------------------------------------------------------------
+
+_LABEL, _ASIDE = 1, 2  # a row is image, label, confidence, box; what comes behind the label is compared
+
+
+def matched_detections(device: Maps, reference: Maps) -> tuple[Maps, Maps]:
+    """Confidences and boxes of both sides, (N, rows, 5), the reference's rows in the device's order.
+
+    The order of rows that are nearly as sure as each other means nothing. Each row of the device, (N, rows, 7, 1), has beside
+    it the nearest row of its label that is left; a row that has no counterpart has zeros beside it.
+    """
+    found = [_matched(mine[:, :, 0], theirs[:, :, 0]) for mine, theirs in zip(device, reference, strict=True)]
+    mine, theirs = (np.stack(side) for side in zip(*found, strict=True))
+    return mine, theirs
+
+
+def _matched(mine: Maps, theirs: Maps) -> tuple[Maps, Maps]:
+    """Those of one sample."""
+    left = [row for row in theirs if row[0] >= 0]
+    sides: list[tuple[Maps, Maps]] = []
+    nothing = np.zeros_like(mine[0])
+    for row in (row for row in mine if row[0] >= 0):
+        near = [(float(np.abs(row - other).sum()), i) for i, other in enumerate(left) if other[_LABEL] == row[_LABEL]]
+        sides.append((row, left.pop(min(near)[1]) if near else nothing))
+    sides += [(nothing, row) for row in left]
+    sides += [(nothing, nothing)] * (2 * len(mine) - len(sides))
+    device, reference = (np.stack(side)[:, _ASIDE:] for side in zip(*sides, strict=True))
+    return device, reference
+
+
+# --- which map is which ------------------------------------------------------------------------------------------------
+
+
+def layer_of(graph: Graph, node: str) -> str:
+    """The framework layer whose output a node gives."""
+    where = graph[node].where
+    return node if where is None else where.layer
+
+
+def pairs(program: Program, layers: Sequence[Maps], reference: Mapping[str, Maps], order: Order) -> dict[str, Pair]:
+    """Every map that exists on both sides: framework layer -> both maps, in the program's order.
+
+    layers: what each layer of the program left in memory, (N, size). reference: framework layer -> (N, H, W, C).
+    order: how the framework counts the elements of a map.
+    """
+    found: dict[str, Pair] = {}
+    for index, name in held_layers(program).items():
+        if name in reference and (pair := _pair(program, index, layers[index], reference[name], order)) is not None:
+            found[name] = pair
+    return found
+
+
+def held_layers(program: Program) -> dict[int, str]:
+    """Index of a layer of the program -> the framework layer whose output it holds.
+
+    Where several work on one framework layer, the last one holds its output, unless it goes on to another layer's.
+    """
+    last: dict[str, int] = {}
+    for index, layer in enumerate(program.layers):
+        last |= dict.fromkeys((origin.layer for origin in layer.origins), index)
+    finals = {
+        index: layer.origins[-1].layer
+        for index, layer in enumerate(program.layers)
+        if layer.origins and layer.type is not LayerType.INPUT
+    }
+    return {index: name for index, name in finals.items() if last[name] == index}
+
+
+def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Order) -> Pair | None:
+    """Both maps in the order H, W, C, or in the order of a vector; None when the layer holds something else."""
+    samples, *dims = reference.shape
+    layer, shape = program.layers[index], Shape(*dims)
+    if shape.size != layer.output.shape.size:
+        return None
+    flat = reference.reshape(samples, -1)
+    if is_plain(layer):
+        return Pair(index, memory, flat)
+    seen = _seen_shape(program, index) if shape.is_vector else shape
+    if shape.is_vector and not seen.is_vector and order is Order.CHW:
+        height, width, channels = seen
+        flat = reference.reshape(samples, channels, height, width).transpose(0, 2, 3, 1).reshape(samples, -1)
+    return Pair(index, from_memory(memory, seen, transposed=program.transposed).reshape(samples, -1), flat)
+
+
+def _seen_shape(program: Program, index: int) -> Shape:
+    """The shape in which the layer's memory makes sense: a vector that is read as a map lies as that map does."""
+    own = program.layers[index].output.shape
+    readers = [tensor.shape for reader in program.layers for source, tensor in _read(reader) if source == index]
+    return next((s for s in readers if s.size == own.size and not s.is_vector), own) if own.is_vector else own
+
+
+def _read(layer: Layer) -> Iterator[tuple[int | None, Tensor]]:
+    """Which layer's output is read, and as what."""
+    return zip(layer.sources, layer.inputs, strict=True)
+
+
+# --- softmax -----------------------------------------------------------------------------------------------------------
+
+
+def before_softmax(name: str, logits: Maps, probabilities: Maps) -> Comparison | None:
+    """Compare what a softmax reads, since its results hide errors when one of them is close to 1.
+
+    logits: the device's, (N, H, W, C). probabilities: the framework's, whose logarithms are its logits but for a constant, so
+    that both are compared without their mean over the channels. Logits that hardly differ count as 1, since an error of a
+    logit is a relative error of a probability. None when too few probabilities are far enough from 0.
+    """
+    known = probabilities > _LEAST_PROBABILITY
+    if np.mean(known) < _LEAST_SHARE_KNOWN:
+        return None
+    logarithms = np.log(np.where(known, probabilities, 1).astype(np.float64))
+    return compare(name, _centred(logits.astype(np.float64), known), _centred(logarithms, known), least_rms=1.0)
+
+
+def _centred(values: Real, known: NDArray[np.bool_]) -> Maps:
+    """Values less their mean over the channels, as far as they are known; 0 elsewhere."""
+    count = np.maximum(known.sum(axis=-1, keepdims=True), 1)
+    mean = np.where(known, values, 0).sum(axis=-1, keepdims=True) / count
+    return np.where(known, values - mean, 0).astype(np.float32)
+
+
+# --- where it goes wrong -----------------------------------------------------------------------------------------------
+
+
+def first_jump(program: Program, compared: Mapping[int, Comparison], *, palette: bool) -> str | None:
+    """The first layer that is much worse than what it reads.
+
+    compared: index of a layer of the program -> its comparison. A layer that was not compared counts as good as what it
+    reads; what is better than an ordinary layer, as an ordinary layer.
+    """
+    best = EXPECTED_DB[palette]
+    quality: list[float] = []
+    for index, layer in enumerate(program.layers):
+        read = _read_quality(layer, quality, best)
+        comparison = compared.get(index)
+        if comparison is None:
+            quality.append(read)
+            continue
+        # the errors of runs add up in a command, and nobody sees the maps between them
+        if comparison.sqnr < read - JUMP_DB - 10 * math.log10(max(1, len(layer.runs))):
+            return comparison.name
+        quality.append(min(best, comparison.sqnr))
+    return None
+
+
+def _read_quality(layer: Layer, quality: Sequence[float], best: float) -> float:
+    return min((best if source is None else quality[source] for source in layer.sources), default=best)

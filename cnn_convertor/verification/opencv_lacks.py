@@ -1,0 +1,120 @@
+"""A layer of Caffe's forks that OpenCV lacks, in numpy: Upsample, by repetition and by the mask of a pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from cnn_convertor.emulation.run import Maps
+from cnn_convertor.frontends.caffe.definition import Layer
+from cnn_convertor.verification.unpooling import Choice, Places
+
+UPSAMPLE = "Upsample"
+SETTINGS = ("scale", "scale_h", "scale_w", "upsample_h", "upsample_w", "pad_out_h", "pad_out_w")
+DEFAULT_SCALE = 2  # of SegNet's
+
+
+@dataclass(slots=True)
+class Running:
+    """What changes while a network runs. made: the layer that OpenCV makes. sample: the one that runs. error: of a layer.
+
+    choices: unpooling -> what it goes by instead of its mask. kept: the number of samples whose masks are kept, for these.
+    OpenCV waits for ever when a layer written in Python raises; so nothing may be raised before the network has run.
+    """
+
+    kept: int
+    made: Layer | None = None
+    sample: int = 0
+    error: Exception | None = None
+    choices: Mapping[str, Choice] = field(default_factory=dict)
+    _masks: dict[str, dict[int, Places]] = field(default_factory=dict)
+
+    def keep(self, name: str, mask: Places) -> None:
+        """mask: (1, h, w, C)"""
+        if self.sample < self.kept:
+            self._masks.setdefault(name, {})[self.sample] = mask
+
+    @property
+    def masks(self) -> dict[str, Places]:
+        """Unpooling -> (N, h, w, C)."""
+        return {name: np.concatenate([*masks.values()]) for name, masks in self._masks.items()}
+
+
+class Upsample:
+    """The layer as OpenCV calls it. layer: as the definition has it; None: one whose results do not matter."""
+
+    def __init__(self, layer: Layer | None, running: Running) -> None:
+        self._name = "" if layer is None else layer.name
+        self._settings = {
+            name: 0 if layer is None else int(getattr(layer.message.upsample_param, name)) for name in SETTINGS
+        }
+        self._running = running
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Of the output."""
+        given = self._settings
+        if given["upsample_h"] and given["upsample_w"]:
+            return given["upsample_h"], given["upsample_w"]
+        both = given["scale"] or DEFAULT_SCALE
+        down, right = (given["scale_h"] or both), (given["scale_w"] or both)
+        return height * down - given["pad_out_h"], width * right - given["pad_out_w"]
+
+    def getMemoryShapes(self, inputs: Sequence[Sequence[int]]) -> list[list[int]]:  # noqa: N802  # OpenCV's name
+        batch, channels, height, width = inputs[0]
+        return [[batch, channels, *self.size(height, width)]]
+
+    def forward(self, inputs: Sequence[Maps]) -> list[Maps]:
+        """x (1, C, H, W), and a mask (1, C, H, W) that says where in the output each of its values belongs."""
+        height, width = self.size(*inputs[0].shape[2:])
+        try:
+            return [self._upsampled(*inputs, height=height, width=width)]
+        except Exception as error:  # noqa: BLE001  # it is raised later
+            self._running.error = error
+            return [np.zeros((*inputs[0].shape[:2], height, width), np.float32)]
+
+    def _upsampled(self, x: Maps, *mask: Maps, height: int, width: int) -> Maps:
+        if not mask:
+            return x.repeat(height // x.shape[2], axis=2).repeat(width // x.shape[3], axis=3)
+        result = np.zeros((x.shape[1], height * width), np.float32)
+        np.put_along_axis(result, self._places(mask[0]), x.reshape(len(result), -1), axis=1)
+        return result.reshape(1, -1, height, width)
+
+    def _places(self, mask: Maps) -> Places:
+        """(C, h * w)"""
+        places, running = mask.astype(np.intp), self._running
+        if (choice := running.choices.get(self._name)) is not None:
+            running.keep(self._name, places.transpose(0, 2, 3, 1))
+            places = choice.places(slice(running.sample, running.sample + 1)).transpose(0, 3, 1, 2)
+        return places.reshape(mask.shape[1], -1)
+
+
+@contextmanager
+def added(cv2: ModuleType, *, kept: int) -> Iterator[Running]:
+    """Teach OpenCV the layer while one network is read and runs. kept: the number of samples whose masks are kept."""
+    running = Running(kept)
+
+    def made(_settings: object, _blobs: object) -> Upsample:
+        return Upsample(running.made, running)
+
+    cv2.dnn_registerLayer(UPSAMPLE, made)
+    try:
+        yield running
+        if running.error is not None:
+            raise running.error
+    finally:
+        cv2.dnn_unregisterLayer(UPSAMPLE)
+
+
+def make_layers(net: Any, layers: Sequence[Layer], running: Running) -> None:
+    """Have OpenCV make a network's layers, one by one: it does not say which one it makes, and chooses the order itself."""
+    known = set(net.getLayerNames())
+    for layer in layers:
+        if layer.type == UPSAMPLE and layer.name in known:
+            running.made = layer
+            net.getLayer(layer.name)
+    running.made = None  # what comes now is of another phase than the test's, and is nobody's concern

@@ -1,0 +1,96 @@
+"""What a verification found, as values and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from cnn_convertor.verification.compare import Comparison
+
+_DIGITS = 9  # significant ones, in JSON
+
+
+class Cause(Enum):
+    """A reason for an error, switched on alone. The value is what people are told."""
+
+    MAPS = "maps in FP16"
+    INPUTS_AND_WEIGHTS = "inputs and weights in FP16"
+    PALETTE = "palette"
+    ARITHMETIC = "order of arithmetic"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The signal-to-noise ratio of one layer with one cause alone, in dB."""
+
+    cause: Cause
+    sqnr: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayerResult:
+    """One map inside the network. causes: empty unless they were asked for."""
+
+    comparison: Comparison
+    type: str
+    causes: tuple[Attribution, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """One output with FP16 weights and with palettes, each against the framework.
+
+    agreement: share of the samples whose largest element is the same one with both; None for maps.
+    """
+
+    fp16: Comparison
+    palette: Comparison
+    agreement: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """How the generated network compares with its framework.
+
+    inputs: where they came from. min_sqnr: dB that every output must reach. first_jump: the first layer that is much worse
+    than what it reads; None when there is none, or when nobody looked.
+    beside: for a network with palettes, each output with FP16 weights, too.
+    """
+
+    network: str
+    framework: str
+    inputs: str
+    samples: int
+    palette: bool
+    transposed: bool
+    min_sqnr: float
+    outputs: tuple[Comparison, ...]
+    layers: tuple[LayerResult, ...] = ()
+    first_jump: str | None = None
+    beside: tuple[Beside, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return all(output.sqnr >= self.min_sqnr for output in self.outputs)
+
+    def to_json(self) -> str:
+        """The same results give the same text; a ratio that is infinite becomes null."""
+        values = {"passed": self.passed, **asdict(self)}
+        return json.dumps(_plain(values), indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case Enum():
+            return value.name.lower()
+        case float():
+            return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+        case _:
+            return value

@@ -1,0 +1,103 @@
+"""Where the device found the maxima that its unpoolings go by, so that these are judged apart from what was pooled.
+
+Rounding to FP16 makes neighbours equal, or changes which of two is larger. An unpooling then puts a value one pixel away: far
+from what the framework has, and as good. So the framework unpools by the device's maxima, which are compared with its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.dv700.program import Program
+from cnn_convertor.emulation.run import Maps, as_maps
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import MaxUnpool, Shape, Window
+from cnn_convertor.verification.compare import layer_of
+
+Places: TypeAlias = NDArray[np.intp]
+
+
+class Choice(NamedTuple):
+    """What an unpooling goes by. pooled: the framework layer whose map was pooled; maps: the device's, (N, H, W, C)."""
+
+    pooled: str
+    maps: Maps
+    window: Window
+
+    def places(self, samples: slice) -> Places:
+        """The device's maxima: (N, h, w, C), counted pixel by pixel, row by row."""
+        return first_maxima(self.maps[samples], self.window)
+
+
+class Unpooling(NamedTuple):
+    """name: of the framework's layer. pooled: of the one whose map was pooled. source: the layer of the program that has it."""
+
+    name: str
+    pooled: str
+    source: int
+    shape: Shape
+    window: Window
+
+    def choice(self, program: Program, memory: Maps) -> Choice:
+        """memory: what the source left there, (N, size)."""
+        layer = program.layers[self.source]
+        return Choice(self.pooled, as_maps(memory, layer, self.shape, transposed=program.transposed), self.window)
+
+
+def unpoolings(graph: Graph, program: Program) -> list[Unpooling]:
+    """Those that go by a map which lies in memory as a layer of its own. graph: as the framework has it."""
+    found = []
+    for layer in program.layers:
+        if isinstance(layer.cpu, MaxUnpool):
+            pooled, source = graph[graph[layer.name].inputs[1]], layer.sources[1]
+            shape = graph.shape(pooled.name)
+            if source is not None and program.layers[source].output.shape == shape:
+                names = (layer_of(graph, layer.name), layer_of(graph, pooled.name))
+                found.append(Unpooling(*names, source, shape, layer.cpu.window))
+    return found
+
+
+def first_maxima(maps: Maps, window: Window) -> Places:
+    """Where each window of maps (N, H, W, C) has its maximum, the first of equal ones: (N, h, w, C), pixels being counted."""
+    samples, rows, columns, channels = maps.shape
+    height, width, _ = window.slide(Shape(rows, columns, channels), channels=channels)
+    largest = np.full((samples, height, width, channels), -np.inf, maps.dtype)
+    places = np.zeros(largest.shape, np.intp)
+    for i, j in np.ndindex(*window.kernel):
+        y = np.arange(height) * window.stride.height + i * window.dilation.height - window.padding.top
+        x = np.arange(width) * window.stride.width + j * window.dilation.width - window.padding.left
+        inside = ((y >= 0) & (y < rows))[:, None] & ((x >= 0) & (x < columns))
+        seen = maps[:, np.clip(y, 0, rows - 1)][:, :, np.clip(x, 0, columns - 1)]
+        larger = inside[:, :, None] & (seen > largest)
+        largest = np.where(larger, seen, largest)
+        places = np.where(larger, (y[:, None] * columns + x)[:, :, None], places)
+    return places
+
+
+def values_at(maps: Maps, places: Places) -> Maps:
+    """The values of maps (N, H, W, C) at places (N, h, w, C)."""
+    flat = places.reshape(len(maps), -1, maps.shape[-1])
+    return np.take_along_axis(maps.reshape(len(maps), -1, maps.shape[-1]), flat, axis=1).reshape(places.shape)
+
+
+class Maxima(NamedTuple):
+    """Of a map of the framework, (N, h, w, C): its values where the device has the maxima of its own, and its maxima."""
+
+    name: str
+    chosen: Maps
+    largest: Maps
+
+
+def judged(choices: Mapping[str, Choice], masks: Mapping[str, Places], layers: Mapping[str, Maps]) -> Iterator[Maxima]:
+    """How good the device's choices are, for the first samples of each unpooling.
+
+    masks: unpooling -> the framework's own, (N, h, w, C). layers: framework layer, or input -> (N, H, W, C).
+    """
+    for name, mask in masks.items():
+        choice = choices[name]
+        maps, places = layers[choice.pooled], choice.places(slice(len(mask)))
+        yield Maxima(f"maxima of {choice.pooled}, for {name}", values_at(maps, places), values_at(maps, mask))

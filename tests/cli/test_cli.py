@@ -1,0 +1,468 @@
+from __future__ import annotations
+
+import importlib
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import pytest
+
+from cnn_convertor import cli
+from cnn_convertor.cli import console
+from cnn_convertor.dv700.formats import Reason, StoredLayer
+from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
+
+ROOT = Path(__file__).resolve().parents[2]
+INI = "[INPUT]\nname = {name}\ndefinition = net.h5\n[OUTPUT]\noutput_folder = out\n"
+Conversion: TypeAlias = Callable[[Any, Callable[[str, int, int], None]], Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a.ini, b.ini and c.ini for networks of these names."""
+    (tmp_path / "net.h5").touch()
+    for name in "abc":
+        (tmp_path / f"{name}.ini").write_text(INI.format(name=name))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def converts(monkeypatch: pytest.MonkeyPatch) -> Callable[[Conversion], None]:
+    """Puts a function in the place of the conversion."""
+
+    def put(conversion: Conversion) -> None:
+        monkeypatch.setattr(importlib.import_module("cnn_convertor.pipeline"), "convert", conversion)
+
+    return put
+
+
+def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
+    progress("read", 0, 1)
+    for done in range(3):
+        progress("weights", done, 2)
+    summary = (("commands", "9"), ("network", "one"), ("network", "two"))
+    details = (("commands", "a detail of theirs"), ("I/O buffer", "its peak"))
+    files = (config.output_folder / config.name,)
+    return SimpleNamespace(files=files, summary=summary, weights=(), calibration=None, details=details)
+
+
+def raises(error: BaseException) -> Conversion:
+    def conversion(config: Any, progress: Any) -> Any:
+        progress("read", 0, 1)
+        raise error
+
+    return conversion
+
+
+def by_name(**conversions: Conversion) -> Conversion:
+    return lambda config, progress: conversions[config.name](config, progress)
+
+
+def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "convertor.py"), *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+REFUSED = UnsupportedError(
+    [
+        Problem("DV301", "the layer is not known", Origin("net.h5", "x", "Foo"), "another one"),
+        Problem("DV301", "the layer is not known", Origin("net.h5", "y", "Bar")),
+    ]
+)
+DAMAGED = ModelError(Problem("DV201", "the file is damaged", Origin("net.h5")))
+
+
+def test_a_conversion_says_what_it_made(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    converts(works)
+    assert cli.main(["a.ini"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "a (a.ini)\n  commands  9\n  network   one\n            two\n  files     out/a\n"
+    assert err == "a: read\na: weights\n"
+
+
+STORED = (
+    StoredLayer("conv1", True, Reason.LOSSLESS, 144, 0.25, float("inf"), 2336, 1696),
+    StoredLayer("prelu", False, Reason.PRELU, None, None, None, 4672, 4672),
+    StoredLayer("fc", True, Reason.CLOSE, 23073, 0.0, 43.04, 2361344, 1182208),
+)
+TABLE = """\
+a: weights
+  layer  stored as  values  zeros  palette dB  FP16 bytes      bytes          because
+  conv1    palette     144  25.0%       exact       2,336      1,696  nothing is lost
+  prelu       FP16                                  4,672      4,672            PReLU
+  fc       palette  23,073   0.0%        43.0   2,361,344  1,182,208   little is lost
+  all                                           2,368,352  1,188,576
+"""
+
+
+def test_how_weights_are_stored_is_told_to_those_who_want_to_know(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def conversion(config: Any, progress: Any) -> Any:
+        return SimpleNamespace(files=(), summary=(), weights=STORED, calibration=None, details=())
+
+    converts(conversion)
+    for options, expected in (([], False), (["-v"], True), (["-q"], False)):
+        assert cli.main(["a.ini", *options]) == 0
+        out = capsys.readouterr().out
+        assert (out == TABLE + "a (a.ini)\n") == expected
+        assert ("weights" in out) == expected
+    converts(
+        lambda config, progress: SimpleNamespace(
+            files=(), summary=(), weights=STORED[1:2], calibration=None, details=()
+        )
+    )
+    assert cli.main(["a.ini", "-v"]) == 0
+    assert "weights" not in capsys.readouterr().out, "without palettes there is nothing to tell"
+
+
+@pytest.mark.parametrize("arguments", [["a.ini", "b.ini"], ["convert", "a.ini", "b.ini"], ["a.ini", "--", "b.ini"]])
+def test_convert_is_what_is_done_without_a_command(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    converts(works)
+    assert cli.main(arguments) == 0
+    assert re.findall(r"^\S+ \(.*\)$", capsys.readouterr().out, re.MULTILINE) == ["a (a.ini)", "b (b.ini)"]
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_options_reach_the_conversion(folder: Path, converts: Any, place: str) -> None:
+    seen = []
+
+    def conversion(config: Any, progress: Any) -> Any:
+        seen.append(config)
+        return works(config, progress)
+
+    converts(conversion)
+    options = ["--max_kernel_size", "5", "--ub_size=131072"]
+    assert cli.main([*options, "a.ini"] if place == "before" else ["a.ini", *options]) == 0
+    assert [(c.name, c.max_kernel_size, c.ub_size) for c in seen] == [("a", 5, 131072)]
+
+
+@pytest.mark.parametrize(
+    ("conversions", "code"),
+    [
+        ({"a": works, "b": raises(REFUSED), "c": works}, 1),
+        ({"a": raises(REFUSED), "b": raises(KeyError("x")), "c": works}, 1),
+        ({"a": raises(DAMAGED), "b": raises(UsageError(DAMAGED.problems)), "c": works}, 2),
+    ],
+)
+def test_one_failing_network_does_not_keep_the_others_back(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], conversions: Any, code: int
+) -> None:
+    converts(by_name(**conversions))
+    assert cli.main(["a.ini", "b.ini", "c.ini"]) == code
+    out, err = capsys.readouterr()
+    good = sum(conversion is works for conversion in conversions.values())
+    assert "c (c.ini)" in out and out.count(".ini)") == good
+    assert err.splitlines()[-1] == f"{good} of 3 networks are converted"
+
+
+def test_a_wrong_ini_file_is_told_before_the_others_are_converted(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    converts(works)
+    (folder / "b.ini").write_text(INI.format(name="b") + "quantization = 3\nquantisation = 3\n")
+    assert cli.main(["a.ini", "b.ini", "c.ini"]) == 2
+    out, err = capsys.readouterr()
+    assert out.count(".ini)") == 2
+    assert err.startswith(
+        'warning DV112: [OUTPUT] has no key "quantisation"; did you mean "quantization"?\n  --> b.ini:7\n'
+        'error DV106: [OUTPUT] quantization: expected 0, 1 or auto, not "3"\n  --> b.ini:6\n'
+        "a: read\n"
+    )
+
+
+def test_every_problem_is_told(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    converts(raises(REFUSED))
+    assert cli.main(["a.ini"]) == 1
+    assert capsys.readouterr().err == (
+        'a: read\nerror DV301: the layer is not known\n  --> net.h5: layer "x" (Foo)\n  try: another one\n'
+        'error DV301: the layer is not known\n  --> net.h5: layer "y" (Bar)\n'
+    )
+
+
+def test_networks_do_not_overwrite_each_other(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    converts(works)
+    assert cli.main(["a.ini", "./a.ini"]) == 2
+    out, err = capsys.readouterr()
+    assert out.count(".ini)") == 1
+    assert "error DV114" in err and "would replace those of a.ini" in err
+
+
+def test_warnings_come_once_with_their_code(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    def conversion(config: Any, progress: Any) -> Any:
+        for layer in "xyx":
+            warn(Problem("DV501", "a weight is lost", Origin("net.h5", layer)))
+        return works(config, progress)
+
+    converts(conversion)
+    assert cli.main(["-q", "a.ini"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "".join(f'warning DV501: a weight is lost\n  --> net.h5: layer "{layer}"\n' for layer in "xy")
+
+
+def test_an_unforeseen_error_is_no_traceback(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(console.DEBUG, raising=False)
+    converts(raises(IndexError("list index out of range")))
+    assert cli.main(["a.ini"]) == 1
+    err = capsys.readouterr().err
+    assert re.search(
+        r"^error DV000: internal error, IndexError: list index out of range \(cnn_convertor/cli/commands.py:\d+\)$",
+        err,
+        re.MULTILINE,
+    )
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("how", ["-vv", "variable"])
+def test_developers_get_the_traceback(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setenv(console.DEBUG, "1" if how == "variable" else "0")
+    converts(raises(IndexError("x")))
+    assert cli.main(["a.ini", *([how] if how == "-vv" else [])]) == 1
+    err = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in err and "error DV000" in err
+
+
+def test_what_the_system_says_is_no_internal_error(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    converts(raises(PermissionError(13, "Permission denied", "net.h5")))
+    assert cli.main(["a.ini"]) == 1
+    assert "error DV113: the system says: Permission denied\n  --> net.h5\n" in capsys.readouterr().err
+
+
+def test_too_little_memory_is_no_internal_error(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    converts(raises(MemoryError("Unable to allocate 313 GiB")))
+    assert cli.main(["a.ini"]) == 1
+    assert "error DV113: there is not enough memory\n  try: check the network's sizes" in capsys.readouterr().err
+
+
+def test_names_cannot_steer_the_terminal(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    converts(raises(ModelError(Problem("DV201", "damaged", Origin("net.h5", "\x1b[2J\x9b\r\udc80é数")))))
+    assert cli.main(["a.ini"]) == 1
+    assert 'layer "\\x1b[2J\\x9b\\x0d\\udc80é数"' in capsys.readouterr().err
+
+
+def test_an_interruption_ends_cleanly(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    converts(raises(KeyboardInterrupt()))
+    assert cli.main(["a.ini", "b.ini"]) == 130
+    assert capsys.readouterr().err.split() == ["a:", "read", "interrupted"]
+
+
+@pytest.mark.parametrize("source", ["option", "ini"])
+def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], source: str
+) -> None:
+    converts(works)
+    if source == "ini":
+        (folder / "a.ini").write_text(INI.format(name="a") + "[OPTIONAL]\nverbose = 1\n")
+    assert cli.main(["a.ini", *(["-v"] if source == "option" else [])]) == 0
+    out, err = capsys.readouterr()
+    assert re.fullmatch(r"a: read took \d+\.\d\d s\na: weights took \d+\.\d\d s\n", err)
+    assert "\n  commands    9\n              a detail of theirs\n  network     one\n" in out
+    assert out.endswith("\n  files       out/a\n  I/O buffer  its peak\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no NET.ini is named, and no command"),
+        (["convert"], "Missing argument 'NET.ini...'"),
+        (["--max_kernel_sise", "3", "a.ini"], "--max_kernel_size"),
+        (["--ub_size", "many", "a.ini"], "'many' is not a valid integer"),
+        (["--ub_size"], "--ub_size"),
+        (["-v", "-q", "a.ini"], "-v and -q exclude each other"),
+        (["--max_kernel_size", "8", "a.ini", "b.ini"], "--max_kernel_size: expected 1 to 7, not 8"),
+        (["d.ini"], 'there is no file "d.ini"'),
+        (["convrt", "a.ini"], 'there is no command "convrt"; did you mean "convert"?'),
+        (["verify.ini"], 'there is no file "verify.ini"'),
+        (["-q", "verify", "a.ini"], "options come behind the command"),
+        (["--max_kernel_size", "3", "inspect", "a.ini"], "options come behind the command"),
+    ],
+)
+def test_misuse_is_told_and_ends_with_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert cli.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.match(r"error DV1\d\d: ", err) and message in err
+
+
+def test_help_names_the_options_and_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["-h"]):
+        assert cli.main(arguments) == 0
+        out = capsys.readouterr().out
+        for word in (
+            "NET.ini",
+            "--max_kernel_size",
+            "[default: 7]",
+            "--ub_size",
+            "655360",
+            "-q",
+            "--version",
+            "Commands:",
+        ):
+            assert word in out
+
+
+def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert re.fullmatch(r"cnn-convertor \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("entry", [["convertor.py"], ["-m", "cnn_convertor"]])
+def test_the_program_runs_from_a_checkout(entry: list[str]) -> None:
+    done = subprocess.run([sys.executable, *entry, "--version"], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout.startswith(b"cnn-convertor ")
+
+
+def test_ctrl_c_while_modules_load_ends_the_program_in_silence() -> None:
+    code = """
+import builtins, os, signal
+from cnn_convertor.__main__ import run
+plain = builtins.__import__
+def slowly(name, *rest):
+    if name == "cnn_convertor.cli":
+        os.kill(os.getpid(), signal.SIGINT)
+    return plain(name, *rest)
+builtins.__import__ = slowly
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2"])
+@pytest.mark.parametrize("command", ["convert", "inspect"])
+def test_the_program_needs_nobody_to_talk_to(tmp_path: Path, command: str, closed: str) -> None:
+    """A daemon may have no standard input, output or error."""
+    ini = (ROOT / "examples/digits_keras/net.ini").read_text()
+    (tmp_path / "net.ini").write_text(ini.replace("digits.keras", str(ROOT / "examples/digits_keras/digits.keras")))
+    shell = f'exec "$0" "$1" {command} "$2" {closed}{"<" if closed == "0" else ">"}&-'
+    arguments = [sys.executable, str(ROOT / "convertor.py"), str(tmp_path / "net.ini")]
+    done = subprocess.run(["sh", "-c", shell, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "output/digits/digits_gen.cpp").exists() is (command == "convert")
+
+
+def test_help_imports_nothing_that_takes_long() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", str(ROOT / "convertor.py"), "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert {"click", "cnn_convertor"} <= imported
+    assert imported.isdisjoint({"numpy", "h5py", "google", "jinja2", "rich", "tensorflow", "keras", "cv2"})
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    code = "import sys, cnn_convertor; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()).isdisjoint({"numpy", "h5py", "google", "click", "rich", "tensorflow", "cv2"})
+
+
+@pytest.mark.parametrize("first", ["", "import cnn_convertor.pipeline", "from cnn_convertor import cli"])
+def test_public_names_are_what_they_say(first: str) -> None:
+    code = f"""
+{first}
+import cnn_convertor
+from cnn_convertor import Config, ConvertorError, convert, load
+assert convert is cnn_convertor.convert and callable(convert) and callable(load)
+assert issubclass(ConvertorError, Exception) and callable(Config.read)
+try:
+    cnn_convertor.nothing
+except AttributeError as error:
+    assert "nothing" in str(error)
+else:
+    raise SystemExit("a name from nowhere")
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "convertor.py"), "--help"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert done.stderr == ""
+
+
+@pytest.fixture
+def digits(tmp_path: Path) -> str:
+    """The ini file of a real network."""
+    ini = tmp_path / "digits.ini"
+    model = ROOT / "examples/digits_keras/digits.keras"
+    ini.write_text(f"[INPUT]\nname = digits\ndefinition = {model}\n[OUTPUT]\noutput_folder = .\ngenerate_source = 1\n")
+    return str(ini)
+
+
+def test_a_network_is_converted_without_a_terminal(digits: str) -> None:
+    done = program(digits)
+    assert (done.returncode, "\x1b" in done.stdout + done.stderr) == (0, False), done.stderr
+    assert "digits_gen.cpp" in done.stdout
+    assert "digits: read\n" in done.stderr
+
+
+@pytest.mark.parametrize(("variable", "drawn"), [("xterm", True), ("dumb", False)])
+def test_progress_is_drawn_on_a_terminal(digits: str, variable: str, drawn: bool) -> None:
+    main, terminal = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "CI"}}
+    subprocess.run(
+        [sys.executable, str(ROOT / "convertor.py"), digits],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env={**environment, "TERM": variable},
+        check=True,
+    )
+    os.close(terminal)
+    shown = os.read(main, 1 << 16)
+    os.close(main)
+    assert (b"\x1b[" in shown) is drawn
+    assert b"digits: " in shown
+
+
+def test_audit_lists_a_source_and_finds_what_is_wrong_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = ROOT / "examples/digits_keras/output/digits"
+    source, weights = made / "digits_gen.cpp", made / "digits_weights.bin"
+    assert cli.main(["audit", str(source), str(weights)]) == 0
+    assert capsys.readouterr().out.endswith("digits: 6 commands, 0 findings\n")
+    broken = tmp_path / "digits_gen.cpp"
+    broken.write_text(source.read_text().replace("cmd.output_buf.offs = 768", "cmd.output_buf.offs = 6144"))
+    assert cli.main(["audit", "-q", str(broken), str(weights)]) == 1
+    assert "DV6" in capsys.readouterr().err
+    assert cli.main(["audit", str(tmp_path / "no.cpp")]) == 1
+    assert "DV600" in capsys.readouterr().err

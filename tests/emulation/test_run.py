@@ -1,0 +1,209 @@
+"""Networks are compiled once and run on the emulated device; maps go in and come out in (N, H, W, C)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ir_reference
+from cnn_convertor.dv700.maps import memory_order
+from cnn_convertor.emulation import build as building
+from cnn_convertor.emulation.run import from_memory, to_memory
+from cnn_convertor.errors import ConvertorError, UsageError
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
+from cnn_convertor.verification.compare import sqnr
+from verification.trials import NAME, network, samples
+
+needs_compiler = pytest.mark.usefixtures("compiler")
+
+
+def random(*shape: int, seed: int = 0) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def small_graph() -> Graph:
+    """Two inputs; outputs of every kind: chunked, narrow, a vector, a vector that is read as a map."""
+    conv = ops.Conv2d(
+        Constant.of(random(20, 3, 3, 3)), Constant.of(random(20)), Window(Pair(3, 3), padding=Padding(1, 1, 1, 1))
+    )
+    narrow = ops.Conv2d(Constant.of(random(5, 20, 1, 2, seed=1) / 4), None, Window(Pair(1, 2)), activation=ops.Relu())
+    dense = ops.Dense(Constant.of(random(24, 20, 5, 4, seed=2) / 20), None)
+    return Graph(
+        (
+            Node("image", ops.Input(Shape(5, 4, 3))),
+            Node("more", ops.Input(Shape(5, 4, 20))),
+            Node("conv", conv, ("image",)),
+            Node("sum", ops.Add(), ("conv", "more")),
+            Node("narrow", narrow, ("sum",)),
+            Node("dense", dense, ("sum",)),
+            Node("map", ops.Reshape(Shape(2, 4, 3), Order.HWC), ("dense",)),
+        ),
+        ("sum", "narrow", "map"),
+    )
+
+
+@needs_compiler
+@pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
+def test_the_device_gives_what_the_graph_means(transposed: bool, tmp_path: Path) -> None:
+    graph = small_graph()
+    inputs = samples(*({n.name: random(*graph.shape(n.name), seed=s) for n in graph.inputs} for s in (3, 4)))
+    results = network(graph, tmp_path, transpose_weight=transposed).run(inputs)
+    for number in range(2):
+        expected = ir_reference.run(graph, {name: values[number] for name, values in inputs.items()})
+        for output, values in zip(graph.outputs, results.outputs, strict=True):
+            assert values.shape[1:] == graph.shape(output)
+            assert sqnr(values[number], expected[output]) > 60, output
+
+
+@needs_compiler
+def test_exact_mode_keeps_what_fp16_loses(tmp_path: Path) -> None:
+    graph = small_graph()
+    inputs = samples({n.name: random(*graph.shape(n.name)) for n in graph.inputs})
+    trial = network(graph, tmp_path)
+    rounded, exact = trial.run(inputs), trial.run(inputs, exact=True)
+    assert 60 < sqnr(rounded.outputs[0], exact.outputs[0]) < 90
+    expected = ir_reference.run(graph, {name: values[0] for name, values in inputs.items()})
+    assert sqnr(exact.outputs[0][0], expected["sum"]) > sqnr(rounded.outputs[0][0], expected["sum"])
+
+
+@needs_compiler
+def test_every_layer_can_be_looked_at(tmp_path: Path) -> None:
+    trial = network(small_graph(), tmp_path, fusion="none")
+    inputs = samples({n.name: random(*trial.graph.shape(n.name)) for n in trial.graph.inputs})
+    layers = trial.run(inputs, layers=True).layers
+    assert [maps.shape for maps in layers] == [(1, layer.output.shape.size) for layer in trial.program.layers]
+    index = [layer.name for layer in trial.program.layers].index("conv")
+    expected = ir_reference.run(trial.graph, {name: values[0] for name, values in inputs.items()})["conv"]
+    assert sqnr(from_memory(layers[index], Shape(5, 4, 20), transposed=True)[0], expected) > 60
+
+
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize("shape", [Shape(2, 3, 4), Shape(3, 5, 20), Shape(1, 1, 30), Shape(4, 4, 16)])
+def test_memory_holds_every_element_once(shape: Shape, transposed: bool) -> None:
+    values = np.arange(2 * shape.size, dtype=np.float32).reshape(2, *shape)
+    memory = to_memory(values, transposed=transposed)
+    assert np.array_equal(from_memory(memory, shape, transposed=transposed), values)
+    order = memory_order(shape, transposed=transposed, order=Order.HWC)
+    assert np.array_equal(memory[0], order.astype(np.float32))
+
+
+# --- errors --------------------------------------------------------------------------------------------------------------
+
+
+@needs_compiler
+def test_inputs_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    trial = network(small_graph(), tmp_path)
+    good = {n.name: np.zeros((1, *trial.graph.shape(n.name)), np.float32) for n in trial.graph.inputs}
+    for wrong, message in (
+        ({"image": good["image"]}, 'inputs are "image", "more"'),
+        ({**good, "image": np.zeros((1, 4, 5, 3), np.float32)}, "5x4x3"),
+        ({**good, "image": np.full((1, 5, 4, 3), 7e4, np.float32)}, "70000"),
+        ({**good, "image": np.full((1, 5, 4, 3), np.nan, np.float32)}, "nan"),
+        ({**good, "image": np.zeros((2, 5, 4, 3), np.float32)}, "samples"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            trial.run(wrong)
+
+
+@needs_compiler
+def test_what_the_device_refuses_is_said(tmp_path: Path) -> None:
+    trial = network(small_graph(), tmp_path)
+    trial.weights.write_bytes(trial.weights.read_bytes() + b"\0")
+    with pytest.raises(ConvertorError, match="more than"):
+        trial.run(samples({n.name: random(*trial.graph.shape(n.name)) for n in trial.graph.inputs}))
+
+
+@needs_compiler
+def test_the_same_network_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = network(small_graph(), tmp_path / "a").executable
+    monkeypatch.setattr(building, "_compile", None)
+    assert network(small_graph(), tmp_path / "b").executable == first
+
+
+@needs_compiler
+def test_sources_that_do_not_compile_are_an_error_that_names_them(tmp_path: Path) -> None:
+    trial = network(small_graph(), tmp_path)
+    source = tmp_path / f"{NAME}_gen.cpp"
+    source.write_text(source.read_text() + "\nbroken;\n")
+    with pytest.raises(ConvertorError, match=r"DV702[\s\S]*broken[\s\S]*net_gen.cpp"):
+        building.build(tmp_path, NAME)
+    assert trial.executable.exists()
+
+
+def test_without_a_compiler_there_is_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler -O1")
+    with pytest.raises(UsageError, match=r"no-such-compiler[\s\S]*install g\+\+"):
+        building.build(tmp_path, NAME)
+
+
+@needs_compiler
+def test_a_cache_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CNN_CONVERTOR_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(UsageError, match="CNN_CONVERTOR_CACHE"):
+        network(small_graph(), tmp_path / "net")
+
+
+@needs_compiler
+def test_interrupted_builds_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    trial = network(small_graph(), tmp_path / "net")
+    shutil.copytree(building.cache_folder(), cache)
+    monkeypatch.setenv("CNN_CONVERTOR_CACHE", str(cache))
+    (cache / trial.executable.name).unlink()
+    before = set(cache.iterdir())
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(building, "_compile", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        building.build(tmp_path / "net", NAME)
+    assert set(cache.iterdir()) == before
+
+
+@needs_compiler
+def test_the_emulated_device_has_the_unified_buffer_that_was_converted_for(tmp_path: Path) -> None:
+    conv = ops.Conv2d(Constant.of(random(512, 256, 3, 3)), None, Window(Pair(3, 3)))
+    graph = Graph((Node("in", ops.Input(Shape(200, 4, 256))), Node("conv", conv, ("in",))), ("conv",))
+    inputs = samples({"in": random(200, 4, 256) / 1000})
+    large = network(graph, tmp_path / "large", ub_size=1 << 20)
+    expected = large.run(inputs).outputs[0]
+    assert np.isfinite(expected).all()
+    with pytest.raises(ConvertorError, match="DV704"):
+        large._replace(ub_size=1 << 17).run(inputs)
+
+
+CALLBACK = """
+#include <cstring>
+#include "net_gen.h"
+
+// Repeats the first input value, an FP16 power of two, in FP32, plus the parameter.
+void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr) {
+  const float more = static_cast<custom_param_Mine *>(custom_param)->more;
+  uint16_t bits;
+  std::memcpy(&bits, io_ptr + layer.input_offs, sizeof(bits));
+  uint32_t wide = (static_cast<uint32_t>(bits) << 13) + (112u << 23);
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  value += more;
+  for (std::size_t i = 0; i < layer.output_size; i += 4) std::memcpy(io_ptr + layer.output_offs + i, &value, 4);
+}
+"""
+
+
+@needs_compiler
+def test_custom_layers_run_the_firmwares_code(tmp_path: Path) -> None:
+    custom = ops.Custom("Mine", (("more", 0.5),), Shape(2, 1, 3))
+    graph = Graph((Node("in", ops.Input(Shape(1, 1, 8))), Node("mine", custom, ("in",))), ("mine",))
+    with pytest.raises(ConvertorError, match=r"custom_callback_Mine[\s\S]*--source"):
+        network(graph, tmp_path / "without")
+    (tmp_path / "mine.cpp").write_text(CALLBACK)
+    trial = network(graph, tmp_path / "with", sources=[tmp_path / "mine.cpp"])
+    assert np.array_equal(trial.run(samples({"in": np.full((1, 1, 8), 4.0)})).outputs[0], np.full((1, 2, 1, 3), 4.5))

@@ -1,0 +1,89 @@
+"""NAME_selftest.cpp builds with the SDK's header alone and tells a good network from a bad one."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn_convertor import codegen
+from cnn_convertor.config import Config
+from cnn_convertor.dv700.program import Program
+from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
+from cnn_convertor.emulation.selftest import record
+from cnn_convertor.errors import UsageError
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Shape
+from cnn_convertor.pipeline import convert
+from verification.trials import config, network
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+INI = Path(__file__).resolve().parents[2] / "examples" / "digits_caffe" / "net.ini"
+STRICT = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-pthread"]
+
+
+def selftest(folder: Path) -> Path:
+    """Convert with a self-test, and compile it."""
+    written = convert(replace(Config.read(INI), output_folder=folder, selftest=True))
+    made = written.files[0].parent
+    compiler = find_compiler()
+    sources = ["digits_caffe_selftest.cpp", "digits_caffe_gen.cpp"]
+    command = [*compiler.command, *STRICT, f"-I{INCLUDE}", *sources, str(device_library(compiler)), "-o", "selftest"]
+    subprocess.run(command, cwd=made, check=True)
+    return made
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, list[str]]:
+    result = subprocess.run(["./selftest", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    return result.returncode, result.stdout.splitlines()
+
+
+@pytest.mark.parametrize("in_source", [True, False], ids=["in source", "file"])
+def test_the_selftest_passes_and_fails(in_source: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not in_source:
+        monkeypatch.setattr(codegen, "_MOST_EXPECTED_IN_SOURCE", 0)
+    made = selftest(tmp_path)
+    assert (made / "digits_caffe_selftest.bin").exists() is not in_source
+    assert run(made) == (0, ["output 0: pass", "pass"])
+
+    weights = bytearray((made / "digits_caffe_weights.bin").read_bytes())
+    last = len(weights) // 2 * 2 - 16 - 400
+    weights[last : last + 400 : 2] = bytes(b ^ 0x40 for b in weights[last : last + 400 : 2])
+    (made / "bad.bin").write_bytes(weights)
+    assert run(made, "bad.bin")[0] == 1
+    assert run(made, "none.bin") == (1, ["fail: cannot load none.bin"])
+    if not in_source:
+        assert run(made, "digits_caffe_weights.bin", "none.bin") == (1, ["fail: cannot read none.bin"])
+
+
+def test_the_same_network_has_the_same_selftest(tmp_path: Path) -> None:
+    chosen = replace(Config.read(INI), selftest=True)
+    first, again = (convert(replace(chosen, output_folder=tmp_path / n)).files for n in ("a", "b"))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+
+
+def test_inputs_are_drawn_from_the_levels(tmp_path: Path) -> None:
+    graph = Graph((Node("a", ops.Input(Shape(1, 1, 500))), Node("b", ops.Activation(ops.Relu(1.0)), ("a",))), ("b",))
+    trial = network(graph, tmp_path)
+    test = record(trial.program, tmp_path, -2.0, 2.0)
+    state, expected = 0, []
+    for _ in range(500):
+        state = (state * 1664525 + 1013904223) % 2**32
+        expected.append(test.levels[state >> 24])
+    assert np.array_equal(test.outputs[0].astype(np.float16).view(np.uint16), np.array(expected))
+
+
+def test_custom_layers_have_their_code_in_the_firmware(tmp_path: Path) -> None:
+    graph = Graph(
+        (Node("a", ops.Input(Shape(1, 1, 8))), Node("b", ops.Custom("Mine", (), Shape(1, 1, 8)), ("a",))), ("b",)
+    )
+    from cnn_convertor.pipeline import build
+
+    program: Program = build(graph, config(Path("graph.keras")))
+    with pytest.raises(UsageError, match="DV708"):
+        record(program, tmp_path, -1.0, 1.0)

@@ -1,0 +1,207 @@
+"""Inputs are made or read, and images are prepared as the ini file says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cnn_convertor.config import Config
+from cnn_convertor.errors import ConvertorWarning, UsageError
+from cnn_convertor.ir.ops import Shape
+from cnn_convertor.samples import Preparation, random_samples, read_samples
+from verification.trials import config
+
+COLOUR = Preparation((100.0, 110.0, 120.0), 0.5, "BGR", is_given=True)
+
+
+def test_the_same_seed_gives_the_same_images() -> None:
+    shapes = {"a": Shape(9, 7, 3), "b": Shape(1, 1, 5)}
+    first = random_samples(shapes, Preparation(), samples=3, seed=4)
+    again = random_samples({"b": shapes["b"], "a": shapes["a"]}, Preparation(), samples=3, seed=4)
+    other = random_samples(shapes, Preparation(), samples=3, seed=5)
+    for name, shape in shapes.items():
+        assert first.inputs[name].shape == (3, *shape)
+        assert np.array_equal(first.inputs[name], again.inputs[name])
+        assert not np.array_equal(first.inputs[name], other.inputs[name])
+    assert not np.array_equal(first.inputs["a"][0], first.inputs["a"][1])
+
+
+def test_random_images_use_the_whole_range_of_inputs() -> None:
+    for preparation, low, high in ((Preparation(), -1, 1), (Preparation((51.0,), 1 / 255, "RGB", True), -0.2, 0.8)):
+        images = random_samples({"a": Shape(8, 8, 1)}, preparation, samples=2, seed=0).inputs["a"]
+        assert images.min() == pytest.approx(low) and images.max() == pytest.approx(high)
+        assert preparation.range == pytest.approx((low, high))
+
+
+def test_the_ini_file_says_how_images_are_prepared() -> None:
+    keras = config(Path("a.keras"))
+    assert Preparation.of(keras) == Preparation((0.0,), 1.0, "RGB", is_given=False)
+    assert Preparation.of(config(Path("a.prototxt"))).channel_order == "BGR"
+    assert Preparation.of(replace(keras, mean=(1.0, 2.0, 3.0))) == Preparation(
+        (1.0, 2.0, 3.0), 1.0, "RGB", is_given=True
+    )
+    assert Preparation.of(replace(keras, scale=2.0, channel_order="BGR")) == Preparation(
+        (0.0,), 2.0, "BGR", is_given=True
+    )
+
+
+def write_image(path: Path, pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> Path:
+    cv2 = pytest.importorskip("cv2")
+    cv2.imwrite(str(path), pixels)
+    return path
+
+
+@pytest.mark.parametrize(("order", "expected"), [("BGR", (-45, -45, -45)), ("RGB", (-35, -45, -55))])
+def test_channels_mean_and_scale_of_an_image(order: str, expected: tuple[float, ...], tmp_path: Path) -> None:
+    blue_green_red = np.full((4, 5, 3), (10, 20, 30), np.uint8)
+    path = write_image(tmp_path / "a.png", blue_green_red)
+    samples = read_samples(path, {"in": Shape(4, 5, 3)}, replace(COLOUR, channel_order=order))
+    assert samples.inputs["in"].shape == (1, 4, 5, 3)
+    assert samples.inputs["in"][0, 0, 0].tolist() == list(expected)
+
+
+def test_images_are_resized_and_made_grey(tmp_path: Path) -> None:
+    path = write_image(tmp_path / "a.png", np.full((40, 30, 3), 128, np.uint8))
+    grey = Preparation((0.0,), 1 / 128, "RGB", is_given=True)
+    values = read_samples(path, {"in": Shape(6, 7, 1)}, grey).inputs["in"]
+    assert np.array_equal(values, np.ones((1, 6, 7, 1), np.float32))
+
+
+def test_an_image_without_mean_and_scale_is_worth_a_warning(tmp_path: Path) -> None:
+    path = write_image(tmp_path / "a.png", np.full((4, 4), 200, np.uint8))
+    with pytest.warns(ConvertorWarning, match="DV714"):
+        values = read_samples(path, {"in": Shape(4, 4, 1)}, Preparation()).inputs["in"]
+    assert values.max() == 200
+
+
+@pytest.mark.parametrize("given", [(4, 5, 3), (3, 4, 5), (2, 4, 5, 3), (2, 3, 4, 5)])
+def test_arrays_come_in_either_order_with_or_without_a_batch(given: tuple[int, ...], tmp_path: Path) -> None:
+    batch = given if len(given) == 4 else (1, *given)
+    values = np.arange(np.prod(given), dtype=np.float32).reshape(batch)
+    np.save(tmp_path / "a.npy", values.reshape(given))
+    read = read_samples(tmp_path / "a.npy", {"in": Shape(4, 5, 3)}, COLOUR).inputs["in"]
+    assert np.array_equal(read, values if batch[1:] == (4, 5, 3) else values.transpose(0, 2, 3, 1))
+
+
+def test_an_archive_holds_inputs_by_name_and_results_that_are_known(tmp_path: Path) -> None:
+    shapes = {"a": Shape(2, 2, 1), "b": Shape(1, 1, 3)}
+    np.savez(tmp_path / "x.npz", a=np.zeros((2, 2)), b=np.ones(3), expected_prob=np.zeros((1, 4)))
+    samples = read_samples(tmp_path / "x.npz", shapes, COLOUR)
+    assert {name: values.shape for name, values in samples.inputs.items()} == {"a": (1, 2, 2, 1), "b": (1, 1, 1, 3)}
+    assert set(samples.expected) == {"prob"}
+    np.savez(tmp_path / "y.npz", image=np.zeros((2, 2)))
+    assert list(read_samples(tmp_path / "y.npz", {"a": Shape(2, 2, 1)}, COLOUR).inputs) == ["a"]
+    with pytest.raises(UsageError, match=r"'image'.*'a', 'b'"):
+        read_samples(tmp_path / "y.npz", shapes, COLOUR)
+
+
+@pytest.mark.parametrize(
+    "result", [np.ones(4), np.ones((2, 4)), np.array([["a"]]), np.ones((1, 0)), np.array(1.0), np.ones((1, 4), complex)]
+)
+def test_results_that_make_no_sense_are_refused(tmp_path: Path, result: NDArray[Any]) -> None:
+    np.savez(tmp_path / "x.npz", a=np.zeros((2, 2)), expected_prob=result)
+    with pytest.raises(UsageError, match="DV707: expected_prob is an array of"):
+        read_samples(tmp_path / "x.npz", {"a": Shape(2, 2, 1)}, COLOUR)
+
+
+def test_results_of_a_folder_that_differ_in_shape_are_refused(tmp_path: Path) -> None:
+    for size in (3, 4):
+        np.savez(tmp_path / f"{size}.npz", a=np.zeros((2, 2)), expected_prob=np.ones((1, size)))
+    with pytest.raises(UsageError, match="DV707: the arrays expected_prob of its files"):
+        read_samples(tmp_path, {"a": Shape(2, 2, 1)}, COLOUR)
+
+
+def test_a_folder_is_all_its_images_and_arrays_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("b", "a", "c"):
+        np.save(tmp_path / f"{name}.npy", np.full((2, 2, 1), ord(name), np.float32))
+    (tmp_path / "notes.txt").touch()
+    samples = read_samples(tmp_path, {"in": Shape(2, 2, 1)}, COLOUR)
+    assert samples.count == 3 and [chr(int(v)) for v in samples.inputs["in"][:, 0, 0, 0]] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"x", "neither an image nor"),
+        ("a.png", b"x", "OpenCV cannot read"),
+        ("a.npy", b"x", r"no \.npy file"),
+        ("none", None, "no such file"),
+        ("folder", b"", "no images or arrays"),
+    ],
+)
+def test_what_cannot_be_read_is_said(name: str, content: bytes | None, message: str, tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    path = tmp_path / name
+    if content:
+        path.write_bytes(content)
+    elif content is not None:
+        path.mkdir()
+    with pytest.raises(UsageError, match=message):
+        read_samples(path, {"in": Shape(2, 2, 3)}, COLOUR)
+    np.save(tmp_path / "b.npy", np.zeros((5, 6, 7)))
+    with pytest.raises(UsageError, match=r"5x6x7 does not fit the input \"in\" of 2x2x3"):
+        read_samples(tmp_path / "b.npy", {"in": Shape(2, 2, 3)}, COLOUR)
+
+
+# --- keys of the ini file ------------------------------------------------------------------------------------------------
+
+
+def ini(folder: Path, lines: str) -> Path:
+    (folder / "net.keras").write_bytes(b"PK\x03\x04")
+    path = folder / "net.ini"
+    path.write_text(f"[INPUT]\nname = net\ndefinition = net.keras\n{lines}\n[OUTPUT]\noutput_folder = out\n")
+    return path
+
+
+def test_the_keys_of_an_images_preparation(tmp_path: Path) -> None:
+    read = Config.read(ini(tmp_path, "mean = 104, 117.5,123\nscale = 1/255\nchannel_order = bgr"))
+    assert (read.mean, read.scale, read.channel_order) == ((104.0, 117.5, 123.0), 1 / 255, "BGR")
+    read = Config.read(ini(tmp_path, "mean = -1 ; shifted\nscale = 7.8125e-3"))
+    assert (read.mean, read.scale, read.channel_order) == ((-1.0,), 0.0078125, "")
+    read = Config.read(ini(tmp_path, ""))
+    assert (read.mean, read.scale, read.channel_order) == ((), None, "")
+
+
+@pytest.mark.parametrize(
+    "line", ["scale = 0", "scale = 1/0", "scale = x", "mean = 1, x", "mean = inf", "channel_order = GBR"]
+)
+def test_values_that_make_no_sense(line: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"DV106.*(a number|RGB or BGR)"):
+        Config.read(ini(tmp_path, line))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["empty.npy", "none.npy", "text.npy", "several.npy", "array.npz", "cut.npy", "cut.npz", "huge.npy", "flip.npz"],
+)
+def test_files_that_hold_no_samples_are_refused(name: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "none.npy", np.zeros((0, 4, 5, 3)))
+    np.save(tmp_path / "text.npy", np.full((4, 5, 3), "a"))
+    np.savez(tmp_path / "cut", a=np.random.default_rng(0).random((4, 5, 3)))
+    whole, archive = np.zeros((4, 5, 3)), (tmp_path / "cut.npz").read_bytes()
+    np.save(tmp_path / "array.npy", whole)
+    array = (tmp_path / "array.npy").read_bytes()
+    contents = {
+        "empty.npy": b"",
+        "several.npy": archive,
+        "array.npz": array,
+        "cut.npy": array[:100],
+        "cut.npz": archive[:-30],
+        "huge.npy": array.replace(b"(4, 5, 3), ", b"(1, " + b"9" * 7 + b"), "),
+        "flip.npz": archive[:200] + bytes([archive[200] ^ 255]) + archive[201:],
+    }
+    for other, data in contents.items():
+        (tmp_path / other).write_bytes(data)
+    with pytest.raises(UsageError, match="DV707"):
+        read_samples(tmp_path / name, {"a": Shape(4, 5, 3)}, Preparation())
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_fp32_become_infinite(tmp_path: Path) -> None:
+    np.save(tmp_path / "large.npy", np.full((4, 5, 3), 1e300))
+    assert np.isinf(read_samples(tmp_path / "large.npy", {"a": Shape(4, 5, 3)}, Preparation()).inputs["a"]).all()

@@ -1,0 +1,125 @@
+"""Every layer's output of a Keras model is found, whatever the model is made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cnn_convertor.errors import ModelError, UsageError
+from cnn_convertor.frontends.keras import load
+from cnn_convertor.ir.ops import Order
+from cnn_convertor.pipeline import convert_for_trial
+from cnn_convertor.samples import Preparation, random_samples, shapes_of
+from cnn_convertor.verification import frameworks, verify
+from verification.trials import config
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
+
+
+@pytest.fixture(scope="module")
+def keras() -> Any:
+    pytest.importorskip("tensorflow")
+    module = frameworks.import_keras()
+    module.utils.set_random_seed(0)
+    return module
+
+
+def reference(path: Path, **fields: Any) -> frameworks.Reference:
+    chosen = config(path, **fields)
+    graph = load(path, path, size=chosen.size)
+    return frameworks.run(chosen, graph, random_samples(shapes_of(graph), Preparation(), samples=10, seed=0).inputs)
+
+
+def check(path: Path, **fields: Any) -> list[str]:
+    """Verify in both memory orders; the layers that were compared."""
+    compared = []
+    for transposed in (True, False):
+        result = verify(config(path, transpose_weight=transposed, **fields), convert_for_trial, layers=True)
+        assert result.passed and result.first_jump is None
+        assert all(layer.comparison.sqnr > 50 for layer in result.layers), result.layers
+        compared = [layer.comparison.name for layer in result.layers]
+    return compared
+
+
+def test_models_inside_models(keras: Any, tmp_path: Path) -> None:
+    inner = keras.Sequential([keras.layers.Conv2D(8, 3, name="a"), keras.layers.ReLU(name="b")], name="inner")
+    x = keras.Input((8, 8, 3))
+    middle = keras.Model(x, keras.layers.MaxPooling2D(2, name="pool")(inner(x)), name="middle")
+    y = keras.Input((8, 8, 3), name="image")
+    model = keras.Model(y, keras.layers.Conv2D(5, 1, name="last")(middle(y)))
+    model.save(tmp_path / "m.keras")
+    layers = reference(tmp_path / "m.keras").layers
+    assert {"middle", "middle/inner", "middle/inner/a", "middle/inner/b", "middle/pool", "last"} <= set(layers)
+    assert layers["middle/inner/a"].shape == (frameworks.KEPT, 6, 6, 8)
+    assert check(tmp_path / "m.keras", fusion="conservative") == ["middle/pool", "last"]
+
+
+def test_layers_that_are_called_twice_are_left_out(keras: Any, tmp_path: Path) -> None:
+    x = keras.Input((6, 6, 8))
+    shared = keras.layers.Conv2D(8, 3, padding="same", name="shared")
+    keras.Model(x, keras.layers.Conv2D(4, 1, name="last")(shared(shared(x)))).save(tmp_path / "m.keras")
+    assert set(reference(tmp_path / "m.keras").layers) & {"shared", "last"} == {"last"}
+    assert check(tmp_path / "m.keras") == ["last"]
+
+
+def test_several_inputs_and_outputs(keras: Any, tmp_path: Path) -> None:
+    a, b = keras.Input((6, 5, 3), name="a"), keras.Input((4,), name="b")
+    flat = keras.layers.Flatten()(keras.layers.Conv2D(9, 3, name="conv")(a))
+    joined = keras.layers.Concatenate()([keras.layers.Dense(8, name="left")(flat), b])
+    outputs = [keras.layers.Dense(3, name="first")(joined), keras.layers.Conv2D(10, 1, name="second")(a)]
+    keras.Model([a, b], outputs).save(tmp_path / "m.keras")
+    assert [values.shape for values in reference(tmp_path / "m.keras").outputs] == [(10, 1, 1, 3), (10, 6, 5, 10)]
+    assert {"first", "second"} <= set(check(tmp_path / "m.keras"))
+
+
+def test_a_sequential_model_and_weights_of_their_own(keras: Any, tmp_path: Path) -> None:
+    def model() -> Any:
+        layers = [keras.layers.Conv2D(4, 3, name="c"), keras.layers.Flatten(), keras.layers.Dense(5, name="d")]
+        return keras.Sequential([keras.Input((5, 5, 2)), *layers])
+
+    model().save(tmp_path / "definition.keras")
+    model().save(tmp_path / "data.keras")
+    ours = config(tmp_path / "definition.keras", tmp_path / "data.keras")
+    result = verify(ours, convert_for_trial)
+    assert result.passed
+    assert not verify(ours, lambda c, folder: convert_for_trial(replace(c, data=c.definition), folder)).passed, (
+        "other weights are other results"
+    )
+
+
+def test_a_model_of_another_input_size(keras: Any, tmp_path: Path) -> None:
+    x = keras.Input((8, 8, 3))
+    keras.Model(x, keras.layers.Conv2D(5, 3, name="c")(x)).save(tmp_path / "m.keras")
+    size = {"height_override": 6, "width_override": 9}
+    assert reference(tmp_path / "m.keras", **size).outputs[0].shape == (10, 4, 7, 5)
+    check(tmp_path / "m.keras", **size)
+
+
+def test_channels_first(keras: Any, tmp_path: Path) -> None:
+    x = keras.Input((3, 6, 5))
+    y = keras.layers.ReLU(name="r")(keras.layers.BatchNormalization(axis=1, name="n")(x))
+    y = keras.layers.Dense(4, name="d")(keras.layers.Flatten(data_format="channels_first")(y))
+    keras.Model(x, y).save(tmp_path / "m.keras")
+    try:
+        found = reference(tmp_path / "m.keras")
+    except Exception as error:  # noqa: BLE001  # tensorflow may lack the layout on this CPU
+        pytest.skip(f"tensorflow refuses channels_first here: {error}")
+    assert found.order is Order.CHW and found.layers["r"].shape == (frameworks.KEPT, 6, 5, 3)
+    check(tmp_path / "m.keras")
+
+
+def test_a_damaged_model_and_custom_layers_are_errors_that_say_so(keras: Any, tmp_path: Path) -> None:
+    (tmp_path / "bad.h5").write_bytes(b"no model")
+    with pytest.raises(ModelError, match="DV712: Keras refuses"):
+        frameworks.load_keras(tmp_path / "bad.h5", tmp_path / "bad.h5", None)
+    x = keras.Input((2, 2, 1))
+    keras.Model(x, keras.layers.ReLU()(x)).save(tmp_path / "m.keras")
+    (tmp_path / "custom.py").write_text("custom_layer = {}\n")
+    graph = load(tmp_path / "m.keras", tmp_path / "m.keras")
+    chosen = config(tmp_path / "m.keras", custom_layer=tmp_path / "custom.py")
+    with pytest.raises(UsageError, match="DV713"):
+        frameworks.run(chosen, graph, {"x": np.zeros((1, 2, 2, 1), np.float32)})

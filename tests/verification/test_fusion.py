@@ -1,0 +1,112 @@
+"""Commands of several runs, and of sums, give on the emulated device what the graph means, in both memory orders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ir_reference
+from cnn_convertor.audit import audit
+from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.errors import Origin
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
+from cnn_convertor.verification.compare import sqnr
+from verification.trials import NAME, network, samples
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+RANDOM = np.random.default_rng(0)
+RELU, LEAKY = ops.Relu(), ops.Relu(0.125)
+MAX = ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2)))
+MAX_SAME = ops.MaxPool2d(Window(Pair(3, 3), padding=Padding(1, 1, 1, 1)))
+AVERAGE_SAME = ops.AveragePool2d(Window(Pair(3, 3), padding=Padding(1, 1, 1, 1)))
+ONE_TO_ONE = Window(Pair(1, 1))
+
+
+def some(*shape: int) -> Constant:
+    return Constant.of(RANDOM.normal(size=shape) / np.sqrt(max(1, int(np.prod(shape[1:])))))
+
+
+def conv(channels: int, out: int, kernel: int = 1, activation: ops.Function | None = None, stride: int = 1) -> Op:
+    pad = Padding(*[kernel // 2] * 4)
+    return ops.Conv2d(
+        some(out, channels, kernel, kernel),
+        some(out),
+        Window(Pair(kernel, kernel), Pair(stride, stride), padding=pad),
+        activation=activation,
+    )
+
+
+def depthwise(channels: int, activation: ops.Function | None = None) -> Op:
+    window = Window(Pair(3, 3), padding=Padding(1, 1, 1, 1))
+    return ops.Conv2d(some(channels, 1, 3, 3), some(channels), window, channels, activation)
+
+
+def slopes(channels: int) -> ops.PRelu:
+    return ops.PRelu(Constant.of(RANDOM.normal(size=channels)))
+
+
+def graph(shape: Shape, outputs: str, *rows: tuple[str, Op, str]) -> Graph:
+    nodes = [Node(name, op, tuple(reads.split()), (Origin("net", name),)) for name, op, reads in rows]
+    return Graph((Node("x", ops.Input(shape)), *nodes), tuple(outputs.split()))
+
+
+SUMS = graph(
+    Shape(6, 10, 12), "pooled slope late bare",
+    ("a", conv(12, 20, 3, RELU), "x"), ("b", conv(20, 12), "a"), ("sum", ops.Add(RELU), "x b"),
+    ("c", conv(12, 12, 3), "sum"), ("add2", ops.Add(LEAKY), "c sum"), ("pooled", MAX, "add2"),
+    ("d", depthwise(12), "sum"), ("slope", ops.Add(slopes(12)), "sum d"),
+    ("e", AVERAGE_SAME, "x"), ("late", ops.Add(ops.Tanh()), "e sum"),
+    ("f", conv(12, 12, 1, RELU), "x"), ("bare", ops.Add(ops.Sigmoid()), "f late"),
+)  # fmt: skip
+CHAINS = graph(
+    Shape(9, 7, 5), "end up vector",
+    ("a", conv(5, 24, 3, RELU, stride=2), "x"), ("b", depthwise(24, ops.Relu6()), "a"), ("c", conv(24, 9, 1, slopes(9)), "b"),
+    ("p", MAX_SAME, "c"), ("q", AVERAGE_SAME, "p"), ("end", conv(9, 16, 3), "q"),
+    ("r", conv(5, 8, 1, LEAKY), "x"), ("s", ops.ConvTranspose2d(some(8, 8, 4, 4), some(8), Window(Pair(4, 4), Pair(2, 2))), "r"),
+    ("up", ops.Upsample(Pair(2, 2)), "s"),
+    ("t", conv(5, 17, 3, RELU), "x"), ("gap", ops.AveragePool2d(Window(Pair(4, 4), Pair(4, 4))), "t"),
+    ("fc", ops.Dense(some(30, 17, 2, 1), some(30), RELU), "gap"), ("vector", ops.Dense(some(7, 30, 1, 1), None), "fc"),
+)  # fmt: skip
+BRANCHES = graph(
+    Shape(8, 6, 16), "out extra",
+    ("one", conv(16, 8, 1, RELU), "x"), ("r3", conv(16, 12, 1, RELU), "x"), ("three", conv(12, 16, 3, LEAKY), "r3"),
+    ("r5", conv(16, 5), "x"), ("m5", conv(5, 8, 3), "r5"), ("five", conv(8, 24, 5, RELU), "m5"),
+    ("p", MAX_SAME, "x"), ("proj", conv(16, 8), "p"), ("cat", ops.Concat(), "one three five proj"),
+    ("extra", conv(16, 8, 3), "three"),
+    ("far", conv(56, 16, 1, RELU), "cat"), ("u", conv(56, 8), "cat"), ("v", conv(16, 8), "far"), ("w", conv(16, 11, 3), "far"),
+    ("cat2", ops.Concat(), "u v w"), ("pool", MAX, "cat2"), ("out", conv(27, 4), "pool"),
+)  # fmt: skip
+
+# The network, how many runs its commands have, how many of them are sums with a convolution or a pool of their own.
+NETWORKS = {
+    "sums": (SUMS, [2, 1, 1, 1, 1, 1, 1], 3),
+    "chains": (CHAINS, [6, 3, 2, 2], 0),
+    "branches": (BRANCHES, [8, 2, 1, 1, 1, 1], 0),
+}
+
+
+def shape_of(program: Program) -> tuple[list[int], int]:
+    """Runs of each command; how many commands carry a sum."""
+    commands = [layer for layer in program.layers if layer.type is LayerType.CONV]
+    sums = [layer.runs[0] for layer in commands if len(layer.inputs) == 2]
+    bare = [run for run in sums if run.convolution is None and run.pooling is not None and run.pooling.kernel == (1, 1)]
+    return sorted((len(layer.runs) for layer in commands), reverse=True), len(sums) - len(bare)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("transposed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["transposed", "plain"])
+def test_fused_commands_give_what_the_graph_means(name: str, transposed: bool, tmp_path: Path) -> None:
+    before, runs, sums = NETWORKS[name]
+    trial = network(before, tmp_path, transpose_weight=transposed)
+    assert shape_of(trial.program) == (sorted(runs, reverse=True), sums)
+    assert not audit(tmp_path / f"{NAME}_gen.cpp", tmp_path / f"{NAME}_weights.bin").findings
+    inputs = samples({"x": RANDOM.normal(size=before.shape("x"))})
+    expected = ir_reference.run(before, {"x": inputs["x"][0]})
+    for output, values in zip(before.outputs, trial.run(inputs).outputs, strict=True):
+        assert sqnr(values[0], expected[output]) > 55, output

@@ -1,0 +1,137 @@
+"""Layers of Keras in all their settings, functions between layers, and whole networks, on the emulated device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import ir_reference
+from cnn_convertor.frontends.keras import load
+from cnn_convertor.frontends.keras.files import keras_version
+from cnn_convertor.pipeline import convert_for_trial
+from cnn_convertor.verification import verify
+from cnn_convertor.verification.frameworks import import_keras, load_keras
+from frontends.keras import networks
+from verification.trials import config
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
+
+# Which test_single_layers.py runs, in more settings than here.
+RUN_ELSEWHERE = ("Conv2D", "DepthwiseConv2D", "Conv2DTranspose", "MaxPooling2D", "AveragePooling2D")
+
+
+@pytest.fixture(scope="module")
+def keras() -> Any:
+    if find_spec("tensorflow") is None:
+        pytest.skip("TensorFlow is not installed")
+    return import_keras()  # first of all: it sets what TensorFlow reads when it is imported
+
+
+def check(model: Any, folder: Path) -> None:
+    """Every output of the model is the framework's."""
+    networks.randomise(model)
+    model.save(folder / "m.keras")
+    result = verify(config(folder / "m.keras"), convert_for_trial, samples=2)
+    assert len(result.outputs) >= len(model.outputs)  # what goes into a softmax at the end is compared, too
+    assert not [(output.name, output.sqnr) for output in result.outputs if output.sqnr < result.min_sqnr]
+
+
+def _is_run_here(type: str, settings: dict[str, Any]) -> bool:
+    """A variance of 0 needs factors that FP16 has not."""
+    variance = settings.get("variance", 1.0)
+    return type not in RUN_ELSEWHERE and 0.0 not in (variance if isinstance(variance, list) else [variance])
+
+
+@pytest.mark.parametrize("shape", [networks.MAP, networks.ROWS, (7,)], ids=str)
+def test_every_layer_in_every_setting(keras: Any, shape: tuple[int, ...], tmp_path: Path) -> None:
+    keras.backend.clear_session()
+    rows = [(kind, settings) for kind, settings, of in networks.LAYERS if of == shape and _is_run_here(kind, settings)]
+    source = keras.Input(shape)
+    check(keras.Model(source, [getattr(keras.layers, kind)(**s)(source) for kind, s in rows]), tmp_path)
+
+
+def test_every_join_and_operation(keras: Any, tmp_path: Path) -> None:
+    keras.backend.clear_session()
+    table = [*networks.MERGES, *networks.OPERATIONS]
+    inputs = [keras.Input(shape) for shape in networks.INPUTS]
+    check(keras.Model(inputs, [make(keras, *inputs) for make in table]), tmp_path)
+
+
+BUILT: tuple[Callable[[Any], Any], ...] = (
+    networks.branches, networks.shared_layers, networks.channel_shuffle, networks.pixel_shuffle, networks.squeeze_and_excite,
+    networks.audio, networks.called_twice, networks.softmax_in_the_middle, networks.batch_norms_everywhere,
+)  # fmt: skip
+
+
+def test_networks_of_every_shape(keras: Any, tmp_path: Path) -> None:
+    """Side by side in one model: compiling is what takes time."""
+    keras.backend.clear_session()
+    models = [build(keras) for build in BUILT]
+    inputs, outputs = ([x for model in models for x in getattr(model, side)] for side in ("inputs", "outputs"))
+    check(keras.Model(inputs, outputs), tmp_path)
+
+
+def test_a_file_of_keras_2_keeps_its_hard_sigmoid(keras: Any, tmp_path: Path) -> None:
+    """Keras 3 has another one of that name."""
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Activation("hard_sigmoid")])
+    path = tmp_path / "m.h5"
+    model.save(path)
+    x = np.array([[-1.0, 0.5, 2.0]], np.float32)
+    for version, slope in (("3.5.0", 1 / 6), ("2.4.0", 0.2)):
+        with h5py.File(path, "a") as file:
+            file.attrs["keras_version"] = version
+        assert keras_version(path) == (int(version[0]), version)
+        np.testing.assert_allclose(np.asarray(load_keras(path, path, None)(x)), x * slope + 0.5, rtol=1e-5)
+        assert verify(config(path), convert_for_trial, samples=2).passed
+
+
+@pytest.mark.parametrize(
+    ("version", "halved"), [("2.2.4", False), ("2.3.1", False), ("2.3.0-tf", True), ("2.4.0", True), ("3.5.0", True)]
+)
+def test_a_file_of_an_old_keras_keeps_its_bilinear_upsampling(
+    keras: Any, tmp_path: Path, version: str, halved: bool
+) -> None:
+    """TensorFlow 1 took pixel i of the output from i * ratio, later ones from (i + 0.5) * ratio - 0.5."""
+    model = keras.Sequential([keras.Input((1, 3, 1)), keras.layers.UpSampling2D((1, 2), interpolation="bilinear")])
+    path = tmp_path / "m.h5"
+    model.save(path)
+    with h5py.File(path, "a") as file:
+        file.attrs["keras_version"] = version
+    row = np.array([0.0, 4.0, 8.0], np.float32).reshape(1, 1, 3, 1)
+    expected = [0, 1, 3, 5, 7, 8] if halved else [0, 2, 4, 6, 8, 8]
+    np.testing.assert_allclose(np.asarray(load_keras(path, path, None)(row)).ravel(), expected)
+    graph = load(path, path)
+    np.testing.assert_allclose(
+        ir_reference.run(graph, {graph.inputs[0].name: row[0]})[graph.outputs[0]].ravel(), expected
+    )
+    assert verify(config(path), convert_for_trial, samples=2).passed
+
+
+def test_channels_that_an_axis_alone_tells_to_come_first(keras: Any, tmp_path: Path) -> None:
+    source = keras.Input((9, 8, 6))
+    keras.Model(source, keras.layers.BatchNormalization(axis=1)(source)).save(tmp_path / "m.keras")
+    assert verify(config(tmp_path / "m.keras"), convert_for_trial, samples=2).passed
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_models_that_take_one_size_of_batch(keras: Any, tmp_path: Path, batch: int) -> None:
+    source = keras.Input(batch_shape=(batch, 4, 3, 2))
+    flat = keras.ops.reshape(source, (1, -1)) if batch == 1 else keras.layers.Flatten()(source)
+    keras.Model(source, keras.layers.Dense(5)(flat)).save(tmp_path / "m.keras")
+    result = verify(config(tmp_path / "m.keras"), convert_for_trial, samples=10, layers=True)
+    assert result.passed and result.layers
+
+
+def test_layers_that_applications_define_are_found_in_h5(keras: Any, tmp_path: Path) -> None:
+    from keras.src.applications.convnext import LayerScale
+
+    source = keras.Input((4, 4, 8))
+    model = keras.Model(source, LayerScale(1.0, 8)(keras.layers.Conv2D(8, 1)(source)))
+    model.save(tmp_path / "m.h5")
+    assert verify(config(tmp_path / "m.h5"), convert_for_trial, samples=2).passed

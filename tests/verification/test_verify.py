@@ -1,0 +1,248 @@
+"""verify says whether a network is right, and where it is not; run shows what it says of an image."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn_convertor.cli import main
+from cnn_convertor.config import Config, Override, Quantization
+from cnn_convertor.dv700.program import Program
+from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe import writing
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.pipeline import convert_for_trial
+from cnn_convertor.verification import frameworks, read_labels, verify
+from cnn_convertor.verification.frameworks import blobs_as_maps
+from cnn_convertor.verification.report import Cause
+from verification.trials import Convert, config
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CAFFE_INI = EXAMPLES / "digits_caffe" / "net.ini"
+SAMPLES = EXAMPLES / "digits_samples"
+
+
+@pytest.fixture
+def digits() -> Config:
+    pytest.importorskip("cv2")
+    """Without fusion: there are more maps to compare."""
+    return replace(Config.read(CAFFE_INI), quantization=False, fusion="none")
+
+
+def changed(change: Callable[[str], str], convert: Convert = convert_for_trial) -> Convert:
+    """Convert, and change the generated source."""
+
+    def converted(config: Config, folder: Path) -> tuple[Graph, Program]:
+        made = convert(config, folder)
+        source = folder / f"{config.name}_gen.cpp"
+        before = source.read_text()
+        source.write_text(change(before))
+        assert source.read_text() != before
+        return made
+
+    return converted
+
+
+def test_a_good_network_passes(digits: Config) -> None:
+    result = verify(digits, convert_for_trial, layers=True)
+    assert result.passed and result.first_jump is None and result.samples == 4
+    assert [output.name for output in result.outputs] == ["prob", "prob before softmax"]
+    names = [layer.comparison.name for layer in result.layers]
+    assert {"relu1", "pool2", "concat4", "ip6", "prob"} <= set(names)
+    assert "conv1" not in names, "what lies between two fused layers is nowhere"
+    assert all(layer.comparison.sqnr > 45 for layer in result.layers)
+
+
+def test_what_lies_inside_a_command_is_not_compared(digits: Config) -> None:
+    """Several runs leave one map in memory: that of the last layer."""
+    few = verify(replace(digits, fusion="full"), convert_for_trial, layers=True)
+    many = verify(digits, convert_for_trial, layers=True)
+    assert few.passed and len(few.layers) < len(many.layers)
+    assert {layer.comparison.name for layer in few.layers} < {layer.comparison.name for layer in many.layers}
+    assert all(layer.comparison.sqnr > 45 for layer in few.layers)
+
+
+def test_the_first_layer_that_is_wrong_is_named(digits: Config) -> None:
+    def pads_wrongly(source: str) -> str:
+        before, layer = source.split("::Layer_3() {")
+        return f"{before}::Layer_3() {{" + layer.replace("conv_pad = 0x01010101", "conv_pad = 0x02000101", 1)
+
+    result = verify(digits, changed(pads_wrongly))
+    assert not result.passed
+    worst = [layer.comparison.name for layer in result.layers if layer.comparison.sqnr < 40]
+    assert result.first_jump == worst[0] and result.layers[0].comparison.name != worst[0]
+
+
+def test_errors_are_split_into_their_causes(digits: Config) -> None:
+    result = verify(replace(digits, quantization=True), convert_for_trial, attribute=True)
+    by_name = {layer.comparison.name: {c.cause: c.sqnr for c in layer.causes} for layer in result.layers}
+    tail = by_name["ip6"]
+    assert set(tail) == set(Cause)
+    assert tail[Cause.ARITHMETIC] > 110
+    assert 50 < tail[Cause.MAPS] < 90 and 50 < tail[Cause.INPUTS_AND_WEIGHTS] < 90
+    assert tail[Cause.PALETTE] < min(tail[Cause.MAPS], tail[Cause.INPUTS_AND_WEIGHTS]), "the palette costs most"
+    plain = verify(digits, convert_for_trial, attribute=True)
+    assert {c.cause for layer in plain.layers for c in layer.causes} == set(Cause) - {Cause.PALETTE}
+
+
+def test_the_same_samples_give_the_same_report(digits: Config) -> None:
+    first, again = (verify(digits, convert_for_trial, layers=True, seed=3).to_json() for _ in range(2))
+    assert first == again
+    assert first != verify(digits, convert_for_trial, layers=True, seed=4).to_json()
+
+
+def test_many_samples_are_compared_though_layers_are_kept_of_a_few_only(digits: Config) -> None:
+    few, many = (verify(digits, convert_for_trial, samples=n, layers=True) for n in (frameworks.KEPT, 20))
+    assert many.samples == 20 and many.passed
+    assert [layer.comparison for layer in many.layers] == [layer.comparison for layer in few.layers]
+    assert many.outputs[0] != few.outputs[0] and many.outputs[1] == few.outputs[1]
+
+
+def test_results_that_are_known_stand_for_the_framework(
+    digits: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = caffe.load(digits.definition, digits.data)
+    images = np.random.default_rng(0).random((2, 8, 8, 1), np.float32)
+    reference = frameworks.run(digits, graph, {"data": images})
+    given = tmp_path / "given.npz"
+    np.savez(given, data=images, expected_prob=reference.outputs[0].reshape(2, 10))
+    monkeypatch.setattr(frameworks, "run", None)
+    result = verify(digits, convert_for_trial, inputs=given)
+    assert result.passed and result.framework == "given results"
+
+
+def test_results_of_another_size_than_the_outputs_are_refused(digits: Config, tmp_path: Path) -> None:
+    np.savez(tmp_path / "given.npz", data=np.ones((2, 8, 8, 1)), expected_prob=np.ones((2, 9)))
+    with pytest.raises(UsageError, match="DV707: expected_prob holds 18 numbers for 2 samples of 1x1x10"):
+        verify(digits, convert_for_trial, inputs=tmp_path / "given.npz")
+
+
+def test_names_of_classes_are_a_text(tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("zero\nÄpfel\n", encoding="utf-8")
+    assert read_labels(tmp_path / "names") == ("zero", "Äpfel")
+    (tmp_path / "no").write_bytes(b"\xff\xfe")
+    for name in ("no", "nowhere"):
+        with pytest.raises(UsageError, match="DV707: the names of the classes"):
+            read_labels(tmp_path / name)
+
+
+def test_in_place_layers_are_told_apart(shared: Path) -> None:
+    pytest.importorskip("cv2")
+    case = shared / "vectors" / "caffe" / "bn_scale_inplace_chain"
+    chosen = config(case / "deploy.prototxt", case / "weights.caffemodel")
+    maps = blobs_as_maps(np.load(case / "input.npy"))
+    layers = frameworks.run(chosen, caffe.load(chosen.definition, chosen.data), {"data": maps}).layers
+    for number, name in enumerate(["conv1", "bn1", "scale1", "relu1"], start=1):
+        expected = blobs_as_maps(np.load(case / f"stage_{number:02}_{name}__conv1.npy"))
+        np.testing.assert_allclose(layers[name], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_what_opencv_cannot_run_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    definition, data = tmp_path / "net.prototxt", tmp_path / "net.caffemodel"
+    shape = "input_param { shape { dim: 1 dim: 8 dim: 4 dim: 4 } }"
+    kernel = "convolution_param { num_output: 8 kernel_size: 1 group: 8 bias_term: false }"
+    definition.write_text(
+        f'layer {{ name: "data" type: "Input" top: "data" {shape} }}\n'
+        f'layer {{ name: "x" type: "DepthwiseConvolution" bottom: "data" top: "x" {kernel} }}\n'
+    )
+    writing.write(data, [("x", "DepthwiseConvolution", [np.ones((8, 1, 1, 1), np.float32)])])
+    with pytest.raises(Exception, match=r"DV712: OpenCV refuses[\s\S]*expected outputs"):
+        verify(config(definition, data), convert_for_trial)
+
+
+@pytest.mark.parametrize(("missing", "extra"), [("cv2", "cnn-convertor\\[verify\\]")])
+def test_a_missing_framework_is_named(
+    missing: str, extra: str, digits: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, missing, None)
+    with pytest.raises(UsageError, match=extra):
+        verify(digits, convert_for_trial)
+
+
+# --- command line --------------------------------------------------------------------------------------------------------
+
+
+def test_run_shows_the_best_classes(digits: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels, output = tmp_path / "labels.txt", tmp_path / "out.npz"
+    labels.write_text("zero\none\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n")
+    for label, word in enumerate(labels.read_text().split()):
+        image = str(SAMPLES / f"digit_{label}.png")
+        code = main(
+            ["run", str(CAFFE_INI), "--input", image, "--top", "2", "--labels", str(labels), "--output", str(output)]
+        )
+        lines = capsys.readouterr().out.splitlines()
+        assert code == 0 and lines[0] == "prob" and lines[1].split()[0] == word and len(lines) == 3
+        with np.load(output) as saved:
+            assert saved["prob"].shape == (1, 1, 1, 10) and saved["prob"].argmax() == label
+
+
+def test_verify_ends_with_1_below_the_threshold(
+    digits: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "report.json"
+    assert main(["verify", str(CAFFE_INI), "--layers", "--json", str(report), "--samples", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "pass: every output has 40 dB or more" in said and "concat4 (Concat)" in said
+    assert json.loads(report.read_text())["samples"] == 2
+    assert main(["verify", str(CAFFE_INI), "--inputs", str(SAMPLES), "--min-sqnr", "300"]) == 1
+    out = capsys.readouterr().out
+    assert 'fail: "prob"' in out and "--attribute" in out
+
+
+def test_usage_errors_end_with_2(digits: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(CAFFE_INI), "--input", str(tmp_path / "none.png")]) == 2
+    assert "DV707" in capsys.readouterr().err
+    assert main(["run", str(CAFFE_INI)]) == 2
+
+
+def test_nothing_heavy_is_imported_for_a_failure_that_needs_none_of_it(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["verify", str(tmp_path / "none.ini")]) == 2
+
+
+def test_palettes_are_shown_beside_fp16(digits: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    result = verify(replace(digits, quantization=True), convert_for_trial, samples=20)
+    alone = verify(digits, convert_for_trial, samples=20)
+    assert [b.palette for b in result.beside] == list(result.outputs)
+    assert [b.fp16 for b in result.beside] == list(alone.outputs)
+    assert alone.beside == () and not alone.palette and result.palette
+    probabilities, logits = result.beside
+    assert probabilities.agreement == 1.0 and logits.agreement is None
+    assert logits.palette.sqnr < logits.fp16.sqnr - 5
+    assert [b["palette"]["name"] for b in json.loads(result.to_json())["beside"]] == ["prob", "prob before softmax"]
+
+
+def test_what_one_palette_does_counts_as_palettes(digits: Config) -> None:
+    """An override, not the key, says what the network has."""
+    override = Override("ip6", palette=True, where=Origin("net.ini"))
+    result = verify(replace(digits, overrides=(override,)), convert_for_trial)
+    assert result.palette and result.min_sqnr == 20 and len(result.beside) == 2
+    none = verify(replace(digits, quantization=Quantization.AUTO, quantization_threshold=999), convert_for_trial)
+    kept = [layer for layer in none.beside if layer.agreement is not None]
+    assert none.palette and kept[0].agreement == 1.0, "layers that lose nothing have palettes all the same"
+
+
+def test_the_command_line_shows_both(digits: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ini = tmp_path / "net.ini"
+    ini.write_text(
+        CAFFE_INI.read_text()
+        .replace("quantization = 0", "quantization = 1")
+        .replace("digits.", f"{EXAMPLES}/digits_caffe/digits.")
+    )
+    assert main(["verify", str(ini), "--samples", "2"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("digits_caffe against OpenCV, palette weights: 2 samples")
+    rows = [line.split() for line in out.splitlines()]
+    start = rows.index(["weights", "FP16", "dB", "palette", "dB", "FP16", "top-1", "palette", "top-1", "agreement"])
+    assert rows[start + 1][0] == "prob" and rows[start + 1][3:] == ["100.0%"] * 3
