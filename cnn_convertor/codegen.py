@@ -42,7 +42,7 @@ _MOST_EXPECTED_IN_SOURCE = 1024  # values; more go to a file of their own
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class RenderOptions:
     """Which texts to render. model: the file name to name in them; python_module: empty for none."""
 
     model: str
@@ -53,10 +53,10 @@ class Wishes:
     graphviz_path: str = ""
 
 
-def render(program: Program, wishes: Wishes) -> dict[str, str]:
-    """File name -> contents, for all texts that are wished for. The same program gives the same texts."""
+def render(program: Program, options: RenderOptions) -> dict[str, str]:
+    """File name -> contents, for all texts of the options. The same program gives the same texts."""
     values = {
-        "made_by": _made_by(wishes.model),
+        "made_by": _made_by(options.model),
         "name": program.name,
         "class_name": f"C{program.name}",
         "guard": f"{program.name.upper()}_GEN_H",
@@ -71,24 +71,24 @@ def render(program: Program, wishes: Wishes) -> dict[str, str]:
             _TensorView(tensor.offset, tensor.nbytes, f'"{name}" {_shape(tensor)}') for name, tensor in program.inputs
         ],
         "customs": _customs(program),
-        "module": wishes.python_module,
-        "graphviz_path": wishes.graphviz_path,
-        "has_dot": wishes.dot,
+        "module": options.python_module,
+        "graphviz_path": options.graphviz_path,
+        "has_dot": options.dot,
         "calls": frozenset().union(*(call_of(layer.cpu).names for layer in program.layers if layer.cpu is not None)),
     }
     files: dict[str, str] = {}
-    if wishes.source:
+    if options.source:
         files[f"{program.name}_gen.h"] = _render("network.h.j2", values)
         files[f"{program.name}_gen.cpp"] = _render("network.cpp.j2", values)
         if values["calls"]:
             files[f"{program.name}_cpu.h"] = _render("network_cpu.h.j2", values)
-    if wishes.dot:
+    if options.dot:
         files[f"{program.name}.dot"] = _render("network.dot.j2", {**values, **_drawing(program)})
-    if wishes.doxygen:
+    if options.doxygen:
         files["doc/Doxyfile"] = _render("Doxyfile.j2", values)
         files["doc/pages.dox"] = _render("pages.dox.j2", values)
-    if wishes.python_module:
-        files[f"{wishes.python_module}.cpp"] = _render("python_module.cpp.j2", values)
+    if options.python_module:
+        files[f"{options.python_module}.cpp"] = _render("python_module.cpp.j2", values)
     return files
 
 

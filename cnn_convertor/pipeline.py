@@ -65,7 +65,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     graph = load(config)
     progress("optimise", 0, 1)
     program, calibration = quantise(graph, config, progress)
-    texts = codegen.render(program, _wishes(config))
+    texts = codegen.render(program, _render_options(config))
     tests = _selftest(program, config) if config.selftest else {}
     weights = _counted(encode_all(program.weights, transposed=program.transposed), program.weight_bytes, progress)
     outputs = {**texts, **tests, _weights_file(program): weights}
@@ -107,8 +107,10 @@ def build(graph: Graph, config: Config, progress: Progress = _silent) -> Program
 
 def quantise(graph: Graph, config: Config, progress: Progress = _silent) -> tuple[Program, Calibration | None]:
     """What `build` gives, and what sample inputs did for the palettes, where the configuration has some."""
-    wishes = palettes.Wishes(Quantization(config.quantization), config.quantization_threshold, config.overrides)
-    program = palettes.choose(plan(graph, config), wishes, partial(progress, "palettes"))
+    options = palettes.QuantizationOptions(
+        Quantization(config.quantization), config.quantization_threshold, config.overrides
+    )
+    program = palettes.choose(plan(graph, config), options, partial(progress, "palettes"))
     if config.calibrate is None:
         return program, None
     progress("calibrate", 0, 1)
@@ -184,8 +186,8 @@ def _weights_summary(program: Program) -> str:
 
 
 def _write_what_runs(program: Program, folder: Path, config: Config) -> None:
-    """Sources and weights alone, whatever else the configuration wishes for."""
-    texts = codegen.render(program, codegen.Wishes(model=config.definition.name))
+    """Sources and weights alone, without the optional texts."""
+    texts = codegen.render(program, codegen.RenderOptions(model=config.definition.name))
     files.replace_all(
         folder, {**texts, _weights_file(program): encode_all(program.weights, transposed=program.transposed)}
     )
@@ -209,8 +211,8 @@ def _selftest(program: Program, config: Config) -> Mapping[str, files.Contents]:
     )
 
 
-def _wishes(config: Config) -> codegen.Wishes:
-    return codegen.Wishes(
+def _render_options(config: Config) -> codegen.RenderOptions:
+    return codegen.RenderOptions(
         model=config.definition.name,
         source=config.generate_source,
         doxygen=config.generate_doxy,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import calibration, cli
 from cnn_convertor.calibration import Calibration, calibrate
-from cnn_convertor.codegen import Wishes, render
+from cnn_convertor.codegen import RenderOptions, render
 from cnn_convertor.config import Quantization
 from cnn_convertor.dv700.formats import Reason
 from cnn_convertor.dv700.program import LayerType, Program
@@ -80,7 +80,7 @@ def images(count: int) -> Maps:
 
 def write(program: Program, folder: Path) -> None:
     contents = encode_all(program.weights, transposed=program.transposed)
-    replace_all(folder, {**render(program, Wishes(model="a graph")), f"{program.name}_weights.bin": contents})
+    replace_all(folder, {**render(program, RenderOptions(model="a graph")), f"{program.name}_weights.bin": contents})
 
 
 def calibrated(

@@ -17,7 +17,7 @@ import pytest
 import ir_reference
 import random_networks
 from cnn_convertor import codegen
-from cnn_convertor.codegen import Wishes, render
+from cnn_convertor.codegen import RenderOptions, render
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
@@ -39,7 +39,7 @@ from test_escaping import HOSTILE
 
 INCLUDE = Path(codegen.__file__).parent / "host" / "include"
 FLAGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", str(INCLUDE)]
-EVERYTHING = Wishes("net.h5", doxygen=True, dot=True, python_module="pynet", graphviz_path="/usr/bin")
+EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pynet", graphviz_path="/usr/bin")
 
 
 def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed: bool = True) -> Program:
@@ -146,17 +146,17 @@ def test_texts_are_as_they_were(graph: object, golden: Golden, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("wishes", "files"),
+    ("options", "files"),
     [
-        (Wishes("m"), {"net_gen.h", "net_gen.cpp", "net_cpu.h"}),
-        (Wishes("m", source=False), set()),
-        (Wishes("m", source=False, dot=True), {"net.dot"}),
-        (Wishes("m", source=False, doxygen=True), {"doc/Doxyfile", "doc/pages.dox"}),
-        (Wishes("m", source=False, python_module="mod"), {"mod.cpp"}),
+        (RenderOptions("m"), {"net_gen.h", "net_gen.cpp", "net_cpu.h"}),
+        (RenderOptions("m", source=False), set()),
+        (RenderOptions("m", source=False, dot=True), {"net.dot"}),
+        (RenderOptions("m", source=False, doxygen=True), {"doc/Doxyfile", "doc/pages.dox"}),
+        (RenderOptions("m", source=False, python_module="mod"), {"mod.cpp"}),
     ],
 )
-def test_files_are_rendered_as_wished(wishes: Wishes, files: set[str]) -> None:
-    assert set(render(build(small()), wishes)) == files
+def test_the_options_choose_the_files(options: RenderOptions, files: set[str]) -> None:
+    assert set(render(build(small()), options)) == files
 
 
 def test_every_file_says_who_made_it_first() -> None:
@@ -186,7 +186,7 @@ def compile_(folder: Path, file: str, *flags: str) -> str:
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_sources_compile(transposed: bool, tmp_path: Path) -> None:
-    write(tmp_path, render(build(every_kind_of_layer(), transposed=transposed), Wishes("m")))
+    write(tmp_path, render(build(every_kind_of_layer(), transposed=transposed), RenderOptions("m")))
     compile_(tmp_path, "net_gen.cpp", "-c")
 
 
@@ -230,10 +230,12 @@ def code(folder: Path, name: str) -> str:
 def test_names_do_not_change_the_code(names: dict[str, str], tmp_path: Path) -> None:
     assert len(set(names.values())) == len(names)
     good, bad = tmp_path / "good", tmp_path / "bad"
-    write(good, render(build(every_kind_of_layer()), Wishes("m")))
+    write(good, render(build(every_kind_of_layer()), RenderOptions("m")))
     program = build(every_kind_of_layer(names))
     hostile = 'm*/ ??/\n#error "\\'
-    write(bad, render(program, Wishes(hostile, doxygen=True, dot=True, python_module="mod", graphviz_path=hostile)))
+    write(
+        bad, render(program, RenderOptions(hostile, doxygen=True, dot=True, python_module="mod", graphviz_path=hostile))
+    )
     assert code(bad, "net") == code(good, "net")
     compile_(bad, "net_gen.cpp", "-c")
     is_well_formed_dot((bad / "net.dot").read_text(encoding="utf-8"))
@@ -243,7 +245,7 @@ def test_names_do_not_change_the_code(names: dict[str, str], tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["graph", "Node", "edge", "strict", "subgraph", "digraph"])
 def test_networks_may_have_the_names_of_keywords(name: str, tmp_path: Path) -> None:
-    is_well_formed_dot(render(build(small(), name=name), Wishes("m", source=False, dot=True))[f"{name}.dot"])
+    is_well_formed_dot(render(build(small(), name=name), RenderOptions("m", source=False, dot=True))[f"{name}.dot"])
 
 
 # --- documents -----------------------------------------------------------------------------------------------------------
@@ -381,7 +383,7 @@ CUSTOM_STRUCTS: list[tuple[str, list[dict[str, ops.Parameter]], list[str], list[
 def test_custom_layers(
     parameters: list[dict[str, ops.Parameter]], fields: list[str], values: list[str], tmp_path: Path
 ) -> None:
-    texts = render(custom(*parameters), Wishes("m"))
+    texts = render(custom(*parameters), RenderOptions("m"))
     found = re.search(r"struct custom_param_Mine \{\n(.*?)\};", texts["net_gen.h"], re.DOTALL)
     assert found is not None
     assert [line.strip() for line in found[1].splitlines()] == fields
@@ -401,7 +403,7 @@ def test_the_parameters_of_a_custom_layer_list_its_inputs_if_it_reads_several(tm
         ("both",),
     )
     program = build(graph)
-    texts = render(program, Wishes("m"))
+    texts = render(program, RenderOptions("m"))
     (both,) = (layer for layer in program.layers if layer.custom is not None)
     first, second = (tensor.offset for tensor in both.inputs)
     listed = f"{{{first}, {{4}}, 1, false, false}}, {{{second}, {{4}}, 1, false, false}}"
@@ -413,7 +415,7 @@ def test_the_parameters_of_a_custom_layer_list_its_inputs_if_it_reads_several(tm
 
 
 def test_a_parameter_of_a_custom_layer_may_be_called_inputs(tmp_path: Path) -> None:
-    texts = render(custom({"inputs": 3}), Wishes("m"))
+    texts = render(custom({"inputs": 3}), RenderOptions("m"))
     assert "int inputs_;" in texts["net_gen.h"]
     write(tmp_path, texts)
     compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
@@ -421,7 +423,7 @@ def test_a_parameter_of_a_custom_layer_may_be_called_inputs(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("graph", [small, every_kind_of_layer])
 def test_a_layer_has_a_callback_or_a_list_of_inputs(graph: Callable[[], Graph]) -> None:
-    source = render(build(graph()), Wishes("m"))["net_gen.cpp"]
+    source = render(build(graph()), RenderOptions("m"))["net_gen.cpp"]
     layers = source.split("\nvoid C")[1:]
     assert any("custom_proc_ptr" in layer for layer in layers)
     assert not [layer for layer in layers if "custom_proc_ptr" in layer and "input_layer" in layer]
@@ -429,7 +431,7 @@ def test_a_layer_has_a_callback_or_a_list_of_inputs(graph: Callable[[], Graph]) 
 
 
 def test_types_of_custom_layers_become_identifiers(tmp_path: Path) -> None:
-    texts = render(custom({"a": 1}, types="my pack*/age>Läyer\n"), Wishes("m", doxygen=True, dot=True))
+    texts = render(custom({"a": 1}, types="my pack*/age>Läyer\n"), RenderOptions("m", doxygen=True, dot=True))
     assert (
         "void custom_callback_my_pack__age_L_yer_(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);"
         in texts["net_gen.h"]
@@ -469,7 +471,7 @@ def test_random_networks_give_their_results_on_the_emulated_device(seed: int, tm
     graph, program = next(legal_networks(100 * seed, transposed=seed % 2 == 0))
     replace_all(
         tmp_path,
-        {**render(program, Wishes("m")), "w.bin": encode_all(program.weights, transposed=program.transposed)},
+        {**render(program, RenderOptions("m")), "w.bin": encode_all(program.weights, transposed=program.transposed)},
     )
     x = {name: v.astype(np.float16).astype(np.float32) for name, v in random_networks.inputs_for(graph).items()}
     shapes = [graph.shape(name) for name in graph.outputs]

@@ -25,8 +25,8 @@ FINITE = (np.arange(1 << 16) & 0x7FFF) < 0x7C00  # FP16 bit pattern -> whether i
 Progress: TypeAlias = Callable[[int, int], None]  # weights whose palette is fitted, of how many
 
 
-class Wishes(NamedTuple):
-    """What the user wants. threshold: dB of SQNR that AUTO asks of the weights of a layer."""
+class QuantizationOptions(NamedTuple):
+    """How to store the weights. threshold: dB of SQNR that AUTO requires of the weights of a layer."""
 
     quantization: Quantization
     threshold: float
@@ -40,19 +40,19 @@ class _Wanted(NamedTuple):
     reason: Reason
 
 
-def choose(program: Program, wishes: Wishes, progress: Progress = lambda *_: None) -> Program:
+def choose(program: Program, options: QuantizationOptions, progress: Progress = lambda *_: None) -> Program:
     """The program with its weights stored as is wished, and with the palettes.
 
     Raises UsageError for layers of the ini file that the network does not have, UnsupportedError for palettes that the
     device refuses.
     """
-    overrides = _overrides(program, wishes.overrides)
+    overrides = _overrides(program, options.overrides)
     convolutions = tuple(c for layer in program.layers for c in convolutions_of(layer))
-    wanted = [_wanted(c, override, wishes) for c, override in zip(convolutions, overrides, strict=True)]
+    wanted = [_wanted(c, override, options) for c, override in zip(convolutions, overrides, strict=True)]
     fitted = fit_weights(
         {i: c.weights for i, c in enumerate(convolutions) if wanted[i].palette is not False}, {}, progress
     )
-    choices = [_decided(want, fitted.get(i), wishes.threshold) for i, want in enumerate(wanted)]
+    choices = [_decided(want, fitted.get(i), options.threshold) for i, want in enumerate(wanted)]
     return with_choices(program, choices)
 
 
@@ -106,11 +106,11 @@ def _stored(weights: Weights, choice: Choice) -> StoredLayer:
 # --- which layers --------------------------------------------------------------------------------------------------------
 
 
-def _wanted(convolution: Convolution, override: bool | None, wishes: Wishes) -> _Wanted:
+def _wanted(convolution: Convolution, override: bool | None, options: QuantizationOptions) -> _Wanted:
     packed = convolution.weights.packed
     if override is not None:
         return _Wanted(override, Reason.OVERRIDE)
-    match wishes.quantization:
+    match options.quantization:
         case Quantization.FP16:
             return _Wanted(False, Reason.ASKED)
         case Quantization.PALETTE:
@@ -124,7 +124,7 @@ def _wanted(convolution: Convolution, override: bool | None, wishes: Wishes) -> 
                 return _Wanted(False, Reason.LARGER)
             return _Wanted(None, Reason.LOSSY)
         case _:
-            assert_never(wishes.quantization)
+            assert_never(options.quantization)
 
 
 def _decided(wanted: _Wanted, fitted: Choice | None, threshold: float) -> Choice:

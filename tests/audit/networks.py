@@ -78,7 +78,7 @@ def generate(
         check(legal, steps, limits)
         program = lower(legal, steps, name=name, transposed=transposed)
         weights = b"".join(piece.tobytes() for piece in encode_all(program.weights, transposed=transposed))
-        texts = codegen.render(program, codegen.Wishes("m.h5"))
+        texts = codegen.render(program, codegen.RenderOptions("m.h5"))
         return Written(texts[f"{name}_gen.cpp"], weights, texts.get(f"{name}_cpu.h", ""))
 
 

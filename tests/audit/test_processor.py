@@ -34,7 +34,7 @@ NETWORK = Graph(
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     settings: Config = config(Path("graph.keras"))
-    replace_all(tmp_path, codegen.render(build(NETWORK, settings), codegen.Wishes("a graph")))
+    replace_all(tmp_path, codegen.render(build(NETWORK, settings), codegen.RenderOptions("a graph")))
     return tmp_path
 
 

@@ -14,7 +14,7 @@ from cnn_convertor.dv700.formats import Reason, StoredLayer
 from cnn_convertor.dv700.legalise import legalise
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
-from cnn_convertor.dv700.palettes import Wishes, choose, count, count_importance, describe, fit_weights
+from cnn_convertor.dv700.palettes import QuantizationOptions, choose, count, count_importance, describe, fit_weights
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.dv700.selection import select
 from cnn_convertor.dv700.weights import encode_all
@@ -67,7 +67,7 @@ def every_kind() -> Program:
 
 def chosen(program: Program, quantization: Quantization, threshold: float = 40.0, **overrides: bool) -> Program:
     said = tuple(Override(layer, palette, LINE) for layer, palette in overrides.items())
-    return choose(program, Wishes(quantization, threshold, said))
+    return choose(program, QuantizationOptions(quantization, threshold, said))
 
 
 def stored(program: Program) -> dict[str, StoredLayer]:
@@ -228,7 +228,7 @@ def test_counts_do_not_depend_on_the_rows_that_are_read_at_a_time(monkeypatch: p
 
 def test_progress_ends_with_all_weights() -> None:
     told: list[tuple[int, int]] = []
-    choose(every_kind(), Wishes(Quantization.PALETTE, 0.0), lambda done, total: told.append((done, total)))
+    choose(every_kind(), QuantizationOptions(Quantization.PALETTE, 0.0), lambda done, total: told.append((done, total)))
     total = 32 * 16 * 9 + 32 * 9 + 40 * 16 * 9 + 64 * 40 * 9 + 2 * 64
     assert told[0] == (0, total) and told[-1] == (total, total)
     assert told == sorted(told)

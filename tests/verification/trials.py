@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.codegen import Wishes, render
+from cnn_convertor.codegen import RenderOptions, render
 from cnn_convertor.config import Config, Origin
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.dv700.weights import encode_all
@@ -52,7 +52,7 @@ def converts(graph: Graph) -> Convert:
 
     def convert(config: Config, folder: Path) -> tuple[Graph, Program]:
         program = build(graph, config)
-        texts = render(program, Wishes(model="a graph"))
+        texts = render(program, RenderOptions(model="a graph"))
         replace_all(
             folder, {**texts, f"{program.name}_weights.bin": encode_all(program.weights, transposed=program.transposed)}
         )
