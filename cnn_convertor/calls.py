@@ -9,14 +9,13 @@ from cnn_convertor.errors import assert_never
 from cnn_convertor.ir.ops import (
     Activation,
     Add,
-    Apply,
     ArgMax,
     AveragePool2d,
     Axis,
     BatchNorm,
+    Binary,
     BoxCode,
     ChannelSlice,
-    Combine,
     Concat,
     Conv2d,
     ConvTranspose2d,
@@ -27,16 +26,16 @@ from cnn_convertor.ir.ops import (
     Identity,
     Input,
     Interpolation,
+    L2Normalize,
     LocalResponseNorm,
     MaxPool2d,
     MaxUnpool,
-    Normalise,
+    MeanVarianceNorm,
     OnCpu,
     Op,
     Order,
     Pad,
     PriorBox,
-    Rearrange,
     Reduce,
     Reduction,
     Reshape,
@@ -45,7 +44,8 @@ from cnn_convertor.ir.ops import (
     Scale,
     Softmax,
     SpaceToDepth,
-    Standardise,
+    TransposeReshape,
+    Unary,
     Upsample,
     Window,
 )
@@ -72,10 +72,10 @@ class Call(NamedTuple):
 def call_of(op: Op) -> Call:
     """The call that does the operator's work."""
     match op:
-        case Apply(function=function):
-            return Call("Apply", (Call(type(function).__name__, astuple(function)),))
-        case Combine(combination=combination):
-            return Call("Combine", (Call(combination.name),))
+        case Unary(function=function):
+            return Call("Unary", (Call(type(function).__name__, astuple(function)),))
+        case Binary(operation=operation):
+            return Call("Binary", (Call(operation.name),))
         case LocalResponseNorm():
             return Call("LocalResponseNorm", (op.size, op.alpha, op.beta, op.bias, op.across_channels))
         case MaxPool2d(window=window):
@@ -87,10 +87,12 @@ def call_of(op: Op) -> Call:
             return Call("AveragePool", (moved, Call("Counted", tuple(window.padding)), op.factor or 0.0))
         case Softmax(axis=axis):
             return Call("Softmax", (_axes((axis,)),))
-        case Standardise():
-            return Call("Standardise", (_axes(op.axes), op.groups, op.divides, float(op.epsilon), op.epsilon_outside))
-        case Normalise():
-            return Call("Normalise", (_axes(op.axes), float(op.epsilon), op.at_least))
+        case MeanVarianceNorm():
+            return Call(
+                "MeanVarianceNorm", (_axes(op.axes), op.groups, op.divides, float(op.epsilon), op.epsilon_outside)
+            )
+        case L2Normalize():
+            return Call("L2Normalize", (_axes(op.axes), float(op.epsilon), op.at_least))
         case Reduce():
             return Call("Reduce", (_axes(op.axes), _REDUCTIONS[op.reduction], float(op.factor)))
         case ArgMax(axis=axis):
@@ -102,8 +104,8 @@ def call_of(op: Op) -> Call:
             return Call("Crop", (Call("Steps", tuple(start)), Call("Steps", tuple(stride))))
         case Concat(axis=axis):
             return Call("Concat", (_axes((axis,)),))
-        case Rearrange():
-            return Call("Rearrange", (op.dims, op.axes, op.order is Order.CHW))
+        case TransposeReshape():
+            return Call("TransposeReshape", (op.dims, op.axes, op.order is Order.CHW))
         case SpaceToDepth(block=block, padding=padding):
             return Call("SpaceToDepth", (*block, padding.top, padding.left))
         case PriorBox():
@@ -148,10 +150,10 @@ def call_of(op: Op) -> Call:
 def title(op: Op) -> str:
     """What the operator does, in a word."""
     match op:
-        case Apply(function=function):
+        case Unary(function=function):
             return type(function).__name__
-        case Combine(combination=combination):
-            return combination.name.capitalize()
+        case Binary(operation=operation):
+            return operation.name.capitalize()
         case _:
             return type(op).__name__
 

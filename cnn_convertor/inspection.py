@@ -26,9 +26,8 @@ from cnn_convertor.ir.ops import (
     ONE,
     Activation,
     Add,
-    Apply,
     AveragePool2d,
-    Combine,
+    Binary,
     Concat,
     Conv2d,
     ConvTranspose2d,
@@ -41,6 +40,7 @@ from cnn_convertor.ir.ops import (
     Pair,
     Reshape,
     Shape,
+    Unary,
     Upsample,
 )
 from cnn_convertor.pipeline import Fitted, fit, read, refused
@@ -394,10 +394,10 @@ def _words(op: Op) -> str:
             return "concatenation"
         case OnCpu(op=inner):
             return _words(inner)
-        case Apply(function=function):
+        case Unary(function=function):
             return _name(function)
-        case Combine(combination=combination):
-            return combination.value
+        case Binary(operation=operation):
+            return operation.value
         case _:
             return _name(op)
 

@@ -115,7 +115,7 @@ def _entry(framework: Framework, type: str) -> Entry:
 
 def _in_words(made: Iterable[type]) -> tuple[str, ...]:
     """Without the operators that only apply a function, since that is there, too."""
-    return tuple(dict.fromkeys(words_of(one) for one in made if one not in (ops.Activation, ops.Apply)))
+    return tuple(dict.fromkeys(words_of(one) for one in made if one not in (ops.Activation, ops.Unary)))
 
 
 _WORDS: Mapping[type, str] = {
@@ -124,6 +124,10 @@ _WORDS: Mapping[type, str] = {
     ops.Dense: "fully connected",
     ops.Add: "sum",
     ops.Concat: "concatenation",
+    ops.Binary: "element-wise arithmetic",
+    ops.TransposeReshape: "transpose",
+    ops.L2Normalize: "L2 normalization",
+    ops.MeanVarianceNorm: "mean-variance normalization",
 }
 
 

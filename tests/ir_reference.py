@@ -114,15 +114,15 @@ def execute(op: ops.Op, *xs: Array) -> Array:
         case ops.Softmax():
             powers = np.exp(xs[0] - xs[0].max(axis=op.axis, keepdims=True))
             result = powers / powers.sum(axis=op.axis, keepdims=True)
-        case ops.Apply():
+        case ops.Unary():
             result = apply(op.function, xs[0])
-        case ops.Combine():
-            result = COMBINATIONS[op.combination](xs[0], xs[1])
+        case ops.Binary():
+            result = BINARY_OPS[op.operation](xs[0], xs[1])
         case ops.LocalResponseNorm():
             result = local_response_norm(op, xs[0])
-        case ops.Standardise():
+        case ops.MeanVarianceNorm():
             result = standardised(op, xs[0])
-        case ops.Normalise():
+        case ops.L2Normalize():
             total = np.square(xs[0]).sum(axis=op.axes, keepdims=True)
             result = xs[0] / np.sqrt(np.maximum(total, op.epsilon) if op.at_least else total + op.epsilon)
         case ops.Reduce():
@@ -134,7 +134,7 @@ def execute(op: ops.Op, *xs: Array) -> Array:
         case ops.Crop():
             rows, columns, channels = map(slice, op.start, op.stop, op.stride)
             result = xs[0][rows, columns, channels]
-        case ops.Rearrange():
+        case ops.TransposeReshape():
             result = uncounted(counted(xs[0], op.order).reshape(op.dims).transpose(op.axes), op.shape, op.order)
         case ops.SpaceToDepth():
             zeros = ops.Padding(*(max(0, side) for side in op.padding))
@@ -286,13 +286,13 @@ def apply(function: ops.ScalarFunction, x: Array) -> Array:
     return result
 
 
-COMBINATIONS: Mapping[ops.Combination, Callable[[Array, Array], Array]] = {
-    ops.Combination.ADD: np.add,
-    ops.Combination.SUBTRACT: np.subtract,
-    ops.Combination.MULTIPLY: np.multiply,
-    ops.Combination.DIVIDE: np.divide,
-    ops.Combination.MAXIMUM: np.maximum,
-    ops.Combination.MINIMUM: np.minimum,
+BINARY_OPS: Mapping[ops.BinaryOp, Callable[[Array, Array], Array]] = {
+    ops.BinaryOp.ADD: np.add,
+    ops.BinaryOp.SUBTRACT: np.subtract,
+    ops.BinaryOp.MULTIPLY: np.multiply,
+    ops.BinaryOp.DIVIDE: np.divide,
+    ops.BinaryOp.MAXIMUM: np.maximum,
+    ops.BinaryOp.MINIMUM: np.minimum,
 }
 REDUCTIONS: Mapping[ops.Reduction, Callable[[Array, tuple[int, ...]], Array]] = {
     ops.Reduction.SUM: lambda x, axes: x.sum(axes, keepdims=True),
@@ -318,7 +318,7 @@ def local_response_norm(op: ops.LocalResponseNorm, x: Array) -> Array:
     return result
 
 
-def standardised(op: ops.Standardise, x: Array) -> Array:
+def standardised(op: ops.MeanVarianceNorm, x: Array) -> Array:
     height, width, channels = x.shape
     grouped = x.reshape(height, width, op.groups, channels // op.groups)
     # Without the channels among the axes there is one group, and a channel stays alone.

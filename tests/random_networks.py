@@ -289,13 +289,13 @@ class Maker:
         """What the device has no command for, and what does not let values grow."""
         height, width, channels = self.shapes[source]
         options: list[ops.Op] = [
-            ops.Apply(ops.Swish()), ops.Apply(ops.HardSigmoid(0.2, 0.5)), ops.Apply(ops.Gelu()), ops.Apply(ops.Clip(-1, 1)),
+            ops.Unary(ops.Swish()), ops.Unary(ops.HardSigmoid(0.2, 0.5)), ops.Unary(ops.Gelu()), ops.Unary(ops.Clip(-1, 1)),
             ops.LocalResponseNorm(3, 0.5, 0.75), ops.LocalResponseNorm(3, 0.5, 0.75, across_channels=False),
-            ops.Standardise((Axis.CHANNELS,), 0.1), ops.Standardise((Axis.HEIGHT, Axis.WIDTH), 0.1),
-            ops.Normalise((Axis.CHANNELS,), 0.1), ops.Reduce(ops.Reduction.MEAN, (Axis.HEIGHT, Axis.WIDTH)),
+            ops.MeanVarianceNorm((Axis.CHANNELS,), 0.1), ops.MeanVarianceNorm((Axis.HEIGHT, Axis.WIDTH), 0.1),
+            ops.L2Normalize((Axis.CHANNELS,), 0.1), ops.Reduce(ops.Reduction.MEAN, (Axis.HEIGHT, Axis.WIDTH)),
             ops.Reduce(ops.Reduction.MAXIMUM, (Axis.CHANNELS,)), ops.Softmax(Axis.HEIGHT),
             ops.Resize(Pair(height + 2, width), ops.Interpolation.BILINEAR, ops.Sampling.HALF_PIXEL),
-            ops.Rearrange((height, width, channels), (1, 2, 0), Shape(width, channels, height), Order.HWC),
+            ops.TransposeReshape((height, width, channels), (1, 2, 0), Shape(width, channels, height), Order.HWC),
             ops.SpaceToDepth(Pair(2, 2), Padding(0, height % 2, width % 2, 0)),
             ops.Reshape(Shape(channels, height, width), Order.CHW),
         ]  # fmt: skip
@@ -313,8 +313,8 @@ class Maker:
         """With an earlier map, or with one number a channel."""
         shape = self.shapes[source]
         fitting = [n for n, s in self.shapes.items() if all(a in (b, 1) for a, b in zip(s, shape, strict=True))]
-        kinds = [ops.Combination.MAXIMUM, ops.Combination.MINIMUM, ops.Combination.ADD, ops.Combination.SUBTRACT]
-        return self.add(self.name, ops.Combine(kinds[int(self.random.integers(4))]), source, self.choice_of(fitting))
+        kinds = [ops.BinaryOp.MAXIMUM, ops.BinaryOp.MINIMUM, ops.BinaryOp.ADD, ops.BinaryOp.SUBTRACT]
+        return self.add(self.name, ops.Binary(kinds[int(self.random.integers(4))]), source, self.choice_of(fitting))
 
     def join(self, source: str) -> bool:
         """Maps of the same size, along any axis."""

@@ -154,7 +154,7 @@ class Seen:
         for type in seen:
             entry = by_type[type]
             inner = by_type["Activation"].makes if "activation" in entry.settings else ()
-            allowed = {*entry.makes, *entry.arranges, *inner, "input", "activation", "apply"}
+            allowed = {*entry.makes, *entry.arranges, *inner, "input", "activation", "unary"}
             assert self.made[type] <= allowed, type
             assert self.settings[type] - common <= set(entry.settings), type
         return len(seen)

@@ -11,32 +11,32 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
     NO_PADDING,
     Activation,
-    Apply,
     ArgMax,
     AveragePool2d,
     Axis,
-    Combine,
+    Binary,
     Concat,
     Crop,
     DetectionOutput,
     Interpolation,
+    L2Normalize,
     LocalResponseNorm,
     MaxPool2d,
     MaxUnpool,
-    Normalise,
+    MeanVarianceNorm,
     OnCpu,
     Op,
     Order,
     Pair,
     PriorBox,
-    Rearrange,
     Reduce,
     Reshape,
     Resize,
     Sampling,
     Softmax,
     SpaceToDepth,
-    Standardise,
+    TransposeReshape,
+    Unary,
     Upsample,
     Window,
 )
@@ -71,9 +71,9 @@ def _without_device(graph: Graph, node: Node) -> Op | None:
     """What the CPU has to do for a node; None where the device, or the runtime, does it."""
     op = node.op
     match op:
-        case Apply() | ArgMax() | Combine() | Crop() | DetectionOutput() | LocalResponseNorm() | Normalise():
+        case Unary() | ArgMax() | Binary() | Crop() | DetectionOutput() | LocalResponseNorm() | L2Normalize():
             return op
-        case MaxUnpool() | PriorBox() | Rearrange() | Reduce() | Resize() | SpaceToDepth() | Standardise():
+        case MaxUnpool() | PriorBox() | TransposeReshape() | Reduce() | Resize() | SpaceToDepth() | MeanVarianceNorm():
             return op
         case Upsample(factor=factor):
             height, width, _ = graph.shape(node.name)
@@ -86,6 +86,6 @@ def _without_device(graph: Graph, node: Node) -> Op | None:
             return op
         case Reshape(order=order, shape=shape):  # the runtime can flatten
             stays = order is Order.MEMORY or (order is Order.HWC and shape.is_vector)
-            return None if stays else Rearrange((shape.size,), (0,), shape, order)
+            return None if stays else TransposeReshape((shape.size,), (0,), shape, order)
         case _:
             return None

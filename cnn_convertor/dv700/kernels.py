@@ -26,9 +26,9 @@ from cnn_convertor.ir.ops import (
     Pad,
     Padding,
     Pair,
-    Rearrange,
     Shape,
     SpaceToDepth,
+    TransposeReshape,
     Window,
     for_channels,
     with_outputs,
@@ -234,7 +234,7 @@ def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[N
     nodes = [replace(node, name=graph.fresh(f"{node.name}/places"), op=convolution)]
     if stride != ONE:
         dims = (*places, out.channels, *stride)
-        spread = Rearrange(dims, (0, 3, 1, 4, 2), pixels, Order.HWC)
+        spread = TransposeReshape(dims, (0, 3, 1, 4, 2), pixels, Order.HWC)
         name = graph.fresh(f"{node.name}/pixels")
         nodes.append(replace(node, name=name, op=spread, inputs=(nodes[-1].name,)))
     if pixels == out:

@@ -51,7 +51,7 @@ from cnn_convertor.ir.ops import (
 
 
 def legalise(graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Graph:
-    """Apply every rewrite, in order."""
+    """Run every rewrite, in order."""
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
         partial(_each, rule=still_strides, limits=limits),
         partial(_each, rule=small_pools, limits=limits),

@@ -23,12 +23,11 @@ from cnn_convertor.ir.ops import (
     ONE,
     Activation,
     Add,
-    Apply,
     ArgMax,
     AveragePool2d,
     BatchNorm,
+    Binary,
     ChannelSlice,
-    Combine,
     Concat,
     Conv2d,
     ConvTranspose2d,
@@ -39,10 +38,11 @@ from cnn_convertor.ir.ops import (
     Function,
     Identity,
     Input,
+    L2Normalize,
     LocalResponseNorm,
     MaxPool2d,
     MaxUnpool,
-    Normalise,
+    MeanVarianceNorm,
     OnCpu,
     Order,
     Pad,
@@ -50,7 +50,6 @@ from cnn_convertor.ir.ops import (
     Pair,
     PRelu,
     PriorBox,
-    Rearrange,
     Reduce,
     Reshape,
     Resize,
@@ -58,7 +57,8 @@ from cnn_convertor.ir.ops import (
     Shape,
     Softmax,
     SpaceToDepth,
-    Standardise,
+    TransposeReshape,
+    Unary,
     Upsample,
     Window,
     never_decreases,
@@ -204,21 +204,21 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
         case Identity() | BatchNorm() | Scale() | Activation() | Pad() | ChannelSlice():
             raise AssertionError(f"{type(node.op).__name__} should have been rewritten before this")
         case (
-            Apply()
+            Unary()
             | ArgMax()
-            | Combine()
+            | Binary()
             | Crop()
             | DetectionOutput()
             | LocalResponseNorm()
             | MaxUnpool()
-            | Normalise()
+            | L2Normalize()
             | PriorBox()
-            | Rearrange()
+            | TransposeReshape()
             | Reduce()
             | Resize()
             | Softmax()
             | SpaceToDepth()
-            | Standardise()
+            | MeanVarianceNorm()
         ):
             raise AssertionError(f"{type(node.op).__name__} should have been left to the CPU before this")
         case _:

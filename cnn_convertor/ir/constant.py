@@ -64,7 +64,7 @@ class Constant:
         return values
 
     def map_rows(self, function: Callable[[Array], Array], row_shape: tuple[int, ...] | None = None) -> Constant:
-        """Apply a function that treats every row alike: (n, *shape[1:]) -> (n, *row_shape)."""
+        """Maps a function that treats every row alike: (n, *shape[1:]) -> (n, *row_shape)."""
         return self.map_rows_with(lambda values, _: function(values), row_shape)
 
     def map_rows_with(

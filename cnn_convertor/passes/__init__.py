@@ -8,9 +8,9 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.drop_channels import drop_channels
 from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_padding import fold_padding
-from cnn_convertor.passes.fold_rearranges import fold_rearranges
 from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
+from cnn_convertor.passes.fold_transposes import fold_transposes
 from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
 from cnn_convertor.passes.normalise import batch_norms_to_scales, differences_to_sums, remove_identities, sink_reshapes
@@ -26,7 +26,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     batch_norms_to_scales,  # one kind of affine map from here on
     differences_to_sums,  # one more of them
     drop_channels,  # before weights are folded, and once scales are of one kind
-    fold_rearranges,  # what becomes a reshape by it, the next ones know how to treat
+    fold_transposes,  # what becomes a reshape by it, the next ones know how to treat
     sink_reshapes,  # an activation after Flatten moves before it, next to the layer that can carry it
     merge_activations,  # several readers that apply the same function are one that may move
     fold_scales,  # before activations: a scale after an activation cannot be folded backwards
@@ -45,7 +45,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
 
 
 def optimise(graph: Graph) -> Graph:
-    """Apply all passes."""
+    """Run all passes."""
     for rewrite in PASSES:
         graph = rewrite(graph)
     return graph

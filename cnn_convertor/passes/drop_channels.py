@@ -12,7 +12,6 @@ import numpy as np
 from cnn_convertor.ir.graph import Graph, Lookup, Node
 from cnn_convertor.ir.ops import (
     Activation,
-    Apply,
     AveragePool2d,
     Axis,
     Concat,
@@ -26,6 +25,7 @@ from cnn_convertor.ir.ops import (
     Pad,
     Scale,
     Shape,
+    Unary,
     Upsample,
     for_channels,
     with_outputs,
@@ -125,7 +125,7 @@ def _is_by_channel(op: Op) -> bool:
     match op:
         case Conv2d() | ConvTranspose2d():
             return op.is_depthwise
-        case Activation() | Apply() | AveragePool2d() | MaxPool2d() | Pad() | Scale() | Upsample():
+        case Activation() | Unary() | AveragePool2d() | MaxPool2d() | Pad() | Scale() | Upsample():
             return True
         case _:
             return False

@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Activation, Apply, Combination, Combine, HardSwish, Op, Relu6, Scale
+from cnn_convertor.ir.ops import Activation, Binary, BinaryOp, HardSwish, Op, Relu6, Scale, Unary
 
 
 def fuse_hard_swish(graph: Graph) -> Graph:
@@ -27,7 +27,7 @@ def _fused(graph: Graph, node: Node) -> Iterable[Node] | None:
             product = next(step for step in steps if _kind(step.op) == "*")
             if source.name in product.inputs:
                 origins = (o for step in steps if step == node or graph.is_private(step.name) for o in step.origins)
-                fused = replace(node, op=Apply(HardSwish()), inputs=(source.name,), main=node.where)
+                fused = replace(node, op=Unary(HardSwish()), inputs=(source.name,), main=node.where)
                 return (replace(fused, origins=tuple(dict.fromkeys(origins))),)
     return None
 
@@ -43,7 +43,7 @@ def _ways(graph: Graph, node: Node, length: int = 4) -> Iterable[tuple[Node, ...
 
 
 KINDS: tuple[tuple[str, Callable[[Op], bool]], ...] = (
-    ("*", lambda op: op == Combine(Combination.MULTIPLY)),
+    ("*", lambda op: op == Binary(BinaryOp.MULTIPLY)),
     ("relu6", lambda op: op == Activation(Relu6())),
     ("/ 6", lambda op: _is_scale(op, factor=1 / 6, shift=0.0)),
     ("+ 3", lambda op: _is_scale(op, factor=1.0, shift=3.0)),

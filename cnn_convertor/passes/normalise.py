@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Activation, Add, BatchNorm, Combination, Combine, Identity, PRelu, Reshape, Scale
+from cnn_convertor.ir.ops import Activation, Add, BatchNorm, Binary, BinaryOp, Identity, PRelu, Reshape, Scale
 
 
 def remove_identities(graph: Graph) -> Graph:
@@ -51,7 +51,7 @@ def differences_to_sums(graph: Graph) -> Graph:
     """x - y of maps of one size is the sum of x and y * -1, and the factor may find weights that take it."""
 
     def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
-        if node.op != Combine(Combination.SUBTRACT):
+        if node.op != Binary(BinaryOp.SUBTRACT):
             return None
         x, y = node.inputs
         if graph.shape(x) != graph.shape(y):

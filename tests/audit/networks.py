@@ -193,7 +193,7 @@ def _networks() -> dict[str, Graph]:
             ("rest", ops.Crop(Shape(0, 0, 48), Shape(1, 1, 120)), ("flat",)),
             ("d", ops.Dense(values(8, 72, 1, 1), None), ("rest",)),
             ("sum", ops.Add(), ("b", "c")),
-            ("out", ops.Combine(ops.Combination.MULTIPLY), ("sum", "d")),
+            ("out", ops.Binary(ops.BinaryOp.MULTIPLY), ("sum", "d")),
         ),
         "a part that is read for longer": graph(  # than the other part of its command, which another map takes the place of
             ("out",),
@@ -204,7 +204,7 @@ def _networks() -> dict[str, Graph]:
             ("c", ops.Conv2d(values(8, 16, 1, 1), None, same(1)), ("cat",)),
             ("d", ops.Conv2d(values(8, 8, 3, 3), None, same(3, 1, 2)), ("c",)),
             ("e", ops.Conv2d(values(8, 8, 3, 3), None, same(3, 1, 2)), ("d",)),
-            ("out", ops.Combine(ops.Combination.MULTIPLY), ("e", "a")),
+            ("out", ops.Binary(ops.BinaryOp.MULTIPLY), ("e", "a")),
         ),
         "CPU": graph(
             ("mine", "joined"),

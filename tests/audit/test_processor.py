@@ -23,8 +23,8 @@ NETWORK = Graph(
     (
         Node("x", ops.Input(Shape(4, 5, 8))),
         Node("conv", CONV, ("x",)),
-        Node("swish", ops.Apply(ops.Swish()), ("conv",)),
-        Node("product", ops.Combine(ops.Combination.MULTIPLY), ("swish", "conv")),
+        Node("swish", ops.Unary(ops.Swish()), ("conv",)),
+        Node("product", ops.Binary(ops.BinaryOp.MULTIPLY), ("swish", "conv")),
         Node("behind", CONV, ("product",)),
     ),
     ("behind",),

@@ -275,10 +275,10 @@ REWRITES: dict[str, tuple[Graph, list[str]]] = {
         ["a/linear = OnCpu[op=AveragePool2d[window=kernel=3x3 uncounted=1x1x1x1]](x) -> 6x6x4",
          "a = AveragePool2d[window=kernel=1x1 factor=1.0 activation=Relu](a/linear) -> 6x6x4"],
     ),
-    "a chunked output of the CPU": (chain(ops.Apply(ops.Absolute()), shape=Shape(2, 2, 9)), ["a = OnCpu[op=Apply[function=Absolute]](x) -> 2x2x9"]),
+    "a chunked output of the CPU": (chain(ops.Unary(ops.Absolute()), shape=Shape(2, 2, 9)), ["a = OnCpu[op=Unary[function=Absolute]](x) -> 2x2x9"]),
     "a chunked output of the CPU that the device reads, too": (
-        chain(ops.Apply(ops.Absolute()), conv(4, 9, 1), shape=Shape(2, 2, 9), outputs="a b"),
-        ["a = OnCpu[op=Apply[function=Absolute]](x) -> 2x2x9",
+        chain(ops.Unary(ops.Absolute()), conv(4, 9, 1), shape=Shape(2, 2, 9), outputs="a b"),
+        ["a = OnCpu[op=Unary[function=Absolute]](x) -> 2x2x9",
          "b = Conv2d[weight=Constant(4x9x1x1) bias=Constant(4) window=kernel=1x1](a) -> 2x2x4",
          "a/flatten = Reshape[shape=1x1x36 order=Order.HWC](a) -> 1x1x36"],
     ),
@@ -289,19 +289,19 @@ REWRITES: dict[str, tuple[Graph, list[str]]] = {
     "a large deconvolution": (
         chain(ops.ConvTranspose2d(some(5, 4, 8, 9), some(5), Window(Pair(8, 9), Pair(4, 4), padding=Padding(2, 3, 1, 2)), activation=ops.PRelu(some(5)))),
         ["a/places = Conv2d[weight=Constant(80x4x2x3) bias=Constant(80) window=kernel=2x3 padding=1x1x2x2 activation=PRelu[slopes=Constant(80)]](x) -> 7x8x80",
-         "a/pixels = OnCpu[op=Rearrange[dims=(7, 8, 5, 4, 4) axes=(0, 3, 1, 4, 2) shape=28x32x5 order=Order.HWC]](a/places) -> 28x32x5",
+         "a/pixels = OnCpu[op=TransposeReshape[dims=(7, 8, 5, 4, 4) axes=(0, 3, 1, 4, 2) shape=28x32x5 order=Order.HWC]](a/places) -> 28x32x5",
          "a = OnCpu[op=Crop[start=2x1x0 stop=25x27x5]](a/pixels) -> 23x26x5"],
     ),
     "a large depthwise deconvolution": (
         chain(ops.ConvTranspose2d(some(4, 1, 16, 16), None, Window(Pair(16, 16), Pair(8, 8), padding=Padding(4, 4, 4, 4)), groups=4)),
         ["a/places = Conv2d[weight=Constant(256x4x2x2) window=kernel=2x2 padding=1x1x1x1](x) -> 7x7x256",
-         "a/pixels = OnCpu[op=Rearrange[dims=(7, 7, 4, 8, 8) axes=(0, 3, 1, 4, 2) shape=56x56x4 order=Order.HWC]](a/places) -> 56x56x4",
+         "a/pixels = OnCpu[op=TransposeReshape[dims=(7, 7, 4, 8, 8) axes=(0, 3, 1, 4, 2) shape=56x56x4 order=Order.HWC]](a/places) -> 56x56x4",
          "a = OnCpu[op=Crop[start=4x4x0 stop=52x52x4]](a/pixels) -> 48x48x4"],
     ),
     "a large deconvolution with more output": (
         chain(ops.ConvTranspose2d(some(4, 4, 9, 9), None, Window(Pair(9, 9), Pair(5, 5)), Pair(1, 1))),
         ["a/places = Conv2d[weight=Constant(100x4x2x2) window=kernel=2x2 padding=1x1x1x1](x) -> 7x7x100",
-         "a = OnCpu[op=Rearrange[dims=(7, 7, 4, 5, 5) axes=(0, 3, 1, 4, 2) shape=35x35x4 order=Order.HWC]](a/places) -> 35x35x4"],
+         "a = OnCpu[op=TransposeReshape[dims=(7, 7, 4, 5, 5) axes=(0, 3, 1, 4, 2) shape=35x35x4 order=Order.HWC]](a/places) -> 35x35x4"],
     ),
     "a large, dilated deconvolution": (
         chain(ops.ConvTranspose2d(some(4, 4, 2, 3), None, Window(Pair(2, 3), dilation=Pair(2, 4)))),

@@ -118,7 +118,7 @@ CASES: list[tuple[str, Graph, Graph, str]] = [
      "a window of the max pool sees padding alone, whose maximum is no number"),
     ("DV421", chain(ops.Custom("Mine", (), Shape(2, 2, 8))), chain(ops.Custom("Mine", (), Shape(2, 2, 8)), conv()),
      'it reads the result of "a", a layer of the firmware'),
-    ("DV421", chain(ops.Custom("Mine", (), Shape(2, 2, 8)), ops.Apply(ops.Absolute())),
+    ("DV421", chain(ops.Custom("Mine", (), Shape(2, 2, 8)), ops.Unary(ops.Absolute())),
      chain(ops.Custom("Mine", (), Shape(2, 2, 8)), ops.Reshape(Shape(4, 1, 8), Order.HWC), ops.Concat()),
      'it reads the result of "a", a layer of the firmware'),
     ("DV424", chain(ops.ArgMax(ops.Axis.CHANNELS), average(1), shape=Shape(1, 1, 2049)),

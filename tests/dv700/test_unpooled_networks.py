@@ -54,7 +54,7 @@ CHANGES: dict[str, list[ops.Op]] = {
     "padding that pools can do": [ops.Activation(ops.Relu()), ops.Pad(ops.Padding(1, 1, 1, 1))],
     "a pool": [ops.MaxPool2d(Window(Pair(3, 3)))],
     "some of the channels": [ops.Crop(Shape(0, 0, 3), Shape(8, 8, 7))],
-    "what the CPU does": [ops.Apply(ops.Swish())],
+    "what the CPU does": [ops.Unary(ops.Swish())],
     "nothing": [],
 }
 

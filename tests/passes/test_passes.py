@@ -109,7 +109,7 @@ def test_batch_norm_is_computed_in_fp64() -> None:
     assert factor == np.float32(1 / np.sqrt(1e-5))
 
 
-DIFFERENCE = ops.Combine(ops.Combination.SUBTRACT)
+DIFFERENCE = ops.Binary(ops.BinaryOp.SUBTRACT)
 
 
 def test_differences_become_sums_and_weights_take_the_sign() -> None:
@@ -506,7 +506,7 @@ def hard_swish(order: str, *, three: float = 3.0, six: float = 6.0, other: str =
 
     plus = ops.Scale(all(1.0), all(three))
     sixth = ops.Scale(all(1 / six))
-    times = ops.Combine(ops.Combination.MULTIPLY)
+    times = ops.Binary(ops.BinaryOp.MULTIPLY)
     nodes = [
         Node("in", ops.Input(Shape(4, 6, 3))),
         Node("x", conv(padding=ALL_SIDES), ("in",)),
@@ -525,7 +525,7 @@ def hard_swish(order: str, *, three: float = 3.0, six: float = 6.0, other: str =
 def test_a_hard_swish_of_several_layers_becomes_one(order: str) -> None:
     before = hard_swish(order)
     after = fuse_hard_swish(before)
-    assert [node.name for node in after.nodes] == ["in", "x", "y"] and after["y"].op == ops.Apply(ops.HardSwish())
+    assert [node.name for node in after.nodes] == ["in", "x", "y"] and after["y"].op == ops.Unary(ops.HardSwish())
     given = {"in": RANDOM.normal(size=(4, 6, 3)) * 3}
     expected, got = (ir_reference.run(graph, given)["y"] for graph in (before, after))
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)

@@ -19,7 +19,7 @@ from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.caffe.weights import Blob
 from cnn_convertor.frontends.registry import Registry, Settings
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Pair, Rearrange, Reshape, Shape, ShapeError, Window
+from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Pair, Reshape, Shape, ShapeError, TransposeReshape, Window
 
 # Settings that never change what a trained layer computes.
 HARMLESS = frozenset(
@@ -265,7 +265,7 @@ class Reading:
             return self.reshape(x, dims, name=name)
         kept = sorted(moved)
         lengths, order = tuple(split[axis] for axis in kept), tuple(map(kept.index, moved))
-        return self.add(Rearrange(lengths, order, blobs.shape_of(dims), Order.CHW), x, name=name, dims=dims)
+        return self.add(TransposeReshape(lengths, order, blobs.shape_of(dims), Order.CHW), x, name=name, dims=dims)
 
     def unsupported(self, message: str, hint: str = "") -> UnsupportedError:
         """An error: this form of the layer cannot be converted."""

@@ -15,7 +15,7 @@ from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.registry import Settings
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Axis, Combination, Op, Reduction, Shape
+from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Reduction, Shape
 
 INFINITE = math.inf
 SELU = ops.ScaledElu(alpha=1.6732632423543772, scale=1.0507009873554805)
@@ -50,17 +50,17 @@ def _log_softmax(reading: Reading, value: Value) -> str:
     """x - max - log(sum(exp(x - max))), which overflows nowhere."""
     axis = softmax_axis(reading, value.axes)
     largest = reading.add(ops.Reduce(Reduction.MAXIMUM, (axis,)), value.node, part="largest")
-    below = reading.add(ops.Combine(Combination.SUBTRACT), value.node, largest, part="below")
-    powers = reading.add(ops.Apply(ops.Exponential()), below, part="powers")
+    below = reading.add(ops.Binary(BinaryOp.SUBTRACT), value.node, largest, part="below")
+    powers = reading.add(ops.Unary(ops.Exponential()), below, part="powers")
     total = reading.add(ops.Reduce(Reduction.SUM, (axis,)), powers, part="sum")
-    log = reading.add(ops.Apply(ops.Logarithm()), total, part="log")
-    return reading.add(ops.Combine(Combination.SUBTRACT), below, log)
+    log = reading.add(ops.Unary(ops.Logarithm()), total, part="log")
+    return reading.add(ops.Binary(BinaryOp.SUBTRACT), below, log)
 
 
 def _log_sigmoid(reading: Reading, value: Value) -> str:
     """-softplus(-x)"""
     negative = reading.add(scaled(reading, value, -1), value.node, part="negative")
-    soft = reading.add(ops.Apply(ops.Softplus()), negative, part="softplus")
+    soft = reading.add(ops.Unary(ops.Softplus()), negative, part="softplus")
     return reading.add(scaled(reading, value, -1), soft)
 
 
@@ -69,30 +69,30 @@ def _minus(function: ops.Function | ops.ScalarFunction) -> Composed:
 
     def add(reading: Reading, value: Value) -> str:
         taken = reading.add(applied(function), value.node, part="taken")
-        return reading.add(ops.Combine(Combination.SUBTRACT), value.node, taken)
+        return reading.add(ops.Binary(BinaryOp.SUBTRACT), value.node, taken)
 
     return Composed(add)
 
 
 def _hard_shrink(reading: Reading, value: Value) -> str:
     """x where |x| > 0.5, else 0"""
-    magnitude = reading.add(ops.Apply(ops.Absolute()), value.node, part="magnitude")
-    large = reading.add(ops.Apply(ops.Threshold(0.5)), magnitude, part="large")
-    return reading.add(ops.Combine(Combination.MULTIPLY), value.node, large)
+    magnitude = reading.add(ops.Unary(ops.Absolute()), value.node, part="magnitude")
+    large = reading.add(ops.Unary(ops.Threshold(0.5)), magnitude, part="large")
+    return reading.add(ops.Binary(BinaryOp.MULTIPLY), value.node, large)
 
 
 def _square_plus(reading: Reading, value: Value) -> str:
     """(x + sqrt(x * x + 4)) / 2"""
-    square = reading.add(ops.Apply(ops.Power(2.0)), value.node, part="square")
-    root = reading.add(ops.Apply(ops.Power(0.5, shift=4.0)), square, part="root")
+    square = reading.add(ops.Unary(ops.Power(2.0)), value.node, part="square")
+    root = reading.add(ops.Unary(ops.Power(0.5, shift=4.0)), square, part="root")
     total = reading.add(ops.Add(), value.node, root, part="sum")
     return reading.add(scaled(reading, value, 0.5), total)
 
 
 def _sparse_plus(reading: Reading, value: Value) -> str:
     """(x + 1) ** 2 / 4 between -1 and 1, x above, 0 below"""
-    held = reading.add(ops.Apply(ops.Clip(-1.0, 1.0)), value.node, part="held")
-    bow = reading.add(ops.Apply(ops.Power(2.0, 0.5, 0.5)), held, part="bow")
+    held = reading.add(ops.Unary(ops.Clip(-1.0, 1.0)), value.node, part="held")
+    bow = reading.add(ops.Unary(ops.Power(2.0, 0.5, 0.5)), held, part="bow")
     above = reading.add(scaled(reading, value, 1, -1), value.node, part="above")
     line = reading.add(ops.Activation(ops.Relu()), above, part="line")
     return reading.add(ops.Add(), bow, line)
@@ -110,7 +110,7 @@ def _gated_linear(reading: Reading, value: Value) -> str:
     begin = Shape(*(size if place == axis else 0 for place in range(3)))
     second = reading.add(ops.Crop(begin, shape), value.node, part="second")
     gate = reading.add(ops.Activation(ops.Sigmoid()), second, part="gate")
-    return reading.add(ops.Combine(Combination.MULTIPLY), first, gate)
+    return reading.add(ops.Binary(BinaryOp.MULTIPLY), first, gate)
 
 
 def celu(alpha: float) -> Named:
@@ -305,7 +305,7 @@ def prelu(reading: Reading) -> Value:
 def applied(function: ops.Function | ops.ScalarFunction) -> Op:
     """The operator that applies a function."""
     if isinstance(function, get_args(ops.ScalarFunction)):
-        return ops.Apply(function)
+        return ops.Unary(function)
     return ops.Activation(function)  # type: ignore[arg-type]  # mypy cannot follow get_args
 
 

@@ -8,15 +8,15 @@ from cnn_convertor.frontends.keras.functions import scaled
 from cnn_convertor.frontends.keras.reading import Reading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import Combination, Op
+from cnn_convertor.ir.ops import BinaryOp, Op
 
 MERGES = {
-    "Add": Combination.ADD,
-    "Average": Combination.ADD,
-    "Subtract": Combination.SUBTRACT,
-    "Multiply": Combination.MULTIPLY,
-    "Maximum": Combination.MAXIMUM,
-    "Minimum": Combination.MINIMUM,
+    "Add": BinaryOp.ADD,
+    "Average": BinaryOp.ADD,
+    "Subtract": BinaryOp.SUBTRACT,
+    "Multiply": BinaryOp.MULTIPLY,
+    "Maximum": BinaryOp.MAXIMUM,
+    "Minimum": BinaryOp.MINIMUM,
 }
 
 
@@ -29,12 +29,12 @@ def merge(reading: Reading) -> Value:
         reading.misfit(f"the layer is given {len(reading.inputs)} inputs; it needs {wanted}")
     if kind != "Average":
         return combined(reading, MERGES[kind], reading.inputs)
-    total = combined(reading, Combination.ADD, reading.inputs, last="sum")
+    total = combined(reading, BinaryOp.ADD, reading.inputs, last="sum")
     return total._replace(node=reading.add(scaled(reading, total, 1 / len(reading.inputs)), total.node))
 
 
 def combined(
-    reading: Reading, combination: Combination, inputs: Sequence[Value], *, last: str = "", widen: bool = True
+    reading: Reading, operation: BinaryOp, inputs: Sequence[Value], *, last: str = "", widen: bool = True
 ) -> Value:
     """One after the other; the last node is the part `last` of the layer.
 
@@ -42,15 +42,15 @@ def combined(
     """
     total, *rest = aligned(reading, inputs, widen=widen)
     for count, value in enumerate(rest, start=1):
-        part = last if count == len(rest) else f"{combination.name.lower()}{count}"
+        part = last if count == len(rest) else f"{operation.name.lower()}{count}"
         shapes = [reading.builder.shape(v.node) for v in (total, value)]
         if any(a != b and 1 not in (a, b) for a, b in zip(*shapes, strict=True)):
             reading.misfit(
                 f"the layer combines maps of different sizes ({' and '.join(map(str, shapes))})",
                 "make the inputs the same size before it",
             )
-        same = combination is Combination.ADD and shapes[0] == shapes[1]
-        op: Op = ops.Add() if same else ops.Combine(combination)
+        same = operation is BinaryOp.ADD and shapes[0] == shapes[1]
+        op: Op = ops.Add() if same else ops.Binary(operation)
         total = Value(reading.add(op, total.node, value.node, part=part), total.axes)
     return total
 

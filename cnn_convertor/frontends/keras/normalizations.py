@@ -14,7 +14,7 @@ from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
-from cnn_convertor.ir.ops import Axis, Combination, Op, Order, Shape
+from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Order, Shape
 
 Numbers: TypeAlias = NDArray[np.floating[Any]] | float | None
 EPSILON = 1e-7  # keras.backend.epsilon()
@@ -56,10 +56,10 @@ def _along(reading: Reading, op: Op, axis: Axis) -> Value:
     shape = reading.shape
     order = (*(place for place in range(3) if place != axis), int(axis))
     turned = Shape(*(shape[place] for place in order))
-    node = reading.add(ops.Rearrange(tuple(shape), order, turned, Order.HWC), part="turned")
+    node = reading.add(ops.TransposeReshape(tuple(shape), order, turned, Order.HWC), part="turned")
     node = reading.add(op, node, part="scaled")
     back = tuple(order.index(place) for place in range(3))
-    return value._replace(node=reading.add(ops.Rearrange(tuple(turned), back, shape, Order.HWC), node))
+    return value._replace(node=reading.add(ops.TransposeReshape(tuple(turned), back, shape, Order.HWC), node))
 
 
 def scale_and_shift(reading: Reading, node: str, factor: Numbers, shift: Numbers, part: str = "") -> Value:
@@ -131,7 +131,7 @@ def layer_normalization(reading: Reading) -> Value:
     if reading.flag("rms_scaling", False):
         reading.refuse("rms_scaling divides without taking the mean away", "use an RMSNormalization layer")
     places, axes = map_axes_of(reading, reading.settings.take("axis", -1))
-    op = ops.Standardise(axes, reading.number("epsilon", 1e-3))
+    op = ops.MeanVarianceNorm(axes, reading.number("epsilon", 1e-3))
     roles = {"gamma": reading.flag("scale", True), "beta": reading.flag("center", True)}
     return _then_scaled(reading, op, *_parameters(reading, places, roles))
 
@@ -144,7 +144,7 @@ def rms_normalization(reading: Reading) -> Value:
     if places != list(range(rank - len(places), rank)):
         reading.misfit("its scale fits the last axes alone, whatever its setting `axis` says", "use axis=-1")
     count = math.prod(reading.sizes(reading.input)[place] for place in places)
-    op = ops.Normalise(axes, reading.number("epsilon", 1e-6) * count)
+    op = ops.L2Normalize(axes, reading.number("epsilon", 1e-6) * count)
     (scale,) = _parameters(reading, places, {"scale": True})
     assert scale is not None
     return _then_scaled(reading, op, scale * np.float32(math.sqrt(count)), None)
@@ -161,7 +161,7 @@ def group_normalization(reading: Reading) -> Value:
     groups = channels if groups == -1 else reading.integer("groups", 32)
     if channels % groups:
         reading.misfit(f"{channels} channels cannot be cut into {groups} groups")
-    op = ops.Standardise(tuple(Axis), reading.number("epsilon", 1e-3), groups)
+    op = ops.MeanVarianceNorm(tuple(Axis), reading.number("epsilon", 1e-3), groups)
     roles = {"gamma": reading.flag("scale", True), "beta": reading.flag("center", True)}
     return _then_scaled(reading, op, *_parameters(reading, places, roles))
 
@@ -170,7 +170,7 @@ def group_normalization(reading: Reading) -> Value:
 def unit_normalization(reading: Reading) -> Value:
     _, axes = map_axes_of(reading, reading.settings.take("axis", -1))
     smallest = 1e-12 if reading.version < 3 else 1e-24  # of the sum; Keras 3 tells it of the length
-    return reading.input._replace(node=reading.add(ops.Normalise(axes, smallest, at_least=True)), origin=None)
+    return reading.input._replace(node=reading.add(ops.L2Normalize(axes, smallest, at_least=True)), origin=None)
 
 
 def _then_scaled(reading: Reading, op: Op, factor: Numbers, shift: Numbers) -> Value:
@@ -260,4 +260,4 @@ def custom_scale(reading: Reading) -> Value:
     channels = reading.builder.shape(second.node).channels
     factor = Constant.of(np.full(channels, reading.number("scale", 1.0)))
     node = reading.add(ops.Scale(factor), second.node, part="scaled")
-    return combined(reading, Combination.ADD, [first, second._replace(node=node, origin=None)])
+    return combined(reading, BinaryOp.ADD, [first, second._replace(node=node, origin=None)])

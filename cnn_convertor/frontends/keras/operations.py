@@ -26,7 +26,7 @@ from cnn_convertor.frontends.keras.reading import Reading, operations, plain
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array
-from cnn_convertor.ir.ops import Axis, Combination, Op, Order, Padding, Pair, Reduction, Shape, Window
+from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Order, Padding, Pair, Reduction, Shape, Window
 
 MISSING = object()
 
@@ -58,23 +58,23 @@ def whole(reading: Reading, given: Any, what: str) -> int:
 
 # --- arithmetic ----------------------------------------------------------------------------------------------------------
 
-ARITHMETIC: Mapping[str, Combination] = {
-    **dict.fromkeys(("Add", "math.add", "add", "__operators__.add"), Combination.ADD),
-    **dict.fromkeys(("Subtract", "math.subtract", "subtract", "__operators__.sub"), Combination.SUBTRACT),
-    **dict.fromkeys(("Multiply", "math.multiply", "multiply", "__operators__.mul"), Combination.MULTIPLY),
-    **dict.fromkeys(("TrueDivide", "Divide", "math.truediv", "math.divide", "truediv", "realdiv"), Combination.DIVIDE),
-    **dict.fromkeys(("Maximum", "math.maximum", "maximum"), Combination.MAXIMUM),
-    **dict.fromkeys(("Minimum", "math.minimum", "minimum"), Combination.MINIMUM),
+ARITHMETIC: Mapping[str, BinaryOp] = {
+    **dict.fromkeys(("Add", "math.add", "add", "__operators__.add"), BinaryOp.ADD),
+    **dict.fromkeys(("Subtract", "math.subtract", "subtract", "__operators__.sub"), BinaryOp.SUBTRACT),
+    **dict.fromkeys(("Multiply", "math.multiply", "multiply", "__operators__.mul"), BinaryOp.MULTIPLY),
+    **dict.fromkeys(("TrueDivide", "Divide", "math.truediv", "math.divide", "truediv", "realdiv"), BinaryOp.DIVIDE),
+    **dict.fromkeys(("Maximum", "math.maximum", "maximum"), BinaryOp.MAXIMUM),
+    **dict.fromkeys(("Minimum", "math.minimum", "minimum"), BinaryOp.MINIMUM),
 }  # fmt: skip
 
 
 @operations.reads(*ARITHMETIC)
 def arithmetic(reading: Reading) -> Value:
-    combination = ARITHMETIC[function_of(reading)]
+    operation = ARITHMETIC[function_of(reading)]
     operands = [argument(reading, 0, "x1", "x"), argument(reading, 1, "x2", "y")]
     tensors = [reading.inputs[given.input] for given in operands if isinstance(given, Place)]
     if len(tensors) == 2:
-        return combined(reading, combination, tensors, widen=False)
+        return combined(reading, operation, tensors, widen=False)
     if not tensors:
         reading.refuse("the operation is on constants alone", "leave it out")
     swapped = not isinstance(operands[0], Place)
@@ -87,31 +87,31 @@ def arithmetic(reading: Reading) -> Value:
         or numbers.ndim > rank
     ):
         reading.misfit(f"a constant of {numbers.shape} does not go with a tensor of {reading.sizes(tensors[0])}")
-    return _with_constant(reading, combination, tensors[0], numbers, swapped=swapped)
+    return _with_constant(reading, operation, tensors[0], numbers, swapped=swapped)
 
 
-def _with_constant(reading: Reading, combination: Combination, value: Value, numbers: Array, *, swapped: bool) -> Value:
-    match combination:
-        case Combination.ADD:
+def _with_constant(reading: Reading, operation: BinaryOp, value: Value, numbers: Array, *, swapped: bool) -> Value:
+    match operation:
+        case BinaryOp.ADD:
             return scale_and_shift(reading, value.node, 1.0, numbers)
-        case Combination.SUBTRACT if swapped:
+        case BinaryOp.SUBTRACT if swapped:
             return scale_and_shift(reading, value.node, -1.0, numbers)
-        case Combination.SUBTRACT:
+        case BinaryOp.SUBTRACT:
             return scale_and_shift(reading, value.node, 1.0, -numbers)
-        case Combination.MULTIPLY:
+        case BinaryOp.MULTIPLY:
             return scale_and_shift(reading, value.node, numbers, None)
-        case Combination.DIVIDE if swapped:
-            inverse = reading.add(ops.Apply(ops.Power(-1.0)), value.node, part="inverse")
+        case BinaryOp.DIVIDE if swapped:
+            inverse = reading.add(ops.Unary(ops.Power(-1.0)), value.node, part="inverse")
             return scale_and_shift(reading, inverse, numbers, None)
-        case Combination.DIVIDE:
+        case BinaryOp.DIVIDE:
             return scale_and_shift(reading, value.node, 1 / numbers, None)
         case _ if numbers.size > 1:
             reading.refuse(
-                f"{combination.value} with {numbers.size} different constants is not supported", "use one number"
+                f"{operation.value} with {numbers.size} different constants is not supported", "use one number"
             )
-        case Combination.MAXIMUM:
+        case BinaryOp.MAXIMUM:
             return add_function(reading, value, ops.Clip(numbers.item(), math.inf) if numbers.any() else ops.Relu())
-        case Combination.MINIMUM:
+        case BinaryOp.MINIMUM:
             return add_function(reading, value, ops.Clip(-math.inf, numbers.item()))
 
 
@@ -495,7 +495,7 @@ def depth_to_space(reading: Reading) -> Value:
     dims = (height, width, block, block, channels // block**2)
     result = Shape(height * block, width * block, dims[-1])
     assert result.size == shape.size
-    return Value(reading.add(ops.Rearrange(dims, (0, 2, 1, 3, 4), result, Order.HWC), value.node), value.axes)
+    return Value(reading.add(ops.TransposeReshape(dims, (0, 2, 1, 3, 4), result, Order.HWC), value.node), value.axes)
 
 
 @operations.reads("SpaceToDepth", "nn.space_to_depth")
@@ -598,4 +598,4 @@ def normalize(reading: Reading) -> Value:
         if keras_3
         else float(1e-12 if epsilon is None else epsilon)
     )
-    return Value(reading.add(ops.Normalise(axes, smallest, at_least=True), value.node), value.axes)
+    return Value(reading.add(ops.L2Normalize(axes, smallest, at_least=True), value.node), value.axes)

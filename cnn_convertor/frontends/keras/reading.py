@@ -224,7 +224,7 @@ class Reading:
         (order,) = orders
         if list(permutation) == sorted(permutation):
             return self.add(_reshaped(self.builder.shape(node), target, order), node, part=part)
-        return self.add(ops.Rearrange(dims, permutation, target, order), node, part=part)
+        return self.add(ops.TransposeReshape(dims, permutation, target, order), node, part=part)
 
     def _turned(self, source: Value, permutation: tuple[int, ...], target: Shape, axes: Axes, part: str) -> str:
         """A permutation of a tensor's own axes is one of the map's."""
@@ -237,7 +237,7 @@ class Reading:
         longer = [place for place in moved if shape[place] > 1]
         if longer == sorted(longer):
             return self.add(_reshaped(shape, target, Order.HWC), source.node, part=part)
-        return self.add(ops.Rearrange(tuple(shape), moved, target, Order.HWC), source.node, part=part)
+        return self.add(ops.TransposeReshape(tuple(shape), moved, target, Order.HWC), source.node, part=part)
 
     def counted(self, value: Value, part: str = "counted") -> str:
         """A vector of all elements, counted as the framework does."""

@@ -45,11 +45,11 @@ from cnn_convertor.ir.ops.functions import (
 from cnn_convertor.ir.ops.layers import (
     Activation as Activation,
     Add as Add,
-    Apply as Apply,
+    Unary as Unary,
     AveragePool2d as AveragePool2d,
     BatchNorm as BatchNorm,
-    Combination as Combination,
-    Combine as Combine,
+    BinaryOp as BinaryOp,
+    Binary as Binary,
     Conv2d as Conv2d,
     ConvTranspose2d as ConvTranspose2d,
     Dense as Dense,
@@ -60,23 +60,23 @@ from cnn_convertor.ir.ops.layers import (
     Scale as Scale,
     with_outputs as with_outputs,
 )
-from cnn_convertor.ir.ops.measures import (
+from cnn_convertor.ir.ops.reductions import (
     ArgMax as ArgMax,
     LocalResponseNorm as LocalResponseNorm,
-    Normalise as Normalise,
+    L2Normalize as L2Normalize,
     Reduce as Reduce,
     Reduction as Reduction,
     Softmax as Softmax,
-    Standardise as Standardise,
+    MeanVarianceNorm as MeanVarianceNorm,
 )
-from cnn_convertor.ir.ops.moves import (
+from cnn_convertor.ir.ops.data_movement import (
     ChannelSlice as ChannelSlice,
     Concat as Concat,
     Crop as Crop,
     Interpolation as Interpolation,
     Order as Order,
     Pad as Pad,
-    Rearrange as Rearrange,
+    TransposeReshape as TransposeReshape,
     Reshape as Reshape,
     Resize as Resize,
     Sampling as Sampling,
@@ -138,16 +138,16 @@ Op: TypeAlias = (
     | Pad
     | Reshape
     | Softmax
-    | Apply
-    | Combine
+    | Unary
+    | Binary
     | LocalResponseNorm
-    | Standardise
-    | Normalise
+    | MeanVarianceNorm
+    | L2Normalize
     | Reduce
     | ArgMax
     | Resize
     | Crop
-    | Rearrange
+    | TransposeReshape
     | SpaceToDepth
     | PriorBox
     | DetectionOutput

@@ -1,4 +1,4 @@
-"""Functions of one number: those that operators apply on their way out, and those of `Apply`."""
+"""Functions of one number: those that operators apply on their way out, and those of `Unary`."""
 
 from __future__ import annotations
 

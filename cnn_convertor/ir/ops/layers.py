@@ -214,7 +214,7 @@ class Activation:
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Unary:
     """A function of one number, on every element."""
 
     function: ScalarFunction
@@ -235,7 +235,7 @@ class Add:
         return x
 
 
-class Combination(Enum):
+class BinaryOp(Enum):
     """How two numbers make one. The value is how it is written."""
 
     ADD = "x + y"
@@ -247,10 +247,10 @@ class Combination(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Combine:
+class Binary:
     """Two maps, element by element; an axis of length 1 is repeated to the other map's length."""
 
-    combination: Combination
+    operation: BinaryOp
 
     def output_shape(self, x: Shape, y: Shape) -> Shape:
         if any(mine != theirs and 1 not in (mine, theirs) for mine, theirs in zip(x, y, strict=True)):

@@ -19,7 +19,7 @@ from cnn_convertor.frontends.caffe.reading import (
 )
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import ONE, Axis, Combination, Op, Window
+from cnn_convertor.ir.ops import ONE, Axis, BinaryOp, Op, Window
 
 
 @caffe.reads("InnerProduct")
@@ -55,7 +55,7 @@ def _matrix(reading: Reading, parameters: Parameters, inputs: int, outputs: int)
 
 
 def over_channels(reading: Reading, x: Value, axes: range, op: Op, *, name: str = "") -> Value:
-    """Apply an operator that treats each channel by itself, with these axes (neighbours) as the channels."""
+    """Adds an operator that treats each channel by itself, with these axes (neighbours) as the channels."""
     if len(axes) == 1 and axis_of(x.dims, axes[0]) is Axis.CHANNELS:
         return reading.add(op, x, name=name)
     name = name or reading.layer.name
@@ -87,7 +87,7 @@ def read_batch_norm(reading: Reading) -> Value:
         if parameters.take("scale_bias"):
             raise reading.unsupported("statistics of the input itself together with scale_bias cannot be converted")
         x, epsilon = reading.as_plain(x), parameters.take("eps")
-        return reading.add(ops.Standardise((Axis.HEIGHT, Axis.WIDTH), epsilon), x)
+        return reading.add(ops.MeanVarianceNorm((Axis.HEIGHT, Axis.WIDTH), epsilon), x)
     shape = (_channels(x),)
     # With scale_bias, as NVIDIA's fork has it, the layer holds what else a Scale layer behind it does.
     further = [shape, shape] if parameters.take("scale_bias") else []
@@ -134,7 +134,7 @@ def read_scale(reading: Reading) -> Value:
     has_bias = parameters.take("bias_term")
     if len(reading.inputs) == 2:
         parameters.take("num_axes")  # means something for a layer with weights alone
-        x, axes = _two_blobs(reading, parameters, Combination.MULTIPLY, "product" if has_bias else "")
+        x, axes = _two_blobs(reading, parameters, BinaryOp.MULTIPLY, "product" if has_bias else "")
         if not has_bias:
             return x
         (shift,) = _flat(reading, x.dims[axes.start : axes.stop], 1)
@@ -149,7 +149,7 @@ def read_bias(reading: Reading) -> Value:
     parameters = reading.parameters("bias_param")
     if len(reading.inputs) == 2:
         parameters.take("num_axes")
-        return _two_blobs(reading, parameters, Combination.ADD, "")[0]
+        return _two_blobs(reading, parameters, BinaryOp.ADD, "")[0]
     x, axes = reading.input, _covered(reading, parameters)
     (shift,) = _flat(reading, x.dims[axes.start : axes.stop], 1)
     return _affine(reading, x, axes, None, shift)
@@ -184,7 +184,7 @@ def _affine(reading: Reading, x: Value, axes: range, factor: Constant | None, sh
     return over_channels(reading, x, axes, ops.Scale(filled(1.0, size) if factor is None else factor, shift))
 
 
-def _two_blobs(reading: Reading, parameters: Parameters, combination: Combination, part: str) -> tuple[Value, range]:
+def _two_blobs(reading: Reading, parameters: Parameters, operation: BinaryOp, part: str) -> tuple[Value, range]:
     """The first blob combined with the second, which has some of its axes; and these axes."""
     x, y = reading.inputs
     name = f"{reading.layer.name}/{part}" if part else ""
@@ -195,4 +195,4 @@ def _two_blobs(reading: Reading, parameters: Parameters, combination: Combinatio
     dims = tuple(n if i in axes else 1 for i, n in enumerate(x.dims))
     if dims != y.dims and reading.shape(reading.as_plain(x)) != reading.shape(y):
         y = reading.reshape(y, dims, name=f"{reading.layer.name}/factors")
-    return reading.add(ops.Combine(combination), x, y, name=name), axes
+    return reading.add(ops.Binary(operation), x, y, name=name), axes

@@ -23,7 +23,7 @@ def read_relu6(reading: Reading) -> Value:
 @caffe.reads("ELU")
 def read_elu(reading: Reading) -> Value:
     alpha = reading.parameters("elu_param").take("alpha")
-    return reading.add(ops.Activation(ops.Elu()) if alpha == 1 else ops.Apply(ops.ScaledElu(alpha)), reading.input)
+    return reading.add(ops.Activation(ops.Elu()) if alpha == 1 else ops.Unary(ops.ScaledElu(alpha)), reading.input)
 
 
 @caffe.reads("Sigmoid")
@@ -40,23 +40,23 @@ def read_tanh(reading: Reading) -> Value:
 
 @caffe.reads("Swish")
 def read_swish(reading: Reading) -> Value:
-    return reading.add(ops.Apply(ops.Swish(reading.parameters("swish_param").take("beta"))), reading.input)
+    return reading.add(ops.Unary(ops.Swish(reading.parameters("swish_param").take("beta"))), reading.input)
 
 
 @caffe.reads("AbsVal")
 def read_abs_val(reading: Reading) -> Value:
-    return reading.add(ops.Apply(ops.Absolute()), reading.input)
+    return reading.add(ops.Unary(ops.Absolute()), reading.input)
 
 
 @caffe.reads("BNLL")
 def read_bnll(reading: Reading) -> Value:
-    return reading.add(ops.Apply(ops.Softplus()), reading.input)
+    return reading.add(ops.Unary(ops.Softplus()), reading.input)
 
 
 @caffe.reads("Threshold")
 def read_threshold(reading: Reading) -> Value:
     threshold = reading.parameters("threshold_param").take("threshold")
-    return reading.add(ops.Apply(ops.Threshold(threshold)), reading.input)
+    return reading.add(ops.Unary(ops.Threshold(threshold)), reading.input)
 
 
 @caffe.reads("Clip")
@@ -67,7 +67,7 @@ def read_clip(reading: Reading) -> Value:
     low, high = parameters.take("min"), parameters.take("max")
     if low > high:
         raise reading.wrong(f"min is {low:g}, above max, which is {high:g}")
-    return reading.add(ops.Apply(ops.Clip(low, high)), reading.input)
+    return reading.add(ops.Unary(ops.Clip(low, high)), reading.input)
 
 
 @caffe.reads("Power")
@@ -77,7 +77,7 @@ def read_power(reading: Reading) -> Value:
     power, scale, shift = (parameters.take(name) for name in ("power", "scale", "shift"))
     channels = reading.shape(x).channels
     if power != 1:
-        return reading.add(ops.Apply(ops.Power(power, scale, shift)), x)
+        return reading.add(ops.Unary(ops.Power(power, scale, shift)), x)
     if (scale, shift) == (1, 0):
         return reading.add(ops.Identity(), x)
     return reading.add(ops.Scale(filled(scale, channels), filled(shift, channels) if shift else None), x)
@@ -89,7 +89,7 @@ def read_exp(reading: Reading) -> Value:
     parameters = reading.parameters("exp_param")
     factor = _log_of_base(reading, parameters)
     scale, shift = factor * parameters.take("scale"), factor * parameters.take("shift")
-    return reading.add(ops.Apply(ops.Exponential(scale, shift)), reading.input)
+    return reading.add(ops.Unary(ops.Exponential(scale, shift)), reading.input)
 
 
 @caffe.reads("Log")
@@ -100,7 +100,7 @@ def read_log(reading: Reading) -> Value:
     if factor == 0:
         raise reading.wrong("there is no logarithm for the base 1")
     scale, shift = parameters.take("scale"), parameters.take("shift")
-    return reading.add(ops.Apply(ops.Logarithm(1 / factor, scale, shift)), reading.input)
+    return reading.add(ops.Unary(ops.Logarithm(1 / factor, scale, shift)), reading.input)
 
 
 def _log_of_base(reading: Reading, parameters: Parameters) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cnn_convertor.frontends.caffe.blobs import shape_of, text_of, with_length
 from cnn_convertor.frontends.caffe.reading import Reading, Value, caffe, filled, numbered
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import Combination, Op
+from cnn_convertor.ir.ops import BinaryOp, Op
 
 AXES = (2, 3, 4)  # how many an input may have
 MOST = 1 << 31  # elements of a map, far more than any memory of a device holds
@@ -54,9 +54,9 @@ def read_eltwise(reading: Reading) -> Value:
         case "PROD":
             if coefficients:
                 raise reading.wrong("coefficients are for sums alone")
-            return _chain(reading, ops.Combine(Combination.MULTIPLY), reading.inputs, "product")
+            return _chain(reading, ops.Binary(BinaryOp.MULTIPLY), reading.inputs, "product")
         case _:
-            return _chain(reading, ops.Combine(Combination.MAXIMUM), reading.inputs, "maximum")
+            return _chain(reading, ops.Binary(BinaryOp.MAXIMUM), reading.inputs, "maximum")
 
 
 def _sum(reading: Reading, coefficients: tuple[float, ...]) -> Value:
@@ -88,7 +88,7 @@ def read_axpy(reading: Reading) -> Value:
     reading.as_plain(x)
     if x.dims != y.dims or x.rank < 2 or a.dims not in {(*x.dims[:2], *[1] * rest) for rest in range(3)}:
         raise reading.wrong(f"factors of {text_of(a.dims)} for {text_of(x.dims)} and {text_of(y.dims)} do not fit")
-    product = reading.add(ops.Combine(Combination.MULTIPLY), x, a, name=f"{reading.layer.name}/product")
+    product = reading.add(ops.Binary(BinaryOp.MULTIPLY), x, a, name=f"{reading.layer.name}/product")
     return reading.add(ops.Add(), product, y)
 
 

@@ -37,7 +37,7 @@ def read_normalize(reading: Reading) -> Value:
     channels = reading.shape(x).channels
     axes = (Axis.HEIGHT, Axis.WIDTH, Axis.CHANNELS) if parameters.take("across_spatial") else (Axis.CHANNELS,)
     (factor,) = reading.constants((1,) if parameters.take("channel_shared") else (channels,))
-    normal = reading.add(ops.Normalise(axes, parameters.take("eps")), x, name=f"{reading.layer.name}/length")
+    normal = reading.add(ops.L2Normalize(axes, parameters.take("eps")), x, name=f"{reading.layer.name}/length")
     return reading.add(ops.Scale(for_all(factor, channels)), normal)
 
 
@@ -47,7 +47,7 @@ def read_mvn(reading: Reading) -> Value:
     parameters = reading.parameters("mvn_param")
     axes = (*PIXELS, Axis.CHANNELS) if parameters.take("across_channels") else PIXELS
     divides, epsilon = parameters.take("normalize_variance"), parameters.take("eps")
-    return reading.add(ops.Standardise(axes, epsilon, divides=divides, epsilon_outside=True), x)
+    return reading.add(ops.MeanVarianceNorm(axes, epsilon, divides=divides, epsilon_outside=True), x)
 
 
 @caffe.reads("Softmax")

@@ -11,46 +11,46 @@ import ir_reference
 import random_networks
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Op, Order, Rearrange, Reshape, Shape
-from cnn_convertor.passes.fold_rearranges import fold_rearranges
+from cnn_convertor.ir.ops import Op, Order, Reshape, Shape, TransposeReshape
+from cnn_convertor.passes.fold_transposes import fold_transposes
 
 X = Shape(4, 6, 3)
 VECTOR = Shape(1, 1, 72)
-PIXELS_FIRST = Rearrange((3, 4, 6), (1, 2, 0), Shape(6, 3, 4), Order.CHW)  # Caffe's Permute 0 2 3 1
-SHUFFLE = Rearrange((3, 2, 12), (1, 0, 2), Shape(2, 6, 6), Order.CHW)
+PIXELS_FIRST = TransposeReshape((3, 4, 6), (1, 2, 0), Shape(6, 3, 4), Order.CHW)  # Caffe's Permute 0 2 3 1
+SHUFFLE = TransposeReshape((3, 2, 12), (1, 0, 2), Shape(2, 6, 6), Order.CHW)
 
 FOLDED: dict[str, tuple[list[Op], list[str]]] = {
     "SSD's head": ([PIXELS_FIRST, Reshape(VECTOR, Order.CHW)], ["Reshape[shape=1x1x72 order=Order.HWC]"]),
     "SSD's head, flattened in another order": (
-        [Rearrange((3, 4, 6), (1, 2, 0), VECTOR, Order.CHW), Reshape(VECTOR, Order.HWC)],
+        [TransposeReshape((3, 4, 6), (1, 2, 0), VECTOR, Order.CHW), Reshape(VECTOR, Order.HWC)],
         ["Reshape[shape=1x1x72 order=Order.HWC]"],
     ),
     "rows of a Permute": (
         [PIXELS_FIRST, Reshape(Shape(3, 1, 24), Order.CHW)],
-        ["Rearrange[dims=(3, 4, 6) axes=(1, 2, 0) shape=3x1x24 order=Order.CHW]"],
+        ["TransposeReshape[dims=(3, 4, 6) axes=(1, 2, 0) shape=3x1x24 order=Order.CHW]"],
     ),
     "a channel shuffle by three layers": (
         [Reshape(Shape(12, 1, 6), Order.CHW), SHUFFLE, Reshape(Shape(4, 3, 6), Order.CHW)],
-        ["Rearrange[dims=(3, 2, 12) axes=(1, 0, 2) shape=4x3x6 order=Order.CHW]"],
+        ["TransposeReshape[dims=(3, 2, 12) axes=(1, 0, 2) shape=4x3x6 order=Order.CHW]"],
     ),
     "a Permute, and back": (
-        [PIXELS_FIRST, Rearrange((4, 6, 3), (2, 0, 1), X, Order.CHW)],
+        [PIXELS_FIRST, TransposeReshape((4, 6, 3), (2, 0, 1), X, Order.CHW)],
         ["Reshape[shape=4x6x3 order=Order.CHW]"],
     ),
     "what moves nothing": (
-        [Rearrange((3, 1, 24), (1, 0, 2), Shape(2, 4, 9), Order.HWC)],
+        [TransposeReshape((3, 1, 24), (1, 0, 2), Shape(2, 4, 9), Order.HWC)],
         ["Reshape[shape=2x4x9 order=Order.HWC]"],
     ),
     "channels first, of a map that is counted the other way": (
-        [Rearrange((4, 6, 3), (2, 0, 1), VECTOR, Order.HWC)],
+        [TransposeReshape((4, 6, 3), (2, 0, 1), VECTOR, Order.HWC)],
         ["Reshape[shape=1x1x72 order=Order.CHW]"],
     ),
 }  # fmt: skip
 STAYS: dict[str, list[Op]] = {
     "another order": [PIXELS_FIRST, Reshape(VECTOR, Order.HWC)],
-    "other lengths": [PIXELS_FIRST, Rearrange((8, 9), (1, 0), X, Order.CHW)],
+    "other lengths": [PIXELS_FIRST, TransposeReshape((8, 9), (1, 0), X, Order.CHW)],
     "a map": [PIXELS_FIRST],
-    "other halves": [Rearrange((12, 6), (1, 0), VECTOR, Order.CHW)],
+    "other halves": [TransposeReshape((12, 6), (1, 0), VECTOR, Order.CHW)],
 }
 
 
@@ -63,7 +63,7 @@ def chain(made: list[Op]) -> Graph:
 
 def folded(graph: Graph) -> Graph:
     """The rewritten graph, which computes the same."""
-    result = fold_rearranges(graph)
+    result = fold_transposes(graph)
     x = random_networks.inputs_for(graph)
     before, after = ir_reference.run(graph, x), ir_reference.run(result, x)
     for old, new in zip(graph.outputs, result.outputs, strict=True):
@@ -98,4 +98,4 @@ def test_any_permutation_of_any_axes_computes_the_same() -> None:
     for order in (Order.CHW, Order.HWC):
         for axes in itertools.permutations(range(4)):
             for shape in (VECTOR, Shape(2, 3, 12)):
-                folded(chain([Rearrange((3, 1, 4, 6), axes, shape, order), Reshape(VECTOR, order)]))
+                folded(chain([TransposeReshape((3, 1, 4, 6), axes, shape, order), Reshape(VECTOR, order)]))

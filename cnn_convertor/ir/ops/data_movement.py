@@ -112,7 +112,7 @@ class Crop:
 
 
 @dataclass(frozen=True, slots=True)
-class Rearrange:
+class TransposeReshape:
     """The elements, counted in an order, as an array of dims, its axes permuted, and counted again as a map.
 
     Numpy's axis i of the permuted array is axis axes[i] of the array. Permute, pixel shuffles and channel shuffles are this.

@@ -38,7 +38,7 @@ class LocalResponseNorm:
 
 
 @dataclass(frozen=True, slots=True)
-class Standardise:
+class MeanVarianceNorm:
     """(x - mean) / deviation, both of the input itself, over some axes and in groups of channels.
 
     The deviation is sqrt(variance + epsilon), or sqrt(variance) + epsilon with epsilon_outside, or 1 without divides.
@@ -59,7 +59,7 @@ class Standardise:
 
 
 @dataclass(frozen=True, slots=True)
-class Normalise:
+class L2Normalize:
     """x / length, the length being sqrt(sum of squares + epsilon) over some axes; with at_least: sqrt(max(sum, epsilon))."""
 
     axes: tuple[Axis, ...]

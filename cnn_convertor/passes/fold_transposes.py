@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cnn_convertor.ir.graph import Graph, Lookup, Node
-from cnn_convertor.ir.ops import Op, Order, Rearrange, Reshape, Shape
+from cnn_convertor.ir.ops import Op, Order, Reshape, Shape, TransposeReshape
 
 
-def fold_rearranges(graph: Graph) -> Graph:
+def fold_transposes(graph: Graph) -> Graph:
     """Case 1: rearrange -> reshape; case 2: reshape -> rearrange; case 3: rearrange -> rearrange; all in one order.
     Then case 4: a rearrange that moves nothing; case 5: one that gives a vector in the other order (SSD's heads: a map's
     elements, pixel by pixel), which is a reshape in that order.
@@ -20,13 +20,13 @@ def fold_rearranges(graph: Graph) -> Graph:
 
 def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
     match first.op, second.op:
-        case Rearrange(order=order, shape=shape) as before, Reshape() as after if after.order is order or (
+        case TransposeReshape(order=order, shape=shape) as before, Reshape() as after if after.order is order or (
             shape.is_vector and after.shape.is_vector
         ):
             return replace(before, shape=after.shape)
-        case Reshape(order=order), Rearrange() as after if after.order is order:
+        case Reshape(order=order), TransposeReshape() as after if after.order is order:
             return after
-        case Rearrange(order=order) as before, Rearrange() as after if after.order is order:
+        case TransposeReshape(order=order) as before, TransposeReshape() as after if after.order is order:
             lengths = tuple(before.dims[axis] for axis in before.axes)
             if lengths != after.dims:
                 return None
@@ -37,7 +37,7 @@ def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
 
 def _as_reshape(graph: Graph, node: Node) -> Iterable[Node] | None:
     op = node.op
-    if not isinstance(op, Rearrange):
+    if not isinstance(op, TransposeReshape):
         return None
     dims, axes = _plain(op)
     if len(dims) == 1:
@@ -54,7 +54,7 @@ def _halves(x: Shape, order: Order) -> tuple[int, int]:
     return (x.channels, pixels) if order is Order.CHW else (pixels, x.channels)
 
 
-def _plain(op: Rearrange) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _plain(op: TransposeReshape) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Dims and axes without axes of one element, and with those as one that stay together."""
     moved = [axis for axis in op.axes if op.dims[axis] != 1]
     rank = {axis: place for place, axis in enumerate(sorted(moved))}
