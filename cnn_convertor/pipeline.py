@@ -1,4 +1,4 @@
-"""The whole conversion on one screen: load, optimise, legalise, check, lower, render, write."""
+"""The whole conversion on one screen: load, optimize, legalise, check, lower, render, write."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cnn_convertor.errors import Problem
 from cnn_convertor.frontends import caffe, keras
 from cnn_convertor.frontends.builder import Sketch
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 from cnn_convertor.samples import Preparation
 
 Progress = Callable[[str, int, int], None]  # step, done, total
@@ -63,7 +63,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     """
     progress("read", 0, 1)
     graph = load(config)
-    progress("optimise", 0, 1)
+    progress("optimize", 0, 1)
     program, calibration = quantise(graph, config, progress)
     texts = codegen.render(program, _render_options(config))
     tests = _selftest(program, config) if config.selftest else {}
@@ -141,7 +141,7 @@ def fit(graph: Graph, config: Config) -> Fitted:
     limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
     fusion, transposed = Fusion(config.fusion), config.transpose_weight
     palette = bool(config.quantization)
-    graph = legalise(optimise(graph), limits, transposed=transposed, fusion=fusion)
+    graph = legalise(optimize(graph), limits, transposed=transposed, fusion=fusion)
     graph, steps = select(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
     return Fitted(graph, steps, limits)
 

@@ -33,7 +33,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 from conftest import Golden
 from test_escaping import HOSTILE
 
@@ -43,7 +43,7 @@ EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pyne
 
 
 def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed: bool = True) -> Program:
-    graph = legalise(optimise(graph), Limits(), transposed=transposed)
+    graph = legalise(optimize(graph), Limits(), transposed=transposed)
     graph, steps = select(graph, palette=palette, transposed=transposed)
     check(graph, steps, Limits())
     return lower(graph, steps, name=name, transposed=transposed)

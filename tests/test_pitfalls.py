@@ -26,7 +26,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 
 Real = NDArray[np.float64]
 RANDOM = np.random.default_rng(0)
@@ -39,7 +39,7 @@ def some(*shape: int) -> Constant:
 
 def program(graph: Graph, *, transposed: bool, palette: bool = False) -> Program:
     limits = Limits()
-    graph = legalise(optimise(graph), limits, transposed=transposed)
+    graph = legalise(optimize(graph), limits, transposed=transposed)
     graph, steps = select(graph, palette=palette, transposed=transposed)
     check(graph, steps, limits)
     return lower(graph, steps, name="net", transposed=transposed)

@@ -29,7 +29,7 @@ from cnn_convertor.layouts.describe import distances
 from cnn_convertor.layouts.layout import Layout
 from cnn_convertor.layouts.nvdla.weights import GROUP_SIZES, MASK
 from cnn_convertor.layouts.packing import Bytes, pack
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 from cnn_convertor.pipeline import build, convert_for_trial, load
 from cnn_convertor.samples import Preparation, random_samples, read_samples, shapes_of
 from cnn_convertor.verification import prepare
@@ -68,7 +68,7 @@ def export(
         # What a network computes with is the weights that are exported: palettes are the DV700's alone.
         maps |= _outputs(config if kind is None else config.in_fp16, maps, sources)
     if kind is not None:
-        return write(kind.surfaces(tuple(parts_of(optimise(graph), maps))), config.name, target, folder)
+        return write(kind.surfaces(tuple(parts_of(optimize(graph), maps))), config.name, target, folder)
     return write_program(build(graph, config), maps, folder)
 
 

@@ -1,4 +1,4 @@
-"""The arrays of an optimised network, before any target lays them out."""
+"""The arrays of an optimized network, before any target lays them out."""
 
 from __future__ import annotations
 

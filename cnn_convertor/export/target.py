@@ -17,7 +17,7 @@ from cnn_convertor.layouts.layout import DType, Layout
 
 
 class Target(ABC):
-    """Lays out the arrays of an optimised network."""
+    """Lays out the arrays of an optimized network."""
 
     name: str
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.passes.canonicalize import (
+    batch_norms_to_scales,
+    differences_to_sums,
+    remove_identities,
+    sink_reshapes,
+)
 from cnn_convertor.passes.drop_channels import drop_channels
 from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_padding import fold_padding
@@ -12,12 +18,11 @@ from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
 from cnn_convertor.passes.fold_transposes import fold_transposes
 from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
+from cnn_convertor.passes.hoist_activations import hoist_activations
+from cnn_convertor.passes.hoist_scales import hoist_scales
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
-from cnn_convertor.passes.normalise import batch_norms_to_scales, differences_to_sums, remove_identities, sink_reshapes
-from cnn_convertor.passes.pool_first import pool_first
-from cnn_convertor.passes.raise_activations import raise_activations
-from cnn_convertor.passes.raise_scales import raise_scales
 from cnn_convertor.passes.sink_scales import sink_scales
+from cnn_convertor.passes.swap_pool_conv import swap_pool_conv
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     Graph.without_dead,  # first: nothing that is thrown away needs to be understood
@@ -30,13 +35,13 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     sink_reshapes,  # an activation after Flatten moves before it, next to the layer that can carry it
     merge_activations,  # several readers that apply the same function are one that may move
     fold_scales,  # before activations: a scale after an activation cannot be folded backwards
-    raise_scales,  # what has weights above it, though not next to it
+    hoist_scales,  # what has weights above it, though not next to it
     sink_scales,  # what has none: perhaps there are some below the next pool
     fold_scales,  # those
-    raise_scales,  # or else the pool itself can take the factor
+    hoist_scales,  # or else the pool itself can take the factor
     fold_activations,
-    raise_activations,  # what is left of them
-    pool_first,  # once it is known which convolutions have an activation, or a bias
+    hoist_activations,  # what is left of them
+    swap_pool_conv,  # once it is known which convolutions have an activation, or a bias
     fold_padding,  # after activations: they tell where zero padding may join a max pool
     fold_reshapes,  # Dense takes its final weights' order here
     merge_identical,  # last: before scales are folded, layers are alike that are none afterwards
@@ -44,7 +49,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
 )
 
 
-def optimise(graph: Graph) -> Graph:
+def optimize(graph: Graph) -> Graph:
     """Run all passes."""
     for rewrite in PASSES:
         graph = rewrite(graph)

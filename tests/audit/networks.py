@@ -23,7 +23,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 
 
 class Written(NamedTuple):
@@ -73,7 +73,7 @@ def generate(
     limits = Limits(ub_size=ub_size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        legal = legalise(optimise(graph), limits, transposed=transposed, fusion=fusion)
+        legal = legalise(optimize(graph), limits, transposed=transposed, fusion=fusion)
         legal, steps = select(legal, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
         check(legal, steps, limits)
         program = lower(legal, steps, name=name, transposed=transposed)

@@ -16,7 +16,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 
 
 def conv(out: int = 8, channels: int = 8, kernel: int = 1, dilation: int = 1) -> Op:
@@ -129,7 +129,7 @@ def test_a_long_chain_ends_somewhere() -> None:
 def test_all_neighbours_share_a_command_or_have_a_reason(fusion: Fusion) -> None:
     seen = 0
     for seed in range(60):
-        network = legalise(optimise(random_networks.network(seed, 12)), Limits(), transposed=True, fusion=fusion)
+        network = legalise(optimize(random_networks.network(seed, 12)), Limits(), transposed=True, fusion=fusion)
         made = select(network, palette=False, transposed=True, fusion=fusion)
         steps = {node.name: step for step in made.steps for node in step.nodes if step.type is LayerType.CONV}
         rows = {(row.before, row.after) for row in boundaries(made, fusion, Limits())}

@@ -20,7 +20,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 
 RANDOM = np.random.default_rng(0)
 LIMITS = Limits()
@@ -454,4 +454,4 @@ def test_layers_of_the_user_may_have_the_names_that_we_would_choose(op: Op, name
 @settings(max_examples=120, deadline=None)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 12), transposed=st.booleans())
 def test_legal_networks_compute_the_same(seed: int, steps: int, transposed: bool) -> None:
-    legal(optimise(random_networks.network(seed, steps)), transposed=transposed)
+    legal(optimize(random_networks.network(seed, steps)), transposed=transposed)

@@ -24,7 +24,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 
 UB_SIZE = Limits().ub_size
 RANDOM = np.random.default_rng(0)
@@ -39,7 +39,7 @@ def build(
     ub_size: int = UB_SIZE,
 ) -> Program:
     limits = Limits(ub_size=ub_size)
-    graph = legalise(optimise(graph), limits, transposed=transposed, fusion=fusion)
+    graph = legalise(optimize(graph), limits, transposed=transposed, fusion=fusion)
     graph, steps = select(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
     check(graph, steps, limits)
     return lower(graph, steps, name="net", transposed=transposed)

@@ -23,7 +23,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 
 Real = NDArray[np.float64]
 LINE = Origin("net.ini", line=7)
@@ -49,7 +49,7 @@ def planned(*made: ops.Op, channels: int = 16, palette: bool = False) -> Program
     nodes = [Node("x", ops.Input(Shape(20, 20, channels)))]
     for op, name in zip(made, "abcdefgh", strict=False):
         nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name, type(op).__name__),)))
-    graph = legalise(optimise(Graph(tuple(nodes), (nodes[-1].name,))), Limits(), transposed=True)
+    graph = legalise(optimize(Graph(tuple(nodes), (nodes[-1].name,))), Limits(), transposed=True)
     return lower(*select(graph, palette=palette, transposed=True), name="net", transposed=True)
 
 

@@ -23,7 +23,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 
 Byte = tuple[str, int]  # the node that wrote it, and which of its bytes it is
 
@@ -93,7 +93,7 @@ def simulate(graph: Graph, steps: Sequence[Step], placement: Placement) -> None:
 
 
 def legal(graph: Graph, fusion: Fusion = Fusion.NONE) -> tuple[Graph, tuple[Step, ...]]:
-    graph = legalise(optimise(graph), Limits(), transposed=True, fusion=fusion)
+    graph = legalise(optimize(graph), Limits(), transposed=True, fusion=fusion)
     return select(graph, palette=False, transposed=True, fusion=fusion)
 
 

@@ -20,7 +20,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 
 LIMITS = Limits()
 
@@ -257,7 +257,7 @@ def test_the_layer_at_fault_is_named_and_not_its_neighbours_in_the_command() -> 
         ops.Pad(Padding(1, 1, 1, 1)), cut_off(8), batch_norm, leaky, max_pool(3, 3, 300), average(2, 2, 1e9), relu,
         shape=Shape(700, 700, 8),
     )  # fmt: skip
-    found = problems(optimise(graph))
+    found = problems(optimize(graph))
     assert [(problem.code, problem.where.layer if problem.where else "") for problem in found] == [
         ("DV401", "b"),
         ("DV503", "d"),

@@ -23,7 +23,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 
 Real = NDArray[np.float64]
 RANDOM = np.random.default_rng(0)
@@ -37,7 +37,7 @@ def chain(*made: Op, shape: Shape) -> Graph:
 
 
 def program(graph: Graph, *, palette: bool = False, transposed: bool = False) -> Program:
-    graph = legalise(optimise(graph), Limits(), transposed=transposed)
+    graph = legalise(optimize(graph), Limits(), transposed=transposed)
     return lower(*select(graph, palette=palette, transposed=transposed), name="net", transposed=transposed)
 
 

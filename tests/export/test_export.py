@@ -31,7 +31,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import NO_PADDING, Pair, Shape, Window
 from cnn_convertor.layouts import nbytes
 from cnn_convertor.layouts.nvdla.alignment import check_alignment
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
 from cnn_convertor.pipeline import build, convert_for_trial, load
 from cnn_convertor.verification import run_network
 from examples import zoo
@@ -80,9 +80,9 @@ def write_for(target: str, graph: Graph, folder: Path) -> Manifest:
 
 
 def expected(ini: Path) -> dict[tuple[str, str], NDArray[Any]]:
-    """(node, role) -> numbers of the optimised network, as its operators have them."""
+    """(node, role) -> numbers of the optimized network, as its operators have them."""
     found: dict[tuple[str, str], NDArray[Any]] = {}
-    for node in optimise(load(Config.read(ini))).nodes:
+    for node in optimize(load(Config.read(ini))).nodes:
         op = node.op
         if isinstance(op, ops.Conv2d | ops.ConvTranspose2d | ops.Dense):
             found[node.name, "weights"] = op.weight.load()

@@ -49,7 +49,7 @@ def test_the_example_builds_with_cmake(digits: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_all_sources_compile_without_a_build_system(digits: Path, tmp_path: Path) -> None:
-    """The one line of the documentation; optimised, and with what the compiler warns of then."""
+    """The one line of the documentation; optimized, and with what the compiler warns of then."""
     sources = [str(EXAMPLES / "firmware" / "main.cpp"), str(digits / "digits_gen.cpp")]
     program = build(tmp_path / "firmware", f"-I{digits}", *sources)
     assert read_digit(program, digits).startswith("this is a 3 ")

@@ -16,19 +16,19 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
-from cnn_convertor.passes import optimise
-from cnn_convertor.passes.fold_activations import fold_activations
-from cnn_convertor.passes.fold_padding import fold_padding
-from cnn_convertor.passes.fold_reshapes import fold_reshapes
-from cnn_convertor.passes.fold_scales import fold_scales
-from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
-from cnn_convertor.passes.normalise import (
+from cnn_convertor.passes import optimize
+from cnn_convertor.passes.canonicalize import (
     as_scale,
     batch_norms_to_scales,
     differences_to_sums,
     remove_identities,
     sink_reshapes,
 )
+from cnn_convertor.passes.fold_activations import fold_activations
+from cnn_convertor.passes.fold_padding import fold_padding
+from cnn_convertor.passes.fold_reshapes import fold_reshapes
+from cnn_convertor.passes.fold_scales import fold_scales
+from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
 
 RANDOM = np.random.default_rng(0)
 
@@ -80,7 +80,7 @@ def assert_near(value: ir_reference.Array, expected: ir_reference.Array) -> None
     np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-4 * max(1e-3, np.abs(expected).max()))
 
 
-# --- normalise -----------------------------------------------------------------------------------------------------------
+# --- canonicalize -----------------------------------------------------------------------------------------------------------
 
 
 def test_identities_and_reshapes_to_the_same_shape_vanish() -> None:
@@ -119,8 +119,8 @@ def test_differences_become_sums_and_weights_take_the_sign() -> None:
         "Scale",
         "Add(a, d/negative) -> 2x4x3",
     ]
-    assert [type(node.op).__name__ for node in optimise(g).nodes] == ["Input", "Conv2d", "Conv2d", "Add"]
-    same(g, optimise(g))
+    assert [type(node.op).__name__ for node in optimize(g).nodes] == ["Input", "Conv2d", "Conv2d", "Add"]
+    same(g, optimize(g))
 
 
 def test_a_difference_of_maps_of_other_sizes_stays() -> None:
@@ -476,23 +476,23 @@ def test_a_residual_network_becomes_four_operators() -> None:
         Node("unused", RELU, ("fc",)),
     )
     graph = Graph(nodes, ("fc",))
-    optimised = optimise(graph)
+    optimized = optimize(graph)
     window = "window=kernel=3x3 padding=1x1x1x1"
-    assert text(optimised) == [
+    assert text(optimized) == [
         f"relu1 = {CONV} bias=Constant(3) {window} activation=Relu](x) -> 8x8x3",
         f"bn2 = {CONV} bias=Constant(3) {window}](relu1) -> 8x8x3",
         "relu2 = Add[activation=Relu](bn2, relu1) -> 8x8x3",
         "fc = Dense[weight=Constant(10x3x8x8) bias=Constant(10)](relu2) -> 1x1x10",
         "outputs: fc",
     ]
-    same(graph, optimised)
+    same(graph, optimized)
 
 
 @settings(max_examples=120, deadline=None)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 12))
 def test_optimised_networks_compute_the_same(seed: int, steps: int) -> None:
     graph = random_networks.network(seed, steps)
-    same(graph, optimise(graph))
+    same(graph, optimize(graph))
 
 
 # --- fuse_hard_swish -----------------------------------------------------------------------------------------------------

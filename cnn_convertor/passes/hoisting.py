@@ -10,7 +10,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op
 
 
-class Raised(NamedTuple):
+class Hoisted(NamedTuple):
     """What an operator becomes. ops: node -> its operator from now on.
 
     between: (node, position) -> an operator between the node and that input of its, which cannot do the work itself.
@@ -19,14 +19,14 @@ class Raised(NamedTuple):
     ops: Mapping[str, Op]
     between: Mapping[tuple[str, int], Op]
 
-    def plus(self, other: Raised) -> Raised:
-        return Raised({**self.ops, **other.ops}, {**self.between, **other.between})
+    def plus(self, other: Hoisted) -> Hoisted:
+        return Hoisted({**self.ops, **other.ops}, {**self.between, **other.between})
 
 
-NO_CHANGE = Raised({}, {})
+NO_CHANGE = Hoisted({}, {})
 
 
-def without(graph: Graph, gone: Node, raised: Raised) -> Graph:
+def without(graph: Graph, gone: Node, hoisted: Hoisted) -> Graph:
     """The graph in which the node before the one that is gone gives its output, under its name.
 
     What takes part in the work of the layer has its origin, too: alone, it does not give what its own layer gave.
@@ -38,14 +38,14 @@ def without(graph: Graph, gone: Node, raised: Raised) -> Graph:
             continue
         inputs = list(node.inputs)
         for position, name in enumerate(node.inputs):
-            if (op := raised.between.get((node.name, position))) is not None:
+            if (op := hoisted.between.get((node.name, position))) is not None:
                 inputs[position] = graph.fresh(f"{gone.name}/{position}")
                 nodes.append(Node(inputs[position], op, (name,), gone.origins, gone.where))
-        if node.name == below or node.name in raised.ops:
+        if node.name == below or node.name in hoisted.ops:
             node = replace(
                 node,
                 name=gone.name if node.name == below else node.name,
-                op=raised.ops.get(node.name, node.op),
+                op=hoisted.ops.get(node.name, node.op),
                 origins=node.origins + gone.origins,
                 main=node.where,
             )

@@ -8,7 +8,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import NO_PADDING, ONE, AveragePool2d, Conv2d, Window
 
 
-def pool_first(graph: Graph) -> Graph:
+def swap_pool_conv(graph: Graph) -> Graph:
     """convolution -> average pool becomes average pool -> convolution, where nobody else sees the large map: both are linear.
 
     The convolution is 1x1 without stride, padding and activation; it has no bias, or the pool averages what is there. The map

@@ -24,7 +24,7 @@ from cnn_convertor.ir.ops import (
     Upsample,
 )
 from cnn_convertor.passes.fold_scales import Wide, scaled, wide
-from cnn_convertor.passes.raising import NO_CHANGE, Raised, without
+from cnn_convertor.passes.hoisting import NO_CHANGE, Hoisted, without
 
 
 class _Affine(NamedTuple):
@@ -46,7 +46,7 @@ class _Affine(NamedTuple):
         return _Affine(self.factor[channels], self.shift[channels])
 
 
-def raise_scales(graph: Graph) -> Graph:
+def hoist_scales(graph: Graph) -> Graph:
     """weights -> operators between -> scale, where nobody else sees what lies between. The operators between:
 
     case 1: sum (both of its inputs are scaled, one is shifted); case 2: concatenation (each part by its share; one part that
@@ -56,52 +56,52 @@ def raise_scales(graph: Graph) -> Graph:
     for name in [node.name for node in graph.nodes if isinstance(node.op, Scale)]:
         node = graph[name]
         if isinstance(node.op, Scale) and node.op.activation is None:
-            raised = _raise(graph, node.inputs[0], _Affine(*wide(node.op)))
-            if raised is not None and len(raised.between) <= 1 and raised.ops:
-                graph = without(graph, node, raised)
+            hoisted = _hoist(graph, node.inputs[0], _Affine(*wide(node.op)))
+            if hoisted is not None and len(hoisted.between) <= 1 and hoisted.ops:
+                graph = without(graph, node, hoisted)
     return graph
 
 
-def _raise(graph: Graph, name: str, by: _Affine) -> Raised | None:
+def _hoist(graph: Graph, name: str, by: _Affine) -> Hoisted | None:
     """What changes so that the named node gives its output scaled; None when that cannot be."""
     node = graph[name]
     if not graph.is_private(name):
         return None
     match node.op:
         case Conv2d() | ConvTranspose2d() | Dense() | Scale() as op if op.activation is None:
-            return Raised({name: scaled(op, *by)}, {})
+            return Hoisted({name: scaled(op, *by)}, {})
         case Add(activation=None):
             first, second = node.inputs
             return _both(graph, (first, by), (second, by.linear)) or _both(graph, (first, by.linear), (second, by))
         case Concat(axis=Axis.CHANNELS):
-            return _raise_parts(graph, node, by)
+            return _hoist_parts(graph, node, by)
         case MaxPool2d(activation=None) if np.all(by.factor >= 0):
-            return _raise(graph, node.inputs[0], by)
+            return _hoist(graph, node.inputs[0], by)
         case AveragePool2d(activation=None) as pool:
             uniform = np.all(by.factor == by.factor[0]) and not by.shift.any()
             if uniform and (pool.factor is not None or pool.uncounted == NO_PADDING):
-                return Raised({name: replace(pool, factor=pool.fixed_factor * float(by.factor[0]))}, {})
+                return Hoisted({name: replace(pool, factor=pool.fixed_factor * float(by.factor[0]))}, {})
             averages = pool.factor is None and pool.window.padding == NO_PADDING
-            return _raise(graph, node.inputs[0], by) if averages or not by.shift.any() else None
+            return _hoist(graph, node.inputs[0], by) if averages or not by.shift.any() else None
         case Upsample():
-            return _raise(graph, node.inputs[0], by)
+            return _hoist(graph, node.inputs[0], by)
         case Pad() if not by.shift.any():
-            return _raise(graph, node.inputs[0], by)
+            return _hoist(graph, node.inputs[0], by)
         case _:
             return None
 
 
-def _both(graph: Graph, *inputs: tuple[str, _Affine]) -> Raised | None:
+def _both(graph: Graph, *inputs: tuple[str, _Affine]) -> Hoisted | None:
     """What changes so that both inputs of a sum are scaled."""
-    both = [_raise(graph, name, by) for name, by in inputs]
+    both = [_hoist(graph, name, by) for name, by in inputs]
     return None if both[0] is None or both[1] is None else both[0].plus(both[1])
 
 
-def _raise_parts(graph: Graph, concat: Node, by: _Affine) -> Raised:
+def _hoist_parts(graph: Graph, concat: Node, by: _Affine) -> Hoisted:
     """What changes so that all parts of a concatenation are scaled."""
     result, start = NO_CHANGE, 0
     for position, name in enumerate(concat.inputs):
         share = by.part(slice(start, start := start + graph.shape(name).channels))
-        made = _raise(graph, name, share)
-        result = result.plus(Raised({}, {(concat.name, position): share.op}) if made is None else made)
+        made = _hoist(graph, name, share)
+        result = result.plus(Hoisted({}, {(concat.name, position): share.op}) if made is None else made)
     return result

@@ -26,10 +26,10 @@ from cnn_convertor.ir.ops import (
     for_channels,
 )
 from cnn_convertor.passes.fold_padding import is_never_negative
-from cnn_convertor.passes.raising import NO_CHANGE, Raised, without
+from cnn_convertor.passes.hoisting import NO_CHANGE, Hoisted, without
 
 
-def raise_activations(graph: Graph) -> Graph:
+def hoist_activations(graph: Graph) -> Graph:
     """operator -> operators between -> activation, where nobody else sees what lies between. The operators between:
 
     case 1: concatenation (one part that cannot apply it gets an activation of its own); case 2: upsampling; case 3: padding, if the
@@ -39,13 +39,13 @@ def raise_activations(graph: Graph) -> Graph:
         node = graph[name]
         if not isinstance(node.op, Activation):
             continue
-        raised = _raise(graph, node.inputs[0], node.op.function)
-        if raised is not None and len(raised.between) <= 1 and (raised.ops or not raised.between):
-            graph = without(graph, node, raised) if graph.is_private(node.inputs[0]) else graph.bypass([name])
+        hoisted = _hoist(graph, node.inputs[0], node.op.function)
+        if hoisted is not None and len(hoisted.between) <= 1 and (hoisted.ops or not hoisted.between):
+            graph = without(graph, node, hoisted) if graph.is_private(node.inputs[0]) else graph.bypass([name])
     return graph
 
 
-def _raise(graph: Graph, name: str, function: Function) -> Raised | None:
+def _hoist(graph: Graph, name: str, function: Function) -> Hoisted | None:
     """What changes so that the named node gives its output with the function applied; None when that cannot be."""
     node = graph[name]
     if function == Relu() and is_never_negative(graph, name):
@@ -56,23 +56,23 @@ def _raise(graph: Graph, name: str, function: Function) -> Raised | None:
         case Conv2d() | ConvTranspose2d() | Dense() | MaxPool2d() | AveragePool2d() | Scale() | Add() as op if (
             op.activation is None
         ):
-            return Raised({name: replace(op, activation=function)}, {})
+            return Hoisted({name: replace(op, activation=function)}, {})
         case Concat(axis=Axis.CHANNELS):
-            return _raise_parts(graph, node, function)
+            return _hoist_parts(graph, node, function)
         case Upsample():
-            return _raise(graph, node.inputs[0], function)
+            return _hoist(graph, node.inputs[0], function)
         case Pad() if not isinstance(function, Sigmoid):
-            return _raise(graph, node.inputs[0], function)
+            return _hoist(graph, node.inputs[0], function)
         case _:
             return None
 
 
-def _raise_parts(graph: Graph, concat: Node, function: Function) -> Raised:
+def _hoist_parts(graph: Graph, concat: Node, function: Function) -> Hoisted:
     """What changes so that the function is applied to all parts of a concatenation."""
     result, start = NO_CHANGE, 0
     for position, name in enumerate(concat.inputs):
         channels = np.arange(start, start := start + graph.shape(name).channels)
         share = for_channels(function, channels)
-        made = _raise(graph, name, share)
-        result = result.plus(Raised({}, {(concat.name, position): Activation(share)}) if made is None else made)
+        made = _hoist(graph, name, share)
+        result = result.plus(Hoisted({}, {(concat.name, position): Activation(share)}) if made is None else made)
     return result

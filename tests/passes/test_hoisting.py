@@ -14,12 +14,12 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
-from cnn_convertor.passes import optimise
+from cnn_convertor.passes import optimize
+from cnn_convertor.passes.hoist_activations import hoist_activations
+from cnn_convertor.passes.hoist_scales import hoist_scales
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
-from cnn_convertor.passes.pool_first import pool_first
-from cnn_convertor.passes.raise_activations import raise_activations
-from cnn_convertor.passes.raise_scales import raise_scales
 from cnn_convertor.passes.sink_scales import sink_scales
+from cnn_convertor.passes.swap_pool_conv import swap_pool_conv
 
 RANDOM = np.random.default_rng(0)
 X = Shape(4, 6, 3)
@@ -119,7 +119,7 @@ RAISED_SCALES: dict[str, tuple[Graph, list[str]]] = {
 
 @pytest.mark.parametrize(("before", "lines"), RAISED_SCALES.values(), ids=RAISED_SCALES)
 def test_scales_move_into_the_weights_above(before: Graph, lines: list[str]) -> None:
-    after = raise_scales(before)
+    after = hoist_scales(before)
     assert short(after) == lines
     same(before, after)
 
@@ -141,12 +141,12 @@ SCALES_THAT_STAY: dict[str, Graph] = {
 
 @pytest.mark.parametrize("before", SCALES_THAT_STAY.values(), ids=SCALES_THAT_STAY)
 def test_scales_that_cannot_move_up(before: Graph) -> None:
-    assert raise_scales(before) is before
+    assert hoist_scales(before) is before
 
 
 def test_what_works_for_another_layer_has_its_origin_too() -> None:
     """Alone it gives no map that the framework has."""
-    after = raise_scales(SUM)
+    after = hoist_scales(SUM)
     origins = {node.name: [origin.layer for origin in node.origins] for node in after.nodes[1:]}
     assert origins == {"a": ["a", "s"], "b": ["b", "s"], "s": ["sum", "s"]}
     assert all(node.where == Origin("net", name) for node, name in zip(after.nodes[1:], ["a", "b", "sum"], strict=True))
@@ -226,7 +226,7 @@ RAISED_ACTIVATIONS: dict[str, tuple[Graph, list[str]]] = {
 
 @pytest.mark.parametrize(("before", "lines"), RAISED_ACTIVATIONS.values(), ids=RAISED_ACTIVATIONS)
 def test_activations_move_into_what_stands_above(before: Graph, lines: list[str]) -> None:
-    after = raise_activations(before)
+    after = hoist_activations(before)
     assert short(after) == lines
     same(before, after)
 
@@ -241,12 +241,12 @@ def test_activations_move_into_what_stands_above(before: Graph, lines: list[str]
     ],
 )
 def test_activations_that_stay(before: Graph) -> None:
-    assert raise_activations(before) is before
+    assert hoist_activations(before) is before
 
 
 def test_a_relu_that_changes_nothing_is_gone_though_others_read_the_map() -> None:
     before = graph("r a", ("a", conv(activation=ops.Relu()), "x"), ("r", RELU, "a"))
-    after = raise_activations(before)
+    after = hoist_activations(before)
     assert (short(after), after.outputs) == (["a = Conv2d Relu(x)"], ("a", "a"))
 
 
@@ -269,7 +269,7 @@ def biased(activation: ops.Function | None = None) -> Op:
     ],
 )
 def test_average_pools_go_before_small_convolutions(before: Graph, lines: list[str]) -> None:
-    after = pool_first(before)
+    after = swap_pool_conv(before)
     assert short(after) == lines
     assert [[origin.layer for origin in node.origins] for node in after.nodes[1:]] == [["p"], ["a", "p"]]
     same(before, after)
@@ -288,7 +288,7 @@ def test_average_pools_go_before_small_convolutions(before: Graph, lines: list[s
     ],
 )
 def test_average_pools_that_stay_behind(before: Graph) -> None:
-    assert pool_first(before) is before
+    assert swap_pool_conv(before) is before
 
 
 # --- the same work -------------------------------------------------------------------------------------------------------
@@ -335,10 +335,10 @@ def test_several_readers_with_one_function_are_one_that_moves() -> None:
         "p q", ("a", conv(8), "x"), ("b", conv(8), "x"), ("cat", ops.Concat(), "a b"), ("r", RELU, "cat"), ("t", RELU, "cat"),
         ("p", MAX, "r"), ("q", AVERAGE, "t"),
     )  # fmt: skip
-    assert short(raise_activations(merge_activations(before))) == [
+    assert short(hoist_activations(merge_activations(before))) == [
         "a = Conv2d Relu(x)", "b = Conv2d Relu(x)", "r = Concat(a, b)", "p = MaxPool2d(r)", "q = AveragePool2d(r)",
     ]  # fmt: skip
-    same(before, optimise(before))
+    same(before, optimize(before))
 
 
 # --- all of them ---------------------------------------------------------------------------------------------------------
@@ -378,4 +378,4 @@ def test_networks_full_of_scales_compute_the_same(seed: int, steps: int) -> None
             add(SIGMOID if random.random() < 0.3 else RELU, list(shapes)[-1])
     if rows:
         before = graph(rows[-1][0], *rows, shape=shapes["x"])
-        same(before, optimise(before))
+        same(before, optimize(before))
