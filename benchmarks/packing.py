@@ -78,7 +78,7 @@ def compare_packing(name: str, size: int, channels: int, kernels: int, output: B
         output.seek(0)
         read = palette_codes(half_codes(lambda rows: weights[rows]), palette)
         output.writelines(
-            piece.data for piece in pack(replace(shape, palette=True), read, bias=bias, palette=palette.centres)
+            piece.data for piece in pack(replace(shape, palette=True), read, bias=bias, palette=palette.centers)
         )
 
     bare, ours, small = best_times(cast, packed, indexed)

@@ -97,7 +97,7 @@ def fit_ours(kernels: Constant) -> Fitted:
     palette = fit(*count(kernels))
     seconds = time.process_time() - start
     weights = kernels.load()
-    stored = palette.centres[palette.index[to_half(weights).view(np.uint16)]]
+    stored = palette.centers[palette.index[to_half(weights).view(np.uint16)]]
     return Fitted(float(np.sum((weights.astype(np.float64) - stored) ** 2)), seconds)
 
 
@@ -110,16 +110,16 @@ def fit_opencv(weights: NDArray[np.float32], attempts: int, budget: float) -> Fi
         if errors and time.process_time() - start > budget:
             break
         cv2.setRNGSeed(seed)
-        _, _, centres = cv2.kmeans(
+        _, _, centers = cv2.kmeans(
             weights.reshape(-1, 1), min(FREE, weights.size), np.empty(0), criteria, 1, cv2.KMEANS_PP_CENTERS
         )
-        errors.append(squared_error(weights, np.asarray(centres, np.float32)))
+        errors.append(squared_error(weights, np.asarray(centers, np.float32)))
     return Fitted(min(errors), time.process_time() - start, len(errors))
 
 
-def squared_error(weights: NDArray[np.float32], centres: NDArray[np.float32]) -> float:
-    """Of weights that each have the nearest of the centres, as FP16 numbers, or 0.0: what the device can have of them."""
-    entries = np.unique(np.append(centres.astype(np.float16), 0.0).astype(np.float64))
+def squared_error(weights: NDArray[np.float32], centers: NDArray[np.float32]) -> float:
+    """Of weights that each have the nearest of the centers, as FP16 numbers, or 0.0: what the device can have of them."""
+    entries = np.unique(np.append(centers.astype(np.float16), 0.0).astype(np.float64))
     values = weights.astype(np.float64).reshape(-1)
     return float(np.sum((values - entries[np.searchsorted((entries[:-1] + entries[1:]) / 2, values)]) ** 2))
 
@@ -153,7 +153,7 @@ def main() -> None:
 def clustering(models: tuple[str, ...], attempts: int, budget: float, layers: str, most: int) -> None:
     """Squared error and time of each layer's palette beside OpenCV's k-means. Ends with 1 if ours is ever larger.
 
-    The errors are those of the stored weights against the trained ones, in FP32. OpenCV's centres become FP16, as the device
+    The errors are those of the stored weights against the trained ones, in FP32. OpenCV's centers become FP16, as the device
     has them, and 0.0 is added.
     """
     print(f"{'weights':>9} {'values':>6} {'ours':>11} {'s':>6} {'OpenCV':>11} {'s':>7} {'runs':>4} {'more':>7}  layer")

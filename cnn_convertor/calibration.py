@@ -164,7 +164,7 @@ def _corrected_bias(weights: Weights, palette: Palette, mean: Real) -> Constant:
     shifts = np.zeros(weights.packed.kernels)
     for rows in ranges(weights.kernels):
         kernels = weights.kernels.load(rows)
-        stored = palette.centres[palette.index[to_half(kernels).view(np.uint16)]].astype(np.float64)
+        stored = palette.centers[palette.index[to_half(kernels).view(np.uint16)]].astype(np.float64)
         errors = (stored - kernels) * (mean[rows] if len(mean) > 1 else mean)
         shifts[rows] = errors.reshape(len(errors), -1).sum(axis=1)
     bias = np.zeros(weights.packed.kernels) if weights.bias is None else weights.bias.load()

@@ -414,7 +414,7 @@ class _Field(NamedTuple):
         return f"{self.kind} {self.name}" if self.length is None else f"{self.kind} {self.name}[{self.length}]"
 
     def literal(self, value: Parameter) -> str:
-        """The value as an initialiser of the member."""
+        """The value as an initializer of the member."""
         items = [_literal(self.kind, item) for item in _items(value)]
         return items[0] if self.length is None else f"{{{', '.join(items)}}}"
 
@@ -508,8 +508,8 @@ def _parameters(program: Program, layer: Layer, custom: CustomCall) -> str:
 
 # --- drawing -------------------------------------------------------------------------------------------------------------
 
-_COLOURS = {LayerType.CONV: '"#cfe8ff"', LayerType.INPUT: '"#e8e8e8"', LayerType.CONCAT: '"#f4f4f4"'}
-_CPU_COLOUR = '"#ffe3c4"'
+_COLORS = {LayerType.CONV: '"#cfe8ff"', LayerType.INPUT: '"#e8e8e8"', LayerType.CONCAT: '"#f4f4f4"'}
+_CPU_COLOR = '"#ffe3c4"'
 
 
 def _drawing(program: Program) -> dict[str, object]:
@@ -519,12 +519,12 @@ def _drawing(program: Program) -> dict[str, object]:
     inputs = {tensor.offset: f"input_{position}" for position, (_, tensor) in enumerate(program.inputs)}
     if not any(layer.type is LayerType.INPUT for layer in program.layers):
         for name, tensor in program.inputs:
-            colour = _COLOURS[LayerType.INPUT]
-            nodes.append({"id": inputs[tensor.offset], "label": f"{name}\n{_shape(tensor)}", "colour": colour})
+            color = _COLORS[LayerType.INPUT]
+            nodes.append({"id": inputs[tensor.offset], "label": f"{name}\n{_shape(tensor)}", "color": color})
     for index, layer in enumerate(program.layers):
         names = [origin.layer for origin in layer.origins] or [layer.name]
         label = "\n".join([f"{index}: {_title(layer)}", *dict.fromkeys(names), _shape(layer.output)])
-        nodes.append({"id": f"layer_{index}", "label": label, "colour": _COLOURS.get(layer.type, _CPU_COLOUR)})
+        nodes.append({"id": f"layer_{index}", "label": label, "color": _COLORS.get(layer.type, _CPU_COLOR)})
         for tensor, source in zip(layer.inputs, layer.sources, strict=True):
             start = inputs[tensor.offset] if source is None else f"layer_{source}"
             edges.append({"source": start, "target": f"layer_{index}", "label": _shape(tensor)})

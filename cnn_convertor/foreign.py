@@ -1,4 +1,4 @@
-"""Recognises models of other frameworks and formats, and says how to get from them to what is read here."""
+"""Recognizes models of other frameworks and formats, and says how to get from them to what is read here."""
 
 from __future__ import annotations
 

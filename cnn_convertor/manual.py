@@ -14,7 +14,7 @@ COMMANDS_HEAD = """# The command line
 `--help` shows.
 
 Results go to standard output; progress, warnings and errors go to standard error, each with a code that
-[messages.md](messages.md) explains. On a terminal progress is a bar, elsewhere a line for each step. `NO_COLOR` switches colours
+[messages.md](messages.md) explains. On a terminal progress is a bar, elsewhere a line for each step. `NO_COLOR` switches colors
 off, `CNN_CONVERTOR_DEBUG=1` shows the traceback behind an error.
 
 | exit code | meaning |

@@ -1,4 +1,4 @@
-"""The whole conversion on one screen: load, optimize, legalise, check, lower, render, write."""
+"""The whole conversion on one screen: load, optimize, legalize, check, lower, render, write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cnn_convertor.config import Config, Origin, Quantization
 from cnn_convertor.dv700 import palettes
 from cnn_convertor.dv700.formats import StoredLayer
 from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.placement import arrange
@@ -64,7 +64,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     progress("read", 0, 1)
     graph = load(config)
     progress("optimize", 0, 1)
-    program, calibration = quantise(graph, config, progress)
+    program, calibration = quantize(graph, config, progress)
     texts = codegen.render(program, _render_options(config))
     tests = _selftest(program, config) if config.selftest else {}
     weights = _counted(encode_all(program.weights, transposed=program.transposed), program.weight_bytes, progress)
@@ -102,10 +102,10 @@ def read(config: Config, *, with_weights: bool = True) -> Sketch:
 
 def build(graph: Graph, config: Config, progress: Progress = _silent) -> Program:
     """The program that does the graph's work on the device, its weights stored as the configuration says."""
-    return quantise(graph, config, progress)[0]
+    return quantize(graph, config, progress)[0]
 
 
-def quantise(graph: Graph, config: Config, progress: Progress = _silent) -> tuple[Program, Calibration | None]:
+def quantize(graph: Graph, config: Config, progress: Progress = _silent) -> tuple[Program, Calibration | None]:
     """What `build` gives, and what sample inputs did for the palettes, where the configuration has some."""
     options = palettes.QuantizationOptions(
         Quantization(config.quantization), config.quantization_threshold, config.overrides
@@ -141,7 +141,7 @@ def fit(graph: Graph, config: Config) -> Fitted:
     limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
     fusion, transposed = Fusion(config.fusion), config.transpose_weight
     palette = bool(config.quantization)
-    graph = legalise(optimize(graph), limits, transposed=transposed, fusion=fusion)
+    graph = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion)
     graph, steps = select(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
     return Fitted(graph, steps, limits)
 

@@ -19,7 +19,7 @@ from cnn_convertor.ir.ops import Op
 DEVICE, WITHIN, EITHER, CPU = "device", "within", "device/CPU", "CPU"
 PLACES: Mapping[str, str] = {
     DEVICE: "on the device, rewritten where its own form is not the device's",
-    WITHIN: "on the device, within the command of a neighbour; in a command of its own where there is none that can take it",
+    WITHIN: "on the device, within the command of a neighbor; in a command of its own where there is none that can take it",
     EITHER: "on the device, as it is or rewritten; on the CPU where no rewrite gives the same",
     CPU: "on the CPU: in the runtime, or in C++ that the convertor writes",
     "in place": "no number moves, where the sizes allow it; else on the CPU",

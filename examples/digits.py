@@ -2,7 +2,7 @@
 
 Source: scikit-learn's `load_digits`, 1797 images of 8x8 pixels in 17 shades, 0 (paper) to 16 (ink). A fifth of them,
 drawn once and committed as `digits_test.npz`, is for tests; the networks are trained on the others. The networks' input
-is pixel / 16, from 0 to 1. The sample images have pixel * 15 as their grey value, 0 to 240, so there it is grey / 240.
+is pixel / 16, from 0 to 1. The sample images have pixel * 15 as their gray value, 0 to 240, so there it is gray / 240.
 
 `python -m examples.digits` writes the test split and the sample images again (it needs scikit-learn and OpenCV).
 """
@@ -20,7 +20,7 @@ HERE: Final = Path(__file__).parent
 TEST_SPLIT: Final = HERE / "digits_test.npz"
 SAMPLES: Final = HERE / "digits_samples"
 BRIGHTEST: Final = 16
-GREY_PER_PIXEL_VALUE: Final = 15
+GRAY_PER_PIXEL_VALUE: Final = 15
 
 
 class Digits(NamedTuple):
@@ -89,7 +89,7 @@ def write_samples(digits: Digits) -> None:
 
     SAMPLES.mkdir(exist_ok=True)
     for label, first in zip(*np.unique(digits.labels, return_index=True), strict=True):
-        cv2.imwrite(str(SAMPLES / f"digit_{label}.png"), digits.images[first] * np.uint8(GREY_PER_PIXEL_VALUE))
+        cv2.imwrite(str(SAMPLES / f"digit_{label}.png"), digits.images[first] * np.uint8(GRAY_PER_PIXEL_VALUE))
 
 
 if __name__ == "__main__":

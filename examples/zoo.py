@@ -33,7 +33,7 @@ Array: TypeAlias = NDArray[np.float32]
 BIAS: Final = 0.05  # standard deviation of biases, and of batch norm's shifts and means
 GAMMA: Final = (0.5, 1.5)
 VARIANCE_SPREAD: Final = (0.8, 1.25)  # of the variances that a batch norm holds, around the estimate
-CENTRING: Final = 0.5  # share of a kernel's mean that is taken out
+CENTERING: Final = 0.5  # share of a kernel's mean that is taken out
 SLOPES: Final = (0.05, 0.35)  # of a PReLU
 CONFIDENT: Final = 3.0  # how much larger a detector's scores are, so that some classes stand out
 DAMPING: Final = 0.5  # of gamma in front of a residual sum, so that long chains of sums do not grow
@@ -69,7 +69,7 @@ class Moments(NamedTuple):
         return Moments(self.mean / by, self.variance / by**2)
 
     def after_max_pool(self) -> Moments:
-        """Of the largest among a few neighbours that resemble each other."""
+        """Of the largest among a few neighbors that resemble each other."""
         return Moments(self.mean + math.sqrt(self.variance), self.variance)
 
     def after_average_pool(self) -> Moments:
@@ -82,7 +82,7 @@ class Moments(NamedTuple):
 
 INPUT: Final = Moments(0.0, 1 / 3)  # uniform in -1..1; of a mean square, 0..1 has as much
 PIXELS: Final = Moments(127.5, 127.5**2 / 3)  # for networks that prepare pixels of 0..255 themselves
-NORMALISED: Final = Moments(0.0, 1.0)
+NORMALIZED: Final = Moments(0.0, 1.0)
 
 
 def behind_batch_norm(damping: float) -> Moments:
@@ -116,19 +116,19 @@ def uniform(seed: int, name: str, shape: Sequence[int], limits: tuple[float, flo
 
 
 def kernel(
-    seed: int, name: str, shape: Sequence[int], inputs: tuple[int, ...], given: Moments, centring: float = CENTRING
+    seed: int, name: str, shape: Sequence[int], inputs: tuple[int, ...], given: Moments, centering: float = CENTERING
 ) -> Array:
     """Kernels that give outputs of variance 1. inputs: the axes that one output is summed over.
 
-    Behind a ReLU, most of what the elements of a kernel have in common is taken out (centring): else what all inputs have in
+    Behind a ReLU, most of what the elements of a kernel have in common is taken out (centering): else what all inputs have in
     common, their mean above all, would grow from layer to layer until every image gives the same output. Not all of it: the
     rounding of a large mean would be left over, with nothing of the mean.
     """
     fan_in = math.prod(shape[axis] for axis in inputs)
-    kept = 1 - centring if given.mean > 0 else 1.0
+    kept = 1 - centering if given.mean > 0 else 1.0
     values = normal(seed, name, shape, 1 / math.sqrt(fan_in * (given.variance + (kept * given.mean) ** 2)))
     if kept < 1:
-        values -= centring * values.mean(axis=inputs, keepdims=True)
+        values -= centering * values.mean(axis=inputs, keepdims=True)
     return values
 
 
@@ -197,9 +197,9 @@ class Map:
 class CaffeNet:
     """A Caffe network in the making: each method appends a layer and returns its output."""
 
-    def __init__(self, name: str, seed: int, centring: float = CENTRING) -> None:
+    def __init__(self, name: str, seed: int, centering: float = CENTERING) -> None:
         self._seed = seed
-        self._centring = centring
+        self._centering = centering
         self._text = [f'name: "{name}"']
         self._weights: list[tuple[str, str, Callable[[], Iterator[Array]]]] = []
 
@@ -243,7 +243,7 @@ class CaffeNet:
             (n + 2 * p - ((k - 1) * dilation + 1)) // stride + 1
             for n, k, p in zip((x.height, x.width), both(kernel), both(pad), strict=True)
         )
-        return Map(name, channels, height, width, NORMALISED)
+        return Map(name, channels, height, width, NORMALIZED)
 
     def bilinear(self, x: Map, name: str, factor: int) -> Map:
         """A larger map: a Deconvolution of a channel each, with the weights of Caffe's bilinear filler."""
@@ -265,7 +265,7 @@ class CaffeNet:
         shape = (x.channels, channels, kernel, kernel)
         self._add_kernel("Deconvolution", name, shape, x.moments.divided(stride), True, outputs=1)
         height, width = ((n - 1) * stride + kernel - 2 * pad for n in (x.height, x.width))
-        return Map(name, channels, height, width, NORMALISED)
+        return Map(name, channels, height, width, NORMALIZED)
 
     def crop(self, x: Map, like: Map, name: str, offset: int) -> Map:
         self._append("Crop", name, [x, like], name, crop_param={"axis": 2, "offset": offset})
@@ -278,7 +278,7 @@ class CaffeNet:
     def dense(self, x: Map, name: str, channels: int) -> Map:
         self._append("InnerProduct", name, [x], name, inner_product_param={"num_output": channels})
         self._add_kernel("InnerProduct", name, (channels, x.channels * x.height * x.width), x.moments, True)
-        return Map(name, channels, 1, 1, NORMALISED)
+        return Map(name, channels, 1, 1, NORMALIZED)
 
     def batch_norm(self, x: Map, norm: str, scale: str, *, damping: float = 1.0) -> Map:
         """BatchNorm and Scale, both in place."""
@@ -405,7 +405,7 @@ class CaffeNet:
         inputs = tuple(axis for axis in range(len(shape)) if axis != outputs)
 
         def blobs() -> Iterator[Array]:
-            yield kernel(self._seed, f"{name}/kernel", shape, inputs, given, self._centring)
+            yield kernel(self._seed, f"{name}/kernel", shape, inputs, given, self._centering)
             if bias:
                 yield normal(self._seed, f"{name}/bias", [shape[outputs]], BIAS)
 
@@ -500,7 +500,7 @@ def googlenet_without_lrn(net: CaffeNet, size: int) -> None:
 
 
 def caffenet(net: CaffeNet, size: int) -> None:
-    """AlexNet in one piece; in CaffeNet the normalisation comes after the pooling."""
+    """AlexNet in one piece; in CaffeNet the normalization comes after the pooling."""
     x = net.relu(net.conv(net.input(size), "conv1", 96, 11, stride=4), "relu1")
     x = net.lrn(net.max_pool(x, "pool1", 3, 2), "norm1")
     x = net.relu(net.conv(x, "conv2", 256, 5, pad=2, group=2), "relu2")
@@ -722,14 +722,14 @@ def resnet50(net: CaffeNet, size: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Caffe:
-    """A Caffe network. lay_out: fills a CaffeNet, for an input size in pixels. centring: of its kernels."""
+    """A Caffe network. lay_out: fills a CaffeNet, for an input size in pixels. centering: of its kernels."""
 
     lay_out: Callable[[CaffeNet, int], None]
     size: int
-    centring: float = CENTRING
+    centering: float = CENTERING
 
     def write(self, name: str, folder: Path, seed: int, size: int) -> None:
-        net = CaffeNet(name, seed, self.centring)
+        net = CaffeNet(name, seed, self.centering)
         self.lay_out(net, size)
         (folder / f"{name}.prototxt").write_text(net.definition())
         writing.write(folder / f"{name}.caffemodel", net.weights())
@@ -783,7 +783,7 @@ def keras_moments(layer: Any, given: Sequence[Moments], damping: float) -> Momen
     constants = [x for node in layer._inbound_nodes for x in node.arguments.args if isinstance(x, (int, float))]  # noqa: SLF001  # Keras tells it nowhere else
     match kind:
         case "Conv2D" | "DepthwiseConv2D" | "SeparableConv2D" | "Dense":
-            return after(scaled(NORMALISED, damping), function_of(layer))
+            return after(scaled(NORMALIZED, damping), function_of(layer))
         case "BatchNormalization" | "LayerNormalization":
             return behind_batch_norm(damping)
         case "Activation" | "ReLU":
@@ -828,7 +828,7 @@ def keras_values(variable: Any, kind: str, given: Moments, damping: float, seed:
         case _, "kernel":
             return kernel(seed, path, shape, tuple(range(len(shape) - 1)), given) * np.float32(damping)
         case _, "pointwise_kernel":
-            return kernel(seed, path, shape, (0, 1, 2), NORMALISED)
+            return kernel(seed, path, shape, (0, 1, 2), NORMALIZED)
         case _, "bias":
             return normal(seed, path, shape, BIAS)
         case "LayerScale", _:
@@ -907,14 +907,14 @@ class Keras:
 NETWORKS: Final[dict[str, Caffe | Keras]] = {
     "caffe_lenet": Caffe(lenet, 28),
     "caffe_squeezenet_1_1": Caffe(squeezenet_1_1, 227),
-    "caffe_mobilenet_v1": Caffe(mobilenet_v1, 224, centring=0.3),
+    "caffe_mobilenet_v1": Caffe(mobilenet_v1, 224, centering=0.3),
     "caffe_googlenet": Caffe(googlenet_with_lrn, 224),
     "caffe_googlenet_without_lrn": Caffe(googlenet_without_lrn, 224),
     "caffe_vgg16": Caffe(vgg16, 224),
     "caffe_resnet50": Caffe(resnet50, 224),
     "caffe_alexnet": Caffe(caffenet, 227),
     "caffe_mobilenet_v2": Caffe(mobilenet_v2, 224),
-    "caffe_ssd_mobilenet": Caffe(ssd_mobilenet, 300, centring=0.2),
+    "caffe_ssd_mobilenet": Caffe(ssd_mobilenet, 300, centering=0.2),
     "caffe_yolov3_tiny": Caffe(yolov3_tiny, 416),
     "caffe_segnet_basic": Caffe(segnet_basic, 224),
     "caffe_fcn_8s": Caffe(fcn_8s, 224),

@@ -143,7 +143,7 @@ def cldnn(memory: bytes, name: str, shape: dict[str, int], kind: str) -> Array:
     return result
 
 
-def quantised(values: Array, limit: int) -> tuple[list[list[int]], list[float], float, float]:
+def quantized(values: Array, limit: int) -> tuple[list[list[int]], list[float], float, float]:
     """Kernels one after the other: integers, scales, the largest error and the mean square of all errors."""
     integers, scales, errors = [], [], []
     for kernel in values.reshape(len(values), -1).tolist():

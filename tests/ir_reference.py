@@ -121,7 +121,7 @@ def execute(op: ops.Op, *xs: Array) -> Array:
         case ops.LocalResponseNorm():
             result = local_response_norm(op, xs[0])
         case ops.MeanVarianceNorm():
-            result = standardised(op, xs[0])
+            result = standardized(op, xs[0])
         case ops.L2Normalize():
             total = np.square(xs[0]).sum(axis=op.axes, keepdims=True)
             result = xs[0] / np.sqrt(np.maximum(total, op.epsilon) if op.at_least else total + op.epsilon)
@@ -318,7 +318,7 @@ def local_response_norm(op: ops.LocalResponseNorm, x: Array) -> Array:
     return result
 
 
-def standardised(op: ops.MeanVarianceNorm, x: Array) -> Array:
+def standardized(op: ops.MeanVarianceNorm, x: Array) -> Array:
     height, width, channels = x.shape
     grouped = x.reshape(height, width, op.groups, channels // op.groups)
     # Without the channels among the axes there is one group, and a channel stays alone.

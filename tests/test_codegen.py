@@ -18,7 +18,7 @@ import ir_reference
 import random_networks
 from cnn_convertor import codegen
 from cnn_convertor.codegen import RenderOptions, render
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import Program
@@ -43,7 +43,7 @@ EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pyne
 
 
 def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed: bool = True) -> Program:
-    graph = legalise(optimize(graph), Limits(), transposed=transposed)
+    graph = legalize(optimize(graph), Limits(), transposed=transposed)
     graph, steps = select(graph, palette=palette, transposed=transposed)
     check(graph, steps, Limits())
     return lower(graph, steps, name=name, transposed=transposed)

@@ -242,7 +242,7 @@ def test_an_empty_value_is_the_default_where_the_default_is_empty(folder: Path, 
         *(("quantization", bad, "0, 1 or auto") for bad in ("2", "", "01", "1 2", "-1", "\uff11", "yes")),
         ("generate_source", "true", "0 or 1"),
         *(("width_override", bad, "pixels") for bad in ("0", "-2", "3.5", "1e3", "wide", "", "1_0", "٣")),
-        *(("mean", bad, "a number") for bad in ("grey", "nan", "1 inf")),
+        *(("mean", bad, "a number") for bad in ("gray", "nan", "1 inf")),
         *(("scale", bad, "a number other than 0") for bad in ("0", "1/0", "nan", "x")),
         ("channel_order", "GRB", "RGB or BGR"),
         ("selftest", "2", "0 or 1"),
@@ -430,7 +430,7 @@ def test_an_output_folder_below_a_file_is_refused(folder: Path) -> None:
         ("INPUT", "defintion = x", '[INPUT] has no key "defintion"; did you mean "definition"?'),
         ("INPUT", "quantization = 0", '[INPUT] has no key "quantization"; it belongs to [OUTPUT]'),
         ("OUTPUT", "grafviz_path = x", '[OUTPUT] has no key "grafviz_path"; did you mean "graphviz_path"?'),
-        ("OUTPUT", "colour = x", '[OUTPUT] has no key "colour"'),
+        ("OUTPUT", "color = x", '[OUTPUT] has no key "color"'),
     ],
 )
 def test_an_unknown_key_is_a_warning_with_the_nearest_one(folder: Path, section: str, line: str, message: str) -> None:

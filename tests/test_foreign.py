@@ -1,4 +1,4 @@
-"""Models of other frameworks are recognised by their names or contents, ours are not."""
+"""Models of other frameworks are recognized by their names or contents, ours are not."""
 
 from __future__ import annotations
 

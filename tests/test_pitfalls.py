@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import ir_reference
 import program_reference
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import LayerType, Program
@@ -39,7 +39,7 @@ def some(*shape: int) -> Constant:
 
 def program(graph: Graph, *, transposed: bool, palette: bool = False) -> Program:
     limits = Limits()
-    graph = legalise(optimize(graph), limits, transposed=transposed)
+    graph = legalize(optimize(graph), limits, transposed=transposed)
     graph, steps = select(graph, palette=palette, transposed=transposed)
     check(graph, steps, limits)
     return lower(graph, steps, name="net", transposed=transposed)

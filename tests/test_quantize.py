@@ -17,8 +17,8 @@ Real = NDArray[np.float64]
 
 
 def decoded(palette: Palette, half: Half) -> Half:
-    centres: Half = palette.centres[palette.index[half.view(np.uint16)]]
-    return centres
+    centers: Half = palette.centers[palette.index[half.view(np.uint16)]]
+    return centers
 
 
 def squared_error(palette: Palette, half: Half) -> float:
@@ -56,8 +56,8 @@ def test_up_to_255_values_and_zero_are_kept(values: set[float]) -> None:
     half = np.array([*values, 0.0, -0.0], np.float16)
     palette = fit(histogram(half))
     np.testing.assert_array_equal(decoded(palette, half), half)
-    assert palette.centres[0] == 0
-    assert not np.signbit(palette.centres[0])
+    assert palette.centers[0] == 0
+    assert not np.signbit(palette.centers[0])
 
 
 def test_exactly_255_values_are_kept_and_256_are_not() -> None:
@@ -67,12 +67,12 @@ def test_exactly_255_values_are_kept_and_256_are_not() -> None:
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_each_number_has_the_nearest_centre(distribution: str) -> None:
+def test_each_number_has_the_nearest_center(distribution: str) -> None:
     palette = fit(histogram(drawn(distribution)))
     finite = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     finite = finite[np.isfinite(finite)]
-    centres = palette.centres.astype(np.float64)
-    distance = np.abs(finite[:, None].astype(np.float64) - centres).min(axis=1)
+    centers = palette.centers.astype(np.float64)
+    distance = np.abs(finite[:, None].astype(np.float64) - centers).min(axis=1)
     np.testing.assert_array_equal(np.abs(finite.astype(np.float64) - decoded(palette, finite)), distance)
 
 
@@ -80,9 +80,9 @@ def test_each_number_has_the_nearest_centre(distribution: str) -> None:
 def test_no_entry_is_wasted(distribution: str) -> None:
     half = drawn(distribution)
     palette = fit(histogram(half))
-    assert np.unique(palette.centres).size == 256
+    assert np.unique(palette.centers).size == 256
     assert np.unique(palette.index[half.view(np.uint16)]).size >= 255
-    assert (np.diff(palette.centres[1:]) > 0).all()
+    assert (np.diff(palette.centers[1:]) > 0).all()
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
@@ -100,20 +100,20 @@ def test_zeros_and_nans_have_entry_zero() -> None:
 
 def test_nothing_but_zeros() -> None:
     palette = fit(histogram(np.zeros(10, np.float16)))
-    assert not palette.centres.any()
+    assert not palette.centers.any()
     assert not palette.index.any()
 
 
 def test_same_counts_give_the_same_palette_whatever_their_order() -> None:
     half = drawn("heavy tails")
     one, other = fit(histogram(half)), fit(histogram(half[::-1]))
-    assert one.centres.tobytes() == other.centres.tobytes()
+    assert one.centers.tobytes() == other.centers.tobytes()
     assert one.index.tobytes() == other.index.tobytes()
 
 
 def test_a_palette_does_not_change() -> None:
     palette = fit(histogram(drawn("even", 1000)))
     with pytest.raises(ValueError, match="read-only"):
-        palette.centres[1] = 1
+        palette.centers[1] = 1
     with pytest.raises(ValueError, match="read-only"):
         palette.index[1] = 1

@@ -21,19 +21,19 @@ UNIT = 2.0**-24  # FP16's least step
 halves = st.floats(width=16, allow_nan=False, allow_infinity=False).filter(bool)
 
 
-def squared_error(centres: Real, values: Real, weights: Real) -> float:
-    return float((weights * np.abs(values[:, None] - centres).min(axis=1) ** 2).sum())
+def squared_error(centers: Real, values: Real, weights: Real) -> float:
+    return float((weights * np.abs(values[:, None] - centers).min(axis=1) ** 2).sum())
 
 
-def best_of_all_centres(values: Real, weights: Real, clusters: int, allowed: Real) -> float:
-    """The least squared error with 0.0 and any others of the allowed centres: all are tried."""
+def best_of_all_centers(values: Real, weights: Real, clusters: int, allowed: Real) -> float:
+    """The least squared error with 0.0 and any others of the allowed centers: all are tried."""
     return min(
         squared_error(np.array([0.0, *others]), values, weights)
         for others in itertools.combinations(allowed, clusters - 1)
     )
 
 
-def neighbours(value: float) -> Real:
+def neighbors(value: float) -> Real:
     """FP16 numbers around a value, as numpy rounds."""
     middle = np.float16(value)
     largest = np.finfo(np.float16).max
@@ -51,8 +51,8 @@ def best_of_all_borders(values: Real, weights: Real, clusters: int) -> float:
         if start <= zero < stop:
             costs[start, stop] = (n * part**2).sum()
         else:
-            centres = neighbours(float((n * part).sum() / n.sum()))
-            costs[start, stop] = min(float((n * (part - centre) ** 2).sum()) for centre in centres)
+            centers = neighbors(float((n * part).sum() / n.sum()))
+            costs[start, stop] = min(float((n * (part - center) ** 2).sum()) for center in centers)
     least = np.full(size + 1, np.inf)
     least[0] = 0
     for _ in range(clusters):
@@ -65,14 +65,14 @@ def best_of_all_borders(values: Real, weights: Real, clusters: int) -> float:
     st.dictionaries(st.integers(-10, 10).filter(bool), st.integers(1, 9), min_size=4, max_size=9),
     st.integers(2, 4),
 )
-def test_no_choice_of_centres_is_better(counts: dict[int, int], clusters: int) -> None:
+def test_no_choice_of_centers_is_better(counts: dict[int, int], clusters: int) -> None:
     values = np.array(sorted(counts)) * UNIT
     weights = np.array([counts[value] for value in sorted(counts)], np.float64)
-    centres = divide(values, weights, clusters)
-    assert centres.size <= clusters
-    assert 0.0 in centres
-    best = best_of_all_centres(values, weights, clusters, np.arange(-10.0, 11) * UNIT)
-    assert squared_error(centres, values, weights) == pytest.approx(best, rel=1e-12, abs=1e-6 * UNIT**2)
+    centers = divide(values, weights, clusters)
+    assert centers.size <= clusters
+    assert 0.0 in centers
+    best = best_of_all_centers(values, weights, clusters, np.arange(-10.0, 11) * UNIT)
+    assert squared_error(centers, values, weights) == pytest.approx(best, rel=1e-12, abs=1e-6 * UNIT**2)
 
 
 @settings(deadline=None)
@@ -84,11 +84,11 @@ def test_no_choice_of_centres_is_better(counts: dict[int, int], clusters: int) -
 def test_no_choice_of_borders_is_better(chosen: set[float], clusters: int, random: np.random.Generator) -> None:
     values = np.array(sorted(chosen), np.float64)
     weights = np.array([random.choice([1, 2, 1000]) for _ in values], np.float64)
-    centres = divide(values, weights, clusters)
-    assert 0.0 in centres
-    assert (centres == centres.astype(np.float16)).all()
+    centers = divide(values, weights, clusters)
+    assert 0.0 in centers
+    assert (centers == centers.astype(np.float16)).all()
     best = best_of_all_borders(values, weights, clusters)
-    assert squared_error(centres, values, weights) <= best * (1 + 1e-9) + 1e-15 * float((weights * values**2).sum())
+    assert squared_error(centers, values, weights) <= best * (1 + 1e-9) + 1e-15 * float((weights * values**2).sum())
 
 
 @pytest.mark.parametrize("clusters", range(2, 40))
@@ -96,9 +96,9 @@ def test_equal_gaps_between_values_leave_many_best_divisions_of_which_one_is_fou
     """The number of clusters jumps as the price of one falls: the division is put together from two others."""
     values = np.arange(1, 41) / 64
     weights = np.ones(40)
-    centres = divide(values, weights, clusters)
+    centers = divide(values, weights, clusters)
     best = best_of_all_borders(values, weights, clusters)
-    assert squared_error(centres, values, weights) == pytest.approx(best, rel=1e-9, abs=1e-15)
+    assert squared_error(centers, values, weights) == pytest.approx(best, rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 0.02, 100])
@@ -110,8 +110,8 @@ def test_k_means_with_restarts_is_never_better(size: int, scale: float) -> None:
     values = half.astype(np.float32).reshape(-1, 1)
     ending = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 20, 0.0)
     start = np.zeros((size, 1), np.int32)
-    centres = np.asarray(cv2.kmeans(values, FREE, start, ending, 2, cv2.KMEANS_PP_CENTERS)[2], np.float64)
-    rounded = np.append(centres.astype(np.float16).astype(np.float64).reshape(-1), 0.0)
+    centers = np.asarray(cv2.kmeans(values, FREE, start, ending, 2, cv2.KMEANS_PP_CENTERS)[2], np.float64)
+    rounded = np.append(centers.astype(np.float16).astype(np.float64).reshape(-1), 0.0)
     ends = np.unique(rounded)
     nearest = ends[np.searchsorted((ends[:-1] + ends[1:]) / 2, half.astype(np.float64))]
     assert ours <= float(((half.astype(np.float64) - nearest) ** 2).sum())
@@ -128,8 +128,8 @@ def test_what_counts_more_is_kept_more_exactly() -> None:
     half = np.linspace(0.25, 1, 1024).astype(np.float16)
     counts = histogram(half).astype(np.float64)
     counts[half[:512].view(np.uint16)] *= 1000.5
-    centres = fit(counts).centres
-    assert np.count_nonzero((centres > 0) & (centres < half[512])) > 200
+    centers = fit(counts).centers
+    assert np.count_nonzero((centers > 0) & (centers < half[512])) > 200
 
 
 def test_more_magnitudes_than_a_layer_ever_has() -> None:
@@ -154,8 +154,8 @@ def test_the_same_palette_as_ever() -> None:
     """Bytes that every machine gives: integers that no generator of random numbers has made."""
     patterns = (np.arange(200_000, dtype=np.uint64) * 2654435761 >> 7) % 12_345
     half = ((patterns.astype(np.int64) - 5000) * (patterns.astype(np.int64) % 97) / 2**19).astype(np.float16)
-    centres = fit(histogram(half)).centres
-    assert int(np.bitwise_xor.reduce(centres.view(np.uint16) * np.arange(1, 257, dtype=np.uint16))) == EXPECTED
+    centers = fit(histogram(half)).centers
+    assert int(np.bitwise_xor.reduce(centers.view(np.uint16) * np.arange(1, 257, dtype=np.uint16))) == EXPECTED
 
 
 EXPECTED = 1343
@@ -172,10 +172,10 @@ def test_numbers_that_are_no_fp16_numbers_are_divided_best_as_well(
 ) -> None:
     values = np.sort(np.array([value + random.uniform(-1, 1) * 2.0**-13 for value in chosen]))
     weights = np.array([random.choice([1, 2, 1000]) for _ in values], np.float64)
-    centres = divide(values, weights, clusters)
-    assert (centres == centres.astype(np.float16)).all()
+    centers = divide(values, weights, clusters)
+    assert (centers == centers.astype(np.float16)).all()
     best = best_of_all_borders(values, weights, clusters)
-    assert squared_error(centres, values, weights) <= best * (1 + 1e-9) + 1e-15 * float((weights * values**2).sum())
+    assert squared_error(centers, values, weights) <= best * (1 + 1e-9) + 1e-15 * float((weights * values**2).sum())
 
 
 def test_means_say_what_fp16_has_rounded_away() -> None:
@@ -185,7 +185,7 @@ def test_means_say_what_fp16_has_rounded_away() -> None:
     counts, patterns = histogram(half), half.view(np.uint16)
     means = np.divide(np.bincount(patterns, weights, 1 << 16), counts, out=np.zeros(1 << 16), where=counts > 0)
 
-    def error(centres: NDArray[np.float16]) -> float:
-        return squared_error(centres.astype(np.float64), weights.astype(np.float64), np.ones(weights.size))
+    def error(centers: NDArray[np.float16]) -> float:
+        return squared_error(centers.astype(np.float64), weights.astype(np.float64), np.ones(weights.size))
 
-    assert error(fit(counts, means).centres) < error(fit(counts).centres)
+    assert error(fit(counts, means).centers) < error(fit(counts).centers)

@@ -25,7 +25,7 @@ def layers() -> list[Counted]:
 
 
 def as_bytes(found: Iterator[Any]) -> list[tuple[bytes, bytes]]:
-    return [(palette.centres.tobytes(), palette.index.tobytes()) for palette in found]
+    return [(palette.centers.tobytes(), palette.index.tobytes()) for palette in found]
 
 
 EXPECTED = as_bytes(fit(*layer) for layer in layers())

@@ -16,7 +16,7 @@ from cnn_convertor.ir.ops import Shape
 from cnn_convertor.samples import Preparation, random_samples, read_samples
 from verification.trials import config
 
-COLOUR = Preparation((100.0, 110.0, 120.0), 0.5, "BGR", is_given=True)
+COLOR = Preparation((100.0, 110.0, 120.0), 0.5, "BGR", is_given=True)
 
 
 def test_the_same_seed_gives_the_same_images() -> None:
@@ -60,15 +60,15 @@ def write_image(path: Path, pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint
 def test_channels_mean_and_scale_of_an_image(order: str, expected: tuple[float, ...], tmp_path: Path) -> None:
     blue_green_red = np.full((4, 5, 3), (10, 20, 30), np.uint8)
     path = write_image(tmp_path / "a.png", blue_green_red)
-    samples = read_samples(path, {"in": Shape(4, 5, 3)}, replace(COLOUR, channel_order=order))
+    samples = read_samples(path, {"in": Shape(4, 5, 3)}, replace(COLOR, channel_order=order))
     assert samples.inputs["in"].shape == (1, 4, 5, 3)
     assert samples.inputs["in"][0, 0, 0].tolist() == list(expected)
 
 
-def test_images_are_resized_and_made_grey(tmp_path: Path) -> None:
+def test_images_are_resized_and_made_gray(tmp_path: Path) -> None:
     path = write_image(tmp_path / "a.png", np.full((40, 30, 3), 128, np.uint8))
-    grey = Preparation((0.0,), 1 / 128, "RGB", is_given=True)
-    values = read_samples(path, {"in": Shape(6, 7, 1)}, grey).inputs["in"]
+    gray = Preparation((0.0,), 1 / 128, "RGB", is_given=True)
+    values = read_samples(path, {"in": Shape(6, 7, 1)}, gray).inputs["in"]
     assert np.array_equal(values, np.ones((1, 6, 7, 1), np.float32))
 
 
@@ -84,20 +84,20 @@ def test_arrays_come_in_either_order_with_or_without_a_batch(given: tuple[int, .
     batch = given if len(given) == 4 else (1, *given)
     values = np.arange(np.prod(given), dtype=np.float32).reshape(batch)
     np.save(tmp_path / "a.npy", values.reshape(given))
-    read = read_samples(tmp_path / "a.npy", {"in": Shape(4, 5, 3)}, COLOUR).inputs["in"]
+    read = read_samples(tmp_path / "a.npy", {"in": Shape(4, 5, 3)}, COLOR).inputs["in"]
     assert np.array_equal(read, values if batch[1:] == (4, 5, 3) else values.transpose(0, 2, 3, 1))
 
 
 def test_an_archive_holds_inputs_by_name_and_results_that_are_known(tmp_path: Path) -> None:
     shapes = {"a": Shape(2, 2, 1), "b": Shape(1, 1, 3)}
     np.savez(tmp_path / "x.npz", a=np.zeros((2, 2)), b=np.ones(3), expected_prob=np.zeros((1, 4)))
-    samples = read_samples(tmp_path / "x.npz", shapes, COLOUR)
+    samples = read_samples(tmp_path / "x.npz", shapes, COLOR)
     assert {name: values.shape for name, values in samples.inputs.items()} == {"a": (1, 2, 2, 1), "b": (1, 1, 1, 3)}
     assert set(samples.expected) == {"prob"}
     np.savez(tmp_path / "y.npz", image=np.zeros((2, 2)))
-    assert list(read_samples(tmp_path / "y.npz", {"a": Shape(2, 2, 1)}, COLOUR).inputs) == ["a"]
+    assert list(read_samples(tmp_path / "y.npz", {"a": Shape(2, 2, 1)}, COLOR).inputs) == ["a"]
     with pytest.raises(UsageError, match=r"'image'.*'a', 'b'"):
-        read_samples(tmp_path / "y.npz", shapes, COLOUR)
+        read_samples(tmp_path / "y.npz", shapes, COLOR)
 
 
 @pytest.mark.parametrize(
@@ -106,21 +106,21 @@ def test_an_archive_holds_inputs_by_name_and_results_that_are_known(tmp_path: Pa
 def test_results_that_make_no_sense_are_refused(tmp_path: Path, result: NDArray[Any]) -> None:
     np.savez(tmp_path / "x.npz", a=np.zeros((2, 2)), expected_prob=result)
     with pytest.raises(UsageError, match="DV707: expected_prob is an array of"):
-        read_samples(tmp_path / "x.npz", {"a": Shape(2, 2, 1)}, COLOUR)
+        read_samples(tmp_path / "x.npz", {"a": Shape(2, 2, 1)}, COLOR)
 
 
 def test_results_of_a_folder_that_differ_in_shape_are_refused(tmp_path: Path) -> None:
     for size in (3, 4):
         np.savez(tmp_path / f"{size}.npz", a=np.zeros((2, 2)), expected_prob=np.ones((1, size)))
     with pytest.raises(UsageError, match="DV707: the arrays expected_prob of its files"):
-        read_samples(tmp_path, {"a": Shape(2, 2, 1)}, COLOUR)
+        read_samples(tmp_path, {"a": Shape(2, 2, 1)}, COLOR)
 
 
 def test_a_folder_is_all_its_images_and_arrays_in_the_order_of_their_names(tmp_path: Path) -> None:
     for name in ("b", "a", "c"):
         np.save(tmp_path / f"{name}.npy", np.full((2, 2, 1), ord(name), np.float32))
     (tmp_path / "notes.txt").touch()
-    samples = read_samples(tmp_path, {"in": Shape(2, 2, 1)}, COLOUR)
+    samples = read_samples(tmp_path, {"in": Shape(2, 2, 1)}, COLOR)
     assert samples.count == 3 and [chr(int(v)) for v in samples.inputs["in"][:, 0, 0, 0]] == ["a", "b", "c"]
 
 
@@ -142,10 +142,10 @@ def test_what_cannot_be_read_is_said(name: str, content: bytes | None, message: 
     elif content is not None:
         path.mkdir()
     with pytest.raises(UsageError, match=message):
-        read_samples(path, {"in": Shape(2, 2, 3)}, COLOUR)
+        read_samples(path, {"in": Shape(2, 2, 3)}, COLOR)
     np.save(tmp_path / "b.npy", np.zeros((5, 6, 7)))
     with pytest.raises(UsageError, match=r"5x6x7 does not fit the input \"in\" of 2x2x3"):
-        read_samples(tmp_path / "b.npy", {"in": Shape(2, 2, 3)}, COLOUR)
+        read_samples(tmp_path / "b.npy", {"in": Shape(2, 2, 3)}, COLOR)
 
 
 # --- keys of the ini file ------------------------------------------------------------------------------------------------

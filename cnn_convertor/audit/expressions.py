@@ -87,7 +87,7 @@ class Expressions(ABC):
             if not isinstance(left, Place):
                 raise NotUnderstoodError(f"{describe(left)} cannot be assigned to")
             if token.text == "=" and self.cursor.sees("{"):
-                self.initialise(left, token.line)
+                self.initialize(left, token.line)
                 return left
             right = self.assignment()
             if token.text != "=":
@@ -109,7 +109,7 @@ class Expressions(ABC):
         if wrong:
             self.lost(wrong, line)
 
-    def initialise(self, place: Place, line: int) -> None:
+    def initialize(self, place: Place, line: int) -> None:
         """Braces: empty, or {0}, for a structure; one value for each element of an array; the value of anything else."""
         self.effects += 1
         match place.type:
@@ -248,7 +248,7 @@ class Expressions(ABC):
         else:
             place = self.make(type)
         if self.cursor.sees("{"):
-            self.initialise(place, self.cursor.peek().line)
+            self.initialize(place, self.cursor.peek().line)
         elif self.cursor.take("("):
             self.cursor.expect(")")
         return Pointer(place)

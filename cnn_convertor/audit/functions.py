@@ -158,7 +158,7 @@ def _function(cursor: Cursor, start: int, made: Declarations) -> None:
             skip_statement(cursor)
         return
     if cursor.take(":"):
-        _skip_initialisers(cursor)
+        _skip_initializers(cursor)
     if not cursor.sees("{"):
         raise NotUnderstoodError("a function without body")
     body = cursor.skip_brackets()
@@ -184,7 +184,7 @@ def _parameters(tokens: list[Token]) -> tuple[Parameter, ...]:
     return tuple(parameters)
 
 
-def _skip_initialisers(cursor: Cursor) -> None:
+def _skip_initializers(cursor: Cursor) -> None:
     """name(value), name{value}, ... of a constructor."""
     while cursor.peek().kind is Kind.NAME:
         cursor.next()

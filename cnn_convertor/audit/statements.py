@@ -323,7 +323,7 @@ class Statements(Expressions):
 
     def _initial(self, place: Place, line: int) -> None:
         if self.cursor.sees("{"):
-            self.initialise(place, line)
+            self.initialize(place, line)
             return
         value = self.state.load(self.assignment())
         if place.type is UNKNOWN and isinstance(value, Place):
@@ -336,5 +336,5 @@ class Statements(Expressions):
         self.cursor.expect("]")
         place = self.make(Array(type, length))
         if self.cursor.take("=") or self.cursor.sees("{"):
-            self.initialise(place, name.line)
+            self.initialize(place, name.line)
         return place

@@ -75,8 +75,8 @@ class Terminal:
         self.code = max(self.code, MISUSED if isinstance(error, UsageError) else FAILED)
 
     def complain(self, kind: str, problem: Problem) -> None:
-        colour = {"error": "red", "warning": "yellow"}[kind]
-        _print(f"{click.style(kind, fg=colour, bold=True)} {_tame(str(problem))}", err=True)
+        color = {"error": "red", "warning": "yellow"}[kind]
+        _print(f"{click.style(kind, fg=color, bold=True)} {_tame(str(problem))}", err=True)
 
     def find(self, problem: Problem) -> None:
         """Tell what is wrong with something that was checked; the program ends with 1."""

@@ -18,7 +18,7 @@ _CHEAPER = "another choice has less traffic"
 
 
 class Boundary(NamedTuple):
-    """Two neighbours, by their names in the graph, that do not share a command: `after` reads what `before` writes, or both are
+    """Two neighbors, by their names in the graph, that do not share a command: `after` reads what `before` writes, or both are
     parts of one concatenation, one behind the other. reason: a clause without a full stop."""
 
     before: str
@@ -45,7 +45,7 @@ def boundaries(selection: Selection, fusion: Fusion, limits: Limits) -> tuple[Bo
 
 
 def _why_apart(possible: Possible, homes: dict[str, Step], before: Node, after: Node) -> str | None:
-    """Why two neighbours have different commands; None where they share one, or one of them has none."""
+    """Why two neighbors have different commands; None where they share one, or one of them has none."""
     graph = possible.graph
     writer = source(graph, before.name)
     if (
@@ -67,7 +67,7 @@ def _why_apart(possible: Possible, homes: dict[str, Step], before: Node, after: 
 
 
 def _why_not(possible: Possible, homes: dict[str, Step], before: Node, after: Node) -> str:
-    """Why neighbours whose boundary might vanish do not share a command: themselves, or what they share theirs with."""
+    """Why neighbors whose boundary might vanish do not share a command: themselves, or what they share theirs with."""
     graph = possible.graph
     alone = possible.why_not([(before, after)])
     if alone is not None:
@@ -92,7 +92,7 @@ def _path(step: Step, node: Node) -> Path:
 
 
 def _between_parts(possible: Possible, homes: dict[str, Step], concat: Node) -> Iterator[Boundary]:
-    """Why neighbouring parts of a concatenation have different commands."""
+    """Why neighboring parts of a concatenation have different commands."""
     graph = possible.graph
     parts = [part for name in concat.inputs for part in _written(graph, name)]
     for one, other in pairwise(parts):

@@ -1,4 +1,4 @@
-"""What one command can do: which neighbours it can join, and why it cannot do the work of others."""
+"""What one command can do: which neighbors it can join, and why it cannot do the work of others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Possible:
         self._units: dict[tuple[str, ...], _Unit] = {}
 
     def joins(self, before: Node, after: Node) -> bool:
-        """Whether the boundary between neighbours may vanish: the second one alone sees the map, as it lies."""
+        """Whether the boundary between neighbors may vanish: the second one alone sees the map, as it lies."""
         on_device = before.name in self.device and after.name in self.device
         as_it_lies = not isinstance(after.op, Dense) or self.graph.shape(before.name).is_vector
         return on_device and as_it_lies and self.graph.is_private(before.name)

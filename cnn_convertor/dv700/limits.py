@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Limits(NamedTuple):
-    """Each field is used by a rule in rules.py or by legalise.py, which rewrites what it can to stay within it."""
+    """Each field is used by a rule in rules.py or by legalize.py, which rewrites what it can to stay within it."""
 
     max_kernel_size: int = 7
     ub_size: int = 655_360  # bytes of the unified buffer

@@ -175,7 +175,7 @@ class Layer:
     def map_traffic(self) -> int:
         """Bytes of maps that a command reads and writes: its input for each run that starts from it, its operand, its output.
 
-        Columns that neighbouring tiles read twice are not counted.
+        Columns that neighboring tiles read twice are not counted.
         """
         if not self.runs:
             return 0

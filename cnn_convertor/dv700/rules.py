@@ -217,7 +217,7 @@ def dilation(subject: Subject) -> Iterator[Breach]:
                 f"{text} gives {_by(out)} from {_by(run.input)}: times the stride {_by(stride)} that is another size, and the "
                 "kernel with the zeros filled in is too large",
             )
-        assert run.pooling is None and not isinstance(run.activation, PRelu), "legalise keeps these apart"
+        assert run.pooling is None and not isinstance(run.activation, PRelu), "legalize keeps these apart"
 
 
 @rule("DV416", "use less padding")

@@ -4,7 +4,7 @@ Every node of the device could have a command of its own. A boundary between two
 one sees the map between them; each command that is left reads its maps from external memory and writes one there. A map has at
 most one such boundary, so they form trees, and the best cut of a tree is found exactly, from the leaves to the root: the best
 for a node is the best command that ends with it together with the best for what that command reads. Branches from one map to
-neighbouring parts of a concatenation may share a command besides; which of them do is found part by part, exactly as well.
+neighboring parts of a concatenation may share a command besides; which of them do is found part by part, exactly as well.
 Less traffic goes first, then fewer commands, then fewer runs.
 """
 
@@ -165,7 +165,7 @@ class Chooser:
     # --- branches ---
 
     def _groups(self, concat: Node) -> list[tuple[Path, ...]]:
-        """Which branches to neighbouring parts of a concatenation share a command: those for which that is best."""
+        """Which branches to neighboring parts of a concatenation share a command: those for which that is best."""
         if not joins_in_place(self.graph, concat):
             return []
         branches = [self._branch(name) for name in concat.inputs]

@@ -65,7 +65,7 @@ def _encode(weights: Weights, check: _Check, *, transposed: bool) -> Iterator[ND
         read if palette is None else palette_codes(read, palette),
         bias=bias,
         prelu=slopes,
-        palette=None if palette is None else palette.centres,
+        palette=None if palette is None else palette.centers,
         transposed=transposed,
     )
 

@@ -39,7 +39,7 @@ class Bpu(Target):
             axes, shape = "nhwc", (1, *part.shape)
             values = values and reshaped(values, shape)
         properties, is_weights = self._properties(part, shape), part.role is Role.WEIGHTS
-        quantised = bpu.QuantiType.SCALE if properties.element.kind == "i" else bpu.QuantiType.NONE
+        quantized = bpu.QuantiType.SCALE if properties.element.kind == "i" else bpu.QuantiType.NONE
         yield surface(
             part,
             _named(properties, axes),
@@ -54,8 +54,8 @@ class Bpu(Target):
                 "alignedShape": list(properties.aligned_shape),
                 "stride": list(properties.stride),
                 "alignedByteSize": properties.aligned_byte_size,
-                "quantiType": quantised.name,  # the scales themselves are told of any target
-                "quantizeAxis": 0 if is_weights and quantised is not bpu.QuantiType.NONE else -1,
+                "quantiType": quantized.name,  # the scales themselves are told of any target
+                "quantizeAxis": 0 if is_weights and quantized is not bpu.QuantiType.NONE else -1,
             },
         )
 

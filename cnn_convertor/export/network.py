@@ -22,7 +22,7 @@ from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, 
 from cnn_convertor.export import dv700, targets
 from cnn_convertor.export.loading import FORMAT, MANIFEST, json_of, read
 from cnn_convertor.export.parts import Role, gathered, parts_of
-from cnn_convertor.export.quantising import Error
+from cnn_convertor.export.quantizing import Error
 from cnn_convertor.export.surface import Sparse, Surface, Written
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.layouts.describe import distances

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.export.parts import Role
-from cnn_convertor.export.quantising import (
+from cnn_convertor.export.quantizing import (
     ONE_SCALE,
     Error,
     Real,

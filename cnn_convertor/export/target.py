@@ -10,7 +10,7 @@ import numpy as np
 
 from cnn_convertor.errors import Problem, UnsupportedError
 from cnn_convertor.export.parts import Part, Role, gathered
-from cnn_convertor.export.quantising import Symmetric
+from cnn_convertor.export.quantizing import Symmetric
 from cnn_convertor.export.surface import Surface
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.layouts.layout import DType, Layout

@@ -36,7 +36,7 @@ class Registry(Generic[Reader]):
 class Settings:
     """A layer's settings. Each is taken once; what nobody took is left over, and a reason to refuse the layer.
 
-    harmless: settings that never change what a trained layer computes (initialisers, regularisers, names).
+    harmless: settings that never change what a trained layer computes (initializers, regularizers, names).
     """
 
     def __init__(self, values: Mapping[str, Any], harmless: Container[str] = ()) -> None:

@@ -116,7 +116,7 @@ class Graph:
         return len(self._users[name]) == 1 and name not in self.outputs
 
     def fuse(self, rule: FuseRule, *, shared: bool = False) -> Graph:
-        """Join neighbours: rule(lookup, first, second) -> the operator that does the work of both, or None.
+        """Join neighbors: rule(lookup, first, second) -> the operator that does the work of both, or None.
 
         `second` reads nothing but `first`. The joined node has the second's name, the first's inputs and both's origins;
         messages about it name the one whose kind of operator it is.

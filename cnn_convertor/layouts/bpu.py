@@ -49,7 +49,7 @@ class QuantiType(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantisation:
+class Quantization:
     """What a tensor's integers stand for: x = (q - zero point) * scale, or x = q / 2 ** shift.
 
     scale, zero_point, shift: one number, or one for each index along `axis`
@@ -76,7 +76,7 @@ class Quantisation:
         if self.zero_point and len(self.zero_point) != len(self.scale):
             refuse("DV820", f"{len(self.zero_point)} zero points for {len(self.scale)} scales")
 
-    def quantise(self, values: npt.NDArray[np.floating[Any]], element: npt.DTypeLike) -> Array:
+    def quantize(self, values: npt.NDArray[np.floating[Any]], element: npt.DTypeLike) -> Array:
         """Real values as integers, rounded to the nearest (even), cut off at the ends of the type."""
         self.check(values.shape)
         dtype, real = element_type(element), values.astype(np.float64)
@@ -99,7 +99,7 @@ class Quantisation:
         highest = float(limits.max) if int(float(limits.max)) <= limits.max else np.nextafter(float(limits.max), 0)
         return scaled.clip(limits.min, highest).astype(dtype)
 
-    def dequantise(self, values: Array) -> npt.NDArray[np.float64]:
+    def dequantize(self, values: Array) -> npt.NDArray[np.float64]:
         """Integers as the real values that they stand for."""
         self.check(values.shape)
         real = values.astype(np.float64)
@@ -113,7 +113,7 @@ class Quantisation:
                 return np.asarray(np.ldexp(real, -self._along(self.shift, values.ndim).astype(np.int64)))
 
     def _along(self, numbers: Sequence[float], ndim: int) -> npt.NDArray[np.float64]:
-        """Numbers along the quantised axis, to be broadcast."""
+        """Numbers along the quantized axis, to be broadcast."""
         array = np.array(numbers, np.float64)
         if self.axis is None or array.size == 1:
             return array
@@ -130,7 +130,7 @@ class TensorProperties:
     aligned_byte_size: int
     aligned_shape: tuple[int, ...] = ()
     tensor_layout: TensorLayout = TensorLayout.NONE
-    quantisation: Quantisation = Quantisation()
+    quantization: Quantization = Quantization()
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -156,7 +156,7 @@ class TensorProperties:
                 "DV820",
                 f"alignedByteSize {self.aligned_byte_size} is less than {self.stride[0]} x {self.valid_shape[0]}",
             )
-        self.quantisation.check(self.valid_shape)
+        self.quantization.check(self.valid_shape)
 
     @property
     def element(self) -> DType:
@@ -200,7 +200,7 @@ def plain(
     row_align: Callable[[int], int] | int = 1,
     total_align: int = 1,
     tensor_layout: TensorLayout = TensorLayout.NONE,
-    quantisation: Quantisation = Quantisation(),
+    quantization: Quantization = Quantization(),
 ) -> TensorProperties:
     """A tensor whose rows (the last axis) are rounded up: to a multiple of some bytes, or by a rule."""
     size = np.dtype(TYPES[type_]).itemsize if type_ in TYPES else refuse("DV820", f'no element type "{type_}"')
@@ -220,7 +220,7 @@ def plain(
     total = (stride[0] if len(shape) > 1 else row) * (shape[0] if len(shape) > 1 else 1)
     aligned = (*shape[:-1], row // size)
     total = -(-total // total_align) * total_align
-    return TensorProperties(tuple(shape), type_, stride, total, aligned, tensor_layout, quantisation)
+    return TensorProperties(tuple(shape), type_, stride, total, aligned, tensor_layout, quantization)
 
 
 def x3_row(size: int) -> int:
@@ -235,18 +235,18 @@ def x3(
     tensor_layout: TensorLayout,
     *,
     is_input: bool = False,
-    quantisation: Quantisation = Quantisation(),
+    quantization: Quantization = Quantization(),
 ) -> TensorProperties:
     """A tensor of the X3: rows as `x3_row` says; an NHWC input of up to 4 channels gets an even height and a width of 32 n."""
     if len(shape) != 4:
         refuse("DV820", f"the X3's rule is for 4 axes, not {len(shape)}")
     if tensor_layout is not TensorLayout.NHWC or not is_input or shape[3] > 4:
-        return plain(shape, type_, row_align=x3_row, tensor_layout=tensor_layout, quantisation=quantisation)
+        return plain(shape, type_, row_align=x3_row, tensor_layout=tensor_layout, quantization=quantization)
     batch, height, width, channels = shape
     aligned = (batch, -(-height // 2) * 2, -(-width // 32) * 32, channels)
     wide = plain(aligned, type_)
     return TensorProperties(
-        tuple(shape), type_, wide.stride, wide.aligned_byte_size, aligned, tensor_layout, quantisation
+        tuple(shape), type_, wide.stride, wide.aligned_byte_size, aligned, tensor_layout, quantization
     )
 
 

@@ -65,7 +65,7 @@ def formula(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | No
 
 
 def distances(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> dict[str, int]:
-    """Each term as it is written, outermost first -> bytes between its neighbours; inside of whole slices."""
+    """Each term as it is written, outermost first -> bytes between its neighbors; inside of whole slices."""
     counts = dict(extents(layout, shape))
     itemsize = item_size(layout, element)
     result = {}
@@ -136,14 +136,14 @@ def _numbers(layout: Layout, shape: Sequence[int], itemsize: int) -> npt.NDArray
 
 # --- pictures ------------------------------------------------------------------------------------------------------------
 
-_COLOURS = ("#cfe3f5", "#fde2b8", "#d5ecc8", "#f6cfd3", "#e2d5f0", "#d3eeea", "#f3ecb5", "#e8d8c9")
+_COLORS = ("#cfe3f5", "#fde2b8", "#d5ecc8", "#f6cfd3", "#e2d5f0", "#d3eeea", "#f3ecb5", "#e8d8c9")
 _CELL, _ROW, _LEFT, _TOP = 34, 22, 64, 46  # _CELL: the least
 _LETTER = 6  # what a letter of 10 points is wide at most, but for capitals
 _FEWEST, _MOST = 8, 32  # elements in a row
 
 
 def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> str:
-    """A map of the memory: a cell for each element in its place, a row for what lies together, a colour for each outer slice."""
+    """A map of the memory: a cell for each element in its place, a row for what lies together, a color for each outer slice."""
     itemsize = item_size(layout, element)
     size = nbytes(layout, shape, element=element)
     if size // itemsize > MAX_CELLS:
@@ -174,18 +174,18 @@ def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None =
         y = _TOP + row * _ROW
         if column == 0:
             lines.append(f'<text x="{_LEFT - 6}" y="{y + 15}" text-anchor="end" fill="#555">{number * itemsize}</text>')
-        colour = None if index is None else _COLOURS[_slice(layout, shape, index) % len(_COLOURS)]
-        lines.append(_cell(text, colour, x=_LEFT + column * cell, y=y, width=cell))
+        color = None if index is None else _COLORS[_slice(layout, shape, index) % len(_COLORS)]
+        lines.append(_cell(text, color, x=_LEFT + column * cell, y=y, width=cell))
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _cell(text: str | None, colour: str | None, *, x: int, y: int, width: int) -> str:
-    """colour: None where memory is filled up."""
+def _cell(text: str | None, color: str | None, *, x: int, y: int, width: int) -> str:
+    """color: None where memory is filled up."""
     box = f'<rect x="{x}" y="{y}" width="{width}" height="{_ROW}"'
-    if colour is None:
+    if color is None:
         return f'{box} fill="#eee" stroke="#ccc"/>'
     label = f'<text x="{x + width // 2}" y="{y + 15}" text-anchor="middle">{text}</text>'
-    return f'{box} fill="{colour}" stroke="#888"/>{label}'
+    return f'{box} fill="{color}" stroke="#888"/>{label}'
 
 
 def _slice(layout: Layout, shape: Sequence[int], index: Sequence[int]) -> int:
@@ -200,7 +200,7 @@ def _slice(layout: Layout, shape: Sequence[int], index: Sequence[int]) -> int:
 
 
 def _columns(layout: Layout, shape: Sequence[int], itemsize: int) -> int:
-    """Elements in a row of the picture: what lies between two neighbours of a term, the innermost that makes 8 or more.
+    """Elements in a row of the picture: what lies between two neighbors of a term, the innermost that makes 8 or more.
 
     If the next one makes more than 32, several of the smaller ones are a row.
     """

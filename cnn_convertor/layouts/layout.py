@@ -1,7 +1,7 @@
 """What a memory layout is: a value that says where each element of an array lies.
 
 A layout is a list of terms, outermost first. Each term is one mixed-radix digit of one axis: `c/16` counts slices of 16
-channels, `c%16` the channels of a slice. The distance in bytes between neighbours of a digit is the size of all that
+channels, `c%16` the channels of a slice. The distance in bytes between neighbors of a digit is the size of all that
 stands inside of it, rounded up or fixed where the term says so. The digits of an axis must fit each other, so every layout
 that can be made at all is injective.
 """
@@ -55,7 +55,7 @@ class Term:
     ragged: the last slice is stored as narrow as it is, not filled up with zeros (top digits)
     flip: the axis is counted from its end (top digits)
     extent_align: the axis is filled up with zeros to a multiple of this (top digits)
-    pitch_align: the distance between neighbours is rounded up to a multiple of this, in bytes
+    pitch_align: the distance between neighbors is rounded up to a multiple of this, in bytes
     pitch: that distance itself, in bytes
     whole: the axis has no partial slice: one is refused (top digits)
     """
@@ -255,13 +255,13 @@ def size_inside(layout: Layout, number: int, counts: Mapping[str, int], itemsize
 
 
 def pitch(layout: Layout, number: int, counts: Mapping[str, int], itemsize: int) -> int:
-    """Bytes between neighbours of a digit. Refuses a fixed distance that makes them overlap."""
+    """Bytes between neighbors of a digit. Refuses a fixed distance that makes them overlap."""
     term = layout.terms[number]
     inside = size_inside(layout, number + 1, counts, itemsize)
     if term.pitch is None:
         return -(-inside // term.pitch_align) * term.pitch_align
     if term.pitch < inside:
-        refuse("DV803", f'"{term}": neighbours are {term.pitch} bytes apart, but each takes {inside} bytes')
+        refuse("DV803", f'"{term}": neighbors are {term.pitch} bytes apart, but each takes {inside} bytes')
     if term.pitch % term.pitch_align:
         refuse("DV803", f'"{term}": {term.pitch} bytes is no multiple of {term.pitch_align}')
     return term.pitch

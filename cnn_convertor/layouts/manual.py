@@ -39,8 +39,8 @@ channels of a slice, `h` whole rows. What a term stands for lies closer together
 | `-x` | the axis is counted from its end |
 | `(yx)/4` | y and x are counted as one axis, x the fastest |
 | `c^32` | the axis is filled up to a multiple of 32 |
-| `h@32` | neighbours lie a multiple of 32 bytes apart |
-| `h=448` | neighbours lie 448 bytes apart |
+| `h@32` | neighbors lie a multiple of 32 bytes apart |
+| `h=448` | neighbors lie 448 bytes apart |
 | `\\| float16 base=32 total=128` | the type of the elements; what the first address and the size are multiples of |
 
 The letters before the colon are the axes of the array, in its own order. The digits of an axis must fit each other, so no two
@@ -68,7 +68,7 @@ convertor.py layout convert --from NCHW16c --to NHWC --shape 1,20,8,8 --element 
 `--shape` is that of the input, in the order of its layout's axes; `--element` is its type, where the layout does not say it.
 
 In the pictures a row is what lies together, the number before it an offset in bytes, the numbers in a cell the element's index
-along the axes that are longer than 1, grey what is filled up.
+along the axes that are longer than 1, gray what is filled up.
 """
 
 SECTIONS = (

@@ -1,7 +1,7 @@
 """Copies between two views of one shape whose elements lie in different orders.
 
 Left alone, numpy walks along the axis that is innermost in the target, which is slow where that axis is short in the target,
-as a block of 8 channels is, or where its neighbours are far apart in the source. The axis that is innermost on one side, and
+as a block of 8 channels is, or where its neighbors are far apart in the source. The axis that is innermost on one side, and
 the shorter one, is a set of lanes. Which way of walking over the lanes is the fastest depends on how many there are, and on
 the side that has them together. Large copies are shared out to all processors, since numpy lets go of the interpreter
 while it copies.
@@ -163,7 +163,7 @@ def _disagree(to: Array, values: Array) -> bool:
 
 
 def _innermost(array: Array) -> int:
-    """The axis along which neighbours are nearest."""
+    """The axis along which neighbors are nearest."""
     axes = [axis for axis in range(array.ndim) if array.shape[axis] > 1]
     return min(axes, key=lambda axis: abs(array.strides[axis]), default=0)
 

@@ -235,7 +235,7 @@ class Nesting:
 
 
 def _joined(pieces: Sequence[Buffer]) -> tuple[Buffer, ...]:
-    """Neighbours that live at the same time are one piece."""
+    """Neighbors that live at the same time are one piece."""
     joined: list[Buffer] = []
     for piece in pieces:
         before = joined[-1] if joined else None

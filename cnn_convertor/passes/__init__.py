@@ -26,7 +26,7 @@ from cnn_convertor.passes.swap_pool_conv import swap_pool_conv
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     Graph.without_dead,  # first: nothing that is thrown away needs to be understood
-    remove_identities,  # before all that looks at neighbours: what passes data on would hide them
+    remove_identities,  # before all that looks at neighbors: what passes data on would hide them
     fuse_hard_swish,  # before scales and activations are folded into what stands before them
     batch_norms_to_scales,  # one kind of affine map from here on
     differences_to_sums,  # one more of them

@@ -1,4 +1,4 @@
-"""Folds scales (batch norm, Scale, Power) into the weights of a neighbour."""
+"""Folds scales (batch norm, Scale, Power) into the weights of a neighbor."""
 
 from __future__ import annotations
 

@@ -30,22 +30,22 @@ _VALUES: Real = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.f
 class Palette:
     """FP16 values, and which of them stands for each FP16 number.
 
-    centres: (256,); entry 0 is 0.0, the used ones follow in ascending order, the unused ones are 0.0
+    centers: (256,); entry 0 is 0.0, the used ones follow in ascending order, the unused ones are 0.0
     index:   (65536,) uint8: FP16 bit pattern -> entry; zeros of both signs and NaN give 0.
              `palette.index[half.view(np.uint16)]` encodes a layer.
     """
 
-    centres: NDArray[np.float16]
+    centers: NDArray[np.float16]
     index: NDArray[np.uint8]
 
     def __post_init__(self) -> None:
-        assert self.centres.shape == (FREE + 1,) and self.index.shape == (1 << 16,)
-        assert self.centres[0] == 0 and self.index[0] == self.index[0x8000] == 0
-        self.centres.setflags(write=False)
+        assert self.centers.shape == (FREE + 1,) and self.index.shape == (1 << 16,)
+        assert self.centers[0] == 0 and self.index[0] == self.index[0x8000] == 0
+        self.centers.setflags(write=False)
         self.index.setflags(write=False)
 
     def __repr__(self) -> str:
-        return f"Palette({np.count_nonzero(self.centres)} values)"
+        return f"Palette({np.count_nonzero(self.centers)} values)"
 
 
 class Counted(NamedTuple):
@@ -101,10 +101,10 @@ def fit_all(layers: Iterable[Counted], *, processes: int = 1) -> Iterator[Palett
             if few[-1] is None:
                 yield line
 
-    for centres in divide_all(many(), FREE + 1, processes=processes):
+    for centers in divide_all(many(), FREE + 1, processes=processes):
         while (values := few.popleft()) is not None:
             yield _palette(values)
-        yield _palette(centres)
+        yield _palette(centers)
     yield from (_palette(values) for values in few if values is not None)
 
 
@@ -117,7 +117,7 @@ def measure(palette: Palette, counts: NDArray[np.int64]) -> Quality:
     """How well the palette stands for the weights that `histogram` counted."""
     patterns = np.flatnonzero(counts)
     values, weights = _VALUES[patterns], counts[patterns].astype(np.float64)
-    errors = values - palette.centres.astype(np.float64)[palette.index[patterns]]
+    errors = values - palette.centers.astype(np.float64)[palette.index[patterns]]
     return Quality(
         weights=int(counts.sum()),
         zeros=int(counts[0] + counts[0x8000]),
@@ -137,9 +137,9 @@ def _distinct(counted: Counted) -> Line:
     return Line(values[order], counted.counts[patterns[order]].astype(np.float64))
 
 
-def _palette(centres: Real) -> Palette:
-    """The palette of centres, rounded to FP16: each number goes to the nearest, or the lower of two as near."""
-    used = np.unique(centres.astype(np.float16).astype(np.float64))  # some releases of numpy sort FP16 wrongly
+def _palette(centers: Real) -> Palette:
+    """The palette of centers, rounded to FP16: each number goes to the nearest, or the lower of two as near."""
+    used = np.unique(centers.astype(np.float16).astype(np.float64))  # some releases of numpy sort FP16 wrongly
     used = used[used != 0]
     entries = np.zeros(FREE + 1, np.float16)
     entries[1 : 1 + used.size] = used

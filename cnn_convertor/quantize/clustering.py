@@ -1,10 +1,10 @@
 """Divides a line of weighted values into clusters with the least squared error: exactly, in a fraction of a second.
 
-The values, and zero among them, are points 0 to n-1 in ascending order. A cluster is a range of points; its centre is the
+The values, and zero among them, are points 0 to n-1 in ascending order. A cluster is a range of points; its center is the
 FP16 number that is nearest to its mean, but 0.0 for the cluster with zero in it. A division into K clusters is a path of K
 edges from position 0 to position n, and each edge costs the squared error of the points that it passes.
 
-These costs have the Monge property (crossing edges cost no more than nested ones), with the centres so restricted, too.
+These costs have the Monge property (crossing edges cost no more than nested ones), with the centers so restricted, too.
 Hence the least cost falls with K, ever more slowly, and for a suitable price of an edge the cheapest path of any length
 has the K edges that are wanted: Aggarwal, Schieber and Tokuyama, "Finding a minimum-weight k-link path in graphs with
 the concave Monge property and applications" (1994). For one price the cheapest path is found by policy iteration: follow
@@ -37,13 +37,13 @@ _NEWTON_STEPS = 8
 
 
 def divide(values: Real, weights: Real, clusters: int) -> Real:
-    """The centres, ascending and 0.0 among them, of the best division into the given number of clusters.
+    """The centers, ascending and 0.0 among them, of the best division into the given number of clusters.
 
     values: ascending numbers within FP16's range, other than zero, at least as many as clusters. weights: above zero.
     """
     line = _Line(values, weights)
     borders = _cheapest_with(line, clusters)
-    return line.centres(borders[:-1], borders[1:])
+    return line.centers(borders[:-1], borders[1:])
 
 
 class _Line:
@@ -52,7 +52,7 @@ class _Line:
     def __init__(self, values: Real, weights: Real) -> None:
         self.zero = int(np.searchsorted(values, 0.0))
         self.values = np.insert(values, self.zero, 0.0)
-        self.weights = np.insert(weights, self.zero, 1.0)  # any number will do, since its centre is given
+        self.weights = np.insert(weights, self.zero, 1.0)  # any number will do, since its center is given
         self.size = self.values.size
         self._sums = [self._outwards(self.weights * self.values**power) for power in range(3)]
 
@@ -61,21 +61,21 @@ class _Line:
         left = -np.cumsum(terms[: self.zero][::-1])[::-1]
         return np.concatenate((left, [0.0], np.cumsum(terms[self.zero :])))
 
-    def centres(self, start: Positions, stop: Positions) -> Real:
+    def centers(self, start: Positions, stop: Positions) -> Real:
         weight, first, _ = (sums[stop] - sums[start] for sums in self._sums)
-        return self._centres(weight, first, start, stop)
+        return self._centers(weight, first, start, stop)
 
     def costs(self, start: Positions, stop: Positions) -> Real:
         """Squared errors of the points from start up to stop, for each pair."""
         weight, first, second = (sums[stop] - sums[start] for sums in self._sums)
-        centre = self._centres(weight, first, start, stop)
-        costs: Real = second - centre * (2 * first - centre * weight)
+        center = self._centers(weight, first, start, stop)
+        costs: Real = second - center * (2 * first - center * weight)
         return costs
 
-    def _centres(self, weight: Real, first: Real, start: Positions, stop: Positions) -> Real:
-        centre = _half(first / weight)
-        centre *= (start > self.zero) | (stop <= self.zero)
-        return centre
+    def _centers(self, weight: Real, first: Real, start: Positions, stop: Positions) -> Real:
+        center = _half(first / weight)
+        center *= (start > self.zero) | (stop <= self.zero)
+        return center
 
 
 def _half(values: Real) -> Real:
@@ -216,7 +216,7 @@ def _totals(line: _Line, price: float, before: Positions) -> Real:
 def _best_choice(line: _Line, totals: Real) -> tuple[Positions, Real]:
     """For each position the lowest i that makes totals[i] + costs(i, position) least, and that sum.
 
-    By the Monge property the choices ascend, so that each is sought between those of two neighbours that are known
+    By the Monge property the choices ascend, so that each is sought between those of two neighbors that are known
     already: every second of all positions, every second of the rest, and so on.
     """
     size = line.size

@@ -1,6 +1,6 @@
 """Divides many lines of values, several at a time in processes of their own.
 
-A process is a fresh interpreter that reads lines from its standard input and writes centres to its standard output, so that
+A process is a fresh interpreter that reads lines from its standard input and writes centers to its standard output, so that
 it shares nothing with the program that starts it: no threads, no main module that runs a second time. Where no process can
 be started, or one ends early, its lines are divided here instead; the result is the same.
 """
@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 def divide_all(lines: Iterable[Line], clusters: int, *, processes: int) -> Iterator[Real]:
-    """The centres of each line, in the order of the lines, of which a few are kept at a time.
+    """The centers of each line, in the order of the lines, of which a few are kept at a time.
 
     processes: how many may work at once; with one, this one does.
     """
@@ -97,11 +97,11 @@ class _Worker:
         if process is not None and process.stdin is not None and process.stdout is not None:
             try:
                 _send(process.stdin, np.array([clusters], np.float64), *line)
-                (centres,) = _receive(process.stdout, 1)
+                (centers,) = _receive(process.stdout, 1)
             except (OSError, EOFError):
                 self.close()
             else:
-                return centres
+                return centers
         return divide(*line, clusters)
 
     def close(self) -> None:

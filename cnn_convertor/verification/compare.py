@@ -205,10 +205,10 @@ def before_softmax(name: str, logits: Maps, probabilities: Maps) -> Comparison |
     if np.mean(known) < _LEAST_SHARE_KNOWN:
         return None
     logarithms = np.log(np.where(known, probabilities, 1).astype(np.float64))
-    return compare(name, _centred(logits.astype(np.float64), known), _centred(logarithms, known), least_rms=1.0)
+    return compare(name, _centered(logits.astype(np.float64), known), _centered(logarithms, known), least_rms=1.0)
 
 
-def _centred(values: Real, known: NDArray[np.bool_]) -> Maps:
+def _centered(values: Real, known: NDArray[np.bool_]) -> Maps:
     """Values less their mean over the channels, as far as they are known; 0 elsewhere."""
     count = np.maximum(known.sum(axis=-1, keepdims=True), 1)
     mean = np.where(known, values, 0).sum(axis=-1, keepdims=True) / count

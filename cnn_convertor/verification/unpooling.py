@@ -1,6 +1,6 @@
 """Where the device found the maxima that its unpoolings go by, so that these are judged apart from what was pooled.
 
-Rounding to FP16 makes neighbours equal, or changes which of two is larger. An unpooling then puts a value one pixel away: far
+Rounding to FP16 makes neighbors equal, or changes which of two is larger. An unpooling then puts a value one pixel away: far
 from what the framework has, and as good. So the framework unpools by the device's maxima, which are compared with its own.
 """
 

@@ -33,7 +33,7 @@ STATISTICS_FACTOR: Final = 999.0
 
 
 def twin() -> keras.Model:
-    """digits.prototxt in Keras, with the same names; a batch normalisation stands for a BatchNorm and a Scale."""
+    """digits.prototxt in Keras, with the same names; a batch normalization stands for a BatchNorm and a Scale."""
     x = image = keras.Input((8, 8, 1), name="data")
     x = layers.Conv2D(16, 3, padding="same", use_bias=False, name="conv1")(x)
     x = layers.BatchNormalization(epsilon=1e-5, name="bn1")(x)

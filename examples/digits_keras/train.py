@@ -30,7 +30,7 @@ def network() -> keras.Model:
     """8x8x1 to ten probabilities. Between them, most of what convertors meet: see the comments."""
     x = image = keras.Input((8, 8, 1), name="image")
 
-    # A convolution without bias: the batch normalisation after it becomes its weights and bias.
+    # A convolution without bias: the batch normalization after it becomes its weights and bias.
     x = layers.Conv2D(16, 3, padding="same", use_bias=False, name="stem")(x)
     x = layers.BatchNormalization(name="stem_norm")(x)
     x = stem = layers.ReLU(name="stem_relu")(x)
@@ -60,7 +60,7 @@ def network() -> keras.Model:
 
 
 def trained(digits: Digits) -> keras.Model:
-    """A network that has seen the digits, without the optimiser's state."""
+    """A network that has seen the digits, without the optimizer's state."""
     keras.utils.set_random_seed(SEED)
     model = network()
     images = digits.inputs()[..., np.newaxis]
@@ -82,7 +82,7 @@ KERAS_2_NAMES: Final = {
 NOT_IN_KERAS_2: Final = {
     "optional",  # InputLayer
     "quantization_config",  # Dense
-    "input_axes",  # initialisers
+    "input_axes",  # initializers
     "output_axes",
     "renorm",  # BatchNormalization
     "renorm_clipping",

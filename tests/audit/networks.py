@@ -12,7 +12,7 @@ import numpy as np
 from cnn_convertor import codegen
 from cnn_convertor.audit import Audit, audit
 from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.rules import check
@@ -73,7 +73,7 @@ def generate(
     limits = Limits(ub_size=ub_size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        legal = legalise(optimize(graph), limits, transposed=transposed, fusion=fusion)
+        legal = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion)
         legal, steps = select(legal, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
         check(legal, steps, limits)
         program = lower(legal, steps, name=name, transposed=transposed)

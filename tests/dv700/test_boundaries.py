@@ -1,4 +1,4 @@
-"""Why neighbours do not share a command."""
+"""Why neighbors do not share a command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import random_networks
 from cnn_convertor.dv700.boundaries import boundaries
 from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.program import LayerType
 from cnn_convertor.dv700.selection import select
@@ -126,10 +126,10 @@ def test_a_long_chain_ends_somewhere() -> None:
 
 
 @pytest.mark.parametrize("fusion", Fusion)
-def test_all_neighbours_share_a_command_or_have_a_reason(fusion: Fusion) -> None:
+def test_all_neighbors_share_a_command_or_have_a_reason(fusion: Fusion) -> None:
     seen = 0
     for seed in range(60):
-        network = legalise(optimize(random_networks.network(seed, 12)), Limits(), transposed=True, fusion=fusion)
+        network = legalize(optimize(random_networks.network(seed, 12)), Limits(), transposed=True, fusion=fusion)
         made = select(network, palette=False, transposed=True, fusion=fusion)
         steps = {node.name: step for step in made.steps for node in step.nodes if step.type is LayerType.CONV}
         rows = {(row.before, row.after) for row in boundaries(made, fusion, Limits())}

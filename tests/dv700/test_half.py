@@ -31,7 +31,7 @@ def test_every_sign_and_exponent_with_many_mantissas() -> None:
         [
             random.integers(0, 1 << 23, 2000, np.uint32),
             np.array([0, 1, (1 << 23) - 1], np.uint32),
-            # ties of normal numbers, and their neighbours
+            # ties of normal numbers, and their neighbors
             (random.integers(0, 1 << 10, 500, np.uint32)[:, None] * 8192 + np.array([4095, 4096, 4097])).reshape(-1),
             # ties of subnormal ones: the lower the exponent, the more bits are cut off
             np.uint32(1) << np.arange(23, dtype=np.uint32),

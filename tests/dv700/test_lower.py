@@ -13,7 +13,7 @@ import ir_reference
 import program_reference
 import random_networks
 from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import ElementType, LayerType, Program
@@ -39,7 +39,7 @@ def build(
     ub_size: int = UB_SIZE,
 ) -> Program:
     limits = Limits(ub_size=ub_size)
-    graph = legalise(optimize(graph), limits, transposed=transposed, fusion=fusion)
+    graph = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion)
     graph, steps = select(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
     check(graph, steps, limits)
     return lower(graph, steps, name="net", transposed=transposed)

@@ -208,5 +208,5 @@ def test_a_palette_encodes_what_it_was_fitted_to(kernel: Pair) -> None:
     codes = palette_codes(half_codes(lambda rows: weights[rows]), palette)(slice(2, 5))
     halves = half_codes(lambda rows: weights[rows])(slice(2, 5))
     assert codes.dtype == np.uint8
-    np.testing.assert_array_equal(palette.centres[codes], weights[2:5])
+    np.testing.assert_array_equal(palette.centers[codes], weights[2:5])
     np.testing.assert_array_equal(halves, weights[2:5])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.config import Override, Quantization
 from cnn_convertor.dv700.formats import Reason, StoredLayer
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.palettes import QuantizationOptions, choose, count, count_importance, describe, fit_weights
@@ -49,7 +49,7 @@ def planned(*made: ops.Op, channels: int = 16, palette: bool = False) -> Program
     nodes = [Node("x", ops.Input(Shape(20, 20, channels)))]
     for op, name in zip(made, "abcdefgh", strict=False):
         nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name, type(op).__name__),)))
-    graph = legalise(optimize(Graph(tuple(nodes), (nodes[-1].name,))), Limits(), transposed=True)
+    graph = legalize(optimize(Graph(tuple(nodes), (nodes[-1].name,))), Limits(), transposed=True)
     return lower(*select(graph, palette=palette, transposed=True), name="net", transposed=True)
 
 
@@ -151,7 +151,7 @@ def test_the_nearest_name_comes_first() -> None:
     nodes = [x]
     for name in ("conv1_1", "conv1_2", "branch"):
         nodes.append(Node(name, conv(normal(16, 16, 1, 1)), (nodes[-1].name,), (Origin("net", name),)))
-    graph = legalise(Graph(tuple(nodes), ("branch",)), Limits(), transposed=True)
+    graph = legalize(Graph(tuple(nodes), ("branch",)), Limits(), transposed=True)
     program = lower(*select(graph, palette=False, transposed=True), name="net", transposed=True)
     with pytest.raises(UsageError) as caught:
         chosen(program, Quantization.AUTO, conv1_3=True)
@@ -187,7 +187,7 @@ def test_the_told_sqnr_is_that_of_the_stored_weights() -> None:
     (weights,) = program.weights
     assert weights.choice is not None and weights.choice.palette is not None
     palette, half = weights.choice.palette, kernels.astype(np.float16)
-    error = palette.centres[palette.index[half.view(np.uint16)]].astype(np.float64) - half
+    error = palette.centers[palette.index[half.view(np.uint16)]].astype(np.float64) - half
     expected = 10 * np.log10(np.sum(half.astype(np.float64) ** 2) / np.sum(error**2))
     assert stored(program)["a"].sqnr == pytest.approx(expected, abs=1e-9)
 
@@ -254,6 +254,6 @@ def test_an_importance_moves_the_palette_to_what_counts() -> None:
     for given in ({}, {0: importance}):
         choice = fit_weights({0: weights}, given)[0]
         assert choice.palette is not None and choice.calibrated == bool(given)
-        error = choice.palette.centres[choice.palette.index[half.view(np.uint16)]].astype(np.float64) - half
+        error = choice.palette.centers[choice.palette.index[half.view(np.uint16)]].astype(np.float64) - half
         errors.append(float(np.sum(importance * error**2)))
     assert errors[1] < 0.8 * errors[0]

@@ -8,7 +8,7 @@ import pytest
 import ir_reference
 import random_networks
 from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.parts import pool_parts
 from cnn_convertor.errors import Origin
@@ -71,6 +71,6 @@ def test_a_pool_stays_where_a_part_cannot_take_it(before: Graph) -> None:
 
 def test_without_fusion_it_stays() -> None:
     graph = joined(conv(), conv())
-    kept = legalise(graph, Limits(), transposed=True, fusion=Fusion.NONE)
-    moved = legalise(graph, Limits(), transposed=True, fusion=Fusion.CONSERVATIVE)
+    kept = legalize(graph, Limits(), transposed=True, fusion=Fusion.NONE)
+    moved = legalize(graph, Limits(), transposed=True, fusion=Fusion.CONSERVATIVE)
     assert isinstance(kept["p"].op, ops.MaxPool2d) and isinstance(moved["p"].op, ops.Concat)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import random_networks
 from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.placement import ALIGNMENT, Placement, arrange, place
 from cnn_convertor.dv700.program import LayerType
@@ -93,7 +93,7 @@ def simulate(graph: Graph, steps: Sequence[Step], placement: Placement) -> None:
 
 
 def legal(graph: Graph, fusion: Fusion = Fusion.NONE) -> tuple[Graph, tuple[Step, ...]]:
-    graph = legalise(optimize(graph), Limits(), transposed=True, fusion=fusion)
+    graph = legalize(optimize(graph), Limits(), transposed=True, fusion=fusion)
     return select(graph, palette=False, transposed=True, fusion=fusion)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cnn_convertor.dv700 import cpu, kernels, pools, rules
-from cnn_convertor.dv700 import legalise as legalise_module
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700 import legalize as legalize_module
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.rules import RULES, check, manual
 from cnn_convertor.dv700.selection import select
@@ -35,8 +35,8 @@ def zeros(*shape: int) -> Constant:
 
 
 def problems(graph: Graph, limits: Limits = LIMITS, *, transposed: bool = True) -> tuple[Problem, ...]:
-    """What is wrong with the graph, once it is legalised."""
-    graph = legalise(graph, limits, transposed=transposed)
+    """What is wrong with the graph, once it is legalized."""
+    graph = legalize(graph, limits, transposed=transposed)
     try:
         check(*select(graph, palette=False, transposed=transposed, limits=limits), limits)
     except UnsupportedError as error:
@@ -160,7 +160,7 @@ def test_a_map_that_is_too_large_is_told_where_it_begins() -> None:
 
 
 def moved(limits: Limits, op: Op, shape: Shape) -> tuple[Pair, Shape]:
-    graph = legalise(chain(op, shape=shape), limits, transposed=True)
+    graph = legalize(chain(op, shape=shape), limits, transposed=True)
     made = graph["a"].op
     assert isinstance(made, ops.Conv2d | ops.ConvTranspose2d | ops.AveragePool2d)
     return made.window.stride, graph.shape("a")
@@ -183,7 +183,7 @@ def test_every_rule_has_a_case() -> None:
 
 
 def test_every_limit_is_used() -> None:
-    text = "".join(inspect.getsource(module) for module in (rules, legalise_module, kernels, cpu, pools))
+    text = "".join(inspect.getsource(module) for module in (rules, legalize_module, kernels, cpu, pools))
     assert [field for field in Limits._fields if f"limits.{field}" not in text] == []
 
 
@@ -217,8 +217,8 @@ POOLED: list[tuple[Limits, Graph]] = [
 
 @pytest.mark.parametrize(("limits", "graph"), POOLED)
 def test_pools_beyond_the_limits_run_on_the_cpu(limits: Limits, graph: Graph) -> None:
-    assert "OnCpu" not in str(legalise(graph, LIMITS, transposed=True))
-    assert "OnCpu" in str(legalise(graph, limits, transposed=True))
+    assert "OnCpu" not in str(legalize(graph, LIMITS, transposed=True))
+    assert "OnCpu" in str(legalize(graph, limits, transposed=True))
     assert problems(graph, limits) == ()
 
 
@@ -250,7 +250,7 @@ def test_all_broken_rules_are_told_together_in_network_order() -> None:
     ]
 
 
-def test_the_layer_at_fault_is_named_and_not_its_neighbours_in_the_command() -> None:
+def test_the_layer_at_fault_is_named_and_not_its_neighbors_in_the_command() -> None:
     batch_norm = ops.BatchNorm(zeros(8), Constant.of(np.ones(8)), None, None, 0.0)
     relu, leaky = ops.Activation(ops.Relu()), ops.Activation(ops.Relu(1e9))
     graph = chain(

@@ -17,7 +17,7 @@ import program_reference
 import random_networks
 from cnn_convertor.dv700.commands import Possible
 from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import LayerType
@@ -389,7 +389,7 @@ def runs_of(path: Sequence[Node]) -> int:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 4), ub_size=st.sampled_from([3072, 6144, 10240, 655_360]))
 def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int) -> None:
-    network = legalise(optimize(Blocks(seed, steps).graph), Limits(), transposed=True)
+    network = legalize(optimize(Blocks(seed, steps).graph), Limits(), transposed=True)
     limits = Limits(ub_size=ub_size)
     if len(network.nodes) > 14:
         return
@@ -402,7 +402,7 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
     network, limits = random_networks.network(seed, steps), Limits(ub_size=ub_size)
     costs, problems = [], []
     for fusion in (Fusion.FULL, Fusion.CONSERVATIVE, Fusion.NONE):
-        selection = chosen(legalise(optimize(network), limits, transposed=True, fusion=fusion), fusion, limits)
+        selection = chosen(legalize(optimize(network), limits, transposed=True, fusion=fusion), fusion, limits)
         costs.append(total(selection))
         problems.append(broken(selection, limits))
     assert problems[0] == problems[1] == problems[2]
@@ -419,7 +419,7 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
 )
 def test_what_shares_commands_computes_the_same(seed: int, steps: int, ub_size: int, transposed: bool) -> None:
     network, limits = Blocks(seed, steps).graph, Limits(ub_size=ub_size)
-    legal = legalise(optimize(network), limits, transposed=transposed)
+    legal = legalize(optimize(network), limits, transposed=transposed)
     selection = select(legal, palette=False, transposed=transposed, limits=limits)
     program = lower(*selection, name="net", transposed=transposed)
     x = random_networks.inputs_for(network)

@@ -97,7 +97,7 @@ def test_what_stays_apart(graph: Graph) -> None:
     assert [step.writes for step in steps(graph)] == ["a", "b"]
 
 
-def test_a_pool_with_a_neighbour_stays_apart() -> None:
+def test_a_pool_with_a_neighbor_stays_apart() -> None:
     nodes = (Node("x", ops.Input(X)), Node("a", conv(), ("x",)), Node("b", POOL, ("a",)), Node("c", conv(), ("a",)))
     assert [step.writes for step in steps(Graph(nodes, ("b", "c")))] == ["a", "b", "c"]
 
@@ -238,7 +238,7 @@ def test_source_looks_through_views() -> None:
     assert source(graph, "a") is graph["a"]
 
 
-def test_what_legalise_should_have_rewritten_is_our_mistake() -> None:
+def test_what_legalize_should_have_rewritten_is_our_mistake() -> None:
     with pytest.raises(AssertionError, match="Pad should have been rewritten"):
         steps(chain(ops.Pad(Padding(1, 1, 1, 1))))
 

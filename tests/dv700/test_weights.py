@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import packing_reference
-from cnn_convertor.dv700.legalise import legalise
+from cnn_convertor.dv700.legalize import legalize
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.dv700.lower import lower
 from cnn_convertor.dv700.program import Program, Weights
@@ -37,7 +37,7 @@ def chain(*made: Op, shape: Shape) -> Graph:
 
 
 def program(graph: Graph, *, palette: bool = False, transposed: bool = False) -> Program:
-    graph = legalise(optimize(graph), Limits(), transposed=transposed)
+    graph = legalize(optimize(graph), Limits(), transposed=transposed)
     return lower(*select(graph, palette=palette, transposed=transposed), name="net", transposed=transposed)
 
 

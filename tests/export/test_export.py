@@ -45,7 +45,7 @@ from export_reference import (
     nvdla_pixels,
     nvdla_uncompressed,
     nvdla_winograd,
-    quantised,
+    quantized,
 )
 from ir_reference import convolution, transposed_convolution
 from packing_reference import packed
@@ -164,7 +164,7 @@ def test_nvdla_surfaces_hold_the_network(ini: Path, kind: str, tmp_path: Path) -
             continue
         kernels = real if entry.role == "weights" else real[None]
         if entry.role != "slopes":
-            integers, scales, largest, mean_square = quantised(kernels, np.iinfo(stored.dtype).max)
+            integers, scales, largest, mean_square = quantized(kernels, np.iinfo(stored.dtype).max)
             assert stored.reshape(len(kernels), -1).tolist() == integers
             assert entry.record["scale"]["values"] == scales
             assert entry.record["error"]["max"] == pytest.approx(largest, rel=1e-5)
@@ -210,8 +210,8 @@ def test_bpu_tensors_hold_the_network(element: str, tmp_path: Path) -> None:
             at = sum(i * stride for i, stride in zip(index, tensor["stride"], strict=True))
             assert elements(memory[at : at + size], kind)[0] == entry.array()[index]
         assert ("scale" in entry.record) == kind.startswith("int")
-        quantised = ("SCALE", 0) if kind.startswith("int") else ("NONE", -1)
-        assert (tensor["quantiType"], tensor["quantizeAxis"]) == quantised
+        quantized = ("SCALE", 0) if kind.startswith("int") else ("NONE", -1)
+        assert (tensor["quantiType"], tensor["quantizeAxis"]) == quantized
         error = entry.record["error"]["max"] if "error" in entry.record else 0
         np.testing.assert_allclose(entry.values(), real, atol=error * 1.0001)
     assert not numbers
@@ -294,7 +294,7 @@ def test_scales_of_grouped_kernels_are_their_own(tmp_path: Path) -> None:
     write(kind.surfaces(tuple(parts_of(graph, {}))), "net", "cldnn:goiyx", tmp_path)
     entry = read(tmp_path)["grouped", "weights"]
     assert entry.record["scale"]["axes"] == "go" and len(entry.record["scale"]["values"]) == 12
-    integers, scales, *_ = quantised(op.weight.load(), 127)
+    integers, scales, *_ = quantized(op.weight.load(), 127)
     assert entry.record["scale"]["values"] == scales
     assert entry.array().reshape(12, -1).tolist() == integers
 

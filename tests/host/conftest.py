@@ -1,4 +1,4 @@
-"""The device, built once with address and undefined-behaviour sanitizers for all tests of this folder."""
+"""The device, built once with address and undefined-behavior sanitizers for all tests of this folder."""
 
 from __future__ import annotations
 

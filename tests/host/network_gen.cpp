@@ -93,7 +93,7 @@ void CNetwork::Layer_2() {
   conf.conv_cmd.c = 8;
   conf.conv_cmd.input_circular_offset = is_transposed() ? DMP_DV_ORDER_TRANSPOSED : DMP_DV_ORDER_WHC8;
   conf.conv_cmd.input_buf.mem = io_mem_;
-  conf.conv_cmd.input_buf.offs = has("uninitialised") ? 4096 : kData;
+  conf.conv_cmd.input_buf.offs = has("uninitialized") ? 4096 : kData;
   conf.conv_cmd.output_buf.mem = io_mem_;
   conf.conv_cmd.output_buf.offs = kConv;
   conf.conv_cmd.run[0].m = 8;

@@ -53,9 +53,9 @@ def integer_weights(seed: int, m: int, c: int, size: tuple[int, int], *, palette
     bias, slopes = integers(seed + 1, m, most=5), integers(seed + 2, m, most=2) if prelu else None
     if not palette:
         return Weights(integers(seed, m, c, *size), bias, None, slopes)
-    centres = np.concatenate([[0.0], integers(seed + 3, 255)])
+    centers = np.concatenate([[0.0], integers(seed + 3, 255)])
     indices = np.random.default_rng(seed).integers(0, 256, (m, c, *size)).astype(np.uint8)
-    return Weights(indices, bias, centres, slopes)
+    return Weights(indices, bias, centers, slopes)
 
 
 class Bench:
@@ -105,7 +105,7 @@ def half(values: Map) -> Map:
 
 
 def assert_rounded(got: Map, expected: Map) -> None:
-    """Equal up to the last bit of FP16: sums in another order may round to a neighbour."""
+    """Equal up to the last bit of FP16: sums in another order may round to a neighbor."""
     np.testing.assert_allclose(got, half(expected), rtol=2**-10, atol=2**-20)
 
 
@@ -434,7 +434,7 @@ def test_reading_what_nothing_wrote_is_an_error(driver: Path) -> None:
     output = command.output_buf
     device.run(replace(command, input_buf=output, output_buf=(1, 512)))
     with pytest.raises(
-        DeviceError, match="command 0 of the list: use of uninitialised map: the input reads bytes 98 to"
+        DeviceError, match="command 0 of the list: use of uninitialized map: the input reads bytes 98 to"
     ):
         device.run(replace(command, input_buf=(1, output[1] + 2), output_buf=(1, 512)))
     device.ask(f"forget {bench.io}")

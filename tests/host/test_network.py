@@ -150,8 +150,8 @@ def test_input_must_hold_whole_samples(runner: Path, folder: Path) -> None:
     ("fault", "message"),
     [
         (
-            "uninitialised",
-            'layers "conv" to "conv": command 0 of the list: use of uninitialised map: the input reads bytes 4096 to',
+            "uninitialized",
+            'layers "conv" to "conv": command 0 of the list: use of uninitialized map: the input reads bytes 4096 to',
         ),
         ("kernel", 'layer "conv": run[0].p = 0x0909: a kernel of 9x9; 1 to 7 in each direction is possible'),
         ("size", 'layer "flat": the output has 131 values, the input 132'),

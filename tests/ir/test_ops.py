@@ -138,7 +138,7 @@ MISFITS: list[tuple[Op, list[Shape], str]] = [
     (ops.Pad(Padding(0, -1, 0, 0)), [X], "a padding below zero"),
     (ops.Concat(Axis.HEIGHT), [X, Shape(9, 11, 4)], "cannot join maps of 9x12x4, 9x11x4 on height"),
     (ops.Binary(BinaryOp.ADD), [X, Shape(9, 6, 4)], "cannot combine maps of 9x12x4 and 9x6x4"),
-    (ops.LocalResponseNorm(4, 1.0, 0.75), [X], "a neighbourhood of 4 has no middle"),
+    (ops.LocalResponseNorm(4, 1.0, 0.75), [X], "a neighborhood of 4 has no middle"),
     (ops.MeanVarianceNorm((Axis.CHANNELS,), 0.1, groups=3), [X], "4 channels are not 3 groups"),
     (ops.ArgMax(Axis.CHANNELS, 5), [X], "5 of 4 numbers are asked for"),
     (ops.ArgMax(None, 433), [X], "433 of 432 numbers are asked for"),

@@ -103,7 +103,7 @@ def test_list_and_describe(capsys: pytest.CaptureFixture[str]) -> None:
         ("pack --to NHWC text.npy y.bin", "no array of numbers, but of <U1"),
         ("convert --to NHWC empty.npy y.npy", "holds nothing"),
         ("pack --to T_A8B8G8R8 x.npy y.bin", "T_A8B8G8R8 has 4 channels, but the image is 3x4x12"),
-        ("pack --from HWC --to T_A8R8G8B8 colours.npy y.bin", "holds integers, not float32"),
+        ("pack --from HWC --to T_A8R8G8B8 colors.npy y.bin", "holds integers, not float32"),
         ("unpack --from T_R8 --to HWC --shape 9,9,1 damaged.bin y.npy", "the buffer has 5"),
         ("unpack --from T_R8 --to HWC --shape 9,9,2 damaged.bin y.npy", "T_R8 has 1 channels, not 2"),
         ("unpack --from T_R8 --to HWC --shape 9,9 damaged.bin y.npy", "DV802"),
@@ -120,7 +120,7 @@ def test_what_cannot_be_done_is_said(arguments: str, message: str, capsys: pytes
     Path("several.npz").rename("several.npy")
     np.save("text.npy", np.full((1, 1, 1, 1), "a"))
     np.save("empty.npy", IMAGE[:, :0])
-    np.save("colours.npy", IMAGE[0, :, :, :4])
+    np.save("colors.npy", IMAGE[0, :, :, :4])
     assert layout(arguments) != 0
     assert message in capsys.readouterr().err
     assert not list(Path().glob("y.*"))

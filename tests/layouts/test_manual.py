@@ -96,7 +96,7 @@ def test_a_description_says_how_wide_the_last_slice_is() -> None:
     ],
 )
 def test_a_picture_has_each_element_in_its_place(name: str, shape: tuple[int, ...], columns: int) -> None:
-    """Rows of cells that no text leaves, with what lies there, or nothing in grey; inside of a frame that cuts nothing off."""
+    """Rows of cells that no text leaves, with what lies there, or nothing in gray; inside of a frame that cuts nothing off."""
     layout = layout_of(name)
     drawn = ET.fromstring(svg(layout, shape))
     width, height = (int(drawn.attrib[side]) for side in ("width", "height"))

@@ -21,8 +21,8 @@ INT8, FP16 = Precision.INT8, Precision.FP16
 ARRAY = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
 PIXELS, PLANES = pixels.FORMATS["T_A8B8G8R8"], pixels.FORMATS["T_Y8___U8V8_N444"]
 COMPRESSED = weights.compress(np.ones((3, 4, 1, 1), np.int8), weights.direct(INT8))
-SCALED = bpu.Quantisation(bpu.QuantiType.SCALE, scale=(0.5,))
-PLAIN = bpu.Quantisation()
+SCALED = bpu.Quantization(bpu.QuantiType.SCALE, scale=(0.5,))
+PLAIN = bpu.Quantization()
 NIBBLES, BITS = layout_of("os_iyx_osv32"), layout_of("b_fs_yx_32fp")
 
 
@@ -34,8 +34,8 @@ def numbers(value: Any, *shape: int) -> Any:
     return np.full(shape, value)
 
 
-def shifts(*values: Any) -> bpu.Quantisation:
-    return bpu.Quantisation(bpu.QuantiType.SHIFT, shift=values)
+def shifts(*values: Any) -> bpu.Quantization:
+    return bpu.Quantization(bpu.QuantiType.SHIFT, shift=values)
 
 
 CASES: dict[str, tuple[Callable[[], object], str]] = {
@@ -97,10 +97,10 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "rows aligned to nothing": (lambda: bpu.plain((2, 2), "U8", row_align=0), "DV820"),
     "rows of half elements": (lambda: bpu.plain((2, 2), "F32", row_align=3), "DV820"),
     "tensors aligned to nothing": (lambda: bpu.plain((2, 2), "U8", total_align=0), "DV820"),
-    "an integer for NaN": (lambda: SCALED.quantise(numbers(np.nan, 2), np.int8), "DV820"),
-    "quantised to real numbers": (lambda: SCALED.quantise(numbers(1.0, 2), np.float32), "DV820"),
-    "too large without a scale": (lambda: PLAIN.quantise(numbers(300.0, 2), np.int8), "DV820"),
-    "parts without a scale": (lambda: PLAIN.quantise(numbers(1.5, 2), np.int8), "DV820"),
+    "an integer for NaN": (lambda: SCALED.quantize(numbers(np.nan, 2), np.int8), "DV820"),
+    "quantized to real numbers": (lambda: SCALED.quantize(numbers(1.0, 2), np.float32), "DV820"),
+    "too large without a scale": (lambda: PLAIN.quantize(numbers(300.0, 2), np.int8), "DV820"),
+    "parts without a scale": (lambda: PLAIN.quantize(numbers(1.5, 2), np.int8), "DV820"),
     "a shift to the left": (lambda: shifts(-3).check((1,)), "DV820"),
     "a shift of more than a byte": (lambda: shifts(256).check((1,)), "DV820"),
     "half a shift": (lambda: shifts(1.5).check((1,)), "DV820"),
@@ -108,7 +108,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: bpu.NV12(4, 4).pack(zeros(2, 8, element=np.uint8), zeros(2, 2, 2, element=np.uint8)),
         "DV821",
     ),
-    "colours of another shape": (
+    "colors of another shape": (
         lambda: bpu.NV12(4, 4).pack(zeros(4, 4, element=np.uint8), zeros(4, 2, element=np.uint8)),
         "DV821",
     ),
@@ -195,5 +195,5 @@ def test_sizes_are_whole_numbers_whatever_counted_them() -> None:
 
 
 def test_the_largest_integers_of_64_bits_are_not_passed() -> None:
-    (largest,) = SCALED.quantise(numbers(1e30, 1), np.int64)
+    (largest,) = SCALED.quantize(numbers(1e30, 1), np.int64)
     assert 0 < np.iinfo(np.int64).max - largest < 1024

@@ -314,16 +314,16 @@ def test_bits_and_nibbles() -> None:
         cldnn.pack_nibbles(weights + 8, layout)
 
 
-def test_quantisation_of_bpu_tensors() -> None:
-    scaled = bpu.Quantisation(bpu.QuantiType.SCALE, scale=(0.5, 0.25), zero_point=(0, 3), axis=1)
+def test_quantization_of_bpu_tensors() -> None:
+    scaled = bpu.Quantization(bpu.QuantiType.SCALE, scale=(0.5, 0.25), zero_point=(0, 3), axis=1)
     values = np.array([[0.25, 0.25], [0.75, -100.0], [-100.0, 1.0]])
-    assert scaled.quantise(values, np.int8).tolist() == [[0, 4], [2, -128], [-128, 7]]  # halves go to the even number
-    np.testing.assert_array_equal(scaled.dequantise(np.array([[2, 7]], np.int8)), [[1.0, 1.0]])
-    shifted = bpu.Quantisation(bpu.QuantiType.SHIFT, shift=(3,))
-    assert shifted.quantise(np.array([1.0, -0.5, 99.0]), np.int8).tolist() == [8, -4, 127]
-    np.testing.assert_array_equal(shifted.dequantise(np.array([8], np.int8)), [1.0])
+    assert scaled.quantize(values, np.int8).tolist() == [[0, 4], [2, -128], [-128, 7]]  # halves go to the even number
+    np.testing.assert_array_equal(scaled.dequantize(np.array([[2, 7]], np.int8)), [[1.0, 1.0]])
+    shifted = bpu.Quantization(bpu.QuantiType.SHIFT, shift=(3,))
+    assert shifted.quantize(np.array([1.0, -0.5, 99.0]), np.int8).tolist() == [8, -4, 127]
+    np.testing.assert_array_equal(shifted.dequantize(np.array([8], np.int8)), [1.0])
     with pytest.raises(UsageError, match="count the valid shape"):
-        bpu.TensorProperties((1, 2, 2, 3), "S8", (12, 6, 3, 1), 12, quantisation=bpu.Quantisation(
+        bpu.TensorProperties((1, 2, 2, 3), "S8", (12, 6, 3, 1), 12, quantization=bpu.Quantization(
             bpu.QuantiType.SCALE, scale=(1.0, 1.0), axis=3))  # fmt: skip
 
 
@@ -346,11 +346,11 @@ def test_tensor_properties_that_contradict_themselves_are_refused(
 
 
 def test_rows_by_a_rule_and_images_of_generic_alignment() -> None:
-    grey = bpu.plain((20, 30), "U8", row_align=8)
-    assert (grey.stride, grey.aligned_byte_size, grey.is_padded) == ((32, 1), 640, True)
+    gray = bpu.plain((20, 30), "U8", row_align=8)
+    assert (gray.stride, gray.aligned_byte_size, gray.is_padded) == ((32, 1), 640, True)
     assert not bpu.plain((1, 3, 4, 5), "F32").is_padded
     with pytest.raises(UsageError, match="for the valid shape"):
-        grey.pack(np.zeros((20, 31), np.uint8))
+        gray.pack(np.zeros((20, 31), np.uint8))
 
 
 def test_padding_that_the_device_leaves_out_is_refused() -> None:

@@ -133,7 +133,7 @@ def test_the_peak_names_the_parts_that_make_it() -> None:
 
 
 def test_a_bound_that_nesting_makes_unreachable_is_raised() -> None:
-    """Four bytes live at each step, but the two parts cannot come together where their neighbours are."""
+    """Four bytes live at each step, but the two parts cannot come together where their neighbors are."""
     buffers = [
         Buffer("w", 2, 0, -1), Buffer("w0", 1, 0, 1, "w"), Buffer("w1", 1, 1, 1, "w", 1),
         Buffer("v", 2, 0, -1), Buffer("v0", 1, 1, 1, "v"), Buffer("v1", 1, 0, 1, "v", 1),

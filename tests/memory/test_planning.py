@@ -58,7 +58,7 @@ def chain(sizes: Sequence[int]) -> list[Buffer]:
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=20))
-def test_chains_take_what_two_neighbours_take(sizes: list[int]) -> None:
+def test_chains_take_what_two_neighbors_take(sizes: list[int]) -> None:
     made = plan(chain(sizes), alignment=1)
     assert made.size == made.lower_bound == max(a + b for a, b in zip(sizes, [*sizes[1:], 0], strict=True))
 
@@ -144,7 +144,7 @@ def test_the_checker_sees_wrong_plans(
         check(placed, size=size, alignment=alignment)
 
 
-def test_the_checker_lets_neighbours_in_space_and_time_be() -> None:
+def test_the_checker_lets_neighbors_in_space_and_time_be() -> None:
     check([(Buffer("a", 8, 0, 1), 0), (Buffer("b", 8, 1, 2), 8), (Buffer("c", 8, 2, 3), 0)], size=16, alignment=8)
 
 

@@ -31,7 +31,7 @@ def test_what_is_written_has_the_offsets_last() -> None:
     [
         "buffer,start,end,size\na,0,2,8\n",
         "size , upper,id,lower\r\n8,2,a,0\r\n\r\n",
-        "id,lower,upper,size,colour\na,0,2,8,red\n",
+        "id,lower,upper,size,color\na,0,2,8,red\n",
     ],
 )
 def test_columns_may_have_other_names_and_places(text: str) -> None:

@@ -121,7 +121,7 @@ STAYING: dict[str, Graph] = {
     "an output": graph("c a", ("a", conv(24), "x"), ("c", crop(8, 16), "a")),
     "who needs all": graph("c b", ("a", conv(24), "x"), ("c", crop(8, 16), "a"), ("b", conv(8, 24), "a")),
     "a sum": graph("c", ("a", conv(24), "x"), ("b", conv(24), "x"), ("s", ops.Add(), "a b"), ("c", crop(8, 16), "s")),
-    "neighbouring channels that are looked at": graph(
+    "neighboring channels that are looked at": graph(
         "c", ("a", conv(24), "x"), ("n", ops.LocalResponseNorm(3, 1.0, 0.75), "a"), ("c", crop(8, 16), "n")
     ),
     "groups": graph("c", ("a", conv(24, groups=2), "x"), ("c", crop(8, 16), "a")),

@@ -490,7 +490,7 @@ def test_a_residual_network_becomes_four_operators() -> None:
 
 @settings(max_examples=120, deadline=None)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 12))
-def test_optimised_networks_compute_the_same(seed: int, steps: int) -> None:
+def test_optimized_networks_compute_the_same(seed: int, steps: int) -> None:
     graph = random_networks.network(seed, steps)
     same(graph, optimize(graph))
 

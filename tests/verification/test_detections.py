@@ -29,7 +29,7 @@ OP = DetectionOutput(
 @pytest.mark.parametrize(
     "op",
     [OP, replace(OP, code=BoxCode.CORNER), replace(OP, share_location=False, background=-1), replace(OP, variance_encoded=True)],
-    ids=["centre and size", "corners", "boxes of each class", "variance in the boxes"],
+    ids=["center and size", "corners", "boxes of each class", "variance in the boxes"],
 )  # fmt: skip
 def test_opencv_and_the_plain_reading_detect_the_same(op: DetectionOutput) -> None:
     pytest.importorskip("cv2")

@@ -35,7 +35,7 @@ def keras() -> Any:
 
 def check(model: Any, folder: Path) -> None:
     """Every output of the model is the framework's."""
-    networks.randomise(model)
+    networks.randomize(model)
     model.save(folder / "m.keras")
     result = verify(config(folder / "m.keras"), convert_for_trial, samples=2)
     assert len(result.outputs) >= len(model.outputs)  # what goes into a softmax at the end is compared, too

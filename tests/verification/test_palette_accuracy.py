@@ -1,4 +1,4 @@
-"""Palettes keep what networks are for: their accuracy on labelled data is that of FP16 weights."""
+"""Palettes keep what networks are for: their accuracy on labeled data is that of FP16 weights."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ EPSILON = 1e-7  # keras.backend.epsilon()
 @keras.reads(*BATCH_NORMALIZATIONS)
 def batch_normalization(reading: Reading) -> Value:
     if reading.flag("renorm", False):
-        reading.refuse("batch renormalisation is not supported", "train without renorm")
+        reading.refuse("batch renormalization is not supported", "train without renorm")
     for name in ("momentum", "fused", "synchronized", "renorm_clipping", "renorm_momentum"):  # for training alone
         reading.settings.take(name)
     axis = _axis(reading, reading.settings.take("axis", -1))
@@ -43,7 +43,7 @@ def _axis(reading: Reading, given: object) -> Axis:
     axis = reading.input.axes.at(given)
     if axis is None:
         reading.misfit(
-            f"normalisation of axis {given} of a tensor of {len(reading.sizes(reading.input)) + 1} axes is not supported"
+            f"normalization of axis {given} of a tensor of {len(reading.sizes(reading.input)) + 1} axes is not supported"
         )
     return axis
 
@@ -106,7 +106,7 @@ def map_axes_of(reading: Reading, given: Any) -> tuple[list[int], tuple[Axis, ..
     items = given if isinstance(given, list) else [given]
     found = [reading.input.axes.at(item) for item in items]
     if not found or None in found or len({*found}) < len(found):
-        reading.misfit(f"normalisation over the axes {given} of a tensor of {rank} axes is not supported")
+        reading.misfit(f"normalization over the axes {given} of a tensor of {rank} axes is not supported")
     places = [int(item) % rank - 1 for item in items]
     axes = {axis for axis in found if axis is not None}
     everything = {Axis("HWC".index(letter)) for letter in reading.input.axes.value}
@@ -226,7 +226,7 @@ def _statistics(reading: Reading, role: str, places: list[int]) -> Array:
     wide = tuple(size if place in places else 1 for place, size in enumerate(sizes))
     own = tuple(sizes[place] for place in places if 0 <= place < len(sizes))
     if len({*places} & {*range(len(sizes))}) < len(places):
-        reading.misfit("the layer normalises axes that its input has not")
+        reading.misfit("the layer normalizes axes that its input has not")
     given = reading.settings.take(role)
     if given is None:
         return _whole(reading, role, own).reshape(wide)

@@ -31,7 +31,7 @@ void set_last_error(const std::string &text) { last_error = text; }
 Context::Context() {
   limits.unified_buffer_bytes = bytes_of("DMP_DV_UB_SIZE", limits.unified_buffer_bytes);
   exact = is_set("DMP_DV_EXACT");
-  check_uninitialised = is_set("DMP_DV_CHECK_UNINITIALIZED");
+  check_uninitialized = is_set("DMP_DV_CHECK_UNINITIALIZED");
   description = "DV700, emulated: unified buffer " + std::to_string(limits.unified_buffer_bytes) +
                 " bytes, kernels up to " + std::to_string(limits.max_kernel) + "x" + std::to_string(limits.max_kernel) +
                 (exact ? ", maps kept in FP32" : "");

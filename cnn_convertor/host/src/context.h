@@ -25,7 +25,7 @@ struct Context {
 
   Limits limits;
   bool exact = false;               // DMP_DV_EXACT: keep unrounded FP32 maps beside the FP16 memory
-  bool check_uninitialised = false; // DMP_DV_CHECK_UNINITIALIZED: refuse to read what nothing wrote
+  bool check_uninitialized = false; // DMP_DV_CHECK_UNINITIALIZED: refuse to read what nothing wrote
   std::atomic<int64_t> allocated{0};
   std::string description;
 };

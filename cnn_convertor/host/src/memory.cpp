@@ -24,7 +24,7 @@ Memory::Memory(std::shared_ptr<Context> context, std::size_t size) : context_(st
     throw Error("size = " + std::to_string(size) + ": out of memory");
   data_ = static_cast<uint8_t *>(place);
   std::memset(data_, 0, size);
-  if (context_->check_uninitialised) written_.assign((size + 1) / 2, 0);
+  if (context_->check_uninitialized) written_.assign((size + 1) / 2, 0);
   if (context_->exact) exact_.assign((size + 1) / 2, 0.0f);
   context_->allocated += static_cast<int64_t>(size);
 }
@@ -83,7 +83,7 @@ void Memory::check_written(uint64_t offset, uint64_t bytes, const char *what) co
   const auto end = written_.begin() + static_cast<std::ptrdiff_t>((offset + bytes - 1) / 2) + 1;
   const auto hole = std::find(first, end, uint8_t{0});
   if (hole == end) return;
-  throw Error(std::string("use of uninitialised map: ") + what + " reads bytes " + std::to_string(offset) + " to " +
+  throw Error(std::string("use of uninitialized map: ") + what + " reads bytes " + std::to_string(offset) + " to " +
               std::to_string(offset + bytes) + ", but nothing has written byte " +
               std::to_string(2 * (hole - written_.begin())) + " in this execution");
 }

@@ -51,7 +51,7 @@ void CDMP_Network::ReleaseLists() {
 }
 
 bool CDMP_Network::ReserveMemory(std::size_t weights_size, std::size_t io_size) {
-  if (ctx_) return Fail("ReserveMemory: the network is initialised already");
+  if (ctx_) return Fail("ReserveMemory: the network is initialized already");
   ctx_ = dmp_dv_context_create();
   if (!ctx_) return Fail(std::string("cannot open the device: ") + dmp_dv_get_last_error_message());
   info_.header = {sizeof(info_), 0};

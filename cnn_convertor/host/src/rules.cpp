@@ -295,8 +295,8 @@ const dmp_dv_cmdraw_conv_v0 &conv_command(const dmp_dv_cmdraw &raw) {
   check_header(v1->conv_cmd.header, "conv_cmd.header", sizeof(v1->conv_cmd));
   if (v1->conv_cmd.header.version != 0)
     throw Error("conv_cmd.header.version = " + std::to_string(v1->conv_cmd.header.version) + ": it is 0 here");
-  if (v1->u8tofp16_table.mem) throw Error("u8tofp16_table.mem: 8-bit input is not modelled, it must be 0");
-  if (v1->to_bgr != 0) throw Error("to_bgr = " + std::to_string(v1->to_bgr) + ": not modelled, it must be 0");
+  if (v1->u8tofp16_table.mem) throw Error("u8tofp16_table.mem: 8-bit input is not modeled, it must be 0");
+  if (v1->to_bgr != 0) throw Error("to_bgr = " + std::to_string(v1->to_bgr) + ": not modeled, it must be 0");
   return v1->conv_cmd;
 }
 

@@ -98,7 +98,7 @@ void run(const std::string &weights, const std::string &input_path, const std::s
   NETWORK_CLASS network;
   const auto check = [&](bool good) {
     if (good) return;
-    fail(network.get_last_error().empty() ? "the network could not be initialised" : network.get_last_error());
+    fail(network.get_last_error().empty() ? "the network could not be initialized" : network.get_last_error());
   };
   check(network.Initialize());
   check(network.LoadWeights(weights));

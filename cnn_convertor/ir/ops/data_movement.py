@@ -36,7 +36,7 @@ class Pad:
 
 @dataclass(frozen=True, slots=True)
 class Upsample:
-    """Repeat every pixel (nearest neighbour)."""
+    """Repeat every pixel (nearest neighbor)."""
 
     factor: Pair
 

@@ -15,7 +15,7 @@ class PriorBox:
 
     For each pixel of a map of `map_size`, row by row: for each min_size a square of it, then with a max_size the square of
     sqrt(min_size * max_size), then for each of `aspect_ratios` (none is 1; flips are listed) one of min_size. Coordinates are
-    left, top, right, bottom, in parts of `image_size`. step: pixels of the image from box to box. offset: of the centre, in steps.
+    left, top, right, bottom, in parts of `image_size`. step: pixels of the image from box to box. offset: of the center, in steps.
     """
 
     map_size: Pair

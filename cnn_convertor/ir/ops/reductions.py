@@ -20,9 +20,9 @@ class Softmax:
 
 @dataclass(frozen=True, slots=True)
 class LocalResponseNorm:
-    """x / (bias + alpha / n * sum of squares) ** beta, the sum over a neighbourhood of x, zero outside of the map.
+    """x / (bias + alpha / n * sum of squares) ** beta, the sum over a neighborhood of x, zero outside of the map.
 
-    across_channels: the neighbourhood is `size` channels, n = size; else size x size pixels, n = size * size. size is odd.
+    across_channels: the neighborhood is `size` channels, n = size; else size x size pixels, n = size * size. size is odd.
     """
 
     size: int
@@ -33,7 +33,7 @@ class LocalResponseNorm:
 
     def output_shape(self, x: Shape) -> Shape:
         if self.size < 1 or self.size % 2 == 0:
-            raise ShapeError(f"a neighbourhood of {self.size} has no middle")
+            raise ShapeError(f"a neighborhood of {self.size} has no middle")
         return x
 
 

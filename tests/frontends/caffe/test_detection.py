@@ -54,7 +54,7 @@ def test_the_boxes_themselves(load: Any) -> None:
     made = boxes(load, "min_size: 4 max_size: 9 aspect_ratio: 4 flip: true")
     values = ir_reference.execute(made)
     assert values.shape == (2 * 3 * 4 * 4, 1, 2)
-    # the centre of the first pixel is (10, 7.5) in the image of 60 x 30: squares of 4 and 6, then 8 x 2 and 2 x 8
+    # the center of the first pixel is (10, 7.5) in the image of 60 x 30: squares of 4 and 6, then 8 x 2 and 2 x 8
     sides = [(4, 4), (6, 6), (8, 2), (2, 8)]
     expected = [((10 - w / 2) / 60, (7.5 - h / 2) / 30, (10 + w / 2) / 60, (7.5 + h / 2) / 30) for w, h in sides]
     np.testing.assert_allclose(values[:16, 0, 0].reshape(4, 4), expected)

@@ -34,7 +34,7 @@ def column(*numbers: float) -> Array:
 
 
 def between(x: Array, axis: int) -> Array:
-    """With the mean of each two neighbours put between them."""
+    """With the mean of each two neighbors put between them."""
     x = np.moveaxis(x, axis, 0)
     result = np.repeat(x, 2, axis=0)[:-1]
     result[1::2] = (x[:-1] + x[1:]) / 2
@@ -195,8 +195,8 @@ LAYERS: dict[str, tuple[str, list[Array], Array]] = {
         [],
         MAP / (1 + 2 * MAP**2),
     ),
-    "normalise": (layer("Normalize"), [np.array([3.0])], 3 * MAP / np.sqrt((MAP**2).sum())),
-    "normalise channels": (
+    "normalize": (layer("Normalize"), [np.array([3.0])], 3 * MAP / np.sqrt((MAP**2).sum())),
+    "normalize channels": (
         layer(
             "Normalize",
             "norm_param { across_spatial: false channel_shared: false eps: 0.5 scale_filler { value: 20 } }",

@@ -23,7 +23,7 @@ def imported() -> Any:
     return import_keras()
 
 
-def randomise(model: Any, seed: int = 0) -> None:
+def randomize(model: Any, seed: int = 0) -> None:
     """Weights of about one; variances above zero."""
     random = np.random.default_rng(seed)
     for weight in model.weights:

@@ -45,7 +45,7 @@ def compare(model: Any, graph: Graph, *, seed: int = 1, tolerance: float = 2e-5)
 
 
 def check(keras: Keras, model: Any, folder: Path) -> None:
-    networks.randomise(model)
+    networks.randomize(model)
     for name in ("model.keras", "model.h5"):
         model.save(folder / name)
         compare(model, load(folder / name, folder / name))
@@ -78,7 +78,7 @@ def test_networks(keras: Keras, build: Callable[[Keras], Any], tmp_path: Path) -
 
 def test_arrays_are_shared_out_by_order_where_names_are_ambiguous(keras: Keras, tmp_path: Path) -> None:
     model = networks.frozen_names(keras)
-    networks.randomise(model)
+    networks.randomize(model)
     model.save(tmp_path / "model.keras")
     compare(model, load(tmp_path / "model.keras", tmp_path / "model.keras"))
 
@@ -98,7 +98,7 @@ def first_convolutions(keras: Keras, first: bool) -> Any:
     return keras.Model(source, [L.Dense(5)(flat), L.GlobalMaxPooling2D()(y), x])
 
 
-def first_normalisations(keras: Keras, first: bool) -> Any:
+def first_normalizations(keras: Keras, first: bool) -> Any:
     L, axis = keras.layers, 1 if first else -1  # noqa: N806
     source = keras.Input((4, 9, 8) if first else (9, 8, 4))
     x = L.Cropping2D(((1, 0), (0, 2)))(L.Conv2D(4, 1, activation="swish")(source))
@@ -123,7 +123,7 @@ def first_rows(keras: Keras, first: bool) -> Any:
 
 
 @pytest.mark.parametrize("format", ["keras", "h5"])
-@pytest.mark.parametrize("build", [first_convolutions, first_normalisations, first_rows], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("build", [first_convolutions, first_normalizations, first_rows], ids=lambda f: f.__name__)
 def test_channels_first_is_channels_last_with_other_axes(
     keras: Keras, tmp_path: Path, format: str, build: Callable[[Keras, bool], Any]
 ) -> None:
@@ -134,7 +134,7 @@ def test_channels_first_is_channels_last_with_other_axes(
         first = build(keras, True)
     finally:
         keras.backend.set_image_data_format("channels_last")
-    networks.randomise(last)
+    networks.randomize(last)
     for to, of in zip(first.weights, last.weights, strict=True):
         to.assign(np.asarray(of).reshape(to.shape))
     path = tmp_path / f"first.{format}"
@@ -147,7 +147,7 @@ def test_half_precision_variables(keras: Keras, tmp_path: Path) -> None:
         model = keras.Sequential(
             [keras.Input((6, 6, 4)), keras.layers.Conv2D(3, 3, dtype=dtype), keras.layers.Dense(2)]
         )
-        networks.randomise(model)
+        networks.randomize(model)
         for name in ("model.keras", "model.h5"):
             model.save(tmp_path / name)
             compare(model, load(tmp_path / name, tmp_path / name), tolerance=0.02)

@@ -64,7 +64,7 @@ def operation(type: str, **config: Any) -> Make:
 
 KERNEL = {"filters": 4, "kernel_size": 1, "use_bias": False}
 CASES: dict[str, Make] = {
-    "normalisation over the batch": single("Normalization", axis=0, mean=1.0, variance=1.0),
+    "normalization over the batch": single("Normalization", axis=0, mean=1.0, variance=1.0),
     "softmax over four axes": net(FIVE, layer("Activation", "x", "five", activation="softmax")),
     "setting of an activation": single("Activation", activation={"class_name": "ReLU", "config": {"brand_new": 3}}),
     "sum of five axes": net(FIVE, layer("Reshape", "other", "in", target_shape=[6, 5, 4, 1]), layer("Add", "x", "five", "other")),
@@ -89,9 +89,9 @@ CASES: dict[str, Make] = {
     "input without channels": source(6, 5, None),
     "input without steps": source(None, 5),
     "layer scale": single("LayerScale", np.ones(4), projection_dim=5),
-    "normalisation of an axis twice": single("Normalization", axis=[1, 1], mean=1.0, variance=1.0),
-    "normalisation of a word": single("Normalization", axis="first", mean=1.0, variance=1.0),
-    "normalisation of an axis beyond": single("Normalization", axis=4, mean=1.0, variance=1.0),
+    "normalization of an axis twice": single("Normalization", axis=[1, 1], mean=1.0, variance=1.0),
+    "normalization of a word": single("Normalization", axis="first", mean=1.0, variance=1.0),
+    "normalization of an axis beyond": single("Normalization", axis=4, mean=1.0, variance=1.0),
     "rescaling by four axes": single("Rescaling", scale=[[[[2.0]]]]),
     "reshape to a word": single("Reshape", target_shape="flat"),
     "function of a constant": net(call("nn.relu", "_CONSTANT_VALUE", -1, 1.0, other=["in", 0, 0])),

@@ -47,7 +47,7 @@ GENERAL = {
 }
 # Settings of Keras's that no value but the default can be tried of, and why.
 UNTRIED = {
-    ("Dense", "quantization_config"): "is set when weights are quantised, with which dtype changes; both are refused",
+    ("Dense", "quantization_config"): "is set when weights are quantized, with which dtype changes; both are refused",
     ("Resizing", "fill_mode"): "has one value",
     ("Permute", "dims"): "has no default",
     ("Reshape", "target_shape"): "has no default",
@@ -169,7 +169,7 @@ def _compare(keras: Any, shape: tuple[int, ...], every: list[Case], path: Path) 
             layer = getattr(keras.layers, case.type)(**case.config, name=f"case{number}")
             layer(x[None], training=False)
             made[layer.name] = (case, layer(source))
-    networks.randomise(keras.Model(source, [tensor for _, tensor in made.values()]))
+    networks.randomize(keras.Model(source, [tensor for _, tensor in made.values()]))
     keras.Model(source, [tensor for _, tensor in made.values()]).save(path)
     told = {problem.where.layer: problem for problem in sketch(path, path).problems if problem.where is not None}
     refused = {(case.type, case.setting, str(case.value)) for name, (case, _) in made.items() if name in told}
@@ -197,7 +197,7 @@ def test_every_data_format(keras: Any, tmp_path: Path) -> None:
         assert len(types) > 5
         last = _side_by_side(keras, types, shape, "channels_last")
         first = _side_by_side(keras, types, (shape[-1], *shape[:-1]), "channels_first")
-        networks.randomise(last)
+        networks.randomize(last)
         for to, of in zip(first.weights, last.weights, strict=True):
             to.assign(np.asarray(of))
         results = []

@@ -55,7 +55,7 @@ def _matrix(reading: Reading, parameters: Parameters, inputs: int, outputs: int)
 
 
 def over_channels(reading: Reading, x: Value, axes: range, op: Op, *, name: str = "") -> Value:
-    """Adds an operator that treats each channel by itself, with these axes (neighbours) as the channels."""
+    """Adds an operator that treats each channel by itself, with these axes (neighbors) as the channels."""
     if len(axes) == 1 and axis_of(x.dims, axes[0]) is Axis.CHANNELS:
         return reading.add(op, x, name=name)
     name = name or reading.layer.name

@@ -81,7 +81,7 @@ def _filled(
     filler, bias_filler = parameters.take("weight_filler"), parameters.take("bias_filler")
     height, width = shape[2:]
     half = math.ceil(width / 2)
-    versions_agree = width == 2 * half - half % 2  # Caffe's old filler centres other sizes elsewhere
+    versions_agree = width == 2 * half - half % 2  # Caffe's old filler centers other sizes elsewhere
     if filler.type != "bilinear" or height != width or not versions_agree:
         return None
     if reading.weights is None or reading.weights.has(reading.layer):

@@ -50,7 +50,7 @@ from cnn_convertor.ir.ops import (
 )
 
 
-def legalise(graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Graph:
+def legalize(graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Graph:
     """Run every rewrite, in order."""
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
         partial(_each, rule=still_strides, limits=limits),
