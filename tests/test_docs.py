@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from cnn_convertor import Config, cli, convert, manual
+from cnn_convertor import Config, cli, convert
 from cnn_convertor.config import KEYS
 from cnn_convertor.dv700 import rules
+from tools import usage_pages
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
@@ -27,11 +28,11 @@ def test_the_page_of_device_rules_is_fresh(golden: Callable[[str, str], None]) -
 
 
 def test_the_page_of_commands_is_fresh(golden: Callable[[str, str], None]) -> None:
-    golden("../../docs/commands.md", manual.commands_page())
+    golden("../../docs/commands.md", usage_pages.commands_page())
 
 
 def test_the_page_of_the_ini_file_is_fresh(golden: Callable[[str, str], None]) -> None:
-    golden("../../docs/net-ini.md", manual.ini_page())
+    golden("../../docs/net-ini.md", usage_pages.ini_page())
 
 
 # --- links ---------------------------------------------------------------------------------------------------------------

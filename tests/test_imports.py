@@ -20,16 +20,16 @@ RANKS = (
     {"foreign"},
     {"config", "files", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "passes"},
-    {"dv700", "supported"},
+    {"dv700"},
     {"calls"},
-    {"codegen", "emulation", "messages"},
+    {"codegen", "emulation"},
     {"samples"},
     {"verification"},
     {"calibration"},
     {"pipeline"},
     {"export", "inspection"},
     {"cli"},
-    {"__main__", "manual"},
+    {"__main__"},
 )
 # Parts of a room that know nothing of each other.
 STRANGERS = ({"frontends.caffe", "frontends.keras"},)

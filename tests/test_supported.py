@@ -16,7 +16,7 @@ from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.tracing import trace
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.supported import FRAMEWORKS, OPERATORS, PLACES, RUNS, Entry, entries, manual, words_of
+from tools.layers_page import FRAMEWORKS, OPERATORS, PLACES, RUNS, Entry, entries, manual, words_of
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -13,7 +13,7 @@ import pytest
 from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts import describe, layout_of, offset, pack, svg
 from cnn_convertor.layouts.describe import elements, formula
-from cnn_convertor.layouts.manual import page, pictures
+from tools.layouts_page import page, pictures
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -22,10 +22,10 @@ from cnn_convertor.frontends.caffe import text
 from cnn_convertor.frontends.caffe.reading import HARMLESS
 from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated, message_type
 from cnn_convertor.frontends.caffe.writing import write
-from cnn_convertor.supported import FRAMEWORKS, entries
 from frontends.caffe import test_detection as detection
 from frontends.caffe import test_layers as layers
 from verification import test_single_layers as single_layers
+from tools.layers_page import FRAMEWORKS, entries
 
 Array = NDArray[Any]
 CAFFE = FRAMEWORKS[0]

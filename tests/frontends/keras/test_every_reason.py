@@ -12,9 +12,9 @@ import pytest
 
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.keras import load
-from cnn_convertor.supported import FRAMEWORKS, entries
 from frontends.keras import test_keras_layers as layers
 from frontends.keras.conftest import Writer, layer
+from tools.layers_page import FRAMEWORKS, entries
 
 Make: TypeAlias = Callable[[Writer], Path]
 FIVE = layer("Reshape", "five", "in", target_shape=[6, 5, 2, 2])

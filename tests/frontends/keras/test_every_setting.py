@@ -15,9 +15,9 @@ import pytest
 import ir_reference
 from cnn_convertor.frontends.keras import load, sketch
 from cnn_convertor.frontends.keras.reading import HARMLESS
-from cnn_convertor.supported import FRAMEWORKS, entries
 from frontends.keras import networks
 from frontends.keras.networks import MAP, ROWS, written
+from tools.layers_page import FRAMEWORKS, entries
 
 pytestmark = pytest.mark.slow
 

@@ -423,7 +423,7 @@ def _lines() -> Iterator[str]:
     yield "Every message begins with its code, which stays as it is for ever; then follow the file and the layer, and what to try."
     yield "A warning (marked so below) lets the conversion go on. `convertor.py inspect` shows all that is known of a network at once."
     yield ""
-    yield "This page is made from `cnn_convertor/messages.py`, the rules of the device and the codes of the audit."
+    yield "This page is made from `tools/messages_page.py`, the rules of the device and the codes of the audit."
     every = entries()
     for digit, title in GROUPS.items():
         yield from ("", f"## {digit}xx: {title}", "", "| code | meaning | cause | cure |", "|---|---|---|---|")
