@@ -8,23 +8,18 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import Enum, IntEnum
+from enum import IntEnum
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cnn_convertor import foreign
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError, warn
 from cnn_convertor.escaping import CPP_KEYWORDS
-
-
-class Origin(Enum):
-    """The framework that trained the network."""
-
-    CAFFE = "CAFFE"
-    KERAS = "KERAS"
+from cnn_convertor.frontends import FRONTENDS, recognize
+from cnn_convertor.frontends.frontend import Frontend
+from cnn_convertor.frontends.unsupported_formats import explain
 
 
 class Quantization(IntEnum):
@@ -103,8 +98,13 @@ def _pixels(text: str, _: Path) -> int | None:
     return int(text)
 
 
-def _origin(text: str, _: Path) -> Origin | None:
-    return Origin(text.upper()) if text else None
+def _origin(text: str, _: Path) -> Frontend | None:
+    if not text:
+        return None
+    found = next((frontend for frontend in FRONTENDS if frontend.name == text.upper()), None)
+    if found is None:
+        raise ValueError
+    return found
 
 
 def _file(text: str, folder: Path) -> Path | None:
@@ -119,7 +119,7 @@ def _file(text: str, folder: Path) -> Path | None:
 
 
 def _model(text: str, folder: Path) -> Path | None:
-    if text and (problem := foreign.explain(folder / text)):
+    if text and (problem := explain(folder / text)):
         raise UsageError(problem)
     return _file(text, folder)
 
@@ -169,7 +169,7 @@ FLAG = Kind("0 or 1", _flag)
 QUANTIZATION = Kind("0, 1 or auto", _quantization)
 DECIBELS = Kind("a number of decibels", _decibels)
 PIXELS = Kind("a number of pixels, or -1 for the network's own", _pixels)
-ORIGIN = Kind("CAFFE or KERAS", _origin)
+ORIGIN = Kind(" or ".join(frontend.name for frontend in FRONTENDS), _origin)
 FILE = Kind("a file", _file)
 MODEL = Kind("a file", _model)
 FOLDER = Kind("a folder", _folder)
@@ -189,6 +189,8 @@ class Key(NamedTuple):
     default: str | None
     meaning: str
 
+
+_CHANNEL_ORDERS = ", ".join(f"{frontend.channel_order} for {frontend.title}" for frontend in FRONTENDS)
 
 KEYS = (
     Key("INPUT", "name", NETWORK_NAME, None, "names the class (`C` + name), the files and the folder they go to"),
@@ -212,7 +214,7 @@ KEYS = (
         "subtracted from pixels by `run`, `verify` and `--calibrate`",
     ),
     Key("INPUT", "scale", NUMBER, "", "by which they multiply pixels after that"),
-    Key("INPUT", "channel_order", CHANNEL_ORDER, "", "of images; empty: RGB for Keras, BGR for Caffe"),
+    Key("INPUT", "channel_order", CHANNEL_ORDER, "", f"of images; empty: {_CHANNEL_ORDERS}"),
     Key("OUTPUT", "output_folder", FOLDER, None, "outputs go to `output_folder/name/`"),
     Key("OUTPUT", "generate_source", FLAG, "0", "write `name_gen.h` and `name_gen.cpp`"),
     Key("OUTPUT", "generate_doxy", FLAG, "0", "write `doc/`, for Doxygen: Doxyfile, pages.dox"),
@@ -259,7 +261,7 @@ class Config:
     name: str
     definition: Path
     data: Path
-    origin: Origin
+    origin: Frontend
     custom_layer: Path | None
     width_override: int | None
     height_override: int | None
@@ -324,23 +326,14 @@ class Config:
     def of_model(cls, path: Path, **options: Any) -> Config:
         """What an ini file says that says nothing but which model it is about. path: a file that `is_model` knows."""
         values = {key.name: key.kind.parse(key.default, path.parent) for key in KEYS if key.default is not None}
-        by_name = (origin for origin, suffixes in _SUFFIXES.items() if path.suffix.lower() in suffixes)
-        origin = next(by_name, Origin.KERAS)
-        values |= {"name": "network", "definition": path, "data": path, "origin": origin, "output_folder": path.parent}
+        values |= {"name": "network", "definition": path, "data": path, "output_folder": path.parent}
+        values["origin"] = recognize(path)
         return cls(**{**values, **options})
 
 
 def is_model(path: Path) -> bool:
-    """Whether the file's name, or its beginning, is that of a model, rather than an ini file's."""
-    if any(path.suffix.lower() in suffixes for suffixes in _SUFFIXES.values()):
-        return True
-    if path.suffix.lower() == ".ini":
-        return False
-    try:
-        with path.open("rb") as file:
-            return file.read(8).startswith(_KERAS_BEGINNINGS)
-    except (OSError, ValueError):  # whoever reads it says why
-        return False
+    """Whether the file is a model by its name or content, rather than an ini file."""
+    return path.suffix.lower() != ".ini" and recognize(path) is not None
 
 
 LARGEST = 1_000_000  # bytes of an ini file
@@ -358,7 +351,7 @@ class _Setting(NamedTuple):
 
 def _text(path: Path) -> str:
     """The file's text, its lines ended by \\n."""
-    if problem := foreign.explain(path):
+    if problem := explain(path):
         raise UsageError(problem)
     if is_model(path):
         hint = f"write a net.ini that says definition = {path.name} in its section [INPUT], and give that"
@@ -454,19 +447,14 @@ class _Reading:
             hint = "paths are relative to the folder of the ini file" if isinstance(error, FileNotFoundError) else ""
             self._wrong("DV107", f"{shown}: {reason}", line, hint)
 
-    def _guessed_origin(self, definition: Path, data: Path) -> Origin | None:
-        for path in (definition, data):
-            for origin, suffixes in _SUFFIXES.items():
-                if path.suffix.lower() in suffixes:
-                    return origin
-        with definition.open("rb") as file:
-            if file.read(8).startswith(_KERAS_BEGINNINGS):
-                return Origin.KERAS
-        line = self._settings["INPUT", "definition"].line
-        problem = f'[INPUT] definition: neither its name nor its beginning tells what "{definition}" is'
-        hint = "origin = CAFFE or origin = KERAS; export other frameworks' models to one of them"
-        self._wrong("DV108", problem, line, hint)
-        return None
+    def _guessed_origin(self, definition: Path, data: Path) -> Frontend | None:
+        found = recognize(definition, data)
+        if found is None:
+            problem = f'[INPUT] definition: neither the name nor the content of "{definition}" shows its framework'
+            choices = " or ".join(f"origin = {frontend.name}" for frontend in FRONTENDS)
+            hint = f"{choices}; export other frameworks' models to one of them"
+            self._wrong("DV108", problem, self._settings["INPUT", "definition"].line, hint)
+        return found
 
     def _scan(self, text: str) -> None:
         """Fill sections and settings, line by line."""
@@ -521,10 +509,6 @@ class _Reading:
 
     def _warn(self, message: str, line: int) -> None:
         warn(Problem("DV112", message, Place(str(self._path), line=line)))
-
-
-_SUFFIXES = {Origin.CAFFE: {".prototxt", ".caffemodel"}, Origin.KERAS: {".h5", ".hdf5", ".keras"}}
-_KERAS_BEGINNINGS = (b"\x89HDF\r\n\x1a\n", b"PK\x03\x04")  # HDF5, zip
 
 
 def _near_file(path: Path) -> str:

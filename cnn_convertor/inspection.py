@@ -19,8 +19,8 @@ from cnn_convertor.dv700.program import LayerType
 from cnn_convertor.dv700.selection import Selection
 from cnn_convertor.dv700.steps import Step
 from cnn_convertor.errors import ModelError, Origin, Problem
-from cnn_convertor.foreign import explain
-from cnn_convertor.frontends.builder import Sketch, in_network_order
+from cnn_convertor.frontends.builder import PartialGraph, in_network_order
+from cnn_convertor.frontends.unsupported_formats import explain
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
     ONE,
@@ -207,17 +207,17 @@ def inspect(source: Config | str | Path, **device: Any) -> Inspection:
 
 
 def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
-    sketch = read(config, with_weights=with_weights)
-    fitted = fit(sketch.graph, config)
-    problems = in_network_order(sketch.graph, (*sketch.problems, *refused(sketch, fitted)))
+    partial_graph = read(config, with_weights=with_weights)
+    fitted = fit(partial_graph.graph, config)
+    problems = in_network_order(partial_graph.graph, (*partial_graph.problems, *refused(partial_graph, fitted)))
     steps = fitted.steps if problems else arrange(fitted.graph, fitted.steps).steps
-    work = {number: step for number, step in enumerate(steps) if not _is_for_stand_ins(sketch, step)}
+    work = {number: step for number, step in enumerate(steps) if not _is_for_placeholders(partial_graph, step)}
     return Inspection(
         network=network,
         file=config.definition.name,
-        framework=config.origin.value,
-        has_weights=with_weights or config.definition.suffix.lower() != ".prototxt",
-        rows=tuple(_rows(sketch, work, problems)),
+        framework=config.origin.name,
+        has_weights=with_weights or not config.origin.is_without_weights(config.definition),
+        rows=tuple(_rows(partial_graph, work, problems)),
         commands=sum(step.type is LayerType.CONV for step in work.values()),
         cpu_layers=sum(_place(step) is Runs.CPU for step in work.values()),
         boundaries=() if problems else _boundaries(fitted, config),
@@ -237,10 +237,10 @@ def _boundaries(fitted: Fitted, config: Config) -> tuple[Boundary, ...]:
     return tuple(dict.fromkeys(b for b in named if b.before != b.after))
 
 
-def _is_for_stand_ins(sketch: Sketch, step: Step) -> bool:
+def _is_for_placeholders(partial_graph: PartialGraph, step: Step) -> bool:
     """Whether a step is there only because a layer that cannot be read was cut out."""
-    unread = {origin for name in sketch.stand_ins for origin in sketch.graph[name].origins}
-    is_given_away = step.type is LayerType.FLATTEN and sketch.cut.issuperset(step.reads)
+    unread = {origin for name in partial_graph.placeholders for origin in partial_graph.graph[name].origins}
+    is_given_away = step.type is LayerType.FLATTEN and partial_graph.cut.issuperset(step.reads)
     return is_given_away or (bool(unread) and unread.issuperset(step.origins))
 
 
@@ -255,9 +255,9 @@ class _Part(NamedTuple):
     node: Node
 
 
-def _rows(sketch: Sketch, work: Mapping[int, Step], problems: Sequence[Problem]) -> Iterator[Row]:
+def _rows(partial_graph: PartialGraph, work: Mapping[int, Step], problems: Sequence[Problem]) -> Iterator[Row]:
     """One row for each layer of the network, in its order."""
-    graph = sketch.graph
+    graph = partial_graph.graph
     layers: dict[Origin, list[Node]] = {}
     for node in graph.nodes:
         for origin in node.origins:
@@ -270,7 +270,7 @@ def _rows(sketch: Sketch, work: Mapping[int, Step], problems: Sequence[Problem])
     for origin, nodes in layers.items():
         its_problems = tuple(p for p in problems if p.where is not None and p.where.layer == origin.layer)
         its_parts = parts.get(origin, [])
-        unread = any(node.name in sketch.stand_ins for node in nodes)
+        unread = any(node.name in partial_graph.placeholders for node in nodes)
         if its_problems:
             runs, how = Runs.REFUSED, "; ".join(f"{p.code} {p.message}" for p in its_problems)
         elif unread:
@@ -280,12 +280,12 @@ def _rows(sketch: Sketch, work: Mapping[int, Step], problems: Sequence[Problem])
         yield Row(
             origin=origin,
             outputs=_outputs(graph, nodes),
-            guessed=any(node.name in sketch.guessed for node in nodes),
-            parameters=None if unread else sketch.parameters.get(origin, 0),
+            guessed=any(node.name in partial_graph.guessed for node in nodes),
+            parameters=None if unread else partial_graph.parameters.get(origin, 0),
             macs=None if unread else sum(_macs(graph, node) for node in nodes),
             runs=runs,
             how=how,
-            steps=() if sketch.stand_ins else tuple(dict.fromkeys(part.number for part in its_parts)),
+            steps=() if partial_graph.placeholders else tuple(dict.fromkeys(part.number for part in its_parts)),
             problems=its_problems,
         )
 

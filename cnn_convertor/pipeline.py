@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cnn_convertor import codegen, files
 from cnn_convertor.calibration import Calibration, calibrate
 from cnn_convertor.calls import title
-from cnn_convertor.config import Config, Origin, Quantization
+from cnn_convertor.config import Config, Quantization
 from cnn_convertor.dv700 import palettes
 from cnn_convertor.dv700.formats import StoredLayer
 from cnn_convertor.dv700.fusion import Fusion
@@ -30,8 +30,7 @@ from cnn_convertor.dv700.steps import Step
 from cnn_convertor.dv700.weights import encode_all
 from cnn_convertor.emulation import selftest
 from cnn_convertor.errors import Problem
-from cnn_convertor.frontends import caffe, keras
-from cnn_convertor.frontends.builder import Sketch
+from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimize
 from cnn_convertor.samples import Preparation
@@ -86,18 +85,19 @@ def load(config: Config) -> Graph:
 
     Raises ConvertorError when layers cannot be read, with every reason: what the device refuses of the others, too.
     """
-    sketch = read(config)
-    return sketch.whole(refused(sketch, fit(sketch.graph, config)) if sketch.problems else ())
+    partial_graph = read(config)
+    return partial_graph.require_complete(
+        refused(partial_graph, fit(partial_graph.graph, config)) if partial_graph.problems else ()
+    )
 
 
-def read(config: Config, *, with_weights: bool = True) -> Sketch:
-    """The network as its framework has it, as far as it can be read. Keras files hold their weights in any case."""
-    match config.origin:
-        case Origin.CAFFE:
-            return caffe.sketch(config.definition, config.data if with_weights else None, size=config.size)
-        case Origin.KERAS:
-            custom = {} if config.custom_layer is None else keras.load_custom_layers(config.custom_layer)
-            return keras.sketch(config.definition, config.data, size=config.size, custom=custom)
+def read(config: Config, *, with_weights: bool = True) -> PartialGraph:
+    """The network as its framework has it, as far as it can be read.
+
+    with_weights: False where the weights may be missing; files that always hold them are read with them.
+    """
+    data = None if not with_weights and config.origin.is_without_weights(config.definition) else config.data
+    return config.origin.read(config.definition, data, size=config.size, custom_layers=config.custom_layer)
 
 
 def build(graph: Graph, config: Config, progress: Progress = _silent) -> Program:
@@ -146,9 +146,9 @@ def fit(graph: Graph, config: Config) -> Fitted:
     return Fitted(graph, steps, limits)
 
 
-def refused(sketch: Sketch, fitted: Fitted) -> tuple[Problem, ...]:
+def refused(partial_graph: PartialGraph, fitted: Fitted) -> tuple[Problem, ...]:
     """What the device refuses of a network, as far as it is known."""
-    guessed = {origin for name in sketch.guessed for origin in sketch.graph[name].origins}
+    guessed = {origin for name in partial_graph.guessed for origin in partial_graph.graph[name].origins}
     return broken_rules(fitted.graph, fitted.steps, fitted.limits, guessed)
 
 

@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.config import Config, Origin
+from cnn_convertor.config import Config
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError, warn
@@ -40,7 +40,7 @@ class Preparation:
 
     @staticmethod
     def of(config: Config) -> Preparation:
-        order = config.channel_order or ("BGR" if config.origin is Origin.CAFFE else "RGB")
+        order = config.channel_order or config.origin.channel_order
         given = bool(config.mean) or config.scale is not None
         return Preparation(config.mean or (0.0,), 1.0 if config.scale is None else config.scale, order, given)
 

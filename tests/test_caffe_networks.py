@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import ir_reference
 import program_reference
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.pipeline import build
 from verification.trials import config
 

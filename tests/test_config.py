@@ -11,10 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config, Origin, Quantization
+from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config, Quantization
 from cnn_convertor.dv700.limits import Limits
 from cnn_convertor.errors import ConvertorWarning, Problem, UsageError
 from cnn_convertor.escaping import CPP_KEYWORDS
+from cnn_convertor.frontends.caffe import CAFFE
+from cnn_convertor.frontends.frontend import Frontend
+from cnn_convertor.frontends.keras import KERAS
 
 SMALLEST = "[INPUT]\nname = net\ndefinition = net.h5\n[OUTPUT]\noutput_folder = out\n"
 
@@ -68,7 +71,7 @@ def test_the_smallest_file_has_the_defaults_of_the_contract(folder: Path) -> Non
         name="net",
         definition=folder / "net.h5",
         data=folder / "net.h5",
-        origin=Origin.KERAS,
+        origin=KERAS,
         custom_layer=None,
         width_override=None,
         height_override=None,
@@ -114,7 +117,7 @@ def test_every_key_is_read(folder: Path) -> None:
         name="net_2",
         definition=folder / "net.prototxt",
         data=folder / "net.caffemodel",
-        origin=Origin.CAFFE,
+        origin=CAFFE,
         custom_layer=folder / "layers.py",
         width_override=320,
         height_override=240,
@@ -202,18 +205,18 @@ def test_absolute_paths_are_kept(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "beginning", "origin"),
     [
-        ("definition = net.prototxt\ndata = net.caffemodel", b"", Origin.CAFFE),
-        ("definition = model\ndata = net.caffemodel", b"", Origin.CAFFE),
-        ("definition = net.h5", b"", Origin.KERAS),
-        ("definition = net.h5\norigin =", b"", Origin.KERAS),
-        ("definition = model\ndata = weights.h5", b"", Origin.KERAS),
-        ("definition = model", b"\x89HDF\r\n\x1a\n", Origin.KERAS),
-        ("definition = model", b"PK\x03\x04", Origin.KERAS),
-        ("definition = model\norigin = keras", b"", Origin.KERAS),
-        ("definition = net.h5\norigin = CAFFE", b"", Origin.CAFFE),
+        ("definition = net.prototxt\ndata = net.caffemodel", b"", CAFFE),
+        ("definition = model\ndata = net.caffemodel", b"", CAFFE),
+        ("definition = net.h5", b"", KERAS),
+        ("definition = net.h5\norigin =", b"", KERAS),
+        ("definition = model\ndata = weights.h5", b"", KERAS),
+        ("definition = model", b"\x89HDF\r\n\x1a\n", KERAS),
+        ("definition = model", b"PK\x03\x04", KERAS),
+        ("definition = model\norigin = keras", b"", KERAS),
+        ("definition = net.h5\norigin = CAFFE", b"", CAFFE),
     ],
 )
-def test_the_origin_is_given_or_guessed(folder: Path, lines: str, beginning: bytes, origin: Origin) -> None:
+def test_the_origin_is_given_or_guessed(folder: Path, lines: str, beginning: bytes, origin: Frontend) -> None:
     (folder / "model").write_bytes(beginning)
     assert read(folder, SMALLEST.replace("definition = net.h5", lines)).origin is origin
 

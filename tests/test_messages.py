@@ -24,7 +24,7 @@ NO_CODES = {"DV700"}  # is the device's name
 ROOMS = {
     "0": {"terminal"},
     "1": {"cli", "config", "convert", "files", "terminal", "memory", "quantize", "frontends", "verify", "dv700"},
-    "2": {"foreign", "frontends", "ir"},
+    "2": {"frontends", "ir"},
     "3": {"frontends"},
     "4": {"dv700", "convert"},
     "5": {"dv700", "quantize", "convert"},

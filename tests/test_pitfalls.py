@@ -20,7 +20,7 @@ from cnn_convertor.dv700.program import LayerType, Program
 from cnn_convertor.dv700.rules import check
 from cnn_convertor.dv700.selection import select
 from cnn_convertor.errors import UnsupportedError
-from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -11,8 +11,10 @@ from typing import Any, get_args
 import pytest
 
 from cnn_convertor.dv700.steps import layer_type
-from cnn_convertor.frontends import caffe, keras, registry
+from cnn_convertor.frontends import readers as registry
 from cnn_convertor.frontends.builder import Builder
+from cnn_convertor.frontends.caffe import importer as caffe
+from cnn_convertor.frontends.keras import importer as keras
 from cnn_convertor.frontends.tracing import trace
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
@@ -131,9 +133,9 @@ class Seen:
         self._type = ""
         take, add, read = registry.Settings.take, Builder.add, Builder.read
 
-        def note_type(builder: Any, inputs: Any, reading: Any, stand_in: Any, *more: Any) -> Any:
-            self._type = stand_in[1].type
-            return read(builder, inputs, reading, stand_in, *more)
+        def note_type(builder: Any, inputs: Any, reading: Any, placeholder: Any, *more: Any) -> Any:
+            self._type = placeholder[1].type
+            return read(builder, inputs, reading, placeholder, *more)
 
         def note_taken(settings: Any, name: str, *default: Any) -> Any:
             self.settings[self._type].add(name)
@@ -165,16 +167,16 @@ def test_what_caffe_readers_do_is_documented(shared: Path, monkeypatch: pytest.M
     for definition in sorted(shared.glob("vectors/caffe/*/deploy.prototxt")):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            caffe.sketch(definition, None)
+            caffe.read(definition, None)
     assert seen.compare(entries(FRAMEWORKS[0]), set()) > 15
 
 
 def test_what_keras_readers_do_is_documented(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Seen(monkeypatch)
     for file in [*ROOT.glob("examples/digits_keras/*.[hk]*5*"), *ROOT.glob("examples/digits_keras/*.keras")]:
-        keras.sketch(file, file)
+        keras.read(file, file)
     for file in shared.glob("models/*keras*/*.[hk]*5*"):
-        keras.sketch(file, file)
+        keras.read(file, file)
     # `dtype` is looked at after every layer; an activation's own settings are told with the type Activation.
     inner = {"dtype", "alpha", "negative_slope", "max_value", "threshold", "axis"}
     assert seen.compare(entries(FRAMEWORKS[1]), inner) > 10

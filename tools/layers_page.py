@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, get_args
 
 from cnn_convertor.frontends.caffe import reading as caffe_reading
 from cnn_convertor.frontends.caffe.layers import caffe
-from cnn_convertor.frontends.keras import OPERATIONS_HARMLESS, functions, layer_types
+from cnn_convertor.frontends.keras import functions
 from cnn_convertor.frontends.keras import reading as keras_reading
-from cnn_convertor.frontends.registry import Registry
+from cnn_convertor.frontends.keras.importer import OPERATIONS_HARMLESS, layer_types
+from cnn_convertor.frontends.readers import Registry
 from cnn_convertor.frontends.tracing import trace
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Op

@@ -14,12 +14,12 @@ GUESS = Shape(256, 256, 3)  # for an input whose size nobody knows: large enough
 
 
 @dataclass(frozen=True, slots=True)
-class Sketch:
+class PartialGraph:
     """A network as far as it can be read.
 
     graph: a layer that cannot be read is cut out of it; what the layer reads are outputs there, what it gives is an input.
     problems: why layers cannot be read, in network order. damaged: whether the files are to blame, rather than we.
-    stand_ins: the inputs that stand for layers which cannot be read. cut: the outputs that only such layers read.
+    placeholders: the inputs that stand for layers which cannot be read. cut: the outputs that only such layers read.
     guessed: nodes whose shapes follow from a guess.
     parameters: how many trained numbers each layer has that has some.
     """
@@ -27,12 +27,12 @@ class Sketch:
     graph: Graph
     problems: tuple[Problem, ...]
     damaged: bool
-    stand_ins: frozenset[str]
+    placeholders: frozenset[str]
     cut: frozenset[str]
     guessed: frozenset[str]
     parameters: Mapping[Origin, int]
 
-    def whole(self, more: Iterable[Problem] = ()) -> Graph:
+    def require_complete(self, more: Iterable[Problem] = ()) -> Graph:
         """The graph, when all of it could be read. Raises one error with the problems, and more of them."""
         problems = in_network_order(self.graph, (*self.problems, *more))
         if problems:
@@ -62,7 +62,7 @@ class Builder:
         self._nodes: list[Node] = []
         self._shapes: dict[str, Shape] = {}
         self._guessed: set[str] = set()
-        self._stand_ins: set[str] = set()
+        self._placeholders: set[str] = set()
         self._cut: list[str] = []  # what layers read that cannot be read themselves
         self._problems: list[Problem] = []
         self._damaged = False
@@ -88,9 +88,9 @@ class Builder:
         """Whether the shape follows from a stand-in."""
         return name in self._guessed
 
-    def is_stand_in(self, name: str) -> bool:
+    def is_placeholder(self, name: str) -> bool:
         """Whether the node stands for a layer that cannot be read."""
-        return name in self._stand_ins
+        return name in self._placeholders
 
     def count(self, origin: Origin, array: Hashable, shape: Sequence[int]) -> None:
         """Take note of an array of trained numbers, once however often its layer is called."""
@@ -105,7 +105,7 @@ class Builder:
         self,
         inputs: Sequence[str],
         read: Callable[[], Sequence[str]],
-        stand_in: tuple[str, Origin],
+        placeholder: tuple[str, Origin],
         shape: Shape | None = None,
         channels: Callable[[], int | None] = lambda: None,
     ) -> Sequence[str]:
@@ -124,28 +124,28 @@ class Builder:
         for node in self._nodes[before:]:
             del self._shapes[node.name]
         del self._nodes[before:]
-        name, origin = stand_in
+        name, origin = placeholder
         guess = self._shapes[inputs[0]] if inputs else GUESS
         if shape is None:
             guess = guess._replace(channels=channels() or guess.channels)
         unique = self.add(name, Input(shape or guess), (), origin)
-        self._stand_ins.add(unique)
+        self._placeholders.add(unique)
         if shape is None:
             self._guessed.add(unique)
         self._cut += inputs
         return [unique]
 
-    def sketch(self, outputs: Sequence[str]) -> Sketch:
+    def finish(self, outputs: Sequence[str]) -> PartialGraph:
         """What has become of the network."""
         cut = frozenset(self._cut) - {*outputs}
         if self._problems:
             outputs = self._reachable_outputs(outputs)
         parameters = {origin: sum(sizes.values()) for origin, sizes in self._parameters.items()}
-        return Sketch(
+        return PartialGraph(
             Graph(tuple(self._nodes), tuple(outputs)),
             tuple(dict.fromkeys(self._problems)),  # a layer that is called several times has them several times
             self._damaged,
-            frozenset(self._stand_ins),
+            frozenset(self._placeholders),
             cut,
             frozenset(self._guessed),
             parameters,

@@ -15,7 +15,7 @@ from functools import cache, partial
 from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
 
-from cnn_convertor.frontends import registry
+from cnn_convertor.frontends import readers as registry
 from cnn_convertor.ir import ops
 
 PACKAGE = __name__.rpartition(".")[0]

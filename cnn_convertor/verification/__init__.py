@@ -10,14 +10,14 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.config import Config, Origin
+from cnn_convertor.config import Config
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.emulation.build import build
 from cnn_convertor.emulation.run import Maps, Outputs, as_maps, run
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import DetectionOutput, Order, Softmax
+from cnn_convertor.ir.ops import DetectionOutput, Softmax
 from cnn_convertor.samples import Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import (
@@ -197,16 +197,10 @@ def reference_of(config: Config, network: Network, given: Samples, device: Outpu
             reason = f"expected_{name} holds {values.size:,} numbers for {given.count} samples of {shape}"
             raise UsageError(Problem("DV707", reason, Place(given.source), "see docs/verify.md for what it may be"))
     first = {name: values[:KEPT] for name, values in given.expected.items()}
-    match config.origin:
-        case Origin.CAFFE:
-            order = Order.CHW
-            maps = [frameworks.blobs_as_output(values, shape) for values, shape in outputs]
-            layers = {name: frameworks.blobs_as_maps(values) for name, values in first.items()}
-        case Origin.KERAS:
-            order = Order.HWC
-            maps = [frameworks.as_output(values, shape, order) for values, shape in outputs]
-            layers = {n: m for n, values in first.items() if (m := frameworks.as_maps(values, order)) is not None}
-    return Reference(framework="given results", outputs=tuple(maps), layers=layers, order=order)
+    runner = frameworks.RUNNERS[config.origin.runner]
+    maps = tuple(runner.as_output(values, shape) for values, shape in outputs)
+    layers = {n: m for n, values in first.items() if (m := runner.as_maps(values)) is not None}
+    return Reference(framework="given results", outputs=maps, layers=layers, order=runner.order)
 
 
 def _choices(network: Network, inputs: Mapping[str, Maps], device: Outputs) -> dict[str, Choice]:

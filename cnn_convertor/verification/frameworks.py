@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.config import Config, Origin
+from cnn_convertor.config import Config
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
 from cnn_convertor.errors import Origin as Place
@@ -58,11 +59,7 @@ def run(config: Config, graph: Graph, inputs: Mapping[str, Maps], choices: Mappi
     choices: unpooling -> what it goes by; the framework's own maxima where nothing is given.
     Raises UsageError when the framework is not installed, ConvertorError when it refuses the network.
     """
-    match config.origin:
-        case Origin.KERAS:
-            return _run_keras(config, graph, inputs)
-        case Origin.CAFFE:
-            return _run_caffe(config, graph, inputs, choices)
+    return RUNNERS[config.origin.runner].run(config, graph, inputs, choices)
 
 
 def as_output(values: Maps, shape: Shape, order: Order) -> Maps:
@@ -107,7 +104,7 @@ def _missing(module: str) -> UsageError:
 # --- Keras ---------------------------------------------------------------------------------------------------------------
 
 
-def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps]) -> Reference:
+def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, Choice]) -> Reference:
     keras = import_keras()
     if config.custom_layer is not None:
         problem = "Keras cannot run custom layers from their description"
@@ -392,3 +389,24 @@ def _for_caffe(blob: Maps, name: str, layers: Sequence[Any]) -> Maps:
 
 def _first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+# --- the runners ---------------------------------------------------------------------------------------------------------
+
+
+class Runner(NamedTuple):
+    """What computes the reference results of a framework's networks.
+
+    run: as `run` above. order, as_output, as_maps: how the framework's arrays become maps, N samples at a time.
+    """
+
+    run: Callable[[Config, Graph, Mapping[str, Maps], Mapping[str, Choice]], Reference]
+    order: Order
+    as_output: Callable[[Maps, Shape], Maps]
+    as_maps: Callable[[Maps], Maps | None]
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "OpenCV": Runner(_run_caffe, Order.CHW, blobs_as_output, blobs_as_maps),
+    "Keras": Runner(_run_keras, Order.HWC, partial(as_output, order=Order.HWC), partial(as_maps, order=Order.HWC)),
+}

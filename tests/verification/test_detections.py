@@ -122,7 +122,7 @@ def test_every_case_in_which_opencv_and_caffe_differ_is_refused(shared: Path) ->
 
 def test_verify_says_so(tmp_path: Path) -> None:
     pytest.importorskip("cv2")
-    from cnn_convertor.frontends import caffe
+    from cnn_convertor.frontends.caffe import importer as caffe
     from cnn_convertor.verification import frameworks
     from verification.trials import config
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ir_reference
-from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -92,7 +92,7 @@ def test_the_last_values_that_the_device_takes_give_what_they_should(transposed:
         if limit.code.startswith("DV4") or limit.setting.startswith("kernel"):
             path = tmp_path / "net.prototxt"
             path.write_text(definition(limit, type, limit.accepted))
-            graphs.append(with_weights(caffe.sketch(path, None).whole()))
+            graphs.append(with_weights(caffe.read(path, None).require_complete()))
     assert len(graphs) > 40
     given = [inputs_of(graph) for graph in graphs]
     assert together(graphs, given, tmp_path, transposed=transposed) == []

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ModelError, UsageError
-from cnn_convertor.frontends.keras import load
+from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.ops import Order
 from cnn_convertor.pipeline import convert_for_trial
 from cnn_convertor.samples import Preparation, random_samples, shapes_of

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import ir_reference
-from cnn_convertor.frontends.keras import load
 from cnn_convertor.frontends.keras.files import keras_version
+from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.pipeline import convert_for_trial
 from cnn_convertor.verification import verify
 from cnn_convertor.verification.frameworks import import_keras, load_keras

@@ -13,7 +13,7 @@ import pytest
 import ir_reference
 from cnn_convertor.config import Config
 from cnn_convertor.dv700.program import Program
-from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import writing
 from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.graph import Graph

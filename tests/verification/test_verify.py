@@ -15,7 +15,7 @@ from cnn_convertor.cli import main
 from cnn_convertor.config import Config, Override, Quantization
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.errors import Origin, UsageError
-from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import writing
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import convert_for_trial

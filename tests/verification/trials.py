@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.codegen import RenderOptions, render
-from cnn_convertor.config import Config, Origin
+from cnn_convertor.config import Config
 from cnn_convertor.dv700.program import Program
 from cnn_convertor.dv700.weights import encode_all
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.files import replace_all
+from cnn_convertor.frontends.caffe import CAFFE
+from cnn_convertor.frontends.keras import KERAS
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import build
 from cnn_convertor.verification import Network, prepare
@@ -30,7 +32,7 @@ def config(definition: Path, data: Path | None = None, **fields: Any) -> Config:
         name=NAME,
         definition=definition,
         data=data or definition,
-        origin=Origin.CAFFE if definition.suffix == ".prototxt" else Origin.KERAS,
+        origin=CAFFE if definition.suffix == ".prototxt" else KERAS,
         custom_layer=None,
         width_override=None,
         height_override=None,

@@ -17,7 +17,7 @@ from cnn_convertor.frontends.caffe.definition import Layer, setting
 from cnn_convertor.frontends.caffe.schema import values
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.caffe.weights import Blob
-from cnn_convertor.frontends.registry import Registry, Settings
+from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Pair, Reshape, Shape, ShapeError, TransposeReshape, Window
 

@@ -14,8 +14,8 @@ from typing import Any
 import h5py
 
 from cnn_convertor.errors import ModelError, Origin, Problem
-from cnn_convertor.foreign import explain
 from cnn_convertor.frontends.keras.storage import Contents, Source, damaged, read_contents
+from cnn_convertor.frontends.unsupported_formats import explain
 
 # What reading a damaged archive raises, depending on where the damage is and on how it is packed.
 ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)

@@ -12,7 +12,7 @@ import numpy as np
 from cnn_convertor.frontends.keras.model import is_foreign
 from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
-from cnn_convertor.frontends.registry import Settings
+from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Reduction, Shape

@@ -16,7 +16,7 @@ from cnn_convertor.frontends.keras.storage import Index, Variable
 from cnn_convertor.frontends.keras.tensors import DATA_FORMATS, Axes, Rearranged, Value
 from cnn_convertor.frontends.keras.variables import slots
 from cnn_convertor.frontends.keras.weights import Weights
-from cnn_convertor.frontends.registry import Registry, Settings
+from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.ops import Op, Order, Pair, Shape

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import schema
 from cnn_convertor.frontends.caffe.layers import caffe as readers
 from cnn_convertor.frontends.caffe.writing import write

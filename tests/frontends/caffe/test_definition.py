@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorWarning, ModelError
-from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir.ops import Input, Shape
 

@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 
 import ir_reference
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends import caffe, tracing
+from cnn_convertor.frontends import tracing
+from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import text
 from cnn_convertor.frontends.caffe.reading import HARMLESS
 from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated, message_type
 from cnn_convertor.frontends.caffe.writing import write
 from frontends.caffe import test_detection as detection
 from frontends.caffe import test_layers as layers
-from verification import test_single_layers as single_layers
 from tools.layers_page import FRAMEWORKS, entries
+from verification import test_single_layers as single_layers
 
 Array = NDArray[Any]
 CAFFE = FRAMEWORKS[0]

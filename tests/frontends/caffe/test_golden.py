@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import ir_reference
 from cnn_convertor.errors import UnsupportedError
-from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir import ops
 

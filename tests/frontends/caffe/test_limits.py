@@ -12,8 +12,8 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.inspection import inspect
 from cnn_convertor.pipeline import convert_for_trial
-from verification.trials import config
 from tools.layers_page import FRAMEWORKS, entries
+from verification.trials import config
 
 SETTINGS = {entry.type: set(entry.settings) for entry in entries(FRAMEWORKS[0])}
 CONVOLUTIONS = ("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Deconvolution")

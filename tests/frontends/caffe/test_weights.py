@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError
-from cnn_convertor.frontends import caffe
+from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.weights import Weights
 from cnn_convertor.frontends.caffe.wire import WireType, encode, tag
 from cnn_convertor.frontends.caffe.writing import write

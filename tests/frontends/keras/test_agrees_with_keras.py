@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ir_reference
-from cnn_convertor.frontends.keras import load
+from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.graph import Graph
 from frontends.keras import networks
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ir_reference
-from cnn_convertor.frontends.keras import load
+from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.frontends.keras.operations import FUNCTIONS
 from cnn_convertor.frontends.keras.reading import operations
 from frontends.keras import networks

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends.keras import load
+from cnn_convertor.frontends.keras.importer import load
 from frontends.keras import test_keras_layers as layers
 from frontends.keras.conftest import Writer, layer
 from tools.layers_page import FRAMEWORKS, entries

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ir_reference
-from cnn_convertor.frontends.keras import load, sketch
+from cnn_convertor.frontends.keras.importer import load, read
 from cnn_convertor.frontends.keras.reading import HARMLESS
 from frontends.keras import networks
 from frontends.keras.networks import MAP, ROWS, written
@@ -171,7 +171,7 @@ def _compare(keras: Any, shape: tuple[int, ...], every: list[Case], path: Path) 
             made[layer.name] = (case, layer(source))
     networks.randomize(keras.Model(source, [tensor for _, tensor in made.values()]))
     keras.Model(source, [tensor for _, tensor in made.values()]).save(path)
-    told = {problem.where.layer: problem for problem in sketch(path, path).problems if problem.where is not None}
+    told = {problem.where.layer: problem for problem in read(path, path).problems if problem.where is not None}
     refused = {(case.type, case.setting, str(case.value)) for name, (case, _) in made.items() if name in told}
     expected = {(case.type, case.setting, str(case.value)) for case, _ in made.values() if case.is_refused}
     assert (refused - expected, expected - refused) == (set(), set())

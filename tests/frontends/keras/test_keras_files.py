@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError, ModelError
-from cnn_convertor.frontends.keras import load
+from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 

@@ -10,7 +10,8 @@ import pytest
 
 import ir_reference
 from cnn_convertor.errors import ModelError, UnsupportedError, UsageError
-from cnn_convertor.frontends.keras import load, load_custom_layers
+from cnn_convertor.frontends.keras.custom import load_custom_layers
+from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.frontends.keras.maps import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
@@ -562,18 +563,18 @@ def custom_file(folder: Path, text: str) -> Path:
 
 
 def test_a_custom_layer_has_its_parameters_and_shape(model: Any, tmp_path: Path) -> None:
-    custom = load_custom_layers(custom_file(tmp_path, CUSTOM))
+    custom = custom_file(tmp_path, CUSTOM)
     settings = {"factor": 2.5, "sizes": [1, 2], "exact": True, "depth": 7, "unused": "text"}
-    graph = read(model.single("Twice", **settings), custom=custom)
+    graph = read(model.single("Twice", **settings), custom_layers=custom)
     parameters = (("factor", 2.5), ("sizes", (1, 2)), ("exact", True))
     assert graph["x"].op == ops.Custom("Twice", parameters, ops.Shape(6, 10, 7))
 
 
 @pytest.mark.parametrize("value", ["text", None, {}, [], [1, 2.5], [[1]]], ids=repr)
 def test_other_parameters_are_refused(model: Any, tmp_path: Path, value: Any) -> None:
-    custom = load_custom_layers(custom_file(tmp_path, CUSTOM))
+    custom = custom_file(tmp_path, CUSTOM)
     path = model.single("Twice", factor=value, sizes=[1], exact=False, depth=1)
-    (problem,) = refused(path, custom=custom)
+    (problem,) = refused(path, custom_layers=custom)
     assert problem.startswith("DV303") and "'factor'" in problem
 
 
@@ -603,9 +604,9 @@ def test_a_missing_file_of_custom_layers_is_named(tmp_path: Path) -> None:
     "function", ["lambda c, s: 1 / 0", "lambda c, s: (1, 2)", "lambda c, s: None", "lambda c, s: (0, 1, 1)"]
 )
 def test_a_broken_shape_function_is_named(model: Any, tmp_path: Path, function: str) -> None:
-    custom = load_custom_layers(custom_file(tmp_path, f"custom_layer = {{'A': ((), {function})}}"))
+    custom = custom_file(tmp_path, f"custom_layer = {{'A': ((), {function})}}")
     with pytest.raises(UsageError, match=r'shape function(.|\n)*"x" \(A\)'):
-        read(model.single("A"), custom=custom)
+        read(model.single("A"), custom_layers=custom)
 
 
 # --- real networks -------------------------------------------------------------------------------------------------------

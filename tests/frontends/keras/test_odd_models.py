@@ -12,7 +12,7 @@ import pytest
 
 import ir_reference
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Problem
-from cnn_convertor.frontends.keras import load
+from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Axis, Resize, Sampling, Softmax
 

@@ -230,7 +230,7 @@ def read_upsample(reading: Reading) -> Value:
 def _unpooled(reading: Reading) -> Value:
     """The first input's values where the mask's pooling found its maxima."""
     x, mask = reading.as_map(reading.inputs[0]), reading.inputs[1].mask
-    if mask is None and reading.builder.is_stand_in(reading.inputs[1].node):
+    if mask is None and reading.builder.is_placeholder(reading.inputs[1].node):
         raise reading.wrong("the pooling before the unpooling cannot be read")
     if mask is None:
         hint = 'the second top of a Pooling, whose "pool" is MAX, is one'

@@ -9,10 +9,10 @@ import pytest
 
 from cnn_convertor import cli
 from cnn_convertor.errors import ModelError
-from cnn_convertor.foreign import FORMATS, explain
+from cnn_convertor.frontends.unsupported_formats import FORMATS, explain
 from cnn_convertor.inspection import inspect
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
