@@ -164,7 +164,7 @@ def test_a_softmax_leaves_its_input_to_other_readers(transposed: bool) -> None:
         Node("prob", ops.Softmax(), ("logits",)),
         Node("after", ops.Activation(ops.Relu()), ("logits",)),
     ]
-    made = agrees(Graph(nodes, ("prob", "after", "logits")), transposed=transposed)
+    made = agrees(Graph(tuple(nodes), ("prob", "after", "logits")), transposed=transposed)
     assert LayerType.CUSTOM in {layer.type for layer in made.layers}
     assert not hasattr(LayerType, "SOFTMAX")
 
