@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.pipeline import build, load
 from examples import zoo
 

@@ -15,8 +15,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.dv700.half import to_half
-from cnn_convertor.dv700.packing import PackedShape, half_codes, pack, palette_codes
+from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.dv700.weights.packing import PackedShape, half_codes, pack, palette_codes
 from cnn_convertor.ir.ops import Pair
 from cnn_convertor.quantize import fit, histogram
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.dv700.placement import ALIGNMENT, arrange, homes_of, nbytes
-from cnn_convertor.dv700.steps import Step
+from cnn_convertor.devices.dv700.commands import Command
+from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, arrange, homes_of, nbytes
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.memory import Buffer, Plan, plan, table
 from cnn_convertor.pipeline import fit, load
@@ -51,7 +51,7 @@ def of_network(name: str) -> Row:
         return Row(made, time.process_time() - start, _with_whole_concatenations(graph, steps).size)
 
 
-def _with_whole_concatenations(graph: Graph, steps: Sequence[Step]) -> Plan:
+def _with_whole_concatenations(graph: Graph, steps: Sequence[Command]) -> Plan:
     """As if each concatenation needed all of its bytes as long as any of its parts lives, in the given order."""
     homes = homes_of(graph)
     lives = {homes[node.name][0]: [0] for node in graph.inputs}

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config, Quantization
-from cnn_convertor.dv700.half import to_half
-from cnn_convertor.dv700.palettes import count
-from cnn_convertor.dv700.program import Program, Weights
+from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.dv700.program import Program, Weights
+from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import Report, convert, load, plan

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
-from cnn_convertor.dv700.formats import Choice, Reason
-from cnn_convertor.dv700.half import to_half
-from cnn_convertor.dv700.palettes import convolutions_of, fit_weights, ranges, with_choices
-from cnn_convertor.dv700.program import Convolution, Layer, Program, Weights
+from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Weights
+from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason
+from cnn_convertor.devices.dv700.weights.palettes import convolutions_of, fit_weights, ranges, with_choices
 from cnn_convertor.emulation.build import build
 from cnn_convertor.emulation.run import Maps, as_maps, from_memory, to_memory
 from cnn_convertor.errors import Origin as Place

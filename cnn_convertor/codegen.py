@@ -14,9 +14,18 @@ from numpy.typing import NDArray
 
 from cnn_convertor import __version__, escaping
 from cnn_convertor.calls import Argument, Call, call_of, title
-from cnn_convertor.dv700.maps import is_chunked
-from cnn_convertor.dv700.program import CustomCall, ElementType, Layer, LayerType, PoolingKind, Program, Run, Tensor
-from cnn_convertor.dv700.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
+from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
+from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
+from cnn_convertor.devices.dv700.program import (
+    CustomCall,
+    ElementType,
+    Layer,
+    LayerType,
+    PoolingKind,
+    Program,
+    Run,
+    Tensor,
+)
 from cnn_convertor.ir.ops import Pair, Parameter
 
 _LAYER_TITLES = {

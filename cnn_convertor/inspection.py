@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cnn_convertor.config import Config, is_model
-from cnn_convertor.dv700.boundaries import Boundary, boundaries
-from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.placement import arrange
-from cnn_convertor.dv700.program import LayerType
-from cnn_convertor.dv700.selection import Selection
-from cnn_convertor.dv700.steps import Step
+from cnn_convertor.devices.dv700.commands import Command
+from cnn_convertor.devices.dv700.fusion.boundaries import Boundary, boundaries
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.fusion.partition import Selection
+from cnn_convertor.devices.dv700.memory.placement import arrange
+from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.frontends.unsupported_formats import explain
@@ -237,7 +237,7 @@ def _boundaries(fitted: Fitted, config: Config) -> tuple[Boundary, ...]:
     return tuple(dict.fromkeys(b for b in named if b.before != b.after))
 
 
-def _is_for_placeholders(partial_graph: PartialGraph, step: Step) -> bool:
+def _is_for_placeholders(partial_graph: PartialGraph, step: Command) -> bool:
     """Whether a step is there only because a layer that cannot be read was cut out."""
     unread = {origin for name in partial_graph.placeholders for origin in partial_graph.graph[name].origins}
     is_given_away = step.type is LayerType.FLATTEN and partial_graph.cut.issuperset(step.reads)
@@ -251,11 +251,11 @@ class _Part(NamedTuple):
     """A node that a step runs, and the step's number."""
 
     number: int
-    step: Step
+    step: Command
     node: Node
 
 
-def _rows(partial_graph: PartialGraph, work: Mapping[int, Step], problems: Sequence[Problem]) -> Iterator[Row]:
+def _rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Sequence[Problem]) -> Iterator[Row]:
     """One row for each layer of the network, in its order."""
     graph = partial_graph.graph
     layers: dict[Origin, list[Node]] = {}
@@ -316,7 +316,7 @@ def _macs(graph: Graph, node: Node) -> int:
             return 0
 
 
-def _place(step: Step) -> Runs:
+def _place(step: Command) -> Runs:
     """Where a step's work is done; what is not the device's is the CPU's, but for what is no work."""
     match step.type:
         case LayerType.CONV:

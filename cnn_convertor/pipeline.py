@@ -16,18 +16,18 @@ from cnn_convertor import codegen, files
 from cnn_convertor.calibration import Calibration, calibrate
 from cnn_convertor.calls import title
 from cnn_convertor.config import Config, Quantization
-from cnn_convertor.dv700 import palettes
-from cnn_convertor.dv700.formats import StoredLayer
-from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.legalize import legalize
-from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.lower import lower
-from cnn_convertor.dv700.placement import arrange
-from cnn_convertor.dv700.program import LayerType, Program
-from cnn_convertor.dv700.rules import broken_rules, check
-from cnn_convertor.dv700.selection import select
-from cnn_convertor.dv700.steps import Step
-from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.devices.dv700.commands import Command
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.fusion.partition import partition
+from cnn_convertor.devices.dv700.legalize import legalize
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.memory.placement import arrange
+from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.rules import broken_rules, check
+from cnn_convertor.devices.dv700.weights import palettes
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
 from cnn_convertor.emulation import selftest
 from cnn_convertor.errors import Problem
 from cnn_convertor.frontends.builder import PartialGraph
@@ -132,7 +132,7 @@ class Fitted(NamedTuple):
     """A graph as the device would run it, and the layers of the program; nothing is checked yet."""
 
     graph: Graph
-    steps: tuple[Step, ...]
+    steps: tuple[Command, ...]
     limits: Limits
 
 
@@ -142,7 +142,7 @@ def fit(graph: Graph, config: Config) -> Fitted:
     fusion, transposed = Fusion(config.fusion), config.transpose_weight
     palette = bool(config.quantization)
     graph = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion)
-    graph, steps = select(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
+    graph, steps = partition(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
     return Fitted(graph, steps, limits)
 
 

@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ir_reference
-from cnn_convertor.dv700.program import ConvolutionKind, ElementType, Layer, LayerType, PoolingKind, Program, Run
+from cnn_convertor.devices.dv700.program import (
+    ConvolutionKind,
+    ElementType,
+    Layer,
+    LayerType,
+    PoolingKind,
+    Program,
+    Run,
+)
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph

@@ -14,9 +14,9 @@ from cnn_convertor import calibration, cli
 from cnn_convertor.calibration import Calibration, calibrate
 from cnn_convertor.codegen import RenderOptions, render
 from cnn_convertor.config import Quantization
-from cnn_convertor.dv700.formats import Reason
-from cnn_convertor.dv700.program import LayerType, Program
-from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import ConvertorWarning, Origin, UsageError
 from cnn_convertor.files import replace_all

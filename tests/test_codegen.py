@@ -18,13 +18,13 @@ import ir_reference
 import random_networks
 from cnn_convertor import codegen
 from cnn_convertor.codegen import RenderOptions, render
-from cnn_convertor.dv700.legalize import legalize
-from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.lower import lower
-from cnn_convertor.dv700.program import Program
-from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.selection import select
-from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.devices.dv700.fusion.partition import partition
+from cnn_convertor.devices.dv700.legalize import legalize
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.rules import check
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.emulation.build import build as build_program
 from cnn_convertor.emulation.run import run
 from cnn_convertor.errors import Origin, UnsupportedError
@@ -44,7 +44,7 @@ EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pyne
 
 def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed: bool = True) -> Program:
     graph = legalize(optimize(graph), Limits(), transposed=transposed)
-    graph, steps = select(graph, palette=palette, transposed=transposed)
+    graph, steps = partition(graph, palette=palette, transposed=transposed)
     check(graph, steps, Limits())
     return lower(graph, steps, name=name, transposed=transposed)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config, Quantization
-from cnn_convertor.dv700.limits import Limits
+from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.errors import ConvertorWarning, Problem, UsageError
 from cnn_convertor.escaping import CPP_KEYWORDS
 from cnn_convertor.frontends.caffe import CAFFE

@@ -14,7 +14,7 @@ import pytest
 
 from cnn_convertor import Config, cli, convert
 from cnn_convertor.config import KEYS
-from cnn_convertor.dv700 import rules
+from cnn_convertor.devices.dv700 import rules
 from tools import usage_pages
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import fusion as benchmark
-from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.program import LayerType
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.program import LayerType
 
 QUICK = (
     "caffe_lenet",

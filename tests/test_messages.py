@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor.audit.codes import CODES
-from cnn_convertor.dv700.rules import RULES
+from cnn_convertor.devices.dv700.rules import RULES
 from tools.messages_page import ENTRIES, GROUPS, entries, manual
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,11 +23,11 @@ NO_CODES = {"DV700"}  # is the device's name
 # Who may speak of what: the rooms of the package that may use the codes of a group.
 ROOMS = {
     "0": {"terminal"},
-    "1": {"cli", "config", "convert", "files", "terminal", "memory", "quantize", "frontends", "verify", "dv700"},
+    "1": {"cli", "config", "convert", "files", "terminal", "memory", "quantize", "frontends", "verify", "devices"},
     "2": {"frontends", "ir"},
     "3": {"frontends"},
-    "4": {"dv700", "convert"},
-    "5": {"dv700", "quantize", "convert"},
+    "4": {"devices", "convert"},
+    "5": {"devices", "quantize", "convert"},
     "6": {"audit"},
     "7": {"host", "verify"},
     "8": {"layouts", "export", "cli"},
@@ -95,7 +95,9 @@ def test_each_code_is_explained_in_one_place() -> None:
 
 def test_the_code_of_a_rule_is_given_by_that_rule_alone() -> None:
     for rule in RULES:
-        assert [(use.code, use.file) for use in uses() if use.code == rule.code] == [(rule.code, "dv700/rules.py")]
+        assert [(use.code, use.file) for use in uses() if use.code == rule.code] == [
+            (rule.code, "devices/dv700/rules.py")
+        ]
 
 
 def test_codes_are_warnings_or_errors_as_the_page_says() -> None:

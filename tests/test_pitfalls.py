@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 import ir_reference
 import program_reference
-from cnn_convertor.dv700.legalize import legalize
-from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.lower import lower
-from cnn_convertor.dv700.program import LayerType, Program
-from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.selection import select
+from cnn_convertor.devices.dv700.fusion.partition import partition
+from cnn_convertor.devices.dv700.legalize import legalize
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.writing import write
@@ -40,7 +40,7 @@ def some(*shape: int) -> Constant:
 def program(graph: Graph, *, transposed: bool, palette: bool = False) -> Program:
     limits = Limits()
     graph = legalize(optimize(graph), limits, transposed=transposed)
-    graph, steps = select(graph, palette=palette, transposed=transposed)
+    graph, steps = partition(graph, palette=palette, transposed=transposed)
     check(graph, steps, limits)
     return lower(graph, steps, name="net", transposed=transposed)
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from cnn_convertor.dv700.steps import layer_type
+from cnn_convertor.devices.dv700.commands import layer_type
 from cnn_convertor.frontends import readers as registry
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.caffe import importer as caffe

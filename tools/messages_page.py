@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from cnn_convertor.audit.codes import CODES
-from cnn_convertor.dv700.rules import RULES
+from cnn_convertor.devices.dv700.rules import RULES
 
 
 class Entry(NamedTuple):

@@ -21,7 +21,7 @@ from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Probl
 
 if TYPE_CHECKING:
     from cnn_convertor.calibration import Calibration
-    from cnn_convertor.dv700.formats import StoredLayer
+    from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
     from cnn_convertor.inspection import Inspection, Row
     from cnn_convertor.pipeline import Progress
     from cnn_convertor.verification import Comparison, Verification

@@ -14,10 +14,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.dv700.half import to_half
-from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.maps import memory_order
-from cnn_convertor.dv700.program import Layer, LayerType, Program
+from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
+from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
 from cnn_convertor.ir.ops import Order, Shape
 

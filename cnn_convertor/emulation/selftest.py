@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.dv700.program import Program
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.build import build
 from cnn_convertor.emulation.run import UB_SIZE, Maps, execute
 from cnn_convertor.errors import Origin, Problem, UsageError

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.dv700.packing import PackedShape, unpack
-from cnn_convertor.dv700.program import ElementType, Program, Weights
-from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.devices.dv700.program import ElementType, Program, Weights
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.packing import PackedShape, unpack
 from cnn_convertor.emulation.run import is_plain
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.surface import Surface

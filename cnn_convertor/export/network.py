@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import __version__, files
 from cnn_convertor.config import Config
-from cnn_convertor.dv700.program import Program
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.export import dv700, targets
 from cnn_convertor.export.loading import FORMAT, MANIFEST, json_of, read

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.dv700.half import to_half
+from cnn_convertor.devices.dv700.encode.half import to_half
 
 Real: TypeAlias = NDArray[np.float32]
 Wide: TypeAlias = NDArray[np.float64]

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from cnn_convertor.config import Config
-from cnn_convertor.dv700.program import Program
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.build import build
 from cnn_convertor.emulation.run import Maps, Outputs, as_maps, run
 from cnn_convertor.errors import Origin as Place

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.dv700.program import Layer, LayerType, Program, Tensor
+from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Tensor
 from cnn_convertor.emulation.run import Maps, from_memory, is_plain
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape

@@ -11,13 +11,13 @@ import numpy as np
 
 from cnn_convertor import codegen
 from cnn_convertor.audit import Audit, audit
-from cnn_convertor.dv700.fusion import Fusion
-from cnn_convertor.dv700.legalize import legalize
-from cnn_convertor.dv700.limits import Limits
-from cnn_convertor.dv700.lower import lower
-from cnn_convertor.dv700.rules import check
-from cnn_convertor.dv700.selection import select
-from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.fusion.partition import partition
+from cnn_convertor.devices.dv700.legalize import legalize
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.rules import check
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -74,7 +74,7 @@ def generate(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         legal = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion)
-        legal, steps = select(legal, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
+        legal, steps = partition(legal, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
         check(legal, steps, limits)
         program = lower(legal, steps, name=name, transposed=transposed)
         weights = b"".join(piece.tobytes() for piece in encode_all(program.weights, transposed=transposed))

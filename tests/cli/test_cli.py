@@ -16,7 +16,7 @@ import pytest
 
 from cnn_convertor import cli
 from cnn_convertor.cli import console
-from cnn_convertor.dv700.formats import Reason, StoredLayer
+from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
 
 ROOT = Path(__file__).resolve().parents[2]

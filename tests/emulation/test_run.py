@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ir_reference
-from cnn_convertor.dv700.maps import memory_order
+from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.run import from_memory, to_memory
 from cnn_convertor.errors import ConvertorError, UsageError

@@ -11,7 +11,7 @@ import pytest
 
 from cnn_convertor import codegen
 from cnn_convertor.config import Config
-from cnn_convertor.dv700.program import Program
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
 from cnn_convertor.emulation.selftest import record
 from cnn_convertor.errors import UsageError

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.emulation.run import Maps, to_memory
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops

@@ -11,7 +11,7 @@ import pytest
 
 import ir_reference
 from cnn_convertor.audit import audit
-from cnn_convertor.dv700.steps import COPY
+from cnn_convertor.devices.dv700.commands import COPY
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

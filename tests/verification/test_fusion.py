@@ -9,7 +9,7 @@ import pytest
 
 import ir_reference
 from cnn_convertor.audit import audit
-from cnn_convertor.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

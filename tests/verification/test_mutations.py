@@ -11,7 +11,7 @@ import pytest
 
 import ir_reference
 from cnn_convertor.config import Config
-from cnn_convertor.dv700.program import Program
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ConvertorError, Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -12,7 +12,7 @@ import pytest
 
 import ir_reference
 from cnn_convertor.config import Config
-from cnn_convertor.dv700.program import Program
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import writing
 from cnn_convertor.frontends.caffe.definition import read_definition

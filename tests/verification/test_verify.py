@@ -13,7 +13,7 @@ import pytest
 
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config, Override, Quantization
-from cnn_convertor.dv700.program import Program
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import writing

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from cnn_convertor.codegen import RenderOptions, render
 from cnn_convertor.config import Config
-from cnn_convertor.dv700.program import Program
-from cnn_convertor.dv700.weights import encode_all
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.files import replace_all
 from cnn_convertor.frontends.caffe import CAFFE

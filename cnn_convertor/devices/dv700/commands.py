@@ -1,0 +1,327 @@
+"""Chooses the layers of the program: which nodes share a command, and the run that does their work."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import NamedTuple
+
+from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK, memory_order
+from cnn_convertor.devices.dv700.program import (
+    Convolution,
+    ConvolutionKind,
+    LayerType,
+    Pooling,
+    PoolingKind,
+    Run,
+    Weights,
+)
+from cnn_convertor.devices.dv700.weights.packing import PackedShape
+from cnn_convertor.errors import Origin, assert_never
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import (
+    ONE,
+    Activation,
+    Add,
+    ArgMax,
+    AveragePool2d,
+    BatchNorm,
+    Binary,
+    ChannelSlice,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Crop,
+    Custom,
+    Dense,
+    DetectionOutput,
+    Function,
+    Identity,
+    Input,
+    L2Normalize,
+    LocalResponseNorm,
+    MaxPool2d,
+    MaxUnpool,
+    MeanVarianceNorm,
+    OnCpu,
+    Order,
+    Pad,
+    Padding,
+    Pair,
+    PRelu,
+    PriorBox,
+    Reduce,
+    Reshape,
+    Resize,
+    Scale,
+    Shape,
+    Softmax,
+    SpaceToDepth,
+    TransposeReshape,
+    Unary,
+    Upsample,
+    Window,
+    never_decreases,
+)
+
+COPY = AveragePool2d(Window(ONE), factor=1.0)  # the command that passes a map on
+
+
+class RunAssignment(NamedTuple):
+    """One run of a command, and the nodes whose work it does."""
+
+    nodes: tuple[Node, ...]
+    run: Run
+
+
+class Command(NamedTuple):
+    """What one layer of the program does: nodes of the graph, the names of the maps that it reads and writes, its runs.
+
+    parts: the nodes whose maps lie inside the map that is written, where several runs write a concatenation.
+    """
+
+    type: LayerType
+    nodes: tuple[Node, ...]
+    reads: tuple[str, ...]
+    writes: str
+    assignments: tuple[RunAssignment, ...] = ()
+    parts: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return tuple(share.run for share in self.assignments)
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Each layer once, where it comes last: the last one is the layer whose output is written."""
+        every = [origin for node in self.nodes for origin in node.origins]
+        return tuple(dict.fromkeys(reversed(every)))[::-1]
+
+
+def is_view(node: Node) -> bool:
+    """Whether the node only shows its input's memory in another shape, or a part of it."""
+    return isinstance(node.op, ChannelSlice) or (isinstance(node.op, Reshape) and node.op.order is Order.MEMORY)
+
+
+def buffer_owner(graph: Graph, name: str) -> Node:
+    """The node that writes the memory which the named node shows."""
+    node = graph[name]
+    while is_view(node):
+        node = graph[node.inputs[0]]
+    return node
+
+
+def buffer_users(graph: Graph, name: str) -> list[Node]:
+    """The nodes that read the memory which the named node writes."""
+    found = []
+    for user in map(graph.__getitem__, graph.users(name)):
+        found += buffer_users(graph, user.name) if is_view(user) else [user]
+    return found
+
+
+def has_own_place(graph: Graph, name: str) -> bool:
+    """Whether the named map is all that was written there: no slice of another."""
+    node = graph[name]
+    while is_view(node):
+        if isinstance(node.op, ChannelSlice):
+            return False
+        node = graph[node.inputs[0]]
+    return True
+
+
+def named_inputs(node: Node) -> tuple[str, ...]:
+    """What the firmware's own layer reads, where it is told the layers that write it: each must write that map and no more."""
+    return node.inputs if isinstance(node.op, Custom) and len(node.inputs) > 1 else ()
+
+
+def why_own_layer(graph: Graph, node: Node) -> str | None:
+    """Why a layer of the program must write the node's map and nothing else; None when it need not."""
+    if any(buffer_owner(graph, output) is node for output in graph.outputs):
+        return f'the map of "{node.name}" is an output of the network'
+    reader = next((reader for reader in buffer_users(graph, node.name) if named_inputs(reader)), None)
+    return None if reader is None else f'"{reader.name}", a layer of the firmware, looks for the map of "{node.name}"'
+
+
+def inputs_are_layers(graph: Graph) -> bool:
+    """Whether the firmware must be told about the inputs: when there are several, when a layer lists all that it reads, or
+    reads a slice.
+
+    Otherwise the first layer reads the input, where the application writes it; a layer on the CPU that reads nothing may stand
+    before it.
+    """
+    listing = [
+        n for n in graph.nodes if isinstance(n.op, Concat) or (isinstance(n.op, Custom | OnCpu) and len(n.inputs) != 1)
+    ]
+    listed = {buffer_owner(graph, name).name for node in listing for name in node.inputs}
+    idle = any(not node.inputs for node in listing)
+    sliced = {buffer_owner(graph, node.name).name for node in graph.nodes if isinstance(node.op, ChannelSlice)}
+    return len(graph.inputs) > 1 or idle or any(node.name in listed | sliced for node in graph.inputs)
+
+
+def joins_convolution(graph: Graph, pool: Node) -> bool:
+    """Whether a max pool can run in the command of the convolution before it: the device pools before the activation."""
+    before = graph[pool.inputs[0]]
+    return isinstance(pool.op, MaxPool2d) and graph.is_private(before.name) and joins_run((before,), pool)
+
+
+def joins_run(nodes: tuple[Node, ...], node: Node) -> bool:
+    """Whether a run that does the work of `nodes` can do that of the next node, too.
+
+    The order inside a run: convolution, element-wise addition, max pool, activation; or average pool, addition, activation.
+    """
+    first, last = nodes[0].op, nodes[-1].op
+    if isinstance(first, Conv2d | ConvTranspose2d) and first.window.dilation != ONE:
+        return False
+    match last, node.op:
+        case (Conv2d() | ConvTranspose2d() | Dense() | AveragePool2d()) as carrier, Add():
+            return len(nodes) == 1 and carrier.activation is None
+        case (Conv2d() | ConvTranspose2d() | Add()) as pooled, MaxPool2d(activation=after):
+            if not isinstance(first, Conv2d | ConvTranspose2d):
+                return False
+            return pooled.activation is None or (after is None and never_decreases(pooled.activation))
+        case _:
+            return False
+
+
+def joins_in_place(graph: Graph, concat: Node) -> bool:
+    """Whether the parts of a concatenation can be written into place: each must start on a whole chunk of channels."""
+    return all(graph.shape(name).channels % CHUNK == 0 for name in concat.inputs[:-1])
+
+
+def layer_type(graph: Graph, node: Node) -> LayerType:
+    """Who does the node's work."""
+    match node.op:
+        case Input():
+            return LayerType.INPUT
+        case Conv2d() | ConvTranspose2d() | Dense() | MaxPool2d() | AveragePool2d() | Upsample() | Add():
+            return LayerType.CONV
+        case Reshape():
+            return LayerType.FLATTEN
+        case Concat():
+            return LayerType.CONCAT if joins_in_place(graph, node) else LayerType.COPY_CONCAT
+        case Custom() | OnCpu():
+            return LayerType.CUSTOM
+        case Identity() | BatchNorm() | Scale() | Activation() | Pad() | ChannelSlice():
+            raise AssertionError(f"{type(node.op).__name__} should have been rewritten before this")
+        case (
+            Unary()
+            | ArgMax()
+            | Binary()
+            | Crop()
+            | DetectionOutput()
+            | LocalResponseNorm()
+            | MaxUnpool()
+            | L2Normalize()
+            | PriorBox()
+            | TransposeReshape()
+            | Reduce()
+            | Resize()
+            | Softmax()
+            | SpaceToDepth()
+            | MeanVarianceNorm()
+        ):
+            raise AssertionError(f"{type(node.op).__name__} should have been left to the CPU before this")
+        case _:
+            assert_never(node.op)
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------------
+
+
+def run_of(graph: Graph, nodes: tuple[Node, ...], *, palette: bool, transposed: bool, external: bool = True) -> Run:
+    """The run that does the work of nodes that `joins_run` lets share one.
+
+    external: whether it writes to external memory, or for the next run of its command.
+    """
+    first, last = nodes[0], nodes[-1]
+    x, y = graph.shape(first.inputs[0]), graph.shape(last.name)
+    pooling: Pooling | None = None
+    convolution: Conv2d | ConvTranspose2d | None = None
+    function: Function | None = None
+    for node in nodes:
+        match node.op:
+            case Conv2d() | ConvTranspose2d() as op:
+                convolution = op
+            case Dense() as op:
+                convolution = _as_convolution(op, x, transposed=transposed)
+                x = Shape(1, 1, x.size)
+            case MaxPool2d(window=window):
+                pooling = _pooling(PoolingKind.MAX, window)
+            case AveragePool2d(window=window):
+                pooling = _pooling(PoolingKind.AVERAGE, window, node.op.fixed_factor)
+            case Upsample(factor=factor):
+                pooling = _pooling(PoolingKind.UPSAMPLE, Window(factor, factor))
+            case Add() if node is first:
+                pooling = _pooling(PoolingKind.AVERAGE, Window(ONE), 1.0)
+        function = getattr(node.op, "activation", None) or function
+    slopes = function.slopes if isinstance(function, PRelu) else None
+    assert convolution is not None or slopes is None, "slopes travel with kernels"
+    return Run(
+        input=x,
+        output=y,
+        convolution=None
+        if convolution is None
+        else _convolution(convolution, graph.shape(first.name), slopes, first.where, palette=palette),
+        pooling=pooling,
+        activation=function,
+        external=external,
+    )
+
+
+def _pooling(kind: PoolingKind, window: Window, factor: float = 0.0) -> Pooling:
+    return Pooling(kind, window.kernel, window.stride, window.padding, factor)
+
+
+def _as_convolution(dense: Dense, x: Shape, *, transposed: bool) -> Conv2d:
+    """A 1x1 convolution over the map read as a vector, in the order in which it lies in memory."""
+    out = dense.weight.shape[0]
+    if x.is_vector:
+        weight = dense.weight
+    else:
+        order = cache(partial(memory_order, x, transposed=transposed))  # not before somebody reads the weights
+        weight = dense.weight.map_rows(
+            lambda w: w.reshape(len(w), -1).take(order(), axis=1)[:, :, None, None], (x.size, 1, 1)
+        )
+    assert weight.shape == (out, x.size, 1, 1)
+    return Conv2d(weight, dense.bias, Window(ONE), activation=dense.activation)
+
+
+def _convolution(
+    op: Conv2d | ConvTranspose2d,
+    output: Shape,
+    slopes: Constant | None,
+    where: Origin | None,
+    *,
+    palette: bool,
+) -> Convolution:
+    window = op.window
+    kernels = op.weight
+    match op:
+        case Conv2d():
+            kind = ConvolutionKind.DEPTHWISE if op.is_depthwise else ConvolutionKind.CONVOLUTION
+            padding = window.padding
+        case ConvTranspose2d():
+            kind = ConvolutionKind.DEPTHWISE_DECONVOLUTION if op.is_depthwise else ConvolutionKind.DECONVOLUTION
+            kernels = kernels.map_rows(lambda w: w[:, :, ::-1, ::-1])
+            padding = _deconvolution_padding(window, op.output_padding)
+    packed = PackedShape(
+        kernels=kernels.shape[0],
+        channels=kernels.shape[1],
+        kernel=window.kernel,
+        dilated=window.dilation != ONE,
+        palette=palette and slopes is None,  # the device refuses slopes with a palette
+        prelu=slopes is not None,
+    )
+    weights = Weights(0, packed, kernels, op.bias, slopes, where)
+    return Convolution(kind, window.kernel, window.stride, window.dilation, padding, output, weights)
+
+
+def _deconvolution_padding(window: Window, more: Pair) -> Padding:
+    """What surrounds the input once zeros stand between its pixels, so that the rotated kernel meets all of it."""
+    reach, pad = window.extent, window.padding
+    return Padding(
+        reach.height - 1 - pad.top,
+        reach.height - 1 - pad.bottom + more.height,
+        reach.width - 1 - pad.left,
+        reach.width - 1 - pad.right + more.width,
+    )

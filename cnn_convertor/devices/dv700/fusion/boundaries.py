@@ -1,0 +1,128 @@
+"""Says of every boundary between two commands why it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, why_own_layer
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.fusion.partition import Selection
+from cnn_convertor.devices.dv700.fusion.rules import FusionRules, Path
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Concat, Dense
+
+_CHEAPER = "another choice has less traffic"
+
+
+class Boundary(NamedTuple):
+    """Two neighbors, by their names in the graph, that do not share a command: `after` reads what `before` writes, or both are
+    parts of one concatenation, one behind the other. reason: a clause without a full stop."""
+
+    before: str
+    after: str
+    reason: str
+
+
+def boundaries(selection: Selection, fusion: Fusion, limits: Limits) -> tuple[Boundary, ...]:
+    """Every boundary where a command of the device ends and another one goes on, in execution order."""
+    graph, steps = selection
+    possible = FusionRules(graph, fusion, limits)
+    homes = {node.name: step for step in steps for node in step.nodes}
+    made: list[Boundary] = []
+    for step in steps:
+        for node in step.nodes if step.assignments else ():
+            for name in dict.fromkeys(node.inputs):
+                reason = _why_apart(possible, homes, graph[name], node)
+                if reason is not None:
+                    made.append(Boundary(buffer_owner(graph, name).name, node.name, reason))
+    for node in graph.nodes:
+        if isinstance(node.op, Concat) and not homes[node.name].assignments:
+            made += _between_parts(possible, homes, node)
+    return tuple(made)
+
+
+def _why_apart(possible: FusionRules, homes: dict[str, Command], before: Node, after: Node) -> str | None:
+    """Why two neighbors have different commands; None where they share one, or one of them has none."""
+    graph = possible.graph
+    writer = buffer_owner(graph, before.name)
+    if (
+        writer.name not in possible.device
+        or after.name not in possible.device
+        or homes[writer.name] is homes[after.name]
+    ):
+        return None
+    if is_view(before):
+        return "the map is read in another shape, or in part"
+    users = graph.users(before.name)
+    if before.name in graph.outputs:
+        return "its map is an output of the network"
+    if len(users) > 1:
+        return f"its map is read {len(users)} times, by {_listed(graph, users)}"
+    if isinstance(after.op, Dense) and not graph.shape(before.name).is_vector:
+        return "a fully connected layer reads the map in the order of external memory"
+    return _why_not(possible, homes, before, after)
+
+
+def _why_not(possible: FusionRules, homes: dict[str, Command], before: Node, after: Node) -> str:
+    """Why neighbors whose boundary might vanish do not share a command: themselves, or what they share theirs with."""
+    graph = possible.graph
+    alone = possible.why_not([(before, after)])
+    if alone is not None:
+        return alone
+    first, second = _path(homes[before.name], before), _path(homes[after.name], after)
+    other = next((node for node in second if node.name != after.name and after.name != second[0].name), None)
+    if other is not None:
+        return f"it shares a command with {_listed(graph, [other.name])} already"
+    return possible.why_not([(*first, *second)]) or _CHEAPER
+
+
+def _path(step: Command, node: Node) -> Path:
+    """The nodes of the step's branch in which the node stands."""
+    branch: list[Node] = []
+    for nodes, run in step.assignments:
+        branch += nodes
+        if run.external:
+            if node in branch:
+                break
+            branch = []
+    return tuple(branch)
+
+
+def _between_parts(possible: FusionRules, homes: dict[str, Command], concat: Node) -> Iterator[Boundary]:
+    """Why neighboring parts of a concatenation have different commands."""
+    graph = possible.graph
+    parts = [part for name in concat.inputs for part in _written(graph, name)]
+    for one, other in pairwise(parts):
+        steps = [homes.get(part.name) for part in (one, other)]
+        if all(part.name in possible.device for part in (one, other)) and steps[0] is not steps[1]:
+            yield Boundary(one.name, other.name, _why_not_joined(possible, homes, (one, other)))
+
+
+def _written(graph: Graph, name: str) -> list[Node]:
+    """What is written where the named part lies: a concatenation that a command writes has parts of its own."""
+    node = buffer_owner(graph, name)
+    if isinstance(node.op, Concat):
+        return [part for inner in node.inputs for part in _written(graph, inner)]
+    return [node]
+
+
+def _why_not_joined(possible: FusionRules, homes: dict[str, Command], parts: Sequence[Node]) -> str:
+    graph = possible.graph
+    for part in parts:
+        if (reason := why_own_layer(graph, part)) is not None:
+            return reason
+    branches = [_path(homes[part.name], part) for part in parts]
+    starts = [branch[0].inputs[0] for branch in branches]
+    if starts[0] != starts[1]:
+        return f"as parts of one concatenation they start from different maps, of {_listed(graph, starts)}"
+    return possible.why_not(branches) or _CHEAPER
+
+
+def _listed(graph: Graph, names: Sequence[str]) -> str:
+    """What the framework calls the layers of these nodes, for a sentence."""
+    layers = (name if (where := graph[name].where) is None else where.layer for name in names)
+    quoted = [f'"{layer}"' for layer in dict.fromkeys(layers)]
+    return ", ".join(quoted[:-1]) + (" and " if len(quoted) > 1 else "") + quoted[-1]

@@ -1,0 +1,70 @@
+"""Finds out whether runs fit the unified buffer: each by itself, in strips, and several of one command together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cnn_convertor.devices.dv700.fusion.tiling import (
+    ConvGeometry,
+    PoolGeometry,
+    PoolKind,
+    RunGeometry,
+    tiles,
+    unified_buffer_need,
+)
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.program import PoolingKind, Run
+from cnn_convertor.ir.ops import ONE, Shape, Window
+
+MOST_RUNS = 32
+_POOLS = {
+    PoolingKind.MAX: PoolKind.MAX,
+    PoolingKind.AVERAGE: PoolKind.AVERAGE,
+    PoolingKind.UPSAMPLE: PoolKind.UPSAMPLE,
+}
+
+
+def strips(run: Run, *, ub_size: int) -> int | None:
+    """In how many vertical strips the run's input is processed; None when not even strips of one column fit."""
+    convolution = run.convolution
+    if convolution is None or convolution.kind.is_depthwise:
+        return 1
+    window = Window(convolution.kernel, convolution.stride, convolution.dilation, convolution.padding)
+    geometry = ConvGeometry(run.input, run.output.channels, window, convolution.kind.is_transposed)
+    return tiles(geometry, ub_size=ub_size)
+
+
+def why_alone(run: Run, limits: Limits) -> str | None:
+    """Why the run is the only one of its command, whatever the others are; None when it need not be."""
+    if run.convolution is not None and run.convolution.dilation != ONE:
+        return "a dilated convolution is the only run of its command"
+    count = strips(run, ub_size=limits.ub_size)
+    if count != 1:
+        return f"a convolution over {run.input} needs {count or 'too many'} tiles, and several runs have one each"
+    return None
+
+
+def why_apart(shape: Shape, runs: Sequence[RunGeometry], limits: Limits) -> str | None:
+    """Why several runs that need not be alone cannot share a command that reads a map of the shape; None when they can."""
+    if len(runs) > MOST_RUNS:
+        return f"a command has at most {MOST_RUNS} runs"
+    need = unified_buffer_need(shape, runs)
+    if need > limits.ub_size:
+        return f"together they need {need:,} bytes of the unified buffer's {limits.ub_size:,}"
+    return None
+
+
+def geometry(run: Run, *, external: bool) -> RunGeometry:
+    """What counts of a run for the unified buffer."""
+    convolution, pooling = run.convolution, run.pooling
+    return RunGeometry(
+        channels=run.output.channels,
+        external=external,
+        convolution=None
+        if convolution is None
+        else Window(convolution.kernel, convolution.stride, padding=convolution.padding),
+        pool=None
+        if pooling is None
+        else PoolGeometry(_POOLS[pooling.kind], Window(pooling.kernel, pooling.stride, padding=pooling.padding)),
+        deconvolution=convolution is not None and convolution.kind.is_transposed,
+    )

@@ -1,0 +1,324 @@
+"""Rewrites what the device has not into what it has, where that gives the same result; rules.py refuses what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from cnn_convertor.devices.dv700.commands import (
+    COPY,
+    buffer_owner,
+    has_own_place,
+    joins_convolution,
+    joins_run,
+    named_inputs,
+)
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
+from cnn_convertor.devices.dv700.legalize.clamp_strides import clamp_strides
+from cnn_convertor.devices.dv700.legalize.decompose_conv import KERNELS, Rule
+from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
+from cnn_convertor.devices.dv700.legalize.split_pools import split_average, split_max
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK, LARGEST, is_chunked, memory_order, same_memory
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import (
+    NO_PADDING,
+    ONE,
+    Activation,
+    Add,
+    AveragePool2d,
+    ChannelSlice,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Crop,
+    Custom,
+    Dense,
+    Function,
+    Input,
+    MaxPool2d,
+    OnCpu,
+    Order,
+    Pad,
+    Pair,
+    PRelu,
+    Reshape,
+    Scale,
+    Shape,
+    Softmax,
+    Upsample,
+    Window,
+    with_outputs,
+)
+
+
+def legalize(graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Graph:
+    """Run every rewrite, in order."""
+    rewrites: tuple[Callable[[Graph], Graph], ...] = (
+        partial(_each, rule=clamp_strides, limits=limits),
+        partial(_each, rule=small_pools, limits=limits),
+        partial(_each, rule=pools_on_cpu, limits=limits),  # what is no chain of small ones
+        *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),
+        lambda g: (
+            g if fusion is Fusion.NONE else pool_parts(g)
+        ),  # after these: pools and convolutions are what they will be
+        lambda g: split_activations(g, fusion),  # after these: it must know which nodes can share a run
+        partial(_each, rule=single_operators, limits=limits),  # and what they set free
+        lambda g: free_reshapes(g, transposed=transposed),
+        lambda g: g.expand(channel_slices),
+        partial(_each, rule=on_cpu, limits=limits),  # what is left after all that the device can do
+        copies_for_shared_parts,  # after the reshapes: a flattened map may be a part, too
+        flattened_outputs,  # last: what is an output by now stays one
+    )
+    for rewrite in rewrites:
+        graph = rewrite(graph)
+    return graph
+
+
+def _each(graph: Graph, *, rule: Rule, limits: Limits) -> Graph:
+    """The rule, offered every node."""
+    return graph.expand(lambda whole, node: rule(whole, node, limits))
+
+
+# --- one operator at a time ----------------------------------------------------------------------------------------------
+
+
+def split_activations(graph: Graph, fusion: Fusion) -> Graph:
+    """PReLU slopes travel with kernels, so they leave the operators that have none, and dilated convolutions.
+
+    Without fusion any activation leaves an addition.
+    """
+
+    def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
+        match node.op:
+            case Add(activation=PRelu()) if fusion is Fusion.FULL and finds_kernels(graph, node):
+                return None
+            case MaxPool2d(activation=PRelu()) if joins_convolution(graph, node):
+                return None
+            case (
+                Add(activation=PRelu() as function)
+                | MaxPool2d(activation=PRelu() as function)
+                | AveragePool2d(activation=PRelu() as function)
+            ):
+                pass
+            case Conv2d(activation=PRelu() as function) | ConvTranspose2d(activation=PRelu() as function) if (
+                node.op.window.dilation != ONE
+            ):
+                pass
+            case Add(activation=function) if function is not None and fusion is Fusion.NONE:
+                pass
+            case _:
+                return None
+        bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=replace(node.op, activation=None))
+        return bare, replace(node, op=Activation(function), inputs=(bare.name,))
+
+    return graph.expand(rule)
+
+
+def finds_kernels(graph: Graph, sum: Node) -> bool:
+    """Whether a convolution can run in the command of an addition."""
+    return any(
+        isinstance(before.op, Conv2d | ConvTranspose2d) and graph.is_private(name) and joins_run((before,), sum)
+        for name in sum.inputs
+        for before in (graph[name],)
+    )
+
+
+def single_operators(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Operators without a command of their own ride on a 1x1 depthwise convolution, a 1x1 average pool, or a deconvolution."""
+    match node.op:
+        case Scale(factor=factor, shift=shift, activation=function):
+            uniform = _uniform(factor)
+            if uniform is not None and shift is None and not isinstance(function, PRelu):
+                return (replace(node, op=replace(COPY, factor=uniform, activation=function)),)
+            return (replace(node, op=_depthwise(factor, shift, function)),)
+        case Activation(function=PRelu() as function):
+            ones = Constant.of(np.ones(graph.shape(node.name).channels))
+            return (replace(node, op=_depthwise(ones, None, function)),)
+        case Activation(function=function):
+            return (replace(node, op=replace(COPY, activation=function)),)
+        case Pad(padding=padding):
+            op = _depthwise(Constant.of(np.ones(graph.shape(node.name).channels)), None, None)
+            return (replace(node, op=replace(op, window=op.window._replace(padding=padding))),)
+        case Upsample(factor=factor) if factor != (2, 2):
+            return _upsample(graph, node, factor, limits)
+        case _:
+            return None
+
+
+def _depthwise(factor: Constant, shift: Constant | None, function: Function | None) -> Conv2d:
+    channels = factor.shape[0]
+    weight = Constant.of(factor.load().reshape(channels, 1, 1, 1))
+    return Conv2d(weight, shift, Window(ONE), channels, function)
+
+
+def _uniform(constant: Constant) -> float | None:
+    """The one value of a constant whose values are all the same."""
+    values = constant.load()
+    return float(values[0]) if np.all(values == values[0]) else None
+
+
+def _upsample(graph: Graph, node: Node, factor: Pair, limits: Limits) -> Iterable[Node] | None:
+    """By 4, 8, ...: one doubling after the other; by anything else: a depthwise deconvolution with kernels of ones."""
+    if factor == ONE:
+        return (replace(node, op=COPY),)
+    if factor.height == factor.width and factor.height & (factor.height - 1) == 0:
+        return _chain(graph, node, [Upsample(Pair(2, 2))] * (factor.height.bit_length() - 1))
+    if max(factor) > limits.max_kernel_size:
+        return None
+    channels = graph.shape(node.name).channels
+    ones = Constant.of(np.ones((channels, 1, *factor)))
+    return (replace(node, op=ConvTranspose2d(ones, None, Window(factor, factor), groups=channels)),)
+
+
+def _chain(graph: Graph, node: Node, ops: Sequence[MaxPool2d | AveragePool2d | Upsample]) -> list[Node]:
+    """The operators one after the other, the last with the node's name."""
+    nodes: list[Node] = []
+    for position, op in enumerate(ops):
+        last = position == len(ops) - 1
+        name = node.name if last else graph.fresh(f"{node.name}/{position + 1}")
+        nodes.append(replace(node, name=name, op=op, inputs=(nodes[-1].name,) if nodes else node.inputs))
+    return nodes
+
+
+def small_pools(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Pools larger than the device's become chains; the maximum of one element is that element."""
+    match node.op:
+        case MaxPool2d(window=window, activation=function) if window.kernel == ONE and window.padding == NO_PADDING:
+            return (replace(node, op=AveragePool2d(window, factor=1.0, activation=function)),)
+        case MaxPool2d(window=window, activation=function):
+            if window.kernel.width in limits.max_pool_widths and window.kernel.height in limits.max_pool_heights:
+                return None
+            windows = split_max(window, graph.shape(node.inputs[0]), limits)
+            if windows is None:
+                return None
+            *before, last = (MaxPool2d(w) for w in windows)
+            return _chain(graph, node, [*before, replace(last, activation=function)])
+        case AveragePool2d(window=window, uncounted=uncounted, factor=float()) if uncounted != NO_PADDING:
+            # The factor is given, so it does not matter what counts.
+            window = window._replace(padding=window.padding + uncounted)
+            node = replace(node, op=replace(node.op, window=window, uncounted=NO_PADDING))
+            return small_pools(graph, node, limits) or (node,)
+        case AveragePool2d(window=window, activation=function) if node.op.uncounted == NO_PADDING:
+            if max(window.kernel) <= limits.max_average_pool:
+                return None
+            windows = split_average(window, graph.shape(node.inputs[0]), limits)
+            if windows is None:
+                return None
+            return _chain(graph, node, _averages(windows, node.op.fixed_factor, function))
+        case _:
+            return None
+
+
+def _averages(windows: Sequence[Window], factor: float, function: Function | None) -> list[AveragePool2d]:
+    """Sums whose factors multiply to the given one; each but the last averages, so that no sum outgrows FP16."""
+    pools, left = [], factor
+    for window in windows[:-1]:
+        area = window.kernel.height * window.kernel.width
+        pools.append(AveragePool2d(window))
+        left *= area
+    return [*pools, AveragePool2d(windows[-1], factor=left, activation=function)]
+
+
+# --- reshapes, concatenations, outputs -----------------------------------------------------------------------------------
+
+
+def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
+    """Makes reshapes free (Order.MEMORY) where possible.
+
+    Case 1: both maps lie alike. Case 2: after a fully connected layer, whose rows are put into the map's memory order.
+    Case 3: elements do move, from map to map: flattened first, then perhaps free. A flatten in HWC order stays (the runtime
+    does it on the CPU), and so does what cannot be done, for a rule to refuse.
+    """
+    nodes: dict[str, Node] = {}
+    for node in graph.nodes:
+        nodes[node.name] = node
+        if not isinstance(node.op, Reshape):
+            continue
+        producer, before, after = graph[node.inputs[0]], graph.shape(node.inputs[0]), node.op.shape
+        alike = same_memory(before, after, node.op.order, transposed=transposed)
+        if alike or (isinstance(producer.op, Dense) and graph.is_private(producer.name) and after.size <= LARGEST):
+            if not alike:
+                rows = memory_order(after, transposed=transposed, order=node.op.order)
+                dense = nodes[producer.name].op
+                assert isinstance(dense, Dense)
+                nodes[producer.name] = replace(producer, op=with_outputs(dense, rows))
+            nodes[node.name] = replace(node, op=replace(node.op, order=Order.MEMORY))
+        elif not (before.is_vector or after.is_vector):
+            vector = Shape(1, 1, before.size)
+            flat = Node(graph.fresh(f"{node.name}/flat"), Reshape(vector, node.op.order), node.inputs, node.origins)
+            free = same_memory(vector, after, node.op.order, transposed=transposed)
+            del nodes[node.name]
+            nodes[flat.name] = flat
+            nodes[node.name] = replace(
+                node, inputs=(flat.name,), op=replace(node.op, order=Order.MEMORY if free else node.op.order)
+            )
+    return Graph(tuple(nodes.values()), graph.outputs)
+
+
+def channel_slices(graph: Graph, node: Node) -> Iterable[Node] | None:
+    """A part of a map's channels that begins and ends with a chunk, or of a vector, costs nothing."""
+    match node.op:
+        case Crop(start=(0, 0, first), stop=(height, width, stop), stride=(1, 1, 1)):
+            x = graph.shape(node.inputs[0])
+            ends_whole = x.is_vector or stop % CHUNK == 0 or stop == x.channels
+            if (height, width) == x[:2] and first % CHUNK == 0 and ends_whole:
+                return (replace(node, op=ChannelSlice(first, stop - first)),)
+    return None
+
+
+def copies_for_shared_parts(graph: Graph) -> Graph:
+    """A map can lie inside one concatenation only, and once: every further use gets a copy of it.
+
+    So does a slice of another map that is a part, an output, or looked up by a layer of the firmware; and an input that is an
+    output.
+    """
+    placed: set[str] = set()
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if isinstance(node.op, Concat) or named_inputs(node):
+            inputs = []
+            for position, name in enumerate(node.inputs):
+                home = buffer_owner(graph, name).name
+                taken = isinstance(node.op, Concat) and home in placed
+                if taken or not has_own_place(graph, name):
+                    nodes.append(Node(graph.fresh(f"{node.name}/copy{position}"), COPY, (name,), node.origins))
+                    name = nodes[-1].name
+                elif isinstance(node.op, Concat):
+                    placed.add(home)
+                inputs.append(name)
+            node = replace(node, inputs=tuple(inputs))
+        nodes.append(node)
+    copies: dict[str, str] = {}
+    for name in graph.outputs:
+        if (isinstance(buffer_owner(graph, name).op, Input) or not has_own_place(graph, name)) and name not in copies:
+            nodes.append(Node(graph.fresh(f"{name}/copy"), COPY, (name,), graph[name].origins))
+            copies[name] = nodes[-1].name
+    return Graph(tuple(nodes), tuple(copies.get(name, name) for name in graph.outputs))
+
+
+def flattened_outputs(graph: Graph) -> Graph:
+    """An output that lies in chunks is brought into HWC order, since the application reads outputs as they lie."""
+    flattened: dict[str, Node] = {}
+    for name in graph.outputs:
+        shape = graph.shape(name)
+        if is_chunked(shape) and not _writes_plain(graph, name):
+            vector = Reshape(Shape(1, 1, shape.size), Order.HWC)
+            flattened[name] = Node(graph.fresh(f"{name}/flatten"), vector, (name,), graph[name].origins)
+    outputs = tuple(flattened[name].name if name in flattened else name for name in graph.outputs)
+    return Graph((*graph.nodes, *flattened.values()), outputs)
+
+
+def _writes_plain(graph: Graph, name: str) -> bool:
+    """Whether an output's writer can put it into HWC order: the CPU can, as long as nobody needs it otherwise."""
+    users = (graph[user].op for user in graph.users(name))
+    match graph[name].op:
+        case OnCpu():
+            return all(isinstance(user, OnCpu) for user in users)
+        case _:
+            return isinstance(buffer_owner(graph, name).op, Softmax | Custom)

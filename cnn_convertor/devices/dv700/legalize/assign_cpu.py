@@ -1,0 +1,91 @@
+"""Leaves to the CPU what the device has not, once all rewrites have been tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cnn_convertor.devices.dv700.commands import joins_in_place
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import (
+    NO_PADDING,
+    Activation,
+    ArgMax,
+    AveragePool2d,
+    Axis,
+    Binary,
+    Concat,
+    Crop,
+    DetectionOutput,
+    Interpolation,
+    L2Normalize,
+    LocalResponseNorm,
+    MaxPool2d,
+    MaxUnpool,
+    MeanVarianceNorm,
+    OnCpu,
+    Op,
+    Order,
+    Pair,
+    PriorBox,
+    Reduce,
+    Reshape,
+    Resize,
+    Sampling,
+    Softmax,
+    SpaceToDepth,
+    TransposeReshape,
+    Unary,
+    Upsample,
+    Window,
+)
+
+
+def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Pools that the device has not, in no chain; what they apply on their way out is left to it."""
+    op = node.op
+    match op:
+        case MaxPool2d(window=Window(kernel=kernel)):
+            if kernel.width in limits.max_pool_widths and kernel.height in limits.max_pool_heights:
+                return None
+        case AveragePool2d(window=Window(kernel=kernel), uncounted=uncounted):
+            if uncounted == NO_PADDING and max(kernel) <= limits.max_average_pool:
+                return None
+        case _:
+            return None
+    function = op.activation
+    if function is None:
+        return (replace(node, op=OnCpu(op)),)
+    bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=OnCpu(replace(op, activation=None)))
+    return bare, replace(node, op=Activation(function), inputs=(bare.name,))
+
+
+def on_cpu(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
+    """What else the CPU must do."""
+    op = _without_device(graph, node)
+    return None if op is None else (replace(node, op=OnCpu(op)),)
+
+
+def _without_device(graph: Graph, node: Node) -> Op | None:
+    """What the CPU has to do for a node; None where the device, or the runtime, does it."""
+    op = node.op
+    match op:
+        case Unary() | ArgMax() | Binary() | Crop() | DetectionOutput() | LocalResponseNorm() | L2Normalize():
+            return op
+        case MaxUnpool() | PriorBox() | TransposeReshape() | Reduce() | Resize() | SpaceToDepth() | MeanVarianceNorm():
+            return op
+        case Upsample(factor=factor):
+            height, width, _ = graph.shape(node.name)
+            resize = Resize(Pair(height, width), Interpolation.NEAREST, Sampling.ASYMMETRIC)
+            return None if factor == (2, 2) else resize
+        case Concat(axis=axis):
+            joins = axis is Axis.CHANNELS and (graph.shape(node.name).is_vector or joins_in_place(graph, node))
+            return None if joins else op
+        case Softmax():  # LT_SOFTMAX sums in FP16 and overwrites its input
+            return op
+        case Reshape(order=order, shape=shape):  # the runtime can flatten
+            stays = order is Order.MEMORY or (order is Order.HWC and shape.is_vector)
+            return None if stays else TransposeReshape((shape.size,), (0,), shape, order)
+        case _:
+            return None

@@ -1,0 +1,49 @@
+"""Makes strides small that never move anything: where a map has one window, or one pixel, its stride may be any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import (
+    NO_PADDING,
+    AveragePool2d,
+    Conv2d,
+    ConvTranspose2d,
+    MaxPool2d,
+    Padding,
+    Pair,
+    Shape,
+    Window,
+)
+
+
+def clamp_strides(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Strides beyond the device's that move no window become the smallest that moves none, so that the output stays."""
+    op = node.op
+    match op:
+        case Conv2d() | MaxPool2d() | AveragePool2d() if max(op.window.stride) > limits.max_stride:
+            extra = op.uncounted if isinstance(op, AveragePool2d) else NO_PADDING
+            stride = _smallest(op.window, graph.shape(node.inputs[0]), extra, limits)
+        case ConvTranspose2d() if max(op.window.stride) > limits.max_stride:
+            x = graph.shape(node.inputs[0])
+            stride = Pair(*(1 if size == 1 else s for size, s in zip(x[:2], op.window.stride, strict=True)))
+        case _:
+            return None
+    if stride == op.window.stride:
+        return None
+    return (replace(node, op=replace(op, window=op.window._replace(stride=stride))),)
+
+
+def _smallest(window: Window, shape: Shape, extra: Padding, limits: Limits) -> Pair:
+    """The stride, where it is too large on an axis with one window: just enough that there is no second one."""
+    pad = window.padding + extra
+    rooms = (
+        shape.height + pad.top + pad.bottom - window.extent.height,
+        shape.width + pad.left + pad.right - window.extent.width,
+    )
+    return Pair(
+        *(room + 1 if limits.max_stride < s and room < s else s for room, s in zip(rooms, window.stride, strict=True))
+    )

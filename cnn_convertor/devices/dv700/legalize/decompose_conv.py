@@ -1,0 +1,379 @@
+"""Rewrites convolutions that the device has not into convolutions that it has: groups, dilations and large kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
+from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import (
+    NO_PADDING,
+    ONE,
+    Add,
+    AveragePool2d,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Crop,
+    Order,
+    Pad,
+    Padding,
+    Pair,
+    Shape,
+    SpaceToDepth,
+    TransposeReshape,
+    Window,
+    for_channels,
+    with_outputs,
+)
+
+Rule: TypeAlias = Callable[[Graph, Node, Limits], "Iterable[Node] | None"]
+
+
+def groups(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
+    """A command for each group, or for a few that make whole chunks of channels: slices and concatenations cost nothing then."""
+    op = node.op
+    if not isinstance(op, Conv2d | ConvTranspose2d) or op.groups == 1 or op.is_depthwise:
+        return None
+    out, per_group = op.weight.shape[0], op.weight.shape[1]
+    together = math.lcm(*(CHUNK // math.gcd(CHUNK, n) for n in (per_group, out // op.groups)))
+    count = op.groups // together
+    if op.groups % together or count == 1:
+        return None
+    parts: list[Node] = []
+    for index in range(count):
+        rows = np.arange(index * out // count, (index + 1) * out // count)
+        channels = slice(index * per_group * together, (index + 1) * per_group * together)
+        x = graph.shape(node.inputs[0])
+        part = replace(node, name=graph.fresh(f"{node.name}/slice{index}"), op=_channels(x, channels))
+        group = replace(with_outputs(op, rows), groups=together)
+        parts += (
+            part,
+            replace(node, name=graph.fresh(f"{node.name}/group{index}"), op=group, inputs=(part.name,)),
+        )
+    return *parts, replace(node, op=Concat(), inputs=tuple(part.name for part in parts[1::2]))
+
+
+def _channels(x: Shape, channels: slice) -> Crop:
+    return Crop(Shape(0, 0, channels.start), Shape(x.height, x.width, channels.stop))
+
+
+def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Groups become blocks of a kernel that is zero elsewhere; dilations that the device refuses become zeros in the kernel."""
+    op = node.op
+    if not isinstance(op, Conv2d | ConvTranspose2d):
+        return None
+    kernel, dilation = op.window.kernel, op.window.dilation
+    window = op.window._replace(dilation=Pair(*(1 if k == 1 else d for k, d in zip(kernel, dilation, strict=True))))
+    weight, groups = op.weight, op.groups
+    if groups > 1 and not op.is_depthwise:
+        weight, groups = _ungrouped(weight, groups), 1
+    fits, small = (max(size) <= limits.max_kernel_size for size in (window.extent, window.kernel))
+    if window.dilation != ONE and (
+        (fits and not dilation_runs(op, window, graph.shape(node.inputs[0])))
+        or (not small and isinstance(op, Conv2d))  # large_kernels cuts it up
+    ):
+        weight, window = _with_holes(weight, window), window._replace(kernel=window.extent, dilation=ONE)
+    if (groups, window) == (op.groups, op.window):
+        return None
+    return (replace(node, op=replace(op, weight=weight, window=window, groups=groups)),)
+
+
+def dilation_runs(op: Conv2d | ConvTranspose2d, window: Window, x: Shape) -> bool:
+    """Whether the device takes the dilation as it is: odd kernels, output * stride == input; deconvolution: stride 1."""
+    if window.dilation == ONE:
+        return True
+    odd = all(k % 2 for k in window.kernel)
+    out = op.output_shape(x)
+    if isinstance(op, ConvTranspose2d):
+        return odd and window.stride == ONE and out[:2] == x[:2]
+    return odd and (out.height * window.stride.height, out.width * window.stride.width) == (x.height, x.width)
+
+
+def _ungrouped(weight: Constant, groups: int) -> Constant:
+    out, per_group, *kernel = weight.shape
+    channels = per_group * groups
+
+    def spread(values: Array, rows: slice) -> Array:
+        dense = np.zeros((len(values), channels, *kernel), np.float32)
+        group = np.arange(rows.start, rows.stop) // (out // groups)
+        for g in np.unique(group):
+            dense[group == g, g * per_group : (g + 1) * per_group] = values[group == g]
+        return dense
+
+    return weight.map_rows_with(spread, (channels, *kernel))
+
+
+def _with_holes(weight: Constant, window: Window) -> Constant:
+    channels = weight.shape[1]
+    dilation = window.dilation
+    if dilation == ONE:
+        return weight
+
+    def spread(values: Array) -> Array:
+        wide = np.zeros((len(values), channels, *window.extent), np.float32)
+        wide[:, :, :: dilation.height, :: dilation.width] = values
+        return wide
+
+    return weight.map_rows(spread, (channels, *window.extent))
+
+
+def dilations(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """A dilated convolution that is too large with its zeros filled in: padded to the device's "same" output, of which a part is taken."""
+    op = node.op
+    if not isinstance(op, Conv2d) or max(op.window.kernel) > limits.max_kernel_size:
+        return None
+    x = graph.shape(node.inputs[0])
+    if dilation_runs(op, op.window, x) or max(op.window.extent) <= limits.max_kernel_size:
+        return None
+    weight, kernel = op.weight, Pair(*(k | 1 for k in op.window.kernel))
+    if kernel != op.window.kernel:
+        weight = _grown(weight, _behind(op.window.kernel, kernel))
+    window = op.window._replace(kernel=kernel, stride=ONE)
+    around = Padding(*(e // 2 for e in (window.extent.height,) * 2 + (window.extent.width,) * 2))
+    out, stride, pad = graph.shape(node.name), op.window.stride, op.window.padding
+    more = Padding(
+        max(0, pad.top - around.top),
+        max(0, (out.height - 1) * stride.height - pad.top + around.top + 1 - x.height),
+        max(0, pad.left - around.left),
+        max(0, (out.width - 1) * stride.width - pad.left + around.left + 1 - x.width),
+    )
+    nodes = []
+    source = node.inputs
+    if more != NO_PADDING:
+        nodes.append(replace(node, name=graph.fresh(f"{node.name}/padded"), op=Pad(more)))
+        source = (nodes[-1].name,)
+    same = replace(op, weight=weight, window=window._replace(padding=around))
+    nodes.append(replace(node, name=graph.fresh(f"{node.name}/same"), op=same, inputs=source))
+    start = Shape(around.top + more.top - pad.top, around.left + more.left - pad.left, 0)
+    stop = Shape(
+        start.height + (out.height - 1) * stride.height + 1,
+        start.width + (out.width - 1) * stride.width + 1,
+        out.channels,
+    )
+    part = Crop(start, stop, Shape(*stride, 1))
+    return *nodes, replace(node, op=part, inputs=(nodes[-1].name,))
+
+
+def _behind(size: Pair, wanted: Pair) -> Padding:
+    """What is missing at the bottom and on the right."""
+    return Padding(0, wanted.height - size.height, 0, wanted.width - size.width)
+
+
+def _grown(weight: Constant, zeros: Padding) -> Constant:
+    """Kernels with zeros around them."""
+    _, channels, height, width = weight.shape
+    return weight.map_rows(
+        lambda rows: np.pad(rows, ((0, 0), (0, 0), (zeros.top, zeros.bottom), (zeros.left, zeros.right))),
+        (channels, height + zeros.top + zeros.bottom, width + zeros.left + zeros.right),
+    )
+
+
+def strided_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """A kernel that is too large but moves by a stride: blocks of pixels become channels, and the kernel smaller by the stride.
+
+    11x11 with stride 4 on 3 channels is 3x3 with stride 1 on 48. What is still too large is left for large_kernels.
+    """
+    op = node.op
+    if not isinstance(op, Conv2d) or op.is_depthwise or op.groups != 1 or op.window.dilation != ONE:
+        return None
+    kernel, stride, pad = op.window.kernel, op.window.stride, op.window.padding
+    small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
+    if max(kernel) <= limits.max_kernel_size or small == kernel:
+        return None
+    x, out = graph.shape(node.inputs[0]), graph.shape(node.name)
+    rows, columns = ((n + k - 1) * s for n, k, s in zip(out[:2], small, stride, strict=True))
+    blocks = SpaceToDepth(stride, Padding(pad.top, rows - x.height - pad.top, pad.left, columns - x.width - pad.left))
+    weight = _grown(op.weight, _behind(kernel, Pair(small.height * stride.height, small.width * stride.width)))
+    channels = x.channels * math.prod(stride)
+
+    def spread(values: Array) -> Array:
+        cut = values.reshape(len(values), x.channels, small.height, stride.height, small.width, stride.width)
+        return cut.transpose(0, 3, 5, 1, 2, 4).reshape(len(values), channels, *small)
+
+    first = replace(node, name=graph.fresh(f"{node.name}/blocks"), op=blocks)
+    weight = weight.map_rows(spread, (channels, *small))
+    return first, replace(node, op=replace(op, weight=weight, window=Window(small)), inputs=(first.name,))
+
+
+def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """A deconvolution whose kernel is too large: a convolution makes the stride x stride pixels that each place gives as channels.
+
+    Output pixel q * stride + r is the sum over t of x[q - t] * kernel[r + t * stride]: for each r a small convolution. What is
+    still too large is left for large_kernels.
+    """
+    op = node.op
+    if not isinstance(op, ConvTranspose2d) or max(op.window.extent) <= limits.max_kernel_size:
+        return None
+    x, out = graph.shape(node.inputs[0]), graph.shape(node.name)
+    if max(op.window.kernel) <= limits.max_kernel_size and dilation_runs(op, op.window, x):
+        return None
+    kernel, stride, pad = op.window.extent, op.window.stride, op.window.padding
+    small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
+    places = Pair(x.height + small.height - 1, x.width + small.width - 1)
+    pixels = Shape(places.height * stride.height, places.width * stride.width, out.channels)
+    part = Crop(Shape(pad.top, pad.left, 0), Shape(pad.top + out.height, pad.left + out.width, out.channels))
+    if part.stop.height > pixels.height or part.stop.width > pixels.width:
+        return None  # output padding beyond all places
+    around = Padding(small.height - 1, small.height - 1, small.width - 1, small.width - 1)
+    index = np.arange(out.channels).repeat(math.prod(stride))
+    convolution = Conv2d(
+        _phases(_with_holes(op.weight, op.window), kernel, small, stride),
+        None if op.bias is None else op.bias.take_rows(index),
+        Window(small, padding=around),
+        op.groups,
+        None if op.activation is None else for_channels(op.activation, index),
+    )
+    nodes = [replace(node, name=graph.fresh(f"{node.name}/places"), op=convolution)]
+    if stride != ONE:
+        dims = (*places, out.channels, *stride)
+        spread = TransposeReshape(dims, (0, 3, 1, 4, 2), pixels, Order.HWC)
+        name = graph.fresh(f"{node.name}/pixels")
+        nodes.append(replace(node, name=name, op=spread, inputs=(nodes[-1].name,)))
+    if pixels == out:
+        return *nodes[:-1], replace(nodes[-1], name=node.name)
+    return *nodes, replace(node, op=part, inputs=(nodes[-1].name,))
+
+
+def _phases(weight: Constant, kernel: Pair, small: Pair, stride: Pair) -> Constant:
+    """(O, I / groups, h, w) to (O * stride * stride, I / groups, small h, small w), turned as convolutions have it."""
+    grown = _grown(weight, _behind(kernel, Pair(small.height * stride.height, small.width * stride.width)))
+    out, channels, *_ = weight.shape
+    count = math.prod(stride)
+
+    def read(rows: slice) -> Array:
+        first, last = rows.start // count, -(-rows.stop // count)
+        values = grown.load(slice(first, last))
+        cut = values.reshape(last - first, channels, small.height, stride.height, small.width, stride.width)
+        turned = cut[:, :, ::-1, :, ::-1].transpose(0, 3, 5, 1, 2, 4).reshape(-1, channels, *small)
+        return turned[rows.start - first * count : rows.stop - first * count]
+
+    return Constant((out * count, channels, *small), read)
+
+
+class _Piece(NamedTuple):
+    """Rows (or columns) of a kernel, from first to before end, with zeros before and after them; and its own padding."""
+
+    first: int
+    end: int
+    zeros_before: int
+    zeros_after: int
+    before: int
+    after: int
+
+    @property
+    def size(self) -> int:
+        return self.zeros_before + self.end - self.first + self.zeros_after
+
+
+def large_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """A kernel that is too large becomes the sum of smaller ones, which are moved by their padding.
+
+    Where the padding leaves no room for that, there is more of it, and of the output a part is taken.
+    """
+    op = node.op
+    most = limits.max_kernel_size
+    if not isinstance(op, Conv2d) or op.window.dilation != ONE or max(op.window.kernel) <= most:
+        return None
+    (height, width), stride, pad = op.window.kernel, op.window.stride, op.window.padding
+    above, vertical = _pieces(height, stride.height, pad.top, pad.bottom, most)
+    left, horizontal = _pieces(width, stride.width, pad.left, pad.right, most)
+    pieces = [(rows, columns) for rows in vertical for columns in horizontal]
+    parts = [_part(op, rows, columns, with_bias=index == 0) for index, (rows, columns) in enumerate(pieces)]
+    nodes = [replace(node, name=graph.fresh(f"{node.name}/part0"), op=parts[0])]
+    for index, part in enumerate(parts[1:], 1):
+        other = replace(node, name=graph.fresh(f"{node.name}/part{index}"), op=part)
+        add = Add(op.activation if part is parts[-1] else None)
+        name = graph.fresh(f"{node.name}/sum{index}")
+        nodes += (other, replace(node, name=name, op=add, inputs=(nodes[-1].name, other.name)))
+    out = graph.shape(node.name)
+    if parts[0].output_shape(graph.shape(node.inputs[0])) == out:
+        return *nodes[:-1], replace(nodes[-1], name=node.name)
+    wanted = Crop(Shape(above, left, 0), Shape(above + out.height, left + out.width, out.channels))
+    return *nodes, replace(node, op=wanted, inputs=(nodes[-1].name,))
+
+
+def _pieces(size: int, stride: int, before: int, after: int, most: int) -> tuple[int, list[_Piece]]:
+    """A kernel's axis in pieces, and how many more rows (or columns) they write before those that are wanted.
+
+    Each begins so early, and ends so late, that its own padding is not below zero. Where zeros would make it too large for
+    that, there is more padding.
+    """
+    missing = max(0, size - most - before)
+    more = -(-missing // stride)
+    before, after = before + more * stride, max(after, size - most)
+    pieces = []
+    for first in range(0, size, most):
+        end = min(first + most, size)
+        start, stop = min(first, before), max(end, size - after)
+        pieces.append(_Piece(first, end, first - start, stop - end, before - start, after - (size - stop)))
+    return more, pieces
+
+
+def _part(op: Conv2d, rows: _Piece, columns: _Piece, *, with_bias: bool) -> Conv2d:
+    """The convolution with a piece of the kernel."""
+    weight = op.weight.map_rows(
+        lambda w: w[:, :, rows.first : rows.end, columns.first : columns.end],
+        (op.weight.shape[1], rows.end - rows.first, columns.end - columns.first),
+    )
+    zeros = Padding(rows.zeros_before, rows.zeros_after, columns.zeros_before, columns.zeros_after)
+    padding = Padding(rows.before, rows.after, columns.before, columns.after)
+    return replace(
+        op,
+        weight=_grown(weight, zeros),
+        bias=op.bias if with_bias else None,
+        window=Window(Pair(rows.size, columns.size), op.window.stride, ONE, padding),
+        activation=None,
+    )
+
+
+def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Zeros that the fields of a command cannot say become commands of their own."""
+    most = Padding(
+        limits.max_padding_left_top,
+        limits.max_padding_right_bottom,
+        limits.max_padding_left_top,
+        limits.max_padding_right_bottom,
+    )
+    match node.op:
+        case (
+            Conv2d(window=Window(padding=padding))
+            | AveragePool2d(window=Window(padding=padding))
+            | Pad(padding=padding)
+        ):
+            pass
+        case _:
+            return None
+    kept = Padding(*map(min, padding, most))
+    if kept == padding:
+        return None
+    nodes: list[Node] = []
+    names = list(node.inputs)
+    left = Padding(*(n - k for n, k in zip(padding, kept, strict=True)))
+    while left != NO_PADDING:
+        now = Padding(*map(min, left, most))
+        nodes.append(
+            replace(node, name=graph.fresh(f"{node.name}/padded{len(nodes)}"), op=Pad(now), inputs=tuple(names))
+        )
+        names = [nodes[-1].name]
+        left = Padding(*(n - k for n, k in zip(left, now, strict=True)))
+    op = Pad(kept) if isinstance(node.op, Pad) else replace(node.op, window=node.op.window._replace(padding=kept))
+    return *nodes, replace(node, op=op, inputs=tuple(names))
+
+
+KERNELS: tuple[Rule, ...] = (
+    groups,  # first: the others look at one group
+    large_deconvolutions,  # before all that looks at convolutions: it makes one
+    dense_kernels,
+    dilations,  # what dense_kernels could not fill with zeros
+    strided_kernels,
+    large_kernels,
+    wide_padding,  # what the others have left, and made
+)

@@ -1,0 +1,54 @@
+"""Lets the convolutions that give the parts of a concatenation do the max pool that follows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cnn_convertor.devices.dv700.commands import joins_run
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Axis, Concat, MaxPool2d, for_channels
+
+
+def pool_parts(graph: Graph) -> Graph:
+    """concatenation -> max pool becomes max pools -> concatenation, where each of them joins the run of its part.
+
+    The large map is then never written. A pool is no gain for a part that has a command of its own for it.
+    """
+    for name in [node.name for node in graph.nodes if isinstance(node.op, MaxPool2d)]:
+        pool, concat = graph[name], graph[graph[name].inputs[0]]
+        if isinstance(concat.op, Concat) and concat.op.axis is Axis.CHANNELS and graph.is_private(concat.name):
+            pools = _pools(graph, concat, pool)
+            if all(
+                graph.is_private(part) and joins_run((graph[part],), p)
+                for part, p in zip(concat.inputs, pools, strict=True)
+            ):
+                graph = _pooled(graph, concat, pool, pools)
+    return graph
+
+
+def _pools(graph: Graph, concat: Node, pool: Node) -> list[Node]:
+    """The pool's share of each part."""
+    pools, start = [], 0
+    for index, part in enumerate(concat.inputs):
+        channels = np.arange(start, start := start + graph.shape(part).channels)
+        op = pool.op
+        assert isinstance(op, MaxPool2d)
+        if op.activation is not None:
+            op = replace(op, activation=for_channels(op.activation, channels))
+        pools.append(replace(pool, name=graph.fresh(f"{pool.name}/{index}"), op=op, inputs=(part,)))
+    return pools
+
+
+def _pooled(graph: Graph, concat: Node, pool: Node, pools: list[Node]) -> Graph:
+    """The graph in which the parts are pooled, and the concatenation gives what the pool gave."""
+    joined = replace(
+        concat,
+        name=pool.name,
+        inputs=tuple(p.name for p in pools),
+        origins=concat.origins + pool.origins,
+        main=concat.where,
+    )
+    nodes = [n for node in graph.nodes if node is not concat for n in ((*pools, joined) if node is pool else (node,))]
+    return Graph(tuple(nodes), graph.outputs)

@@ -1,0 +1,112 @@
+"""Turns the chosen steps into the device's program: every map at its place, every number fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view
+from cnn_convertor.devices.dv700.memory.placement import Placement, element_type, is_plain, place
+from cnn_convertor.devices.dv700.program import CustomCall, Layer, Program, Run, Tensor
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import ChannelSlice, Concat, Custom, Input, OnCpu, Reshape, Softmax
+
+
+def lower(
+    graph: Graph, steps: Sequence[Command], *, name: str, transposed: bool, placement: Placement | None = None
+) -> Program:
+    """The program of a legal graph whose steps keep the rules. placement: of the maps; one is made if none is given."""
+    placement = placement or place(graph, steps)
+
+    def tensor(node: str) -> Tensor:
+        return Tensor(graph.shape(node), element_type(graph, node), placement.offsets[node], is_plain(graph, node))
+
+    layers: list[Layer] = []
+    written_by: dict[str, int] = {}
+    weight_bytes = 0
+    for step in steps:
+        runs, weight_bytes = _with_weights_at(step.runs, weight_bytes)
+        written_by |= dict.fromkeys((*step.parts, step.writes), len(layers))
+        op = step.nodes[-1].op
+        layers.append(
+            Layer(
+                name=step.writes,
+                type=step.type,
+                inputs=tuple(map(tensor, step.reads)),
+                output=tensor(step.writes),
+                origins=step.origins,
+                runs=runs,
+                sources=tuple(written_by.get(buffer_owner(graph, i).name) for i in step.reads),
+                custom=CustomCall(op.type, op.parameters) if isinstance(op, Custom) else None,
+                cpu=op.op if isinstance(op, OnCpu) else None,
+                from_device=is_from_device(graph, step),
+            )
+        )
+    outputs = tuple(written_by[buffer_owner(graph, output).name] for output in graph.outputs)
+    for index in outputs:
+        layers[index] = replace(layers[index], is_output=True)
+    return Program(
+        name=name,
+        layers=tuple(layers),
+        inputs=tuple((node.name, tensor(node.name)) for node in graph.inputs),
+        outputs=outputs,
+        results=tuple((name, tensor(name)) for name in graph.outputs),
+        plan=placement.plan,
+        weight_bytes=weight_bytes,
+        transposed=transposed,
+    )
+
+
+def _with_weights_at(runs: Sequence[Run], offset: int) -> tuple[tuple[Run, ...], int]:
+    """The runs with their weights one behind the other from the offset on, and the offset behind them."""
+    placed = []
+    for run in runs:
+        if (convolution := run.convolution) is not None:
+            weights = replace(convolution.weights, offset=offset)
+            offset += weights.nbytes
+            run = replace(run, convolution=replace(convolution, weights=weights))
+        placed.append(run)
+    return tuple(placed), offset
+
+
+def is_from_device(graph: Graph, step: Command) -> bool:
+    """What the firmware is told: whether commands have written what the step reads.
+
+    To a step of the runtime on the CPU, which must know the order, it does not matter who has written in the device's order.
+    """
+    knows_order = bool(step.assignments) or isinstance(step.nodes[-1].op, OnCpu)
+    asked = written_by_device if knows_order else in_device_order
+    return bool(step.reads) and all(asked(graph, name) for name in step.reads)
+
+
+def in_device_order(graph: Graph, name: str) -> bool:
+    """Whether all that the map shows lies in the device's order."""
+    return not any(
+        isinstance(node.op, Reshape | Softmax | Custom) or is_plain(graph, node.name)
+        for node in writers(graph, name, 0, graph.shape(name).channels)
+    )
+
+
+def written_by_device(graph: Graph, name: str) -> bool:
+    """Whether commands have written all that the map shows; of a concatenation, what the application writes may be a part."""
+    made = list(writers(graph, name, 0, graph.shape(name).channels))
+    by_application = [isinstance(node.op, Input) for node in made]
+    return not all(by_application) and not any(isinstance(node.op, OnCpu | Reshape | Softmax | Custom) for node in made)
+
+
+def writers(graph: Graph, name: str, first: int, stop: int) -> Iterator[Node]:
+    """The nodes that have written some channels of the named map, from first to before stop, for themselves or as parts."""
+    node = graph[name]
+    match node.op:
+        case ChannelSlice(first=start):
+            yield from writers(graph, node.inputs[0], start + first, start + stop)
+        case Concat():
+            end = 0
+            for part in node.inputs:
+                start, end = end, end + graph.shape(part).channels
+                if start < stop and first < end:
+                    yield from writers(graph, part, max(first - start, 0), min(stop, end) - start)
+        case _ if is_view(node):
+            yield from writers(graph, node.inputs[0], 0, graph.shape(node.inputs[0]).channels)
+        case _:
+            yield node

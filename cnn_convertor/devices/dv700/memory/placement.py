@@ -1,0 +1,215 @@
+"""Finds out where every map lies: which maps share memory, how long each piece lives, and at which offset."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, is_view, joins_in_place
+from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
+from cnn_convertor.devices.dv700.program import ElementType, LayerType
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Add, ChannelSlice, Concat, Custom, OnCpu, Softmax
+from cnn_convertor.memory import NODES, Buffer, Plan, Task, plan, schedule
+
+ALIGNMENT = 16  # bytes
+
+
+class Placement(NamedTuple):
+    """offsets: node name -> bytes from the start of the I/O buffer."""
+
+    offsets: dict[str, int]
+    plan: Plan
+
+
+def element_type(graph: Graph, name: str) -> ElementType:
+    """How the memory is written that the named map shows.
+
+    Softmax and the firmware's own layers write FP32. So do our layers on the CPU, for the application and for each other; what
+    anybody else reads is FP16.
+    """
+    node = buffer_owner(graph, name)
+    match node.op:
+        case Softmax() | Custom():
+            return ElementType.FLOAT
+        case OnCpu() if all(isinstance(reader.op, OnCpu) for reader in buffer_users(graph, node.name)):
+            return ElementType.FLOAT
+        case _:
+            return ElementType.HALF
+
+
+def is_plain(graph: Graph, name: str) -> bool:
+    """Whether the CPU has brought the map into the order H, W, C, since the application reads it as it lies."""
+    node = buffer_owner(graph, name)
+    if not is_chunked(graph.shape(node.name)):
+        return False
+    return isinstance(node.op, Softmax) or (isinstance(node.op, OnCpu) and node.name in graph.outputs)
+
+
+class Arrangement(NamedTuple):
+    """In which order what is done, and where the maps lie then."""
+
+    steps: tuple[Command, ...]
+    placement: Placement
+
+
+def arrange(graph: Graph, steps: Sequence[Command]) -> Arrangement:
+    """The same steps in the order whose maps need the least memory at once; in the given order, if that is no smaller.
+
+    A concatenation in place becomes one that the CPU copies where the plan is smaller so. Nothing needs more bytes at any
+    step where parts lie in place: so only a plan that is not proven smallest can be bettered.
+    """
+    given = tuple(steps)
+    ordered = _in_best_order(graph, given)
+    best = Arrangement(ordered, place(graph, ordered))
+    if not best.placement.plan.proven and ordered != given:
+        best = _smaller(best, Arrangement(given, place(graph, given, nodes=0)))
+    for index, step in enumerate(best.steps):
+        if best.placement.plan.proven:
+            break
+        if step.type is LayerType.CONCAT:
+            apart = step._replace(type=LayerType.COPY_CONCAT)
+            tried = (*best.steps[:index], apart, *best.steps[index + 1 :])
+            best = _smaller(best, Arrangement(tried, place(graph, tried, nodes=0)))
+    return best
+
+
+def _smaller(one: Arrangement, other: Arrangement) -> Arrangement:
+    return other if other.placement.plan.size < one.placement.plan.size else one
+
+
+def place(graph: Graph, steps: Sequence[Command], *, adds_in_place: bool = False, nodes: int = NODES) -> Placement:
+    """Offsets for all maps that are ever written.
+
+    Inputs are there from the start, outputs until the end. A concatenation in place is one buffer, in which its parts lie;
+    each needs its bytes only from when it is written itself. adds_in_place: whether the device may write a sum where one of
+    its operands lies that nobody reads any more; nothing says that it may. nodes: the limit of the search for a plan.
+    """
+    maps = _Maps(graph, steps)
+    born = dict.fromkeys(maps.inputs, 0)
+    dies = dict(born)
+    for index, step in enumerate(steps):
+        for name in maps.touched(step):
+            born.setdefault(name, index)
+            dies[name] = index
+    dies |= dict.fromkeys(maps.outputs, len(steps))
+    over = _overlaid(maps, steps, born, dies) if adds_in_place else {}
+    made = plan(_buffers(maps, born, dies, over), alignment=ALIGNMENT, nodes=nodes)
+    homes = {name: (over.get(home, home), offset) for name, (home, offset) in maps.homes.items()}
+    offsets = {name: made.offsets[home] + at for name, (home, at) in homes.items() if home in made.offsets}
+    return Placement(offsets, made)
+
+
+def _in_best_order(graph: Graph, steps: Sequence[Command]) -> tuple[Command, ...]:
+    """The first step stays first, since the application asks it where the input lies; and inputs stay in their order."""
+    maps = _Maps(graph, steps)
+    tasks = [Task(() if step.type is LayerType.INPUT else maps.read(step), maps.written(step)) for step in steps]
+    sizes = {name: -(-nbytes(graph, name) // ALIGNMENT) * ALIGNMENT for name in maps.leaves}
+    inputs = [index for index, step in enumerate(steps) if step.type is LayerType.INPUT]
+    before = [*((0, index) for index in range(1, len(steps))), *pairwise(inputs)]
+    return tuple(
+        steps[index] for index in schedule(tasks, sizes, given=maps.inputs, kept=maps.outputs, before=before).order
+    )
+
+
+class _Maps:
+    """What the steps write where: homes as in `homes_of`; leaves, the maps that are written, and are no concatenation in place."""
+
+    def __init__(self, graph: Graph, steps: Sequence[Command]) -> None:
+        self.graph = graph
+        copied = {step.writes for step in steps if step.type is LayerType.COPY_CONCAT}
+        self.homes = homes_of(graph, copied=copied)
+        self.leaves: dict[str, tuple[str, ...]] = {}  # of each map, the ones that it consists of
+        for node in graph.nodes:
+            if is_view(node):
+                self.leaves[node.name] = self.leaves[node.inputs[0]]
+            elif isinstance(node.op, Concat) and joins_in_place(graph, node) and node.name not in copied:
+                self.leaves[node.name] = tuple(leaf for part in node.inputs for leaf in self.leaves[part])
+            else:
+                self.leaves[node.name] = (node.name,)
+        self.inputs = self._all(node.name for node in graph.inputs)
+        self.outputs = self._all(graph.outputs)
+
+    def _all(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(leaf for name in names for leaf in self.leaves[name]))
+
+    def read(self, step: Command) -> tuple[str, ...]:
+        return self._all(step.reads)
+
+    def written(self, step: Command) -> tuple[str, ...]:
+        """What the step itself writes: not what lies in place already, nor what the application writes."""
+        here = self._all((step.writes,))
+        return () if step.type in {LayerType.INPUT, LayerType.CONCAT} else here
+
+    def touched(self, step: Command) -> tuple[str, ...]:
+        return self._all((*step.reads, step.writes))
+
+
+def _buffers(maps: _Maps, born: Mapping[str, int], dies: Mapping[str, int], over: Mapping[str, str]) -> list[Buffer]:
+    """One for each home, with what lives inside of it. A home that is written in parts does not live by itself."""
+    sizes = {maps.homes[leaf][0]: nbytes(maps.graph, maps.homes[leaf][0]) for leaf in born}
+    buffers = [
+        Buffer(home, size, born.get(home, 0), dies.get(home, -1)) for home, size in sizes.items() if home not in over
+    ]
+    for leaf in born:
+        home, at = maps.homes[leaf]
+        if home in over:
+            buffers.append(Buffer(leaf, sizes[home], born[leaf], dies[leaf], over[home]))
+        elif leaf != home:
+            buffers.append(Buffer(leaf, nbytes(maps.graph, leaf), born[leaf], dies[leaf], home, at))
+    return buffers
+
+
+def _overlaid(
+    maps: _Maps, steps: Sequence[Command], born: Mapping[str, int], dies: Mapping[str, int]
+) -> dict[str, str]:
+    """Sums that can lie where one of their operands does, which dies when the sum is born: both have a home of their own."""
+    over: dict[str, str] = {}
+    alone = {leaf for leaf in born if maps.homes[leaf] == (leaf, 0)}
+    for index, step in enumerate(steps):
+        sum_ = step.writes
+        if not isinstance(step.nodes[-1].op, Add) or sum_ not in alone or born[sum_] != index:
+            continue
+        for name in maps.read(step):
+            same = nbytes(maps.graph, name) == nbytes(maps.graph, sum_)
+            if name in alone and dies[name] == index and same and name not in maps.inputs:
+                over[sum_] = over.get(name, name)
+                break
+    return over
+
+
+def nbytes(graph: Graph, name: str) -> int:
+    """Size of the named map in memory."""
+    return graph.shape(name).size * element_type(graph, name).value
+
+
+def homes_of(graph: Graph, *, copied: Collection[str] = ()) -> dict[str, tuple[str, int]]:
+    """Node name -> the buffer in which its map lies (named after the largest map there) and the offset in bytes.
+
+    copied: concatenations that are apart from their parts, whether they need it or not.
+    """
+    homes: dict[str, tuple[str, int]] = {}
+    for node in reversed(graph.nodes):  # backwards, since a concatenation stands after its parts
+        if is_view(node):
+            continue
+        home, offset = homes.setdefault(node.name, (node.name, 0))
+        if isinstance(node.op, Concat) and joins_in_place(graph, node) and node.name not in copied:
+            for part in node.inputs:
+                written = buffer_owner(graph, part).name
+                assert written not in homes, f"{written} cannot lie in two places"
+                homes[written] = home, offset
+                offset += nbytes(graph, part)
+    for node in graph.nodes:
+        if is_view(node):
+            home, offset = homes[node.inputs[0]]
+            homes[node.name] = home, offset + _bytes_before(graph, node)
+    return homes
+
+
+def _bytes_before(graph: Graph, view: Node) -> int:
+    """Where a view begins in the map that it shows."""
+    if not isinstance(view.op, ChannelSlice):
+        return 0
+    height, width, _ = graph.shape(view.name)
+    return height * width * view.op.first * element_type(graph, view.name).value

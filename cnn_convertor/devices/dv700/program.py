@@ -1,0 +1,217 @@
+"""The device's program: layers with runs, tensors and packed weights, every number fixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+from cnn_convertor.devices.dv700.weights.packing import PackedShape
+from cnn_convertor.devices.dv700.weights.palette_report import Choice
+from cnn_convertor.errors import Origin
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import Function, Op, Padding, Pair, Parameter, Shape
+from cnn_convertor.memory import Plan
+
+
+class ElementType(Enum):
+    """The value is the size of an element in bytes."""
+
+    HALF = 2
+    FLOAT = 4
+
+
+class Tensor(NamedTuple):
+    """A map in the I/O buffer. offset: bytes. is_plain: in the order H, W, C, whatever the device's order is."""
+
+    shape: Shape
+    type: ElementType
+    offset: int
+    is_plain: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        return self.shape.size * self.type.value
+
+
+class ConvolutionKind(IntEnum):
+    """The values are those of the register conv_enable."""
+
+    CONVOLUTION = 1
+    DEPTHWISE = 3
+    DECONVOLUTION = 5
+    DEPTHWISE_DECONVOLUTION = 7
+
+    @property
+    def is_depthwise(self) -> bool:
+        return self in {self.DEPTHWISE, self.DEPTHWISE_DECONVOLUTION}
+
+    @property
+    def is_transposed(self) -> bool:
+        return self in {self.DECONVOLUTION, self.DEPTHWISE_DECONVOLUTION}
+
+
+class PoolingKind(IntEnum):
+    """The values are those of the register pool_enable."""
+
+    MAX = 1
+    AVERAGE = 2
+    UPSAMPLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What a convolution reads from the weight buffer.
+
+    offset: bytes from the start of the buffer, known once all steps are. kernels: (M, C, ky, kx), bias and slopes: (M,); the kernels stand as the device
+    convolves with them (rotated for a deconvolution) but not yet transposed, padded or packed. where: the user's layer. choice: the palette, and why it is there or not; None as long as nobody has decided.
+    """
+
+    offset: int
+    packed: PackedShape
+    kernels: Constant
+    bias: Constant | None
+    slopes: Constant | None
+    where: Origin | None
+    choice: Choice | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.packed.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """padding is the command's: for a deconvolution, what surrounds the input after zeros were put between its pixels."""
+
+    kind: ConvolutionKind
+    kernel: Pair
+    stride: Pair
+    dilation: Pair
+    padding: Padding
+    output: Shape
+    weights: Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """factor: what the sum is multiplied by (average only)."""
+
+    kind: PoolingKind
+    kernel: Pair
+    stride: Pair
+    padding: Padding
+    factor: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One pass of the convolution block: convolution, then pooling, then activation.
+
+    external: it writes to external memory, and the next run starts from the command's input. Otherwise it writes to the unified
+    buffer, and the next run reads from there.
+    """
+
+    input: Shape
+    output: Shape
+    convolution: Convolution | None
+    pooling: Pooling | None
+    activation: Function | None
+    external: bool = True
+
+
+class LayerType(Enum):
+    """The values are the SDK's names."""
+
+    INPUT = "LT_INPUT"
+    CONV = "LT_CONV"
+    FLATTEN = "LT_FLATTEN"
+    CONCAT = "LT_CONCAT"
+    COPY_CONCAT = "LT_COPY_CONCAT"
+    CUSTOM = "LT_CUSTOM"
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCall:
+    """A layer type that the firmware implements, with the parameters of this layer."""
+
+    type: str
+    parameters: tuple[tuple[str, Parameter], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One entry of the network that the firmware runs.
+
+    inputs: for a layer with runs, the map that they read and, when there are two, the operand of the element-wise add.
+    sources: for each input the index of the layer that wrote it, or None when that is the application.
+    custom: of a layer on the CPU that the firmware implements. cpu: of one whose source is generated, what it does.
+    from_device: whether the convolution block wrote what the layer reads (for a layer on the CPU: or the application did).
+    """
+
+    name: str
+    type: LayerType
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+    origins: tuple[Origin, ...]
+    runs: tuple[Run, ...] = ()
+    sources: tuple[int | None, ...] = ()
+    custom: CustomCall | None = None
+    cpu: Op | None = None
+    from_device: bool = False
+    is_output: bool = False
+
+    @property
+    def lists_sources(self) -> bool:
+        """Whether the layer has a list of input layers. In the SDK that list shares its memory with a callback's pointer."""
+        return self.type in {LayerType.CONCAT, LayerType.COPY_CONCAT}
+
+    @property
+    def topo(self) -> int:
+        """Which runs write to external memory: bit i is set for run i."""
+        return sum(run.external << index for index, run in enumerate(self.runs))
+
+    @property
+    def map_traffic(self) -> int:
+        """Bytes of maps that a command reads and writes: its input for each run that starts from it, its operand, its output.
+
+        Columns that neighboring tiles read twice are not counted.
+        """
+        if not self.runs:
+            return 0
+        given, *operands = self.inputs
+        starts = sum(run.external for run in self.runs)
+        return starts * given.nbytes + sum(operand.nbytes for operand in operands) + self.output.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """layers in execution order. Sizes are bytes.
+
+    outputs: indices into layers, in the order of the user's definition. results: name and map of each, which may show the
+    layer's memory in another shape.
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    inputs: tuple[tuple[str, Tensor], ...]
+    outputs: tuple[int, ...]
+    results: tuple[tuple[str, Tensor], ...]
+    plan: Plan
+    weight_bytes: int
+    transposed: bool
+
+    @property
+    def io_bytes(self) -> int:
+        return self.plan.size
+
+    @property
+    def map_traffic(self) -> int:
+        """Bytes of maps that all commands read and write; what the CPU does is not counted."""
+        return sum(layer.map_traffic for layer in self.layers)
+
+    @property
+    def weights(self) -> tuple[Weights, ...]:
+        """All packed weights, in the order of the weight buffer."""
+        runs = (run for layer in self.layers for run in layer.runs)
+        return tuple(run.convolution.weights for run in runs if run.convolution is not None)

@@ -1,0 +1,318 @@
+"""What the device refuses: each rule's docstring is its entry in the manual, and what it yields is the user's error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from cnn_convertor.devices.dv700.commands import Command, buffer_owner, layer_type
+from cnn_convertor.devices.dv700.encode.registers import MAX_HALF, half_bits
+from cnn_convertor.devices.dv700.fusion.ub_fit import strips
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.memory.placement import element_type
+from cnn_convertor.devices.dv700.program import Convolution, ElementType, LayerType, Pooling
+from cnn_convertor.errors import Origin, Problem, UnsupportedError
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import (
+    ONE,
+    ArgMax,
+    AveragePool2d,
+    Conv2d,
+    ConvTranspose2d,
+    Custom,
+    Dense,
+    MaxPool2d,
+    OnCpu,
+    Padding,
+    Pair,
+    PRelu,
+    Relu,
+    Shape,
+    Upsample,
+)
+
+LARGEST_EXACT = 2048  # FP16 holds all integers up to it
+
+
+class Subject(NamedTuple):
+    """One step, and where it stands."""
+
+    graph: Graph
+    step: Command
+    limits: Limits
+
+
+class Breach(NamedTuple):
+    """What is wrong, and the user's layer to name: of a convolution, a pool and an activation that share a step, one."""
+
+    where: Origin | None
+    message: str
+
+
+class Rule(NamedTuple):
+    """sizes: whether it depends on the sizes of maps, and not on the layer's settings alone."""
+
+    code: str
+    broken: Callable[[Subject], Iterator[Breach]]
+    hint: str
+    sizes: bool
+
+
+RULES: list[Rule] = []
+
+
+def rule(
+    code: str, hint: str, *, sizes: bool = True
+) -> Callable[[Callable[[Subject], Iterator[Breach]]], Callable[[Subject], Iterator[Breach]]]:
+    """Enter a rule: a function that yields each way in which a step breaks it."""
+
+    def enter(function: Callable[[Subject], Iterator[Breach]]) -> Callable[[Subject], Iterator[Breach]]:
+        RULES.append(Rule(code, function, hint, sizes))
+        return function
+
+    return enter
+
+
+def check(graph: Graph, steps: Sequence[Command], limits: Limits) -> None:
+    """Raise UnsupportedError with every broken rule, in network order."""
+    if problems := broken_rules(graph, steps, limits):
+        raise UnsupportedError(problems)
+
+
+def broken_rules(
+    graph: Graph, steps: Sequence[Command], limits: Limits, guessed: Container[Origin | None] = ()
+) -> tuple[Problem, ...]:
+    """Every broken rule, in network order. guessed: layers of which only the settings are known, no sizes of maps."""
+    problems = (problem for step in steps for problem in _problems(Subject(graph, step, limits), guessed))
+    return tuple(dict.fromkeys(problems))
+
+
+def _problems(subject: Subject, guessed: Container[Origin | None]) -> list[Problem]:
+    """What is wrong with one step, node by node."""
+    order = {origin: index for index, node in reversed([*enumerate(subject.step.nodes)]) for origin in node.origins}
+    found = [
+        Problem(r.code, message, where, r.hint)
+        for r in RULES
+        for where, message in r.broken(subject)
+        if not (r.sizes and where in guessed)
+    ]
+    return sorted(found, key=lambda problem: order.get(problem.where, 0) if problem.where else 0)
+
+
+# --- sizes ---------------------------------------------------------------------------------------------------------------
+
+
+@rule("DV401", "use kernels of at most the maximal size, or several smaller ones after each other", sizes=False)
+def kernel_size(subject: Subject) -> Iterator[Breach]:
+    """A convolution kernel is at most max_kernel_size in each direction (7 by default).
+
+    Larger ones are cut up, but not a deconvolution's of which more output is wanted (output_padding) than the kernel reaches.
+    """
+    most = subject.limits.max_kernel_size
+    for where, convolution in _convolutions(subject):
+        if max(convolution.kernel) > most:
+            yield Breach(where, f"the kernel {_by(convolution.kernel)} is larger than {most}x{most}")
+
+
+@rule("DV402", "use a smaller stride or dilation")
+def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
+    """Strides and dilations are at most 255 in each direction; a stride that moves no window may be any."""
+    limits = subject.limits
+    for where, window in _windows(subject):
+        if max(window.stride) > limits.max_stride:
+            yield Breach(where, f"the stride {_by(window.stride)} is larger than {limits.max_stride}")
+    for where, convolution in _convolutions(subject):
+        if max(convolution.dilation) > limits.max_dilation:
+            yield Breach(where, f"the dilation {_by(convolution.dilation)} is larger than {limits.max_dilation}")
+
+
+@rule("DV403", "use less padding")
+def padding(subject: Subject) -> Iterator[Breach]:
+    """Padding is at most 127 on the left and top, 255 on the right and bottom, and never negative."""
+    limits = subject.limits
+    most = Padding(
+        limits.max_padding_left_top,
+        limits.max_padding_right_bottom,
+        limits.max_padding_left_top,
+        limits.max_padding_right_bottom,
+    )
+    for where, window in _windows(subject):
+        for side, value, maximum in zip(Padding._fields, window.padding, most, strict=True):
+            if value > maximum:
+                yield Breach(where, f"the padding of {value} at the {side} is larger than {maximum}")
+            if value < 0:
+                yield Breach(
+                    where, f"the deconvolution cuts {-value} more at the {side} than its kernel reaches over the border"
+                )
+
+
+@rule("DV404", "convert for a smaller input (width_override and height_override in the ini file)")
+def map_sizes(subject: Subject) -> Iterator[Breach]:
+    """A map is at most 2047 wide and 1024 high; a convolution has at most 32768 channels, any other map 65535."""
+    limits = subject.limits
+    limits = subject.limits
+    for nodes, run in subject.step.assignments:
+        told = {flaw for name in nodes[0].inputs for flaw in _told_of_maker(subject, name)}
+        most = limits.max_field if run.convolution is None else limits.max_channels
+        before, after = _too_large(run.input, most, limits), _too_large(run.output, most, limits)
+        for flaw, text in before.items():
+            if flaw not in told:
+                yield Breach(nodes[0].where, f"the input {text}")
+        for flaw, text in after.items():
+            if flaw not in before:  # told where it begins
+                yield Breach(nodes[-1].where, f"the output {text}")
+
+
+def _told_of_maker(subject: Subject, name: str) -> Iterable[str]:
+    """What is too large of the named map, and is said of the command that writes it."""
+    graph, limits, maker = subject.graph, subject.limits, buffer_owner(subject.graph, name)
+    if layer_type(graph, maker) is not LayerType.CONV:
+        return ()
+    has_kernels = isinstance(maker.op, Conv2d | ConvTranspose2d | Dense)
+    return _too_large(graph.shape(maker.name), limits.max_channels if has_kernels else limits.max_field, limits)
+
+
+def _too_large(shape: Shape, most_channels: int, limits: Limits) -> dict[str, str]:
+    """What is too large of a map, and how that is said."""
+    found = {}
+    if shape.width > limits.max_width or shape.height > limits.max_height:
+        size = f"{limits.max_height}x{limits.max_width}"
+        found["size"] = f"{shape} (height x width x channels) is larger than {size}"
+    if shape.channels > most_channels:
+        found["channels"] = f"has {shape.channels} channels, more than {most_channels}"
+    return found
+
+
+@rule("DV405", "convert for a smaller input, or tell the convertor the true size of the unified buffer (--ub_size)")
+def unified_buffer(subject: Subject) -> Iterator[Breach]:
+    """A convolution's input must fit the unified buffer, cut into at most as many tiles as it is wide."""
+    size = subject.limits.ub_size
+    for nodes, run in subject.step.assignments:
+        if strips(run, ub_size=size) is None:
+            yield Breach(
+                nodes[0].where,
+                f"an input of {run.input} does not fit the unified buffer of {size} bytes in any number of tiles",
+            )
+
+
+# --- what the convolution block cannot do --------------------------------------------------------------------------------
+
+
+@rule("DV411", "train with an odd kernel, stride 1 and 'same' padding, or without dilation")
+def dilation(subject: Subject) -> Iterator[Breach]:
+    """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by its stride."""
+    for nodes, run in subject.step.assignments:
+        convolution = run.convolution
+        if convolution is None or convolution.dilation == ONE:
+            continue
+        where, text = nodes[0].where, f"a convolution with dilation {_by(convolution.dilation)}"
+        if any(k % 2 == 0 for k in convolution.kernel):
+            yield Breach(where, f"{text} has the even kernel {_by(convolution.kernel)}")
+        out, stride = convolution.output, convolution.stride
+        if convolution.kind.is_transposed and stride != ONE:
+            yield Breach(where, f"{text} is a deconvolution with stride {_by(stride)}")
+        elif (out.height * stride.height, out.width * stride.width) != run.input[:2]:
+            yield Breach(
+                where,
+                f"{text} gives {_by(out)} from {_by(run.input)}: times the stride {_by(stride)} that is another size, and the "
+                "kernel with the zeros filled in is too large",
+            )
+        assert run.pooling is None and not isinstance(run.activation, PRelu), "legalize keeps these apart"
+
+
+@rule("DV416", "use less padding")
+def maximum_of_padding(subject: Subject) -> Iterator[Breach]:
+    """Each window of a max pool reaches into the map: nothing is the largest of padding alone."""
+    for node in subject.step.nodes:
+        op = node.op.op if isinstance(node.op, OnCpu) else node.op
+        if not isinstance(op, MaxPool2d):
+            continue
+        x, y = subject.graph.shape(node.inputs[0]), subject.graph.shape(node.name)
+        (extent, stride, pad) = op.window.extent, op.window.stride, op.window.padding
+        last = Pair((y.height - 1) * stride.height - pad.top, (y.width - 1) * stride.width - pad.left)
+        if pad.top >= extent.height or pad.left >= extent.width or last.height >= x.height or last.width >= x.width:
+            yield Breach(node.where, "a window of the max pool sees padding alone, whose maximum is no number")
+
+
+@rule("DV503", "scale the layer's input or weights instead", sizes=False)
+def constants(subject: Subject) -> Iterator[Breach]:
+    """The factor of an average pool or a scale, and the slope of a leaky ReLU, are FP16 numbers, and not rounded to 0."""
+    found = [(where, "factor", pooling.factor) for where, pooling in _poolings(subject)]
+    for node in subject.step.nodes:
+        function = getattr(node.op, "activation", None)
+        if isinstance(function, Relu):
+            found.append((next(reversed(node.origins), None), "slope", function.slope))
+    for where, what, value in found:
+        if not abs(value) <= MAX_HALF or (value != 0 and half_bits(abs(value)) == 0):
+            yield Breach(where, f"the {what} {value:g} is not near any FP16 number")
+
+
+# --- what lies between device and CPU ------------------------------------------------------------------------------------
+
+
+@rule("DV421", "let the network end there, and do the rest in the application")
+def cpu_results_are_final(subject: Subject) -> Iterator[Breach]:
+    """The firmware's own layers write FP32, which the device and the runtime do not read; our layers on the CPU do."""
+    if any(isinstance(node.op, OnCpu) for node in subject.step.nodes):
+        return
+    for node in subject.step.nodes:
+        for name in node.inputs:
+            before = buffer_owner(subject.graph, name)
+            if isinstance(before.op, Custom):
+                yield Breach(node.where, f'it reads the result of "{before.name}", a layer of the firmware')
+
+
+@rule("DV424", "let the network end there, or search fewer elements")
+def places_in_half(subject: Subject) -> Iterator[Breach]:
+    """Places up to 2048 are FP16 numbers: an ArgMax among more is read by the application or by layers on the CPU alone."""
+    node = subject.step.nodes[-1]
+    match node.op:
+        case OnCpu(op=ArgMax(axis=axis, values=values)) if axis is None or not values:
+            x = subject.graph.shape(node.inputs[0])
+            count = x.size if axis is None else x[axis]
+            if count - 1 > LARGEST_EXACT and element_type(subject.graph, node.name) is ElementType.HALF:
+                yield Breach(
+                    node.where, f"places among {count} elements are no FP16 numbers, which the next layer reads"
+                )
+
+
+# --- helpers of the rules ------------------------------------------------------------------------------------------------
+
+
+def _convolutions(subject: Subject) -> list[tuple[Origin | None, Convolution]]:
+    shares = subject.step.assignments
+    return [(nodes[0].where, run.convolution) for nodes, run in shares if run.convolution is not None]
+
+
+def _poolings(subject: Subject) -> list[tuple[Origin | None, Pooling]]:
+    shares = subject.step.assignments
+    return [(_pooling_node(nodes).where, run.pooling) for nodes, run in shares if run.pooling is not None]
+
+
+def _pooling_node(nodes: Sequence[Node]) -> Node:
+    """The one that pools; the last one where an addition stands for a pool."""
+    return next((n for n in nodes if isinstance(n.op, MaxPool2d | AveragePool2d | Upsample)), nodes[-1])
+
+
+def _windows(subject: Subject) -> list[tuple[Origin | None, Convolution | Pooling]]:
+    return [*_convolutions(subject), *_poolings(subject)]
+
+
+def _by(pair: Pair | tuple[int, ...]) -> str:
+    return f"{pair[0]}x{pair[1]}"
+
+
+# --- the manual ----------------------------------------------------------------------------------------------------------
+
+
+def manual() -> str:
+    """The page docs/device-rules.md."""
+    lines = [
+        "# What the device refuses",
+        "",
+        "The convertor first rewrites what it can; then it checks the rules below and names every layer that breaks one.",
+        "This page is made from the rules themselves (`cnn_convertor/devices/dv700/rules.py`).",
+    ]
+    for r in RULES:
+        lines += ["", f"## {r.code}", "", r.broken.__doc__ or "", "", f"What to do: {r.hint}."]
+    return "\n".join(lines) + "\n"

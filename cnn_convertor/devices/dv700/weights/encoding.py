@@ -1,0 +1,170 @@
+"""Encodes the weights of a program as the bytes of its weight buffer, piece by piece."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.devices.dv700.encode.half import loss, to_half
+from cnn_convertor.devices.dv700.program import Weights
+from cnn_convertor.devices.dv700.weights.packing import CodeReader, half_codes, pack, palette_codes
+from cnn_convertor.devices.dv700.weights.palettes import FINITE, count, ranges
+from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
+from cnn_convertor.quantize import Palette, fit
+
+Half = NDArray[np.float16]
+_NAMED_LAYERS = 5  # in a warning
+_SMALLEST = 2.0**-24  # the smallest number of FP16 above 0
+_SMALLEST_NORMAL = 2.0**-14
+_GOOD_SQNR = 60.0  # dB: rounding normal FP16 numbers alone leaves 66 or more
+
+
+def encode_all(streams: Sequence[Weights], *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
+    """The weight buffer that holds the streams one after the other. Warns, once, of weights that are too small for FP16.
+
+    Raises UnsupportedError at the end, with every layer that has weights which are too large for it, or no numbers.
+    """
+    written = 0
+    checks = []
+    problems: list[Problem] = []
+    for weights in streams:
+        assert problems or written == weights.offset
+        checks.append(_Check(weights))
+        try:
+            for piece in _encode(weights, checks[-1], transposed=transposed):
+                written += piece.size
+                yield piece
+        except UnsupportedError as error:
+            problems += error.problems
+    if problems:
+        raise UnsupportedError(problems)
+    _warn_of_zeros(checks)
+    _warn_of_subnormals(checks)
+
+
+def _encode(weights: Weights, check: _Check, *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
+    """The stream of one convolution; `check` sees every number of it once."""
+    bias = check.halve(weights.bias.load(), "bias") if weights.bias else np.zeros(weights.packed.kernels, np.float16)
+    slopes = check.halve(weights.slopes.load(), "PReLU slope") if weights.slopes else None
+
+    def checked(rows: slice) -> Half:
+        return check.halve(weights.kernels.load(rows), "weight")
+
+    read: CodeReader = checked
+    if weights.packed.dilated:  # these are read once for each tap, and checked before
+        for rows in ranges(weights.kernels):
+            checked(rows)
+        read = half_codes(weights.kernels.load)
+    palette = _palette(weights) if weights.packed.palette else None
+    yield from pack(
+        weights.packed,
+        read if palette is None else palette_codes(read, palette),
+        bias=bias,
+        prelu=slopes,
+        palette=None if palette is None else palette.centers,
+        transposed=transposed,
+    )
+
+
+def _palette(weights: Weights) -> Palette:
+    """The palette that was chosen; where nobody has chosen, the best one. Any will do for weights that are to be refused."""
+    if weights.choice is not None and weights.choice.palette is not None:
+        return weights.choice.palette
+    counts, means = count(weights.kernels)
+    return fit(counts * FINITE, means)
+
+
+class _Check:
+    """Looks at all numbers of one layer as they become FP16.
+
+    flushed: how many were not 0 and became 0. subnormal: how many lost digits since they are below 2**-14.
+    signal: the sum of the squares of all weights, or less where it is large.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self.flushed = self.subnormal = 0
+        self.signal = 0.0
+
+    @property
+    def sqnr(self) -> float:
+        """dB that the weights have left when numbers below 2**-14 are rounded to multiples of 2**-24, as they are."""
+        noise = (self.subnormal + self.flushed) * _SMALLEST**2 / 12  # of an error that is anything up to half of that
+        if noise == 0 or self.signal == 0:
+            return math.inf
+        return 10 * math.log10(self.signal / noise)
+
+    def halve(self, values: NDArray[np.float32], what: str) -> Half:
+        """The values as FP16. Raises UnsupportedError when one of them is too large, or no number."""
+        half = to_half(values)
+        lost = loss(values, half)
+        if lost.overflowed.size:
+            value = values.reshape(-1)[lost.overflowed[0]]
+            flaw = "is no number" if np.isnan(value) else "does not fit FP16 (65504 at most)"
+            raise UnsupportedError(
+                Problem(
+                    "DV501",
+                    f"a {what} of {value:g} {flaw} after folding; {lost.overflowed.size} such values",
+                    self.weights.where,
+                    "train again with a bound on the weights, and look for batch norm variances that are zero or negative",
+                )
+            )
+        self.flushed += lost.flushed
+        if what == "weight":
+            normal = values.size - lost.subnormal - lost.flushed
+            # The sum takes time, and where a tenth of the numbers is normal, these alone leave more than enough.
+            self.signal += (
+                normal * _SMALLEST_NORMAL**2
+                if 10 * normal > values.size
+                else float(np.square(values, dtype=float).sum())
+            )
+            self.subnormal += lost.subnormal
+        return half
+
+
+def _warn_of_zeros(checks: Sequence[_Check]) -> None:
+    """One warning for the whole network, naming the layers that lost the largest share of their weights."""
+    losers = sorted((c for c in checks if c.flushed), key=lambda c: c.flushed / c.weights.kernels.size, reverse=True)
+    if not losers:
+        return
+    origins = [c.weights.where or Origin("") for c in losers]
+    parts = (f'{c.flushed} of {c.weights.kernels.size} in "{o.layer}"' for c, o in zip(losers, origins, strict=True))
+    warn(
+        Problem(
+            "DV502",
+            f"weights too small for FP16 became 0: {_first_of(parts, len(losers))}",
+            Origin(origins[0].file),
+            "nothing, if the results are good: such weights seldom matter",
+        )
+    )
+
+
+def _warn_of_subnormals(checks: Sequence[_Check]) -> None:
+    """One warning for the whole network, naming the layers whose weights as a whole lost most by being small."""
+    losers = sorted((c for c in checks if c.subnormal and c.sqnr < _GOOD_SQNR), key=lambda c: c.sqnr)
+    if not losers:
+        return
+    origins = [c.weights.where or Origin("") for c in losers]
+    parts = (
+        f'{c.subnormal / c.weights.kernels.size:.1%} of "{origin.layer}", which keeps about {c.sqnr:.0f} dB'
+        for c, origin in zip(losers, origins, strict=True)
+    )
+    warn(
+        Problem(
+            "DV504",
+            f"weights below {_SMALLEST_NORMAL:.2g} have fewer digits in FP16: {_first_of(parts, len(losers))}",
+            Origin(origins[0].file),
+            "scale the layer's weights up and the next layer's down, if `verify` shows that the results suffer",
+        )
+    )
+
+
+def _first_of(parts: Iterable[str], count: int) -> str:
+    """Some of the parts of a sentence, and how many more there are."""
+    named = list(islice(parts, _NAMED_LAYERS))
+    more = [f"and in other layers ({count - len(named)})"] if count > len(named) else []
+    return ", ".join(named + more)

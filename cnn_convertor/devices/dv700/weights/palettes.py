@@ -1,0 +1,255 @@
+"""Decides which layers of a program have a palette, and fits those: several at a time, each to its layer's weights."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.config import Override, Quantization
+from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Weights
+from cnn_convertor.devices.dv700.weights.packing import BLOCK
+from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason, StoredLayer
+from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.quantize import Counted, Counts, fit_all, histogram, measure, processes_to_fit
+
+_ROWS_BYTES = 4 << 20  # of FP32 weights that are counted at a time
+FINITE = (np.arange(1 << 16) & 0x7FFF) < 0x7C00  # FP16 bit pattern -> whether it is a finite number
+
+Progress: TypeAlias = Callable[[int, int], None]  # weights whose palette is fitted, of how many
+
+
+class QuantizationOptions(NamedTuple):
+    """How to store the weights. threshold: dB of SQNR that AUTO requires of the weights of a layer."""
+
+    quantization: Quantization
+    threshold: float
+    overrides: tuple[Override, ...] = ()
+
+
+class _Wanted(NamedTuple):
+    """Whether a layer is to have a palette, and why. None: that depends on what the palette loses."""
+
+    palette: bool | None
+    reason: Reason
+
+
+def choose(program: Program, options: QuantizationOptions, progress: Progress = lambda *_: None) -> Program:
+    """The program with its weights stored as is wished, and with the palettes.
+
+    Raises UsageError for layers of the ini file that the network does not have, UnsupportedError for palettes that the
+    device refuses.
+    """
+    overrides = _overrides(program, options.overrides)
+    convolutions = tuple(c for layer in program.layers for c in convolutions_of(layer))
+    wanted = [_wanted(c, override, options) for c, override in zip(convolutions, overrides, strict=True)]
+    fitted = fit_weights(
+        {i: c.weights for i, c in enumerate(convolutions) if wanted[i].palette is not False}, {}, progress
+    )
+    choices = [_decided(want, fitted.get(i), options.threshold) for i, want in enumerate(wanted)]
+    return with_choices(program, choices)
+
+
+def convolutions_of(layer: Layer) -> tuple[Convolution, ...]:
+    return tuple(run.convolution for run in layer.runs if run.convolution is not None)
+
+
+def with_choices(program: Program, choices: Sequence[Choice], biases: Mapping[int, Constant] | None = None) -> Program:
+    """The program with each convolution's weights stored as chosen, at the offsets that follow from it.
+
+    biases: index of a convolution -> its bias, where that is another one.
+    """
+    new = iter(enumerate(choices))
+    end = 0
+    layers = []
+    for layer in program.layers:
+        runs = []
+        for run in layer.runs:
+            if run.convolution is not None:
+                index, choice = next(new)
+                weights = run.convolution.weights
+                packed = replace(weights.packed, palette=choice.palette is not None)
+                bias = weights.bias if biases is None else biases.get(index, weights.bias)
+                weights = replace(weights, offset=end, packed=packed, choice=choice, bias=bias)
+                end += weights.nbytes
+                run = replace(run, convolution=replace(run.convolution, weights=weights))
+            runs.append(run)
+        layers.append(replace(layer, runs=tuple(runs)))
+    return replace(program, layers=tuple(layers), weight_bytes=end)
+
+
+def describe(program: Program) -> tuple[StoredLayer, ...]:
+    """How the weights of each layer are stored, in the order of the weight buffer."""
+    return tuple(_stored(weights, weights.choice) for weights in program.weights if weights.choice is not None)
+
+
+def _stored(weights: Weights, choice: Choice) -> StoredLayer:
+    quality = choice.quality
+    return StoredLayer(
+        layer="" if weights.where is None else weights.where.layer,
+        palette=choice.palette is not None,
+        reason=choice.reason,
+        distinct=None if quality is None else quality.distinct,
+        zeros=None if quality is None else quality.zeros / max(1, quality.weights),
+        sqnr=None if quality is None else quality.sqnr,
+        fp16_bytes=replace(weights.packed, palette=False).nbytes,
+        nbytes=weights.nbytes,
+    )
+
+
+# --- which layers --------------------------------------------------------------------------------------------------------
+
+
+def _wanted(convolution: Convolution, override: bool | None, options: QuantizationOptions) -> _Wanted:
+    packed = convolution.weights.packed
+    if override is not None:
+        return _Wanted(override, Reason.OVERRIDE)
+    match options.quantization:
+        case Quantization.FP16:
+            return _Wanted(False, Reason.ASKED)
+        case Quantization.PALETTE:
+            return _Wanted(not packed.prelu, Reason.PRELU if packed.prelu else Reason.ASKED)
+        case Quantization.AUTO:
+            if packed.prelu:
+                return _Wanted(False, Reason.PRELU)
+            if convolution.kind.is_depthwise:
+                return _Wanted(False, Reason.DEPTHWISE)
+            if replace(packed, palette=True).nbytes >= replace(packed, palette=False).nbytes:
+                return _Wanted(False, Reason.LARGER)
+            return _Wanted(None, Reason.LOSSY)
+        case _:
+            assert_never(options.quantization)
+
+
+def _decided(wanted: _Wanted, fitted: Choice | None, threshold: float) -> Choice:
+    if fitted is None or fitted.quality is None:
+        return Choice(None, None, wanted.reason)
+    if wanted.palette is not None:
+        return fitted._replace(reason=wanted.reason)
+    if fitted.quality.noise == 0:
+        return fitted._replace(reason=Reason.LOSSLESS)
+    if fitted.quality.sqnr >= threshold:
+        return fitted._replace(reason=Reason.CLOSE)
+    return fitted._replace(palette=None, reason=Reason.LOSSY)
+
+
+def _overrides(program: Program, overrides: Sequence[Override]) -> list[bool | None]:
+    """For each convolution whether the ini file wants a palette, or None if it does not say."""
+    found = [weights.where or Origin("") for weights in program.weights]
+    with_weights = {origin.layer for origin in found}
+    everywhere = {origin.layer for layer in program.layers for origin in layer.origins}
+    strangers = [_stranger(o, with_weights, everywhere) for o in overrides if o.layer not in with_weights]
+    if strangers:
+        raise UsageError(strangers)
+    said = {override.layer: override for override in overrides}
+    refused = [
+        Problem(
+            "DV430",
+            f"the ini file ({said[where.layer].where}) asks for a palette, which the device does not have for PReLU slopes",
+            where,
+            "fp16 for this layer, or train it with another activation",
+        )
+        for where, weights in zip(found, program.weights, strict=True)
+        if where.layer in said and said[where.layer].palette and weights.packed.prelu
+    ]
+    if refused:
+        raise UnsupportedError(refused)
+    return [said[origin.layer].palette if origin.layer in said else None for origin in found]
+
+
+def _stranger(override: Override, with_weights: set[str], everywhere: set[str]) -> Problem:
+    what = "the device's kernels do not come from it" if override.layer in everywhere else "there is no such layer"
+    close = difflib.get_close_matches(override.layer, sorted(with_weights), cutoff=0.4)
+    names = ", ".join(f'"{name}"' for name in close or sorted(with_weights)[:3])
+    hint = f"the name of a convolution or a fully connected layer, like {names}" if names else ""
+    return Problem("DV130", f"[QUANTIZATION] {override.layer}: {what}", override.where, hint)
+
+
+# --- fitting -------------------------------------------------------------------------------------------------------------
+
+
+def fit_weights(
+    which: Mapping[int, Weights],
+    importances: Mapping[int, NDArray[np.float64]],
+    progress: Progress = lambda *_: None,
+) -> dict[int, Choice]:
+    """A palette for each of the weights, by its key. Weights that are not finite in FP16 get none; they are refused later.
+
+    importances: what an error of a weight counts, where they differ: (M or 1, C, ky, kx).
+    """
+    order = sorted(which, key=lambda i: which[i].kernels.size, reverse=True)  # the last ones are done at the same time
+    total = sum(weights.kernels.size for weights in which.values())
+    counted: dict[int, NDArray[np.int64]] = {}
+
+    def all_counts() -> Iterator[Counted]:
+        for i in order:
+            counts, means = count(which[i].kernels)
+            if not counts[~FINITE].any():
+                counted[i] = counts
+                yield count_importance(which[i].kernels, importances[i]) if i in importances else Counted(counts, means)
+
+    processes = processes_to_fit(weights.kernels.size for weights in which.values())
+    fitted: dict[int, Choice] = {}
+    done = 0
+    progress(done, total)
+    for palette in fit_all(all_counts(), processes=processes):
+        i = next(iter(counted))
+        fitted[i] = Choice(palette, measure(palette, counted.pop(i)), Reason.ASKED, calibrated=i in importances)
+        done += which[i].kernels.size
+        progress(done, total)
+    return fitted
+
+
+def count(kernels: Constant) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """How often each FP16 bit pattern occurs in the kernels, and the mean of the FP32 weights that become it."""
+    counts, lost = np.zeros(1 << 16, np.int64), np.zeros(1 << 16)
+    for rows in ranges(kernels):
+        weights = kernels.load(rows)
+        half = to_half(weights)
+        counts += histogram(half)
+        lost += _sums(half, _lost(weights, half))
+    return counts, _means(counts, lost)
+
+
+def count_importance(kernels: Constant, importance: NDArray[np.float64]) -> Counted:
+    """What the weights of each FP16 bit pattern count: the sum of their importance, (M or 1, C, ky, kx)."""
+    counts, lost = np.zeros(1 << 16), np.zeros(1 << 16)
+    for rows in ranges(kernels):
+        weights = kernels.load(rows)
+        half = to_half(weights)
+        each = np.broadcast_to(importance[rows] if len(importance) > 1 else importance, half.shape)
+        counts += _sums(half, each)
+        lost += _sums(half, each * _lost(weights, half))
+    return Counted(counts, _means(counts, lost))
+
+
+def _lost(weights: NDArray[np.float32], half: NDArray[np.float16]) -> NDArray[np.float32]:
+    """What rounding to FP16 takes away, which FP32 holds exactly."""
+    with np.errstate(invalid="ignore"):  # infinity less infinity: such weights are refused later
+        return weights - half.astype(np.float32)
+
+
+def _sums(half: NDArray[np.float16], values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The sum of the values that belong to each bit pattern, added in their order."""
+    return np.bincount(half.view(np.uint16).reshape(-1), values.reshape(-1), 1 << 16).astype(np.float64, copy=False)
+
+
+def _means(counts: Counts, lost: NDArray[np.float64]) -> NDArray[np.float64]:
+    means = np.zeros(1 << 16)
+    np.divide(lost, counts, out=means, where=counts > 0)
+    means[FINITE] += np.flatnonzero(FINITE).astype(np.uint16).view(np.float16)
+    return means
+
+
+def ranges(kernels: Constant) -> Iterator[slice]:
+    """The rows of the kernels, as many at a time as one reads at once."""
+    rows = kernels.shape[0]
+    step = max(BLOCK, _ROWS_BYTES * rows // (4 * kernels.size))
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))

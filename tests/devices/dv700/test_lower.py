@@ -1,0 +1,203 @@
+"""Programs compute what the network computed: run in a memory of their own, from the runs, offsets and kernels alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import ir_reference
+import program_reference
+import random_networks
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.fusion.partition import partition
+from cnn_convertor.devices.dv700.legalize import legalize
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.program import ElementType, LayerType, Program
+from cnn_convertor.devices.dv700.rules import check
+from cnn_convertor.errors import UnsupportedError
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
+from cnn_convertor.passes import optimize
+
+UB_SIZE = Limits().ub_size
+RANDOM = np.random.default_rng(0)
+
+
+def build(
+    graph: Graph,
+    *,
+    transposed: bool = True,
+    palette: bool = False,
+    fusion: Fusion = Fusion.FULL,
+    ub_size: int = UB_SIZE,
+) -> Program:
+    limits = Limits(ub_size=ub_size)
+    graph = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion)
+    graph, steps = partition(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
+    check(graph, steps, limits)
+    return lower(graph, steps, name="net", transposed=transposed)
+
+
+def assert_computes(program: Program, graph: Graph) -> None:
+    """The program's outputs are the graph's, in the order in which an application finds them."""
+    x = random_networks.inputs_for(graph)
+    custom = {"Twice": lambda *maps: 2 * maps[0], "Sum": lambda *maps: sum(maps)}
+    values = ir_reference.run(graph, x, custom=custom)
+    results = program_reference.run(program, x, custom)
+    for name, result in zip(graph.outputs, results, strict=True):
+        expected = program_reference.as_output(values[name], graph[name].op, transposed=program.transposed)
+        np.testing.assert_allclose(
+            result, expected, rtol=1e-4, atol=1e-4 * max(1e-3, np.abs(expected).max()), err_msg=name
+        )
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 1 << 32),
+    steps=st.integers(1, 14),
+    transposed=st.booleans(),
+    palette=st.booleans(),
+    fusion=st.sampled_from(Fusion),
+    ub_size=st.sampled_from([4096, 16384, UB_SIZE]),
+    make=st.sampled_from([random_networks.network, random_networks.network_of_blocks]),
+)
+def test_programs_compute_what_the_network_computes(
+    seed: int,
+    steps: int,
+    transposed: bool,
+    palette: bool,
+    fusion: Fusion,
+    ub_size: int,
+    make: Callable[[int, int], Graph],
+) -> None:
+    graph = make(seed, steps)
+    try:
+        program = build(graph, transposed=transposed, palette=palette, fusion=fusion, ub_size=ub_size)
+    except UnsupportedError:
+        assume(False)
+    assert_computes(program, graph)
+
+
+def some(*shape: int) -> Constant:
+    return Constant.of(RANDOM.normal(size=shape))
+
+
+def conv(out: int, channels: int, kernel: int = 1) -> Op:
+    return ops.Conv2d(some(out, channels, kernel, kernel), some(out), Window(Pair(kernel, kernel)))
+
+
+def chain(*made: Op, shape: Shape = Shape(4, 6, 8), outputs: str = "") -> Graph:
+    nodes = [Node("x", ops.Input(shape))]
+    for op, name in zip(made, "abcdefgh", strict=False):
+        nodes.append(Node(name, op, (nodes[-1].name,)))
+    return Graph(tuple(nodes), tuple(outputs.split()) or (nodes[-1].name,))
+
+
+X = Node("x", ops.Input(Shape(4, 6, 8)))
+BOTH = pytest.mark.parametrize("transposed", [False, True])
+
+NETWORKS: dict[str, Graph] = {
+    "outputs in another order": chain(conv(8, 8), conv(3, 8), ops.Softmax(), outputs="c a b"),
+    "one output twice": chain(conv(8, 8), outputs="a a"),
+    "an output that is an input": chain(conv(8, 8), outputs="x a x"),
+    "a chunked output": chain(conv(20, 8, 3)),
+    "a chunked softmax": chain(conv(20, 8), ops.Softmax()),
+    "a softmax in another shape": chain(conv(20, 8), ops.Softmax(), ops.Reshape(Shape(24, 1, 20), Order.HWC)),
+    "softmax then reshape, beside other maps": Graph(
+        (X, Node("a", conv(4, 8), ("x",)), Node("s", ops.Softmax(), ("a",)), Node("r", ops.Reshape(Shape(6, 4, 4), Order.HWC), ("s",)),
+         Node("b", conv(8, 8), ("x",)), Node("c", conv(8, 8), ("b",))), ("c", "r")),
+    "a custom layer": chain(conv(12, 8), ops.Custom("Twice", (), Shape(4, 6, 12))),
+    "a custom layer of a slice, and of a part that could share a command": Graph(
+        (X, Node("a", conv(16, 8), ("x",)), Node("s", ops.Crop(Shape(0, 0, 8), Shape(4, 6, 16)), ("a",)),
+         Node("b", conv(8, 8), ("x",)), Node("c", conv(8, 8), ("x",)), Node("cat", ops.Concat(), ("b", "c")),
+         Node("m", ops.Custom("Sum", (), Shape(4, 6, 8)), ("s", "c"))), ("cat", "m", "a")),
+    "a pool split behind a convolution with slopes": chain(conv(8, 8), ops.MaxPool2d(Window(Pair(4, 5))), ops.Activation(ops.PRelu(some(8)))),
+    "vectors of any length, joined": Graph(
+        (X, Node("a", ops.Dense(some(5, 8, 4, 6), None), ("x",)), Node("b", ops.Dense(some(3, 8, 4, 6), None), ("x",)),
+         Node("c", ops.Concat(), ("a", "b", "a")), Node("d", conv(4, 13), ("c",))), ("d", "c")),
+    "flattened maps, joined": Graph(
+        (X, Node("a", conv(3, 8), ("x",)), Node("f", ops.Reshape(Shape(1, 1, 72), Order.HWC), ("a",)),
+         Node("b", ops.Dense(some(3, 8, 4, 6), None), ("x",)), Node("c", ops.Concat(), ("b", "f"))), ("c",)),
+    "an autoencoder": chain(ops.Dense(some(96, 8, 4, 6), some(96)), ops.Activation(ops.PRelu(some(96))),
+                            ops.Reshape(Shape(2, 3, 16), Order.CHW), conv(8, 16)),
+    "dense connections": Graph(
+        (X, Node("a", conv(8, 8), ("x",)), Node("c0", ops.Concat(), ("x", "a")), Node("b", conv(8, 16), ("c0",)),
+         Node("c1", ops.Concat(), ("c0", "b")), Node("d", conv(4, 24), ("c1",)), Node("c2", ops.Concat(), ("c1", "d", "x"))), ("d",)),
+}  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks(name: str, transposed: bool) -> None:
+    graph = NETWORKS[name]
+    assert_computes(build(graph, transposed=transposed), graph)
+
+
+def test_layers_know_who_wrote_their_inputs() -> None:
+    program = build(NETWORKS["vectors of any length, joined"])
+    assert [layer.type for layer in program.layers] == [
+        LayerType.CONV,
+        LayerType.CONV,
+        LayerType.CONV,
+        LayerType.COPY_CONCAT,
+        LayerType.CONV,
+    ]
+    assert [layer.sources for layer in program.layers] == [(None,), (None,), (0,), (0, 1, 2), (3,)]
+
+
+def test_outputs_are_marked_and_keep_the_order_of_the_definition() -> None:
+    program = build(NETWORKS["outputs in another order"])
+    assert [program.layers[index].name for index in program.outputs] == ["c", "a", "b"]
+    assert [layer.is_output for layer in program.layers] == [True, True, True]
+    assert [layer.output.type for layer in program.layers] == [ElementType.HALF, ElementType.HALF, ElementType.FLOAT]
+
+
+def test_inputs_keep_their_names_and_are_at_the_first_layer() -> None:
+    program = build(chain(conv(8, 8), conv(8, 8)))
+    ((name, tensor),) = program.inputs
+    assert (name, tensor.shape, tensor.type) == ("x", Shape(4, 6, 8), ElementType.HALF)
+    assert program.layers[0].inputs[0].offset == tensor.offset
+
+
+def test_the_application_writes_the_whole_input_where_a_layer_says_so() -> None:
+    """A command that reads a slice of the input does not say where the input lies, and how large it is."""
+    part = ops.Crop(Shape(0, 0, 8), Shape(4, 6, 16))
+    graph = chain(part, conv(8, 8), shape=Shape(4, 6, 16))
+    program = build(graph)
+    assert [layer.type for layer in program.layers] == [LayerType.INPUT, LayerType.CONV]
+    assert program.layers[0].output == program.inputs[0][1]
+    assert_computes(program, graph)
+
+
+FLATTEN = ops.Reshape(Shape(1, 1, 384), Order.HWC)
+ORIGINS_OF_MAPS = [
+    # the last layer works on the CPU: does it find its input in the device's order?
+    (chain(conv(16, 8), FLATTEN), True),
+    (chain(FLATTEN, shape=Shape(4, 6, 16)), True),  # the application fills it in that order
+    (chain(conv(16, 8), FLATTEN, ops.Softmax()), False),  # the CPU has written it
+    (
+        Graph(
+            (X, Node("a", conv(8, 8), ("x",)), Node("c", ops.Concat(), ("x", "a")), Node("f", FLATTEN, ("c",))), ("f",)
+        ),
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("graph", "from_device"), ORIGINS_OF_MAPS)
+def test_layers_on_the_cpu_know_the_order_of_their_input(graph: Graph, from_device: bool) -> None:
+    last = build(graph).layers[-1]
+    assert last.type in {LayerType.FLATTEN, LayerType.CUSTOM}
+    assert last.from_device is from_device
+
+
+def test_commands_know_whether_the_device_wrote_their_input() -> None:
+    program = build(chain(conv(8, 8), conv(8, 8)), fusion=Fusion.NONE)
+    assert [layer.from_device for layer in program.layers] == [False, True]
