@@ -20,7 +20,7 @@ RANKS = (
     {"files", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "passes"},
     {"config"},
-    {"dv700"},
+    {"devices"},
     {"calls"},
     {"codegen", "emulation"},
     {"samples"},
