@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ir_reference
-import random_networks
 from cnn_convertor import codegen
 from cnn_convertor.codegen import RenderOptions, render
 from cnn_convertor.devices.dv700.fusion.partition import partition
@@ -35,6 +33,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
 from conftest import Golden
+from reference import ir_reference, random_networks
 from test_escaping import HOSTILE
 
 INCLUDE = Path(codegen.__file__).parent / "host" / "include"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import random_networks
 from audit.networks import generate, graph, networks
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Pair, Shape, Window
+from reference import random_networks
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.run import from_memory, to_memory
@@ -18,6 +17,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
 from cnn_convertor.verification.compare import sqnr
+from reference import ir_reference
 from verification.trials import NAME, network, samples
 
 needs_compiler = pytest.mark.usefixtures("compiler")

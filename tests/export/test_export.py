@@ -35,7 +35,7 @@ from cnn_convertor.passes import optimize
 from cnn_convertor.pipeline import build, convert_for_trial, load
 from cnn_convertor.verification import run_network
 from examples import zoo
-from export_reference import (
+from reference.export_reference import (
     cldnn,
     elements,
     nvdla_cube,
@@ -47,8 +47,8 @@ from export_reference import (
     nvdla_winograd,
     quantized,
 )
-from ir_reference import convolution, transposed_convolution
-from packing_reference import packed
+from reference.ir_reference import convolution, transposed_convolution
+from reference.packing_reference import packed
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = [ROOT / "examples" / "digits_keras" / "net.ini", ROOT / "examples" / "digits_caffe" / "net.ini"]

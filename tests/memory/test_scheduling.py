@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.memory.scheduling import Schedule, Task, schedule
-from scheduling_reference import orders, peak
+from reference.scheduling_reference import orders, peak
 
 
 def random_tasks(

@@ -10,7 +10,7 @@ import pytest
 from cnn_convertor.memory import Buffer, plan
 from cnn_convertor.memory.checking import check
 from cnn_convertor.memory.searching import Outcome, search
-from planning_reference import Life, smallest
+from reference.planning_reference import Life, smallest
 
 LIMIT = 100_000  # nodes
 # Six bytes live at nearly every step, and yet six bytes are not enough.

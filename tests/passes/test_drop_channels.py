@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ir_reference
-import random_networks
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
 from cnn_convertor.passes.drop_channels import drop_channels
+from reference import ir_reference, random_networks
 
 RANDOM = np.random.default_rng(0)
 X = Shape(4, 6, 8)

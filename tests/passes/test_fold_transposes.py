@@ -7,12 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-import ir_reference
-import random_networks
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Reshape, Shape, TransposeReshape
 from cnn_convertor.passes.fold_transposes import fold_transposes
+from reference import ir_reference, random_networks
 
 X = Shape(4, 6, 3)
 VECTOR = Shape(1, 1, 72)

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ir_reference
-import random_networks
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -20,6 +18,7 @@ from cnn_convertor.passes.hoist_scales import hoist_scales
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
 from cnn_convertor.passes.sink_scales import sink_scales
 from cnn_convertor.passes.swap_pool_conv import swap_pool_conv
+from reference import ir_reference, random_networks
 
 RANDOM = np.random.default_rng(0)
 X = Shape(4, 6, 3)

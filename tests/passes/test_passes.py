@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ir_reference
-import random_networks
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -29,6 +27,7 @@ from cnn_convertor.passes.fold_padding import fold_padding
 from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
 from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
+from reference import ir_reference, random_networks
 
 RANDOM = np.random.default_rng(0)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.commands import COPY
 from cnn_convertor.emulation.build import INCLUDE
@@ -18,6 +17,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.verification.compare import sqnr
+from reference import ir_reference
 from verification.trials import NAME, network
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]

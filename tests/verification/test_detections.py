@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.ops import BoxCode, DetectionOutput
 from cnn_convertor.verification.compare import matched_detections, sqnr
 from cnn_convertor.verification.opencv_differs import DIFFERENT, differences
+from reference import ir_reference
 
 RANDOM = np.random.default_rng(1)
 BOXES, CLASSES = 40, 4

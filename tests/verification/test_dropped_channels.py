@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ir_reference
-import random_networks
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.verification.compare import sqnr
 from passes.test_drop_channels import NARROWED, X
+from reference import ir_reference, random_networks
 from verification.trials import network, samples
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir.constant import Constant
@@ -20,6 +19,7 @@ from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
 from cnn_convertor.verification.compare import compare
 from frontends.caffe.test_every_setting import CASES, Case, inputs_of
 from frontends.caffe.test_limits import ROWS, definition
+from reference import ir_reference
 from verification.trials import network
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.errors import Origin
@@ -16,6 +15,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
 from cnn_convertor.verification.compare import sqnr
+from reference import ir_reference
 from verification.trials import NAME, network, samples
 
 pytestmark = pytest.mark.usefixtures("compiler")

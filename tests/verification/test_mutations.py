@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ConvertorError, Origin
@@ -18,6 +17,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
 from cnn_convertor.verification import verify
+from reference import ir_reference
 from verification.trials import config, converts, samples
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.frontends.caffe import importer as caffe
@@ -22,6 +21,7 @@ from cnn_convertor.pipeline import convert_for_trial
 from cnn_convertor.verification import Verification, frameworks, verify
 from cnn_convertor.verification.opencv_lacks import added, make_layers
 from cnn_convertor.verification.unpooling import first_maxima, values_at
+from reference import ir_reference
 from verification.trials import config
 
 cv2 = pytest.importorskip("cv2")

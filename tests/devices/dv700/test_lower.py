@@ -9,9 +9,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import ir_reference
-import program_reference
-import random_networks
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
@@ -25,6 +22,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from reference import ir_reference, program_reference, random_networks
 
 UB_SIZE = Limits().ub_size
 RANDOM = np.random.default_rng(0)

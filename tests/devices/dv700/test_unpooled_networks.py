@@ -9,14 +9,12 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-import ir_reference
-import program_reference
-import random_networks
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
+from reference import ir_reference, program_reference, random_networks
 from verification.trials import config
 
 

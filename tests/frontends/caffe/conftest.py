@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import ir_reference
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir.graph import Graph
+from reference import ir_reference
 
 Blobs = Mapping[str, Sequence[NDArray[Any]]]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import ir_reference
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import BoxCode, Pair
+from reference import ir_reference
 
 INPUTS = """
 input: "image" input_shape { dim: [1, 3, 30, 60] }

@@ -15,7 +15,6 @@ import pytest
 from google.protobuf import text_format
 from numpy.typing import NDArray
 
-import ir_reference
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends import tracing
 from cnn_convertor.frontends.caffe import importer as caffe
@@ -25,6 +24,7 @@ from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated, message_t
 from cnn_convertor.frontends.caffe.writing import write
 from frontends.caffe import test_detection as detection
 from frontends.caffe import test_layers as layers
+from reference import ir_reference
 from tools.layers_page import FRAMEWORKS, entries
 from verification import test_single_layers as single_layers
 

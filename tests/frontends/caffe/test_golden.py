@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import ir_reference
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir import ops
+from reference import ir_reference
 
 SHARED = Path(os.environ.get("CNN_CONVERTOR_SHARED", Path(__file__).resolve().parents[4] / "shared"))
 CASES = sorted(path.parent for path in SHARED.glob("vectors/caffe*/*/case.json"))

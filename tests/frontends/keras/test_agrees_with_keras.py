@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.graph import Graph
 from frontends.keras import networks
+from reference import ir_reference
 
 pytestmark = pytest.mark.slow
 

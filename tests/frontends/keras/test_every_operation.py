@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.frontends.keras.operations import FUNCTIONS
 from cnn_convertor.frontends.keras.reading import operations
 from frontends.keras import networks
 from frontends.keras.conftest import Writer, layer
+from reference import ir_reference
 
 pytestmark = pytest.mark.slow
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.frontends.keras.importer import load, read
 from cnn_convertor.frontends.keras.reading import HARMLESS
 from frontends.keras import networks
 from frontends.keras.networks import MAP, ROWS, written
+from reference import ir_reference
 from tools.layers_page import FRAMEWORKS, entries
 
 pytestmark = pytest.mark.slow

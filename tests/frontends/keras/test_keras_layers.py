@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.errors import ModelError, UnsupportedError, UsageError
 from cnn_convertor.frontends.keras.custom import load_custom_layers
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.frontends.keras.maps import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
+from reference import ir_reference
 
 
 def read(path: Path, **options: Any) -> Graph:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import random_networks
 from cnn_convertor.devices.dv700.fusion.boundaries import boundaries
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
@@ -17,6 +16,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from reference import random_networks
 
 
 def conv(out: int = 8, channels: int = 8, kernel: int = 1, dilation: int = 1) -> Op:

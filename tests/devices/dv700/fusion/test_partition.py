@@ -12,9 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ir_reference
-import program_reference
-import random_networks
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Cost, Selection, partition
@@ -30,6 +27,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from reference import ir_reference, program_reference, random_networks
 
 X = Shape(8, 8, 8)
 SAME = Padding(1, 1, 1, 1)

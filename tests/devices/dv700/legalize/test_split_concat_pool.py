@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import ir_reference
-import random_networks
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
@@ -16,6 +14,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
+from reference import ir_reference, random_networks
 
 RANDOM = np.random.default_rng(0)
 POOL = ops.MaxPool2d(Window(Pair(3, 3), Pair(2, 2), padding=Padding(0, 1, 0, 1)))

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import random_networks
 from cnn_convertor.devices.dv700.commands import Command, is_view
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
@@ -24,6 +23,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from reference import random_networks
 
 Byte = tuple[str, int]  # the node that wrote it, and which of its bytes it is
 

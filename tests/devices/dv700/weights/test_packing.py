@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import packing_reference
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.weights import packing
 from cnn_convertor.devices.dv700.weights.packing import PackedShape, half_codes, pack, palette_codes
 from cnn_convertor.ir.ops import Pair
 from cnn_convertor.quantize import fit, histogram
+from reference import packing_reference
 
 Half = NDArray[np.float16]
 

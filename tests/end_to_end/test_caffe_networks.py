@@ -9,11 +9,10 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-import ir_reference
-import program_reference
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.pipeline import build
+from reference import ir_reference, program_reference
 from verification.trials import config
 
 # Layers without weights: (type, settings); x is read, and z as well where two are.

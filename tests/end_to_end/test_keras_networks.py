@@ -11,13 +11,13 @@ import h5py
 import numpy as np
 import pytest
 
-import ir_reference
 from cnn_convertor.frontends.keras.files import keras_version
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.pipeline import convert_for_trial
 from cnn_convertor.verification import verify
 from cnn_convertor.verification.frameworks import import_keras, load_keras
 from frontends.keras import networks
+from reference import ir_reference
 from verification.trials import config
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ir_reference
-import random_networks
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.verification.compare import sqnr
+from reference import ir_reference, random_networks
 from verification.trials import network, samples
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import ir_reference
-import program_reference
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
@@ -27,6 +25,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from reference import ir_reference, program_reference
 
 Real = NDArray[np.float64]
 RANDOM = np.random.default_rng(0)
@@ -367,6 +366,6 @@ def test_every_line_has_its_tests(section: str, shared: Path) -> None:
     tests = LINES[section]
     assert set(LINES) == set(re.findall(r"^## (.*)$", text, re.MULTILINE))
     assert [next((start for start in tests if line.startswith(start)), line) for line in lines] == list(tests)
-    sources = "".join(path.read_text() for path in Path(__file__).parent.rglob("test_*.py"))
+    sources = "".join(path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py"))
     defined = set(re.findall(r"^ *def (test_\w+)\(", sources, re.MULTILINE))
     assert set(" ".join(tests.values()).split()) <= defined

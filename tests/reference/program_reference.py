@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-import ir_reference
 from cnn_convertor.devices.dv700.program import (
     ConvolutionKind,
     ElementType,
@@ -26,6 +25,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Pair, Shape, Window
+from reference import ir_reference
 
 Real: TypeAlias = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import pytest
 
 from cnn_convertor import cli
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "cnn_convertor" / "host" / "include"
 EXAMPLES = {
     "keras": ("digits_keras/digits.keras", ""),
