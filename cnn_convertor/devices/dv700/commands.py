@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -93,9 +94,13 @@ class Command(NamedTuple):
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """Each layer once, where it comes last: the last one is the layer whose output is written."""
-        every = [origin for node in self.nodes for origin in node.origins]
-        return tuple(dict.fromkeys(reversed(every)))[::-1]
+        return origins_of(self.nodes)
+
+
+def origins_of(nodes: Sequence[Node]) -> tuple[Origin, ...]:
+    """Each layer once, where it comes last: the last one is the layer whose output is written."""
+    every = [origin for node in nodes for origin in node.origins]
+    return tuple(dict.fromkeys(reversed(every)))[::-1]
 
 
 def is_view(node: Node) -> bool:

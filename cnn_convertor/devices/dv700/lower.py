@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view
+from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, origins_of
 from cnn_convertor.devices.dv700.memory.placement import Placement, element_type, is_plain, place
 from cnn_convertor.devices.dv700.program import CustomCall, Layer, Program, Run, Tensor
 from cnn_convertor.ir.graph import Graph, Node
@@ -23,9 +23,9 @@ def lower(
 
     layers: list[Layer] = []
     written_by: dict[str, int] = {}
-    weight_bytes = 0
+    next_weight = 0  # byte
     for step in steps:
-        runs, weight_bytes = _with_weights_at(step.runs, weight_bytes)
+        runs, next_weight = _with_weights_at(step, next_weight)
         written_by |= dict.fromkeys((*step.parts, step.writes), len(layers))
         op = step.nodes[-1].op
         layers.append(
@@ -52,15 +52,15 @@ def lower(
         outputs=outputs,
         results=tuple((name, tensor(name)) for name in graph.outputs),
         plan=placement.plan,
-        weight_bytes=weight_bytes,
         transposed=transposed,
     )
 
 
-def _with_weights_at(runs: Sequence[Run], offset: int) -> tuple[tuple[Run, ...], int]:
-    """The runs with their weights one behind the other from the offset on, and the offset behind them."""
+def _with_weights_at(step: Command, offset: int) -> tuple[tuple[Run, ...], int]:
+    """The step's runs, their weights packed from the offset on, and the offset after the last one."""
     placed = []
-    for run in runs:
+    for nodes, run in step.assignments:
+        run = replace(run, origins=origins_of(nodes))
         if (convolution := run.convolution) is not None:
             weights = replace(convolution.weights, offset=offset)
             offset += weights.nbytes
@@ -70,13 +70,17 @@ def _with_weights_at(runs: Sequence[Run], offset: int) -> tuple[tuple[Run, ...],
 
 
 def is_from_device(graph: Graph, step: Command) -> bool:
-    """What the firmware is told: whether commands have written what the step reads.
+    """The layer's is_input_hw_layout.
 
-    To a step of the runtime on the CPU, which must know the order, it does not matter who has written in the device's order.
+    The runtime ignores it for commands and for generated functions; there it says whether commands wrote the input. LT_FLATTEN
+    and get_layer_input reorder a map if it is set, so there it says whether the map lies in the device's order, whoever wrote
+    it. get_layer_input needs three dimensions for that.
     """
-    knows_order = bool(step.assignments) or isinstance(step.nodes[-1].op, OnCpu)
-    asked = written_by_device if knows_order else in_device_order
-    return bool(step.reads) and all(asked(graph, name) for name in step.reads)
+    op = step.nodes[-1].op
+    if not step.reads or (isinstance(op, Custom) and graph.shape(step.reads[0]).is_vector):
+        return False
+    asked = written_by_device if step.assignments or isinstance(op, OnCpu) else in_device_order
+    return all(asked(graph, name) for name in step.reads)
 
 
 def in_device_order(graph: Graph, name: str) -> bool:

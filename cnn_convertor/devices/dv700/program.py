@@ -13,6 +13,8 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Function, Op, Padding, Pair, Parameter, Shape
 from cnn_convertor.memory import Plan
 
+SMALLEST_BUFFER = 16  # bytes
+
 
 class ElementType(Enum):
     """The value is the size of an element in bytes."""
@@ -109,7 +111,7 @@ class Run:
     """One pass of the convolution block: convolution, then pooling, then activation.
 
     external: it writes to external memory, and the next run starts from the command's input. Otherwise it writes to the unified
-    buffer, and the next run reads from there.
+    buffer, and the next run reads from there. origins: the layers that it computes.
     """
 
     input: Shape
@@ -118,6 +120,7 @@ class Run:
     pooling: Pooling | None
     activation: Function | None
     external: bool = True
+    origins: tuple[Origin, ...] = ()
 
 
 class LayerType(Enum):
@@ -198,8 +201,12 @@ class Program:
     outputs: tuple[int, ...]
     results: tuple[tuple[str, Tensor], ...]
     plan: Plan
-    weight_bytes: int
     transposed: bool
+
+    @property
+    def weight_bytes(self) -> int:
+        """Size of the weight buffer and of its file. The driver allocates no empty buffer."""
+        return max(SMALLEST_BUFFER, sum(weights.nbytes for weights in self.weights))
 
     @property
     def io_bytes(self) -> int:

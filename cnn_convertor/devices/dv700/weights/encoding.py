@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import loss, to_half
-from cnn_convertor.devices.dv700.program import Weights
+from cnn_convertor.devices.dv700.program import SMALLEST_BUFFER, Weights
 from cnn_convertor.devices.dv700.weights.packing import CodeReader, half_codes, pack, palette_codes
 from cnn_convertor.devices.dv700.weights.palettes import FINITE, count, ranges
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
@@ -24,10 +24,14 @@ _GOOD_SQNR = 60.0  # dB: rounding normal FP16 numbers alone leaves 66 or more
 
 
 def encode_all(streams: Sequence[Weights], *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
-    """The weight buffer that holds the streams one after the other. Warns, once, of weights that are too small for FP16.
+    """The weight buffer: the streams one after the other, or zeros if there are none.
+
+    Warns, once, of weights that are too small for FP16.
 
     Raises UnsupportedError at the end, with every layer that has weights which are too large for it, or no numbers.
     """
+    if not streams:
+        yield np.zeros(SMALLEST_BUFFER, np.uint8)
     written = 0
     checks = []
     problems: list[Problem] = []

@@ -81,7 +81,7 @@ def with_choices(program: Program, choices: Sequence[Choice], biases: Mapping[in
                 run = replace(run, convolution=replace(run.convolution, weights=weights))
             runs.append(run)
         layers.append(replace(layer, runs=tuple(runs)))
-    return replace(program, layers=tuple(layers), weight_bytes=end)
+    return replace(program, layers=tuple(layers))
 
 
 def describe(program: Program) -> tuple[StoredLayer, ...]:
