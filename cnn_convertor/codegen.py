@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import __version__, escaping
 from cnn_convertor.calls import Argument, Call, call_of, title
-from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
+from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode, legend
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.program import (
     CustomCall,
@@ -26,6 +26,7 @@ from cnn_convertor.devices.dv700.program import (
     Run,
     Tensor,
 )
+from cnn_convertor.errors import Origin
 from cnn_convertor.ir.ops import Pair, Parameter
 
 _LAYER_TITLES = {
@@ -67,8 +68,7 @@ def render(program: Program, options: RenderOptions) -> dict[str, str]:
     values = {
         "made_by": _made_by(options.model),
         "name": program.name,
-        "class_name": f"C{program.name}",
-        "guard": f"{program.name.upper()}_GEN_H",
+        "class_name": class_name(program),
         "header_name": f"{program.name}_gen.h",
         "description": description(program),
         "transposed": program.transposed,
@@ -76,6 +76,8 @@ def render(program: Program, options: RenderOptions) -> dict[str, str]:
         "io_bytes": program.io_bytes,
         "layers": [_layer(program, index) for index in range(len(program.layers))],
         "outputs": program.outputs,
+        "output_constants": _output_constants(program),
+        "legend": legend(),
         "inputs": [
             _TensorView(tensor.offset, tensor.nbytes, f'"{name}" {_shape(tensor)}') for name, tensor in program.inputs
         ],
@@ -119,7 +121,7 @@ def render_selftest(
     values = {
         "made_by": _made_by(model),
         "name": program.name,
-        "class_name": f"C{program.name}",
+        "class_name": class_name(program),
         "header_name": f"{program.name}_gen.h",
         "inputs": [{"offset": tensor.offset, "elements": tensor.shape.size} for _, tensor in program.inputs],
         "levels": [f"0x{level:04X}" for level in levels],
@@ -136,6 +138,11 @@ def render_selftest(
     if not in_source:
         files[f"{program.name}_selftest.bin"] = [expected.view(np.uint8)]
     return files
+
+
+def class_name(program: Program) -> str:
+    """The C++ class. The name of a network may begin with a digit; with the C it is an identifier."""
+    return f"C{program.name}"
 
 
 def _made_by(model: str) -> str:
@@ -202,6 +209,17 @@ def _shape(tensor: Tensor) -> str:
     return str(channels) if tensor.shape.is_vector else f"{width}x{height}x{channels}"
 
 
+def _output_constants(program: Program) -> list[tuple[str, int, str]]:
+    """The C++ constant, index and name of each output."""
+    taken: dict[str, None] = {}
+    for name, _ in program.results:
+        constant = f"kOutput_{_identifier(name)}"
+        while constant in taken:
+            constant += "_"
+        taken[constant] = None
+    return [(constant, i, name) for i, (constant, (name, _)) in enumerate(zip(taken, program.results, strict=True))]
+
+
 # --- layers --------------------------------------------------------------------------------------------------------------
 
 
@@ -211,21 +229,13 @@ class _TensorView(NamedTuple):
     text: str
 
 
-class _Row(NamedTuple):
-    """An assignment, and the comment behind it, aligned with those of its block."""
-
-    assignment: str
-    comment: str
+_COMMENT_COLUMN = 48  # fixed, so that a changed value moves no other line's comment
 
 
-def _rows(assignments: Sequence[tuple[str, object, str]]) -> list[_Row]:
-    """(field, value, comment) -> aligned lines."""
-    codes = [f"{field} = {value};" for field, value, _ in assignments]
-    width = max(map(len, codes))
-    return [
-        _Row(code, f"{' ' * (width - len(code))}  // {comment}" if comment else "")
-        for code, (_, _, comment) in zip(codes, assignments, strict=True)
-    ]
+def _rows(owner: str, assignments: Sequence[tuple[str, object, str]]) -> list[str]:
+    """(field, value, comment) -> lines of code. owner: the C++ object that has the fields."""
+    codes = ((f"{owner}.{field} = {value};", comment) for field, value, comment in assignments)
+    return [f"{code:<{_COMMENT_COLUMN}}  // {comment}" if comment else code for code, comment in codes]
 
 
 def _layer(program: Program, index: int) -> dict[str, object]:
@@ -238,7 +248,7 @@ def _layer(program: Program, index: int) -> dict[str, object]:
         "name": layer.name,
         "type": layer.type.value,
         "title": _title(layer),
-        "origins": [f'"{origin.layer}" ({origin.type})' for origin in layer.origins],
+        "origins": _origins(layer.origins),
         "flow": f"{text + ' -> ' if text else ''}{_shape(layer.output)} at {layer.output.offset}",
         "input_text": " ".join(_shape(tensor) for tensor in layer.inputs),
         "output_text": _shape(layer.output),
@@ -257,11 +267,15 @@ def _layer(program: Program, index: int) -> dict[str, object]:
     }
 
 
+def _origins(origins: Sequence[Origin]) -> list[str]:
+    return [f'"{origin.layer}" ({origin.type})' for origin in origins]
+
+
 def _title(layer: Layer) -> str:
     return _LAYER_TITLES[layer.type] if layer.cpu is None else f"{title(layer.cpu)}, on the CPU"
 
 
-def _layer_rows(layer: Layer, first: Tensor) -> list[_Row]:
+def _layer_rows(layer: Layer, first: Tensor) -> list[str]:
     reads_nothing = layer.cpu is not None and not layer.inputs
     rows: list[tuple[str, object, str]] = [
         ("input_offs", 0 if reads_nothing else first.offset, "bytes"),
@@ -278,7 +292,7 @@ def _layer_rows(layer: Layer, first: Tensor) -> list[_Row]:
         ("is_f32_output", _bool(layer.output.type is ElementType.FLOAT), ""),
         ("is_input_hw_layout", _bool(layer.from_device), ""),
     ]
-    return _rows(rows)
+    return _rows("layer", rows)
 
 
 def _dims(tensor: Tensor) -> tuple[int, ...]:
@@ -313,12 +327,15 @@ def _command(program: Program, layer: Layer) -> dict[str, object]:
         ("output_mode", OUTPUT_ADDS if adds else OUTPUT_CONCATENATES, "adds eltwise_buf" if adds else ""),
     ]
     return {
-        "rows": _rows(rows),
-        "runs": [{"index": index, "rows": _run_rows(run)} for index, run in enumerate(layer.runs)],
+        "rows": _rows("cmd", rows),
+        "runs": [
+            {"origins": _origins(run.origins), "rows": _run_rows(f"cmd.run[{index}]", run)}
+            for index, run in enumerate(layer.runs)
+        ],
     }
 
 
-def _run_rows(run: Run) -> list[_Row]:
+def _run_rows(owner: str, run: Run) -> list[str]:
     comments = _run_comments(run)
     rows: list[tuple[str, object, str]] = []
     for field, value in encode(run)._asdict().items():
@@ -328,7 +345,7 @@ def _run_rows(run: Run) -> list[_Row]:
         wide = field in {"conv_pad", "pool_pad"}
         shown = f"0x{value:0{8 if wide else 4}X}" if field in _HEX_FIELDS else value
         rows.append((field, shown, comments.get(field, "")))
-    return _rows(rows)
+    return _rows(owner, rows)
 
 
 def _run_comments(run: Run) -> dict[str, str]:

@@ -59,10 +59,10 @@ def _cpp_identifier(text: str, _: Path) -> str:
     return text
 
 
-def _network_name(text: str, folder: Path) -> str:
-    if text == "DMP_Network":  # its class would be its own base class
-        raise ValueError
-    return _cpp_identifier(text, folder)
+def _network_name(text: str, _: Path) -> str:
+    if not re.fullmatch(r"\w+", text, re.ASCII) or len(text) > LONGEST_NAME or text == "DMP_Network":
+        raise ValueError  # the class CDMP_Network would be its own base class
+    return text
 
 
 def _module_name(text: str, folder: Path) -> str:
@@ -163,7 +163,7 @@ def _channel_order(text: str, _: Path) -> str:
     return text.upper()
 
 
-NETWORK_NAME = Kind(f"a C++ identifier of up to {LONGEST_NAME} characters that is not a keyword", _network_name)
+NETWORK_NAME = Kind(f"a name of up to {LONGEST_NAME} letters, digits and underscores", _network_name)
 MODULE_NAME = Kind("the name of a Python module: an identifier that is not a keyword", _module_name)
 FLAG = Kind("0 or 1", _flag)
 QUANTIZATION = Kind("0, 1 or auto", _quantization)

@@ -125,7 +125,14 @@ def plan(graph: Graph, config: Config) -> Program:
     fitted = fit(graph, config)
     check(fitted.graph, fitted.steps, fitted.limits)
     steps, placement = arrange(fitted.graph, fitted.steps)
-    return lower(fitted.graph, steps, name=config.name, transposed=config.transpose_weight, placement=placement)
+    return lower(
+        fitted.graph,
+        steps,
+        name=config.name,
+        transposed=config.transpose_weight,
+        placement=placement,
+        outputs=graph.output_names,
+    )
 
 
 class Fitted(NamedTuple):

@@ -62,6 +62,21 @@ fc/1000 = palette
 | `NAME_selftest.cpp`, `NAME_selftest.bin` | `selftest = 1`: a test for the board ([verify.md](verify.md#a-test-for-the-board)) |
 | `MODULE.cpp` | `python_module = MODULE`: a Python module, to be built with pybind11 |
 
+## Outputs
+
+`get_final_output(values, i)` gives output `i`, in the model's own order. `NAME_gen.h` has a constant for each, named after its
+layer: `CNAME::kOutput_prob`. Characters that C++ does not allow in a name become underscores.
+
+## Python module
+
+`MODULE.cpp` has a class `CNAME` and the functions of the SDK's own modules, which take the number of a network: `create`,
+`initialize`, `load_weights`, `commit`, `put_input`, `run_network`, `get_final_output`, `get_output_layer_count`, `get_conv_usec`,
+`get_fc_usec`, `get_cpu_usec`, `destroy`. Inputs are float16 arrays as they lie in memory. Compile it with pybind11:
+
+```text
+c++ -O2 -shared -fPIC $(python3 -m pybind11 --includes) MODULE.cpp NAME_gen.cpp RUNTIME -o MODULE$(python3-config --extension-suffix)
+```
+
 ## Custom layers of Keras
 
 A layer type that only your firmware knows is described in a Python file that `custom_layer` names:
@@ -87,9 +102,10 @@ Where a layer of the type reads several feature maps, the struct lists them in a
 inputs: the offset of each from `io_ptr` in bytes, its dimensions W, H, C (or the length of a vector), whether it is FP32, and
 whether its elements lie in the order H, W, C rather than in the device's.
 
-A comment there says what the function reads at `io_ptr + layer.input_offs` (FP16, in most cases) and writes at
-`io_ptr + layer.output_offs` (FP32, which the application and our layers on the CPU read, but not the device: DV421). `run` and
-`verify` take the definition with `--source FILE.cpp`.
+A function with one input reads FP16 at `io_ptr + layer.input_offs`; the SDK's `get_layer_input(layer, values, io_ptr,
+!is_weight_transposed)` brings it into the order H, W, C. The function writes FP32 at `io_ptr + layer.output_offs`, as
+`put_layer_output(layer, values, io_ptr)` does. The application and generated CPU layers read FP32, the device does not (DV421).
+`run` and `verify` take the definition with `--source FILE.cpp`.
 """
 
 

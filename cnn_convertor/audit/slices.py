@@ -12,6 +12,7 @@ from cnn_convertor.audit.registers import Meaning, meanings
 from cnn_convertor.audit.weights import Bytes, Stream, faults, stream_of
 from cnn_convertor.errors import Origin, Problem
 
+SMALLEST_BUFFER = 16  # bytes: what a network without weights reserves, since the driver allocates no empty buffer
 _WRITE_AGAIN = "convert again, and copy the source and the weights together"
 
 
@@ -42,7 +43,7 @@ def check_weights(network: Network, path: Path | None) -> Iterator[Problem]:
             yield layer.problem("DV682", message, "reserve as much as the runs need", name)
         elif data is not None and path is not None and end <= data.size:
             yield from _bytes(layer, made, stream, data[offset:end], path)
-    if end < network.weight_bytes:
+    if max(end, SMALLEST_BUFFER) < network.weight_bytes:
         message = f"the runs use {end} bytes of weights, the source reserves {network.weight_bytes}"
         yield network.problem("DV682", message, "reserve as much as the runs need")
 

@@ -105,6 +105,20 @@ class Graph:
     def inputs(self) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes if isinstance(node.op, Input))
 
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """What users call the outputs: the layers that give them. Further outputs of one layer are numbered: x, x#2."""
+        names: dict[str, None] = {}
+        for output in self.outputs:
+            where = self._index[output].where
+            layer = output if where is None else where.layer
+            name, count = layer, 1
+            while name in names:
+                count += 1
+                name = f"{layer}#{count}"
+            names[name] = None
+        return tuple(names)
+
     def fresh(self, name: str) -> str:
         """The name, changed where a node has it already."""
         while name in self._index:

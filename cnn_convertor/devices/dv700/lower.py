@@ -13,9 +13,18 @@ from cnn_convertor.ir.ops import ChannelSlice, Concat, Custom, Input, OnCpu, Res
 
 
 def lower(
-    graph: Graph, steps: Sequence[Command], *, name: str, transposed: bool, placement: Placement | None = None
+    graph: Graph,
+    steps: Sequence[Command],
+    *,
+    name: str,
+    transposed: bool,
+    placement: Placement | None = None,
+    outputs: Sequence[str] = (),
 ) -> Program:
-    """The program of a legal graph whose steps keep the rules. placement: of the maps; one is made if none is given."""
+    """The program of a legal graph whose steps keep the rules.
+
+    placement: of the maps; one is made if none is given. outputs: the user's names of the graph's outputs, if they differ.
+    """
     placement = placement or place(graph, steps)
 
     def tensor(node: str) -> Tensor:
@@ -42,15 +51,15 @@ def lower(
                 from_device=is_from_device(graph, step),
             )
         )
-    outputs = tuple(written_by[buffer_owner(graph, output).name] for output in graph.outputs)
-    for index in outputs:
+    written = tuple(written_by[buffer_owner(graph, output).name] for output in graph.outputs)
+    for index in written:
         layers[index] = replace(layers[index], is_output=True)
     return Program(
         name=name,
         layers=tuple(layers),
         inputs=tuple((node.name, tensor(node.name)) for node in graph.inputs),
-        outputs=outputs,
-        results=tuple((name, tensor(name)) for name in graph.outputs),
+        outputs=written,
+        results=tuple(zip(outputs or graph.outputs, map(tensor, graph.outputs), strict=True)),
         plan=placement.plan,
         transposed=transposed,
     )

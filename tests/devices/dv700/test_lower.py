@@ -9,13 +9,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.memory.placement import can_be_copied
 from cnn_convertor.devices.dv700.program import ElementType, LayerType, Program
 from cnn_convertor.devices.dv700.rules import check
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -199,3 +202,48 @@ def test_layers_on_the_cpu_know_the_order_of_their_input(graph: Graph, from_devi
 def test_commands_know_whether_the_device_wrote_their_input() -> None:
     program = build(chain(conv(8, 8), conv(8, 8)), fusion=Fusion.NONE)
     assert [layer.from_device for layer in program.layers] == [False, True]
+
+
+# --- what the runtime takes ----------------------------------------------------------------------------------------------
+
+
+def test_a_network_without_weights_has_16_bytes_of_them() -> None:
+    program = build(chain(ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2)))))
+    assert program.weights == () and program.weight_bytes == 16
+    assert sum(piece.size for piece in encode_all(program.weights, transposed=True)) == 16
+
+
+def test_a_map_that_another_shape_was_written_of_is_not_copied() -> None:
+    """LT_COPY_CONCAT takes the channels of a part from the layer that wrote it; that layer has written a vector."""
+    dense = Node("d", ops.Dense(some(96, 8, 4, 6), None), ("x",))
+    view = Node("v", ops.Reshape(Shape(2, 3, 16), Order.MEMORY), ("d",))
+    graph = Graph((X, dense, view, Node("w", conv(8, 16), ("v",)), Node("c", ops.Concat(), ("v", "w"))), ("c",))
+    step, same = (Command(LayerType.CONCAT, (), reads, "c") for reads in (("v", "w"), ("w", "w")))
+    assert can_be_copied(graph, same) and not can_be_copied(graph, step)
+
+
+@BOTH
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 14))
+def test_layers_of_the_runtime_are_told_what_it_needs(transposed: bool, seed: int, steps: int) -> None:
+    try:
+        program = build(random_networks.network(seed, steps), transposed=transposed)
+    except UnsupportedError:
+        assume(False)
+    assert program.layers[0].inputs or program.layers[0].type is LayerType.INPUT, (
+        "the application asks it for the input"
+    )
+    for layer in program.layers:
+        if layer.type is LayerType.FLATTEN:
+            assert layer.from_device and not layer.inputs[0].shape.is_vector
+        if layer.type is LayerType.FLATTEN or layer.lists_sources:
+            assert all(tensor.type is ElementType.HALF for tensor in (*layer.inputs, layer.output))
+        if layer.type is LayerType.COPY_CONCAT:
+            for tensor, source in zip(layer.inputs, layer.sources, strict=True):
+                assert source is not None and program.layers[source].output == tensor
+
+
+@pytest.mark.parametrize(("shape", "is_reordered"), [(Shape(1, 1, 8), False), (Shape(4, 6, 8), True)])
+def test_get_layer_input_reorders_maps_alone(shape: Shape, is_reordered: bool) -> None:
+    program = build(chain(conv(8, 8), ops.Custom("Twice", (), shape), shape=shape))
+    assert program.layers[-1].from_device is is_reordered

@@ -1,7 +1,7 @@
 // made by cnn-convertor 1.2.3 from net.h5, do not edit
 // The layers of Cevery that run on the CPU. every_gen.cpp alone includes this file.
-#ifndef EVERY_CPU_H
-#define EVERY_CPU_H
+#ifndef CEVERY_CPU_H
+#define CEVERY_CPU_H
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 #include "dmp_network.h"
 
-namespace every_cpu {
+namespace Cevery_cpu {
 
 // How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
 // row by row.
@@ -164,6 +164,6 @@ inline void Layer_10(fpga_layer &, void *, uint8_t *io) {
   Softmax(x, y, Axes{false, false, true});
 }
 
-}  // namespace every_cpu
+}  // namespace Cevery_cpu
 
-#endif  // EVERY_CPU_H
+#endif  // CEVERY_CPU_H

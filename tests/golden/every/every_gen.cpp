@@ -5,9 +5,12 @@
 
 #include "every_cpu.h"
 
-Cevery::Cevery() {}
-
-Cevery::~Cevery() {}
+// Values of the registers:
+//   topo: bit i is 1 if run i writes to external memory, and 0 if run i + 1 reads its output
+//   conv_enable: 0 off, 1 convolution, 3 depthwise, 5 deconvolution, 7 depthwise deconvolution
+//   weight_fmt: 0 none, 1 FP16, 3 8-bit palette
+//   pool_enable: 0 off, 1 max, 2 average, 4 upsample
+//   actfunc: 0 none, 1 Tanh, 2 Relu, 3 Sigmoid, 4 PRelu, 5 Elu, 6 Relu6
 
 bool Cevery::Initialize() {
   is_weight_transposed = true;
@@ -40,16 +43,16 @@ void Cevery::Layer_0() {
   fpga_layer &layer = get_layer(0);
   layer.name = "image";
   layer.type = LT_INPUT;
-  layer.input_offs = 0;              // bytes
-  layer.output_offs = 0;             // bytes
-  layer.output_size = 384;           // bytes
-  layer.input_dim[0] = 8;            // W
-  layer.input_dim[1] = 8;            // H
-  layer.input_dim[2] = 3;            // C
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 0;                            // bytes
+  layer.output_size = 384;                          // bytes
+  layer.input_dim[0] = 8;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 3;                           // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 8;           // W
-  layer.output_dim[1] = 8;           // H
-  layer.output_dim[2] = 3;           // C
+  layer.output_dim[0] = 8;                          // W
+  layer.output_dim[1] = 8;                          // H
+  layer.output_dim[2] = 3;                          // C
   layer.output_dim_size = 3;
   layer.is_output = false;
   layer.is_f32_output = false;
@@ -63,16 +66,16 @@ void Cevery::Layer_1() {
   fpga_layer &layer = get_layer(1);
   layer.name = "mask";
   layer.type = LT_INPUT;
-  layer.input_offs = 1024;           // bytes
-  layer.output_offs = 1024;          // bytes
-  layer.output_size = 1024;          // bytes
-  layer.input_dim[0] = 8;            // W
-  layer.input_dim[1] = 8;            // H
-  layer.input_dim[2] = 8;            // C
+  layer.input_offs = 1024;                          // bytes
+  layer.output_offs = 1024;                         // bytes
+  layer.output_size = 1024;                         // bytes
+  layer.input_dim[0] = 8;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 8;                           // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 8;           // W
-  layer.output_dim[1] = 8;           // H
-  layer.output_dim[2] = 8;           // C
+  layer.output_dim[0] = 8;                          // W
+  layer.output_dim[1] = 8;                          // H
+  layer.output_dim[2] = 8;                          // C
   layer.output_dim_size = 3;
   layer.is_output = false;
   layer.is_f32_output = false;
@@ -93,12 +96,12 @@ void Cevery::Layer_2() {
   cmd.header.size = sizeof(cmd);
   cmd.header.device_type = DMP_DV_DEV_CONV;
   cmd.header.version = 0;
-  cmd.topo = 0x00000001;               // runs that write to external memory
+  cmd.topo = 0x00000001;                            // runs that write to external memory
   cmd.w = 8;
   cmd.h = 8;
   cmd.z = 1;
   cmd.c = 3;
-  cmd.input_circular_offset = 0x8000;  // 0x8000: maps lie in HWC order
+  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
   cmd.input_buf.offs = 0;
   cmd.output_buf.mem = io_mem_;
@@ -106,38 +109,41 @@ void Cevery::Layer_2() {
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
-  cmd.run[0].m = 8;                          // output channels
-  cmd.run[0].conv_enable = 1;                // convolution
-  cmd.run[0].p = 0x0303;                     // kernel 3x3 (width x height)
+
+  // "conv1" (Conv2D)
+  // "relu1" (Activation)
+  cmd.run[0].m = 8;                                 // output channels
+  cmd.run[0].conv_enable = 1;                       // convolution
+  cmd.run[0].p = 0x0303;                            // kernel 3x3 (width x height)
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
-  cmd.run[0].weight_buf.offs = 0;            // 1168 bytes
-  cmd.run[0].weight_fmt = 1;                 // FP16
-  cmd.run[0].conv_pad = 0x01010101;          // left 1, right 1, top 1, bottom 1
-  cmd.run[0].conv_stride = 0x0101;           // 1x1
-  cmd.run[0].conv_dilation = 0x0000;         // 1x1
+  cmd.run[0].weight_buf.offs = 0;                   // 1168 bytes
+  cmd.run[0].weight_fmt = 1;                        // FP16
+  cmd.run[0].conv_pad = 0x01010101;                 // left 1, right 1, top 1, bottom 1
+  cmd.run[0].conv_stride = 0x0101;                  // 1x1
+  cmd.run[0].conv_dilation = 0x0000;                // 1x1
   cmd.run[0].pool_enable = 0;
   cmd.run[0].pool_size = 0x0000;
   cmd.run[0].pool_stride = 0x0101;
   cmd.run[0].pool_pad = 0x00000000;
   cmd.run[0].pool_avg_param = 0x0000;
-  cmd.run[0].actfunc = 2;                    // Relu
-  cmd.run[0].actfunc_param = 0x3400;         // slope 0.25
+  cmd.run[0].actfunc = 2;                           // Relu
+  cmd.run[0].actfunc_param = 0x3400;                // slope 0.25
   cmd.run[0].rectifi_en = 0;
   cmd.run[0].lrn = 0;
 
   layer.name = "relu1";
   layer.type = LT_CONV;
-  layer.input_offs = 0;              // bytes
-  layer.output_offs = 2048;          // bytes
-  layer.output_size = 1024;          // bytes
-  layer.input_dim[0] = 8;            // W
-  layer.input_dim[1] = 8;            // H
-  layer.input_dim[2] = 3;            // C
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 2048;                         // bytes
+  layer.output_size = 1024;                         // bytes
+  layer.input_dim[0] = 8;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 3;                           // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 8;           // W
-  layer.output_dim[1] = 8;           // H
-  layer.output_dim[2] = 8;           // C
+  layer.output_dim[0] = 8;                          // W
+  layer.output_dim[1] = 8;                          // H
+  layer.output_dim[2] = 8;                          // C
   layer.output_dim_size = 3;
   layer.is_output = false;
   layer.is_f32_output = false;
@@ -157,12 +163,12 @@ void Cevery::Layer_3() {
   cmd.header.size = sizeof(cmd);
   cmd.header.device_type = DMP_DV_DEV_CONV;
   cmd.header.version = 0;
-  cmd.topo = 0x00000001;               // runs that write to external memory
+  cmd.topo = 0x00000001;                            // runs that write to external memory
   cmd.w = 8;
   cmd.h = 8;
   cmd.z = 1;
   cmd.c = 8;
-  cmd.input_circular_offset = 0x8000;  // 0x8000: maps lie in HWC order
+  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
   cmd.input_buf.offs = 2048;
   cmd.output_buf.mem = io_mem_;
@@ -170,16 +176,18 @@ void Cevery::Layer_3() {
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
-  cmd.run[0].m = 8;                          // output channels
-  cmd.run[0].conv_enable = 1;                // convolution
-  cmd.run[0].p = 0x0305;                     // kernel 5x3 (width x height)
+
+  // "conv2" (Conv2D)
+  cmd.run[0].m = 8;                                 // output channels
+  cmd.run[0].conv_enable = 1;                       // convolution
+  cmd.run[0].p = 0x0305;                            // kernel 5x3 (width x height)
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
-  cmd.run[0].weight_buf.offs = 1168;         // 17520 bytes
-  cmd.run[0].weight_fmt = 1;                 // FP16
-  cmd.run[0].conv_pad = 0x02020202;          // left 2, right 2, top 2, bottom 2
-  cmd.run[0].conv_stride = 0x0101;           // 1x1
-  cmd.run[0].conv_dilation = 0x0201;         // 1x2
+  cmd.run[0].weight_buf.offs = 1168;                // 17520 bytes
+  cmd.run[0].weight_fmt = 1;                        // FP16
+  cmd.run[0].conv_pad = 0x02020202;                 // left 2, right 2, top 2, bottom 2
+  cmd.run[0].conv_stride = 0x0101;                  // 1x1
+  cmd.run[0].conv_dilation = 0x0201;                // 1x2
   cmd.run[0].pool_enable = 0;
   cmd.run[0].pool_size = 0x0000;
   cmd.run[0].pool_stride = 0x0101;
@@ -192,16 +200,16 @@ void Cevery::Layer_3() {
 
   layer.name = "conv2";
   layer.type = LT_CONV;
-  layer.input_offs = 2048;          // bytes
-  layer.output_offs = 3072;         // bytes
-  layer.output_size = 1024;         // bytes
-  layer.input_dim[0] = 8;           // W
-  layer.input_dim[1] = 8;           // H
-  layer.input_dim[2] = 8;           // C
+  layer.input_offs = 2048;                          // bytes
+  layer.output_offs = 3072;                         // bytes
+  layer.output_size = 1024;                         // bytes
+  layer.input_dim[0] = 8;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 8;                           // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 8;          // W
-  layer.output_dim[1] = 8;          // H
-  layer.output_dim[2] = 8;          // C
+  layer.output_dim[0] = 8;                          // W
+  layer.output_dim[1] = 8;                          // H
+  layer.output_dim[2] = 8;                          // C
   layer.output_dim_size = 3;
   layer.is_output = false;
   layer.is_f32_output = false;
@@ -221,20 +229,22 @@ void Cevery::Layer_4() {
   cmd.header.size = sizeof(cmd);
   cmd.header.device_type = DMP_DV_DEV_CONV;
   cmd.header.version = 0;
-  cmd.topo = 0x00000001;               // runs that write to external memory
+  cmd.topo = 0x00000001;                            // runs that write to external memory
   cmd.w = 8;
   cmd.h = 8;
   cmd.z = 1;
   cmd.c = 8;
-  cmd.input_circular_offset = 0x8000;  // 0x8000: maps lie in HWC order
+  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
   cmd.input_buf.offs = 3072;
   cmd.output_buf.mem = io_mem_;
   cmd.output_buf.offs = 0;
   cmd.eltwise_buf.mem = io_mem_;
   cmd.eltwise_buf.offs = 2048;
-  cmd.output_mode = 1;                 // adds eltwise_buf
-  cmd.run[0].m = 8;                     // output channels
+  cmd.output_mode = 1;                              // adds eltwise_buf
+
+  // "add" (Add)
+  cmd.run[0].m = 8;                                 // output channels
   cmd.run[0].conv_enable = 0;
   cmd.run[0].p = 0x0101;
   cmd.run[0].pz = 1;
@@ -244,28 +254,28 @@ void Cevery::Layer_4() {
   cmd.run[0].conv_pad = 0x00000000;
   cmd.run[0].conv_stride = 0x0101;
   cmd.run[0].conv_dilation = 0x0000;
-  cmd.run[0].pool_enable = 2;           // average
-  cmd.run[0].pool_size = 0x0101;        // 1x1 (width x height)
-  cmd.run[0].pool_stride = 0x0101;      // 1x1
-  cmd.run[0].pool_pad = 0x00000000;     // left 0, right 0, top 0, bottom 0
-  cmd.run[0].pool_avg_param = 0x3C00;   // 1
-  cmd.run[0].actfunc = 6;               // Relu6
+  cmd.run[0].pool_enable = 2;                       // average
+  cmd.run[0].pool_size = 0x0101;                    // 1x1 (width x height)
+  cmd.run[0].pool_stride = 0x0101;                  // 1x1
+  cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
+  cmd.run[0].pool_avg_param = 0x3C00;               // 1
+  cmd.run[0].actfunc = 6;                           // Relu6
   cmd.run[0].actfunc_param = 0x0000;
   cmd.run[0].rectifi_en = 0;
   cmd.run[0].lrn = 0;
 
   layer.name = "add";
   layer.type = LT_CONV;
-  layer.input_offs = 3072;          // bytes
-  layer.output_offs = 0;            // bytes
-  layer.output_size = 1024;         // bytes
-  layer.input_dim[0] = 8;           // W
-  layer.input_dim[1] = 8;           // H
-  layer.input_dim[2] = 8;           // C
+  layer.input_offs = 3072;                          // bytes
+  layer.output_offs = 0;                            // bytes
+  layer.output_size = 1024;                         // bytes
+  layer.input_dim[0] = 8;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 8;                           // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 8;          // W
-  layer.output_dim[1] = 8;          // H
-  layer.output_dim[2] = 8;          // C
+  layer.output_dim[0] = 8;                          // W
+  layer.output_dim[1] = 8;                          // H
+  layer.output_dim[2] = 8;                          // C
   layer.output_dim_size = 3;
   layer.is_output = false;
   layer.is_f32_output = false;
@@ -279,16 +289,16 @@ void Cevery::Layer_5() {
   fpga_layer &layer = get_layer(5);
   layer.name = "join";
   layer.type = LT_CONCAT;
-  layer.input_offs = 0;             // bytes
-  layer.output_offs = 0;            // bytes
-  layer.output_size = 2048;         // bytes
-  layer.input_dim[0] = 8;           // W
-  layer.input_dim[1] = 8;           // H
-  layer.input_dim[2] = 8;           // C
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 0;                            // bytes
+  layer.output_size = 2048;                         // bytes
+  layer.input_dim[0] = 8;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 8;                           // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 8;          // W
-  layer.output_dim[1] = 8;          // H
-  layer.output_dim[2] = 16;         // C
+  layer.output_dim[0] = 8;                          // W
+  layer.output_dim[1] = 8;                          // H
+  layer.output_dim[2] = 16;                         // C
   layer.output_dim_size = 3;
   layer.is_output = false;
   layer.is_f32_output = false;
@@ -314,12 +324,12 @@ void Cevery::Layer_6() {
   cmd.header.size = sizeof(cmd);
   cmd.header.device_type = DMP_DV_DEV_CONV;
   cmd.header.version = 0;
-  cmd.topo = 0x00000001;               // runs that write to external memory
+  cmd.topo = 0x00000001;                            // runs that write to external memory
   cmd.w = 8;
   cmd.h = 8;
   cmd.z = 1;
   cmd.c = 16;
-  cmd.input_circular_offset = 0x8000;  // 0x8000: maps lie in HWC order
+  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
   cmd.input_buf.offs = 0;
   cmd.output_buf.mem = io_mem_;
@@ -327,38 +337,42 @@ void Cevery::Layer_6() {
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
-  cmd.run[0].m = 12;                         // output channels
-  cmd.run[0].conv_enable = 5;                // deconvolution
-  cmd.run[0].p = 0x0404;                     // kernel 4x4 (width x height)
+
+  // "up" (ConvTranspose2d)
+  // "prelu" (Activation)
+  // "pool" (MaxPooling2D)
+  cmd.run[0].m = 12;                                // output channels
+  cmd.run[0].conv_enable = 5;                       // deconvolution
+  cmd.run[0].p = 0x0404;                            // kernel 4x4 (width x height)
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
-  cmd.run[0].weight_buf.offs = 18688;        // 13888 bytes
-  cmd.run[0].weight_fmt = 1;                 // FP16
-  cmd.run[0].conv_pad = 0x02020202;          // left 2, right 2, top 2, bottom 2
-  cmd.run[0].conv_stride = 0x0202;           // 2x2
-  cmd.run[0].conv_dilation = 0x0000;         // 1x1
-  cmd.run[0].pool_enable = 1;                // max
-  cmd.run[0].pool_size = 0x0203;             // 3x2 (width x height)
-  cmd.run[0].pool_stride = 0x0203;           // 3x2
-  cmd.run[0].pool_pad = 0x00000200;          // left 0, right 2, top 0, bottom 0
+  cmd.run[0].weight_buf.offs = 18688;               // 13888 bytes
+  cmd.run[0].weight_fmt = 1;                        // FP16
+  cmd.run[0].conv_pad = 0x02020202;                 // left 2, right 2, top 2, bottom 2
+  cmd.run[0].conv_stride = 0x0202;                  // 2x2
+  cmd.run[0].conv_dilation = 0x0000;                // 1x1
+  cmd.run[0].pool_enable = 1;                       // max
+  cmd.run[0].pool_size = 0x0203;                    // 3x2 (width x height)
+  cmd.run[0].pool_stride = 0x0203;                  // 3x2
+  cmd.run[0].pool_pad = 0x00000200;                 // left 0, right 2, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x0000;
-  cmd.run[0].actfunc = 4;                    // PRelu
+  cmd.run[0].actfunc = 4;                           // PRelu
   cmd.run[0].actfunc_param = 0x0000;
   cmd.run[0].rectifi_en = 0;
   cmd.run[0].lrn = 0;
 
   layer.name = "pool";
   layer.type = LT_CONV;
-  layer.input_offs = 0;             // bytes
-  layer.output_offs = 2400;         // bytes
-  layer.output_size = 1152;         // bytes
-  layer.input_dim[0] = 8;           // W
-  layer.input_dim[1] = 8;           // H
-  layer.input_dim[2] = 16;          // C
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 2400;                         // bytes
+  layer.output_size = 1152;                         // bytes
+  layer.input_dim[0] = 8;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 16;                          // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 6;          // W
-  layer.output_dim[1] = 8;          // H
-  layer.output_dim[2] = 12;         // C
+  layer.output_dim[0] = 6;                          // W
+  layer.output_dim[1] = 8;                          // H
+  layer.output_dim[2] = 12;                         // C
   layer.output_dim_size = 3;
   layer.is_output = false;
   layer.is_f32_output = false;
@@ -378,12 +392,12 @@ void Cevery::Layer_7() {
   cmd.header.size = sizeof(cmd);
   cmd.header.device_type = DMP_DV_DEV_CONV;
   cmd.header.version = 0;
-  cmd.topo = 0x00000002;               // runs that write to external memory
+  cmd.topo = 0x00000002;                            // runs that write to external memory
   cmd.w = 6;
   cmd.h = 8;
   cmd.z = 1;
   cmd.c = 12;
-  cmd.input_circular_offset = 0x8000;  // 0x8000: maps lie in HWC order
+  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
   cmd.input_buf.offs = 2400;
   cmd.output_buf.mem = io_mem_;
@@ -391,7 +405,9 @@ void Cevery::Layer_7() {
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
-  cmd.run[0].m = 12;                    // output channels
+
+  // "gap" (AveragePool2d)
+  cmd.run[0].m = 12;                                // output channels
   cmd.run[0].conv_enable = 0;
   cmd.run[0].p = 0x0101;
   cmd.run[0].pz = 1;
@@ -401,16 +417,18 @@ void Cevery::Layer_7() {
   cmd.run[0].conv_pad = 0x00000000;
   cmd.run[0].conv_stride = 0x0101;
   cmd.run[0].conv_dilation = 0x0000;
-  cmd.run[0].pool_enable = 2;           // average
-  cmd.run[0].pool_size = 0x0406;        // 6x4 (width x height)
-  cmd.run[0].pool_stride = 0x0401;      // 1x4
-  cmd.run[0].pool_pad = 0x00000000;     // left 0, right 0, top 0, bottom 0
-  cmd.run[0].pool_avg_param = 0x2955;   // 0.04166667
+  cmd.run[0].pool_enable = 2;                       // average
+  cmd.run[0].pool_size = 0x0406;                    // 6x4 (width x height)
+  cmd.run[0].pool_stride = 0x0401;                  // 1x4
+  cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
+  cmd.run[0].pool_avg_param = 0x2955;               // 0.04166667
   cmd.run[0].actfunc = 0;
   cmd.run[0].actfunc_param = 0x0000;
   cmd.run[0].rectifi_en = 0;
   cmd.run[0].lrn = 0;
-  cmd.run[1].m = 12;                    // output channels
+
+  // "gap" (AveragePool2d)
+  cmd.run[1].m = 12;                                // output channels
   cmd.run[1].conv_enable = 0;
   cmd.run[1].p = 0x0101;
   cmd.run[1].pz = 1;
@@ -420,11 +438,11 @@ void Cevery::Layer_7() {
   cmd.run[1].conv_pad = 0x00000000;
   cmd.run[1].conv_stride = 0x0101;
   cmd.run[1].conv_dilation = 0x0000;
-  cmd.run[1].pool_enable = 2;           // average
-  cmd.run[1].pool_size = 0x0201;        // 1x2 (width x height)
-  cmd.run[1].pool_stride = 0x0101;      // 1x1
-  cmd.run[1].pool_pad = 0x00000000;     // left 0, right 0, top 0, bottom 0
-  cmd.run[1].pool_avg_param = 0x3800;   // 0.5
+  cmd.run[1].pool_enable = 2;                       // average
+  cmd.run[1].pool_size = 0x0201;                    // 1x2 (width x height)
+  cmd.run[1].pool_stride = 0x0101;                  // 1x1
+  cmd.run[1].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
+  cmd.run[1].pool_avg_param = 0x3800;               // 0.5
   cmd.run[1].actfunc = 0;
   cmd.run[1].actfunc_param = 0x0000;
   cmd.run[1].rectifi_en = 0;
@@ -432,14 +450,14 @@ void Cevery::Layer_7() {
 
   layer.name = "gap";
   layer.type = LT_CONV;
-  layer.input_offs = 2400;          // bytes
-  layer.output_offs = 48;           // bytes
-  layer.output_size = 24;           // bytes
-  layer.input_dim[0] = 6;           // W
-  layer.input_dim[1] = 8;           // H
-  layer.input_dim[2] = 12;          // C
+  layer.input_offs = 2400;                          // bytes
+  layer.output_offs = 48;                           // bytes
+  layer.output_size = 24;                           // bytes
+  layer.input_dim[0] = 6;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 12;                          // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 12;         // C
+  layer.output_dim[0] = 12;                         // C
   layer.output_dim_size = 1;
   layer.is_output = false;
   layer.is_f32_output = false;
@@ -459,12 +477,12 @@ void Cevery::Layer_8() {
   cmd.header.size = sizeof(cmd);
   cmd.header.device_type = DMP_DV_DEV_CONV;
   cmd.header.version = 0;
-  cmd.topo = 0x00000001;               // runs that write to external memory
+  cmd.topo = 0x00000001;                            // runs that write to external memory
   cmd.w = 1;
   cmd.h = 1;
   cmd.z = 1;
   cmd.c = 12;
-  cmd.input_circular_offset = 0x8000;  // 0x8000: maps lie in HWC order
+  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
   cmd.input_buf.offs = 48;
   cmd.output_buf.mem = io_mem_;
@@ -472,16 +490,18 @@ void Cevery::Layer_8() {
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
-  cmd.run[0].m = 5;                          // output channels
-  cmd.run[0].conv_enable = 1;                // convolution
-  cmd.run[0].p = 0x0101;                     // kernel 1x1 (width x height)
+
+  // "fc" (Dense)
+  cmd.run[0].m = 5;                                 // output channels
+  cmd.run[0].conv_enable = 1;                       // convolution
+  cmd.run[0].p = 0x0101;                            // kernel 1x1 (width x height)
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
-  cmd.run[0].weight_buf.offs = 32576;        // 736 bytes
-  cmd.run[0].weight_fmt = 1;                 // FP16
-  cmd.run[0].conv_pad = 0x00000000;          // left 0, right 0, top 0, bottom 0
-  cmd.run[0].conv_stride = 0x0101;           // 1x1
-  cmd.run[0].conv_dilation = 0x0000;         // 1x1
+  cmd.run[0].weight_buf.offs = 32576;               // 736 bytes
+  cmd.run[0].weight_fmt = 1;                        // FP16
+  cmd.run[0].conv_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
+  cmd.run[0].conv_stride = 0x0101;                  // 1x1
+  cmd.run[0].conv_dilation = 0x0000;                // 1x1
   cmd.run[0].pool_enable = 0;
   cmd.run[0].pool_size = 0x0000;
   cmd.run[0].pool_stride = 0x0101;
@@ -494,12 +514,12 @@ void Cevery::Layer_8() {
 
   layer.name = "fc";
   layer.type = LT_CONV;
-  layer.input_offs = 48;            // bytes
-  layer.output_offs = 1152;         // bytes
-  layer.output_size = 10;           // bytes
-  layer.input_dim[0] = 12;          // C
+  layer.input_offs = 48;                            // bytes
+  layer.output_offs = 1152;                         // bytes
+  layer.output_size = 10;                           // bytes
+  layer.input_dim[0] = 12;                          // C
   layer.input_dim_size = 1;
-  layer.output_dim[0] = 5;          // C
+  layer.output_dim[0] = 5;                          // C
   layer.output_dim_size = 1;
   layer.is_output = false;
   layer.is_f32_output = false;
@@ -513,12 +533,12 @@ void Cevery::Layer_9() {
   fpga_layer &layer = get_layer(9);
   layer.name = "both";
   layer.type = LT_COPY_CONCAT;
-  layer.input_offs = 1152;          // bytes
-  layer.output_offs = 0;            // bytes
-  layer.output_size = 34;           // bytes
-  layer.input_dim[0] = 5;           // C
+  layer.input_offs = 1152;                          // bytes
+  layer.output_offs = 0;                            // bytes
+  layer.output_size = 34;                           // bytes
+  layer.input_dim[0] = 5;                           // C
   layer.input_dim_size = 1;
-  layer.output_dim[0] = 17;         // C
+  layer.output_dim[0] = 17;                         // C
   layer.output_dim_size = 1;
   layer.is_output = false;
   layer.is_f32_output = false;
@@ -536,17 +556,17 @@ void Cevery::Layer_10() {
   fpga_layer &layer = get_layer(10);
   layer.name = "prob";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 0;             // bytes
-  layer.output_offs = 2304;         // bytes
-  layer.output_size = 68;           // bytes
-  layer.input_dim[0] = 17;          // C
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 2304;                         // bytes
+  layer.output_size = 68;                           // bytes
+  layer.input_dim[0] = 17;                          // C
   layer.input_dim_size = 1;
-  layer.output_dim[0] = 17;         // C
+  layer.output_dim[0] = 17;                         // C
   layer.output_dim_size = 1;
   layer.is_output = true;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = true;
-  layer.custom_proc_ptr = every_cpu::Layer_10;
+  layer.custom_proc_ptr = Cevery_cpu::Layer_10;
   output_layers_[0] = &layer;
 }
 
@@ -557,14 +577,14 @@ void Cevery::Layer_11() {
   fpga_layer &layer = get_layer(11);
   layer.name = "flat";
   layer.type = LT_FLATTEN;
-  layer.input_offs = 2400;          // bytes
-  layer.output_offs = 0;            // bytes
-  layer.output_size = 1152;         // bytes
-  layer.input_dim[0] = 6;           // W
-  layer.input_dim[1] = 8;           // H
-  layer.input_dim[2] = 12;          // C
+  layer.input_offs = 2400;                          // bytes
+  layer.output_offs = 0;                            // bytes
+  layer.output_size = 1152;                         // bytes
+  layer.input_dim[0] = 6;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 12;                          // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 576;        // C
+  layer.output_dim[0] = 576;                        // C
   layer.output_dim_size = 1;
   layer.is_output = true;
   layer.is_f32_output = false;
@@ -579,16 +599,16 @@ void Cevery::Layer_12() {
   fpga_layer &layer = get_layer(12);
   layer.name = "mine";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 1152;          // bytes
-  layer.output_offs = 2384;         // bytes
-  layer.output_size = 8;            // bytes
-  layer.input_dim[0] = 5;           // C
+  layer.input_offs = 1152;                          // bytes
+  layer.output_offs = 2384;                         // bytes
+  layer.output_size = 8;                            // bytes
+  layer.input_dim[0] = 5;                           // C
   layer.input_dim_size = 1;
-  layer.output_dim[0] = 2;          // C
+  layer.output_dim[0] = 2;                          // C
   layer.output_dim_size = 1;
   layer.is_output = true;
   layer.is_f32_output = true;
-  layer.is_input_hw_layout = true;
+  layer.is_input_hw_layout = false;
   static custom_param_Mine param = {1, 0.5f, true, {1, 2}};
   layer.custom_proc_ptr = custom_callback_Mine;
   layer.custom_param = &param;
@@ -602,14 +622,14 @@ void Cevery::Layer_13() {
   fpga_layer &layer = get_layer(13);
   layer.name = "pool/flatten";
   layer.type = LT_FLATTEN;
-  layer.input_offs = 2400;          // bytes
-  layer.output_offs = 1152;         // bytes
-  layer.output_size = 1152;         // bytes
-  layer.input_dim[0] = 6;           // W
-  layer.input_dim[1] = 8;           // H
-  layer.input_dim[2] = 12;          // C
+  layer.input_offs = 2400;                          // bytes
+  layer.output_offs = 1152;                         // bytes
+  layer.output_size = 1152;                         // bytes
+  layer.input_dim[0] = 6;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 12;                          // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 576;        // C
+  layer.output_dim[0] = 576;                        // C
   layer.output_dim_size = 1;
   layer.is_output = true;
   layer.is_f32_output = false;

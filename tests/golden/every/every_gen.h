@@ -1,6 +1,6 @@
 // made by cnn-convertor 1.2.3 from net.h5, do not edit
-#ifndef EVERY_GEN_H
-#define EVERY_GEN_H
+#ifndef CEVERY_GEN_H
+#define CEVERY_GEN_H
 
 #include <cstddef>
 #include <cstdint>
@@ -25,12 +25,20 @@ void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr
 // Output 0 "prob": 17.
 // Output 1 "flat": 6x8x12, in the order H, W, C.
 // Output 2 "mine": 2.
-// Output 3 "pool/flatten": 6x8x12, in the order H, W, C.
+// Output 3 "pool": 6x8x12, in the order H, W, C.
 class Cevery : public CDMP_Network {
  public:
-  Cevery();
-  virtual ~Cevery();
-  virtual bool Initialize();
+  // Positions of the outputs, for get_final_output.
+  enum {
+    kOutput_prob = 0,  // prob
+    kOutput_flat = 1,  // flat
+    kOutput_mine = 2,  // mine
+    kOutput_pool = 3,  // pool
+  };
+
+  Cevery() = default;
+  ~Cevery() override = default;
+  bool Initialize() override;
 
  private:
   void Layer_0();
@@ -52,4 +60,4 @@ class Cevery : public CDMP_Network {
   fpga_layer *inputs_of_layer_9_[2];
 };
 
-#endif  // EVERY_GEN_H
+#endif  // CEVERY_GEN_H

@@ -1,7 +1,7 @@
 // made by cnn-convertor 1.2.3 from net.h5, do not edit
 // The layers of Csmall that run on the CPU. small_gen.cpp alone includes this file.
-#ifndef SMALL_CPU_H
-#define SMALL_CPU_H
+#ifndef CSMALL_CPU_H
+#define CSMALL_CPU_H
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 #include "dmp_network.h"
 
-namespace small_cpu {
+namespace Csmall_cpu {
 
 // How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
 // row by row.
@@ -164,6 +164,6 @@ inline void Layer_2(fpga_layer &, void *, uint8_t *io) {
   Softmax(x, y, Axes{false, false, true});
 }
 
-}  // namespace small_cpu
+}  // namespace Csmall_cpu
 
-#endif  // SMALL_CPU_H
+#endif  // CSMALL_CPU_H

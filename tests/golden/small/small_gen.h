@@ -1,6 +1,6 @@
 // made by cnn-convertor 1.2.3 from net.h5, do not edit
-#ifndef SMALL_GEN_H
-#define SMALL_GEN_H
+#ifndef CSMALL_GEN_H
+#define CSMALL_GEN_H
 
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,14 @@
 // Output 0 "softmax": 10.
 class Csmall : public CDMP_Network {
  public:
-  Csmall();
-  virtual ~Csmall();
-  virtual bool Initialize();
+  // Positions of the outputs, for get_final_output.
+  enum {
+    kOutput_softmax = 0,  // softmax
+  };
+
+  Csmall() = default;
+  ~Csmall() override = default;
+  bool Initialize() override;
 
  private:
   void Layer_0();
@@ -22,4 +27,4 @@ class Csmall : public CDMP_Network {
   void Layer_2();
 };
 
-#endif  // SMALL_GEN_H
+#endif  // CSMALL_GEN_H

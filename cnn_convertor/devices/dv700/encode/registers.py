@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor.devices.dv700.program import Run
-from cnn_convertor.errors import assert_never
+from cnn_convertor.devices.dv700.program import ConvolutionKind, PoolingKind, Run
 from cnn_convertor.ir.ops import Elu, Function, Padding, Pair, PRelu, Relu, Relu6, Sigmoid, Tanh
 
 TRANSPOSED = 0x8000  # input_circular_offset: maps lie in HWC order
 OUTPUT_CONCATENATES, OUTPUT_ADDS = 0, 1  # output_mode
 NO_WEIGHTS, FP16_WEIGHTS, PALETTE_WEIGHTS = 0, 1, 3  # weight_fmt
+ACTFUNC: Mapping[type[Function], int] = {Tanh: 1, Relu: 2, Sigmoid: 3, PRelu: 4, Elu: 5, Relu6: 6}
 MAX_HALF = 65504.0  # the largest FP16 number
 
 
@@ -87,20 +89,25 @@ def _weight_format(run: Run) -> int:
 
 def _activation(function: Function | None) -> tuple[int, int]:
     """actfunc and actfunc_param."""
-    match function:
-        case None:
-            return 0, 0
-        case Tanh():
-            return 1, 0
-        case Relu(slope=slope):
-            return 2, half_bits(slope)
-        case Sigmoid():
-            return 3, 0
-        case PRelu():
-            return 4, 0
-        case Elu():
-            return 5, 0
-        case Relu6():
-            return 6, 0
-        case _:
-            assert_never(function)
+    if function is None:
+        return 0, 0
+    return ACTFUNC[type(function)], half_bits(function.slope) if isinstance(function, Relu) else 0
+
+
+def legend() -> tuple[str, ...]:
+    """What the values of the registers mean, one line each."""
+    return (
+        "topo: bit i is 1 if run i writes to external memory, and 0 if run i + 1 reads its output",
+        _values("conv_enable", "off", {int(kind): _words(kind) for kind in ConvolutionKind}),
+        _values("weight_fmt", "none", {FP16_WEIGHTS: "FP16", PALETTE_WEIGHTS: "8-bit palette"}),
+        _values("pool_enable", "off", {int(kind): _words(kind) for kind in PoolingKind}),
+        _values("actfunc", "none", {value: kind.__name__ for kind, value in ACTFUNC.items()}),
+    )
+
+
+def _values(register: str, zero: str, words: Mapping[int, str]) -> str:
+    return f"{register}: 0 {zero}, {', '.join(f'{value} {word}' for value, word in words.items())}"
+
+
+def _words(kind: Enum) -> str:
+    return kind.name.lower().replace("_", " ")

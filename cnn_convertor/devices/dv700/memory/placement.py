@@ -68,14 +68,14 @@ def arrange(graph: Graph, steps: Sequence[Command]) -> Arrangement:
     for index, step in enumerate(best.steps):
         if best.placement.plan.proven:
             break
-        if step.type is LayerType.CONCAT and _can_be_copied(graph, step):
+        if step.type is LayerType.CONCAT and can_be_copied(graph, step):
             apart = step._replace(type=LayerType.COPY_CONCAT)
             tried = (*best.steps[:index], apart, *best.steps[index + 1 :])
             best = _smaller(best, Arrangement(tried, place(graph, tried, nodes=0)))
     return best
 
 
-def _can_be_copied(graph: Graph, step: Command) -> bool:
+def can_be_copied(graph: Graph, step: Command) -> bool:
     """Whether LT_COPY_CONCAT can copy the parts: it takes the channels of each from the layer that wrote it."""
     return all(graph.shape(name) == graph.shape(buffer_owner(graph, name).name) for name in step.reads)
 

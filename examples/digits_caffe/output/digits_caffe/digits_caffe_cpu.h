@@ -1,7 +1,7 @@
 // made by cnn-convertor 0.1.0 from digits.prototxt, do not edit
 // The layers of Cdigits_caffe that run on the CPU. digits_caffe_gen.cpp alone includes this file.
-#ifndef DIGITS_CAFFE_CPU_H
-#define DIGITS_CAFFE_CPU_H
+#ifndef CDIGITS_CAFFE_CPU_H
+#define CDIGITS_CAFFE_CPU_H
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 #include "dmp_network.h"
 
-namespace digits_caffe_cpu {
+namespace Cdigits_caffe_cpu {
 
 // How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
 // row by row.
@@ -164,6 +164,6 @@ inline void Layer_5(fpga_layer &, void *, uint8_t *io) {
   Softmax(x, y, Axes{false, false, true});
 }
 
-}  // namespace digits_caffe_cpu
+}  // namespace Cdigits_caffe_cpu
 
-#endif  // DIGITS_CAFFE_CPU_H
+#endif  // CDIGITS_CAFFE_CPU_H

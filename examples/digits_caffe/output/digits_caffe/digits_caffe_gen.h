@@ -1,6 +1,6 @@
 // made by cnn-convertor 0.1.0 from digits.prototxt, do not edit
-#ifndef DIGITS_CAFFE_GEN_H
-#define DIGITS_CAFFE_GEN_H
+#ifndef CDIGITS_CAFFE_GEN_H
+#define CDIGITS_CAFFE_GEN_H
 
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,14 @@
 // Output 0 "prob": 10.
 class Cdigits_caffe : public CDMP_Network {
  public:
-  Cdigits_caffe();
-  virtual ~Cdigits_caffe();
-  virtual bool Initialize();
+  // Positions of the outputs, for get_final_output.
+  enum {
+    kOutput_prob = 0,  // prob
+  };
+
+  Cdigits_caffe() = default;
+  ~Cdigits_caffe() override = default;
+  bool Initialize() override;
 
  private:
   void Layer_0();
@@ -25,4 +30,4 @@ class Cdigits_caffe : public CDMP_Network {
   void Layer_5();
 };
 
-#endif  // DIGITS_CAFFE_GEN_H
+#endif  // CDIGITS_CAFFE_GEN_H

@@ -1,6 +1,6 @@
 // made by cnn-convertor 0.1.0 from digits.keras, do not edit
-#ifndef DIGITS_GEN_H
-#define DIGITS_GEN_H
+#ifndef CDIGITS_GEN_H
+#define CDIGITS_GEN_H
 
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,14 @@
 // Output 0 "digit": 10.
 class Cdigits : public CDMP_Network {
  public:
-  Cdigits();
-  virtual ~Cdigits();
-  virtual bool Initialize();
+  // Positions of the outputs, for get_final_output.
+  enum {
+    kOutput_digit = 0,  // digit
+  };
+
+  Cdigits() = default;
+  ~Cdigits() override = default;
+  bool Initialize() override;
 
  private:
   void Layer_0();
@@ -26,4 +31,4 @@ class Cdigits : public CDMP_Network {
   void Layer_6();
 };
 
-#endif  // DIGITS_GEN_H
+#endif  // CDIGITS_GEN_H
