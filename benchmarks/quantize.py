@@ -29,8 +29,9 @@ from cnn_convertor.devices.dv700.program import Program, Weights
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.pipeline import Report, convert, load, plan
+from cnn_convertor.pipeline import Target, convert, load, plan
 from cnn_convertor.quantize import FREE, fit
+from cnn_convertor.report import Report
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from examples import zoo
 
@@ -70,7 +71,7 @@ def programs(models: Sequence[str], folder: Path) -> Iterator[tuple[str, Program
     """Every model that can be converted."""
     for name, config in configs(models, None, folder):
         with told_if_refused(name):
-            yield name, plan(load(config), config)
+            yield name, plan(load(config), config.name, Target.of(config))
 
 
 @contextmanager
@@ -227,8 +228,7 @@ def calibration(models: tuple[str, ...], samples: int, size: int | None) -> None
     its output.
     """
     from cnn_convertor.calibration import compare_outputs
-    from cnn_convertor.pipeline import convert_for_trial
-    from cnn_convertor.verification import prepare
+    from cnn_convertor.trials import prepare
 
     print("| network | output | plain palettes | calibrated | gain |\n|---|---|---|---|---|")
     gains = []
@@ -241,7 +241,7 @@ def calibration(models: tuple[str, ...], samples: int, size: int | None) -> None
             others = replace(drawn, inputs={n: v[samples:] for n, v in drawn.inputs.items()})
             palettes = replace(config, quantization=Quantization.PALETTE)
             made = [config.in_fp16, palettes, replace(palettes, calibrate=folder / "samples.npz")]
-            plain, *pair = (prepare(c, convert_for_trial, folder / f"{i}") for i, c in enumerate(made))
+            plain, *pair = (prepare(graph, c, folder / f"{i}") for i, c in enumerate(made))
             for output in compare_outputs(plain, (pair[0], pair[1]), others):
                 figures = "exact | exact |"
                 if np.isfinite(output.before):

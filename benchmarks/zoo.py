@@ -17,12 +17,12 @@ from typing import Final, NamedTuple
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
-from cnn_convertor.pipeline import convert_for_trial
-from cnn_convertor.verification import verify
+from cnn_convertor.pipeline import build, load
+from cnn_convertor.trials import verify
 from examples import zoo
 
 CHECKOUT: Final = Path(__file__).resolve().parents[1]
@@ -90,16 +90,11 @@ def row(name: str) -> Row:
     """Build a network, convert it, and compare it with its framework. Raises ConvertorError."""
     network = zoo.NETWORKS[name]
     size = network.smallest if isinstance(network, zoo.Keras) else network.size
-    kept: list[tuple[Graph, Program]] = []
-
-    def convert(config: Config, folder: Path) -> tuple[Graph, Program]:
-        kept.append(convert_for_trial(config, folder))
-        return kept[-1]
-
     with tempfile.TemporaryDirectory() as folder:
         config = Config.read(zoo.build(name, Path(folder), size=size))
-        result = verify(config, convert, samples=SAMPLES, min_sqnr=LEAST)
-    graph, program = kept[0]
+        graph = load(config)
+        program = build(graph, config)
+        result = verify(config, graph=graph, samples=SAMPLES, min_sqnr=LEAST)
     on_device = {origin.layer for layer in program.layers if layer.runs for origin in layer.origins}
     macs = {node.name: multiplications(graph, node) for node in graph.nodes}
     done = sum(macs[n.name] for n in graph.nodes if n.where is not None and n.where.layer in on_device)

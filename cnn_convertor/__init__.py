@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from cnn_convertor.inspection import inspect as inspect
     from cnn_convertor.pipeline import convert as convert
     from cnn_convertor.pipeline import load as load
+    from cnn_convertor.trials import verify as verify
 
 __version__ = "0.1.0"
-__all__ = ["Config", "ConvertorError", "__version__", "convert", "inspect", "load"]
+__all__ = ["Config", "ConvertorError", "__version__", "convert", "inspect", "load", "verify"]
 
 _HOMES = {
     "Config": "cnn_convertor.config",
@@ -21,6 +22,7 @@ _HOMES = {
     "convert": "cnn_convertor.pipeline",
     "inspect": "cnn_convertor.inspection",
     "load": "cnn_convertor.pipeline",
+    "verify": "cnn_convertor.trials",
 }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -19,12 +19,19 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.config import Config
+from cnn_convertor import codegen
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Weights
-from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason
-from cnn_convertor.devices.dv700.weights.palettes import convolutions_of, fit_weights, ranges, with_choices
-from cnn_convertor.emulation.build import build
+from cnn_convertor.devices.dv700.weights.palette_report import Choice
+from cnn_convertor.devices.dv700.weights.palettes import (
+    convolutions_of,
+    fit_weights,
+    has_palettes,
+    ranges,
+    with_choices,
+    without_palettes,
+)
+from cnn_convertor.emulation.network import Network, install
 from cnn_convertor.emulation.run import Maps, as_maps, from_memory, to_memory
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError, warn
@@ -32,12 +39,9 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Softmax
 from cnn_convertor.quantize import Palette
-from cnn_convertor.samples import Preparation, Samples, read_samples, shapes_of
-from cnn_convertor.verification import Network
+from cnn_convertor.samples import Samples
 
 Real: TypeAlias = NDArray[np.float64]
-Write: TypeAlias = Callable[[Program, Path], None]
-"""Writes a program's sources and weights to a folder."""
 
 _AT_A_TIME = 1 << 24  # elements of all layers, over the samples that are in memory
 _LEAST_IMPORTANCE = 0.01  # of the mean: what the samples do not show may come all the same
@@ -72,37 +76,36 @@ class Moments(NamedTuple):
 
 
 def calibrate(
-    graph: Graph, program: Program, config: Config, given: Path, write: Write, *, apart: Program
+    graph: Graph, program: Program, samples: Samples, *, unfused: Program, ub_size: int
 ) -> Calibration | None:
-    """The program with palettes, and biases, that suit the sample inputs; None when it has no palettes, after a warning.
+    """The program with palettes, and biases, fitted to sample inputs; None, after a warning, when it has no palettes.
 
-    apart: the same network with FP16 weights and a command for each convolution, so that what they read is in memory.
-    It keeps its palettes where the calibrated ones are no better for its outputs. Raises UsageError for samples that do not
-    fit, for networks with custom layers, and where there is no C++ compiler.
+    unfused: the same network with FP16 weights and a command for each convolution, so that the inputs of all are in memory.
+    ub_size: bytes of the unified buffer.
+    The program keeps its palettes when the calibrated ones do not improve its outputs. Raises UsageError for networks with
+    custom layers, and without a C++ compiler.
     """
     _refuse_custom_layers(program)
-    if not any(weights.packed.palette for weights in program.weights):
+    if not has_palettes(program):
         problem = "there is nothing to calibrate: no layer has a palette"
-        warn(Problem("DV716", problem, Place(config.name), "quantization = 1 or auto in the ini file"))
+        warn(Problem("DV716", problem, Place(program.name), "quantization = 1 or auto in the ini file"))
         return None
-    samples = read_samples(given, shapes_of(graph), Preparation.of(config))
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
 
-        def network(made: Program, folder: str) -> Network:
-            write(made, Path(name) / folder)
-            executable = build(Path(name) / folder, made.name)
-            weights = Path(name) / folder / f"{made.name}_weights.bin"
-            return Network(graph, made, executable, weights, config.ub_size)
+        def installed(made: Program, folder: str) -> Network:
+            files = codegen.emit(made, codegen.RenderOptions(program.name))
+            return install(graph, made, files, Path(name, folder), ub_size=ub_size)
 
-        plain = network(without_palettes(program), "fp16")
-        moments = measure(network(without_palettes(apart), "apart"), samples)
-        calibrated = fitted(program, matched(program, apart, moments))
-        pair = network(program, "before"), network(calibrated, "after")
+        plain = installed(without_palettes(program), "fp16")
+        moments = measure(installed(without_palettes(unfused), "unfused"), samples)
+        calibrated = fitted(program, matched(program, unfused, moments))
+        pair = installed(program, "before"), installed(calibrated, "after")
         improvements = _improvements(plain, pair, samples)
     outputs, layers = _of_outputs(plain.program, improvements), _of_layers(plain.program, improvements)
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
         problem = "calibration does not improve the outputs, so the palettes stay as they were"
-        warn(Problem("DV717", problem, Place(config.name), "more samples, that are like what the network will see"))
+        hint = "use more samples, like those that the network will see"
+        warn(Problem("DV717", problem, Place(program.name), hint))
         calibrated = program
     return Calibration(calibrated, samples.count, samples.source, outputs, layers)
 
@@ -116,10 +119,6 @@ def _refuse_custom_layers(program: Program) -> None:
 
 
 # --- fitting -------------------------------------------------------------------------------------------------------------
-
-
-def without_palettes(program: Program) -> Program:
-    return with_choices(program, [Choice(None, None, Reason.ASKED) for _ in program.weights])
 
 
 def fitted(program: Program, moments: Mapping[int, Moments]) -> Program:
@@ -171,10 +170,10 @@ def _corrected_bias(weights: Weights, palette: Palette, mean: Real) -> Constant:
     return Constant.of(bias - shifts)
 
 
-def matched(program: Program, apart: Program, moments: Mapping[int, Moments]) -> dict[int, Moments]:
+def matched(program: Program, unfused: Program, moments: Mapping[int, Moments]) -> dict[int, Moments]:
     """What the convolutions of one program read, from what those of the other do: the same layer's are in the same order."""
     known: dict[object, list[Moments | None]] = {}
-    for index, weights in enumerate(apart.weights):
+    for index, weights in enumerate(unfused.weights):
         known.setdefault(_identity(weights), []).append(moments.get(index))
     counts = Counter(map(_identity, program.weights))
     theirs = {key: iter(values) for key, values in known.items() if len(values) == counts[key]}
@@ -250,9 +249,9 @@ def _taps(maps: Maps, convolution: Convolution) -> Iterator[tuple[tuple[int, int
     stride, dilation, padding = convolution.stride, convolution.dilation, convolution.padding
     step_y, step_x = stride
     if convolution.kind.is_transposed:  # zeros stand between the pixels, and the kernel goes over them one by one
-        apart = np.zeros((samples, (height - 1) * step_y + 1, (width - 1) * step_x + 1, channels), maps.dtype)
-        apart[:, ::step_y, ::step_x] = maps
-        maps, step_y, step_x = apart, 1, 1
+        spread = np.zeros((samples, (height - 1) * step_y + 1, (width - 1) * step_x + 1, channels), maps.dtype)
+        spread[:, ::step_y, ::step_x] = maps
+        maps, step_y, step_x = spread, 1, 1
     maps = np.pad(maps, ((0, 0), (padding.top, padding.bottom), (padding.left, padding.right), (0, 0)))
     rows, columns = (convolution.output.height - 1) * step_y + 1, (convolution.output.width - 1) * step_x + 1
     for y, x in np.ndindex(*convolution.kernel):

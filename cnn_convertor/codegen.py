@@ -26,7 +26,9 @@ from cnn_convertor.devices.dv700.program import (
     Run,
     Tensor,
 )
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import Origin
+from cnn_convertor.files import Contents
 from cnn_convertor.ir.ops import Pair, Parameter
 
 _LAYER_TITLES = {
@@ -101,6 +103,15 @@ def render(program: Program, options: RenderOptions) -> dict[str, str]:
     if options.python_module:
         files[f"{options.python_module}.cpp"] = _render("python_module.cpp.j2", values)
     return files
+
+
+def emit(program: Program, options: RenderOptions) -> dict[str, Contents]:
+    """File name -> contents of everything that runs a program: its texts and its packed weights.
+
+    Raises ConvertorError while the weights are read when some cannot be packed.
+    """
+    weights = encode_all(program.weights, transposed=program.transposed)
+    return {**render(program, options), f"{program.name}_weights.bin": weights}
 
 
 def render_selftest(

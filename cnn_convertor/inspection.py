@@ -43,7 +43,7 @@ from cnn_convertor.ir.ops import (
     Unary,
     Upsample,
 )
-from cnn_convertor.pipeline import Fitted, fit, read, refused
+from cnn_convertor.pipeline import Legalized, Target, find_violations, legalize_graph, read
 
 SCHEMA = 1  # of the JSON form; larger when something in it changes its meaning
 
@@ -208,9 +208,12 @@ def inspect(source: Config | str | Path, **device: Any) -> Inspection:
 
 def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
     partial_graph = read(config, with_weights=with_weights)
-    fitted = fit(partial_graph.graph, config)
-    problems = in_network_order(partial_graph.graph, (*partial_graph.problems, *refused(partial_graph, fitted)))
-    steps = fitted.steps if problems else arrange(fitted.graph, fitted.steps).steps
+    target = Target.of(config)
+    legalized = legalize_graph(partial_graph.graph, target)
+    problems = in_network_order(
+        partial_graph.graph, (*partial_graph.problems, *find_violations(partial_graph, legalized))
+    )
+    steps = legalized.steps if problems else arrange(legalized.graph, legalized.steps).steps
     work = {number: step for number, step in enumerate(steps) if not _is_for_placeholders(partial_graph, step)}
     return Inspection(
         network=network,
@@ -220,19 +223,19 @@ def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
         rows=tuple(_rows(partial_graph, work, problems)),
         commands=sum(step.type is LayerType.CONV for step in work.values()),
         cpu_layers=sum(_place(step) is Runs.CPU for step in work.values()),
-        boundaries=() if problems else _boundaries(fitted, config),
+        boundaries=() if problems else _boundaries(legalized, target.fusion),
         problems=problems,
     )
 
 
-def _boundaries(fitted: Fitted, config: Config) -> tuple[Boundary, ...]:
+def _boundaries(legalized: Legalized, fusion: Fusion) -> tuple[Boundary, ...]:
     """Why commands end where they do, in the names of the framework's layers."""
 
     def layer(name: str) -> str:
-        where = fitted.graph[name].where
+        where = legalized.graph[name].where
         return name if where is None else where.layer
 
-    found = boundaries(Selection(fitted.graph, fitted.steps), Fusion(config.fusion), fitted.limits)
+    found = boundaries(Selection(legalized.graph, legalized.steps), fusion, legalized.limits)
     named = (Boundary(layer(b.before), layer(b.after), b.reason) for b in found)
     return tuple(dict.fromkeys(b for b in named if b.before != b.after))
 

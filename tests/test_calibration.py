@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,21 +11,22 @@ from numpy.typing import NDArray
 
 from cnn_convertor import calibration, cli
 from cnn_convertor.calibration import Calibration, calibrate
-from cnn_convertor.codegen import RenderOptions, render
-from cnn_convertor.config import Quantization
+from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.config import UB_SIZE, Quantization
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
+from cnn_convertor.devices.dv700.weights.palettes import without_palettes
+from cnn_convertor.emulation.network import install
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import ConvertorWarning, Origin, UsageError
-from cnn_convertor.files import replace_all
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
-from cnn_convertor.pipeline import build, plan
+from cnn_convertor.pipeline import Target, build, plan
 from cnn_convertor.samples import Samples
-from cnn_convertor.verification import prepare
 from verification.trials import config, network
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -78,30 +78,22 @@ def images(count: int) -> Maps:
     return values.astype(np.float16).astype(np.float32)
 
 
-def write(program: Program, folder: Path) -> None:
-    contents = encode_all(program.weights, transposed=program.transposed)
-    replace_all(folder, {**render(program, RenderOptions(model="a graph")), f"{program.name}_weights.bin": contents})
-
-
 def calibrated(
     graph: Graph, inputs: Maps, folder: Path, transposed: bool = True, quantization: Quantization = Quantization.PALETTE
 ) -> tuple[Program, Calibration | None]:
     """The program before, and what calibrating it gave."""
     chosen = config(Path("graph.keras"), transpose_weight=transposed, quantization=quantization)
-    np.save(folder / "samples.npy", inputs)
     program = build(graph, chosen)
-    apart = plan(graph, replace(chosen.in_fp16, fusion="none"))
-    return program, calibrate(graph, program, chosen, folder / "samples.npy", write, apart=apart)
+    unfused = plan(graph, chosen.name, Target.of(chosen)._replace(fusion=Fusion.NONE))
+    return program, calibrate(
+        graph, program, Samples({"x": inputs}, "samples", {}), unfused=unfused, ub_size=chosen.ub_size
+    )
 
 
 def outputs_of(graph: Graph, program: Program, inputs: Maps, folder: Path) -> list[Real]:
     """What the program gives with its maps in FP32."""
-
-    def convert(*_: object) -> tuple[Graph, Program]:
-        write(program, folder)
-        return graph, program
-
-    outputs = prepare(config(Path("graph.keras")), convert, folder).run({"x": inputs}, exact=True).outputs
+    files = emit(program, RenderOptions("a graph"))
+    outputs = install(graph, program, files, folder, ub_size=UB_SIZE).run({"x": inputs}, exact=True).outputs
     return [values.astype(np.float64) for values in outputs]
 
 
@@ -111,7 +103,7 @@ def test_the_mean_error_of_each_channel_leaves(transposed: bool, tmp_path: Path)
     graph, inputs = every_kind(), images(6)
     before, result = calibrated(graph, inputs, tmp_path, transposed)
     assert result is not None and result.samples == 6
-    plain = calibration.without_palettes(before)
+    plain = without_palettes(before)
     made = {"plain": plain, "before": before, "after": result.program}
     outputs = {name: outputs_of(graph, program, inputs, tmp_path / name) for name, program in made.items()}
     for i, (kind, improvement) in enumerate(zip(KINDS, result.outputs, strict=True)):
@@ -229,8 +221,10 @@ def test_custom_layers_are_refused(tmp_path: Path) -> None:
 
 
 def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "samples.npy", images(1)[:, :5])
+    chosen = config(Path("graph.keras"), quantization=Quantization.PALETTE, calibrate=tmp_path / "samples.npy")
     with pytest.raises(UsageError, match="DV707"):
-        calibrated(graph_of(KINDS["3x3 padded"]), images(1)[:, :5], tmp_path)
+        build(graph_of(KINDS["3x3 padded"]), chosen)
 
 
 def test_the_command_line_calibrates_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

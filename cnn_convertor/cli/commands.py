@@ -18,7 +18,7 @@ from cnn_convertor.config import MAX_KERNEL_SIZE, UB_SIZE, Config
 from cnn_convertor.errors import Origin, Problem, UsageError
 
 if TYPE_CHECKING:
-    from cnn_convertor.pipeline import Report
+    from cnn_convertor.report import Report
 
 
 class Commands(click.Group):
@@ -192,14 +192,13 @@ def run(
 ) -> int:
     """Run a network on this PC: the generated C++ on the emulated device."""
     with terminal.attempt():
-        from cnn_convertor import verify as on_pc
-        from cnn_convertor.pipeline import convert_for_trial
+        from cnn_convertor import trials
 
         config = Config.read(ini, **device)
-        names = () if labels is None else on_pc.read_labels(labels)
-        results = on_pc.run_network(config, convert_for_trial, given, sources=sources)
+        names = () if labels is None else trials.read_labels(labels)
+        results = trials.run(config, given, sources=sources)
         if output is not None:
-            on_pc.save(output, results)
+            trials.save(output, results)
         for name, values in results.items():
             terminal.result(name, _shown(values, top, names))
     return terminal.code
@@ -263,13 +262,11 @@ def verify(
 ) -> int:
     """Compare a network on the emulated device with its framework; ends with 1 when an output differs too much."""
     with terminal.attempt():
-        from cnn_convertor.pipeline import convert_for_trial
-        from cnn_convertor.verification import verify
+        from cnn_convertor.trials import verify
 
         config = Config.read(ini, **device, calibrate=calibrate)
         result = verify(
             config,
-            convert_for_trial,
             inputs=inputs,
             samples=samples,
             seed=seed,

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
     from cnn_convertor.inspection import Inspection, Row
     from cnn_convertor.pipeline import Progress
-    from cnn_convertor.verification import Comparison, Verification
+    from cnn_convertor.verification.compare import Comparison
+    from cnn_convertor.verification.report import Verification
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
 DEBUG = "CNN_CONVERTOR_DEBUG"

@@ -30,9 +30,9 @@ from cnn_convertor.layouts.layout import Layout
 from cnn_convertor.layouts.nvdla.weights import GROUP_SIZES, MASK
 from cnn_convertor.layouts.packing import Bytes, pack
 from cnn_convertor.passes import optimize
-from cnn_convertor.pipeline import build, convert_for_trial, load
+from cnn_convertor.pipeline import build, load
 from cnn_convertor.samples import Preparation, random_samples, read_samples, shapes_of
-from cnn_convertor.verification import prepare
+from cnn_convertor.trials import prepare
 
 
 class Export(NamedTuple):
@@ -66,7 +66,7 @@ def export(
     maps = _inputs(config, graph, given) if run or given is not None else {}
     if run:
         # What a network computes with is the weights that are exported: palettes are the DV700's alone.
-        maps |= _outputs(config if kind is None else config.in_fp16, maps, sources)
+        maps |= _outputs(graph, config if kind is None else config.in_fp16, maps, sources)
     if kind is not None:
         return write(kind.surfaces(tuple(parts_of(optimize(graph), maps))), config.name, target, folder)
     return write_program(build(graph, config), maps, folder)
@@ -103,11 +103,11 @@ def _inputs(config: Config, graph: Graph, path: Path | None) -> dict[str, NDArra
 
 
 def _outputs(
-    config: Config, inputs: Mapping[str, NDArray[np.float32]], sources: Sequence[Path]
+    graph: Graph, config: Config, inputs: Mapping[str, NDArray[np.float32]], sources: Sequence[Path]
 ) -> dict[str, NDArray[np.float32]]:
     """Output name -> (H, W, C), as the emulated device gives them."""
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
-        network = prepare(config, convert_for_trial, Path(name), sources=sources)
+        network = prepare(graph, config, Path(name), sources=sources)
         results = network.run({name: values[np.newaxis] for name, values in inputs.items()}).outputs
     return {name: values[0] for name, values in zip(network.graph.outputs, results, strict=True)}
 

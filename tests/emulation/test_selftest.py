@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 from cnn_convertor import codegen
-from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.config import UB_SIZE, Config
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
-from cnn_convertor.emulation.selftest import record
+from cnn_convertor.emulation.selftest import SelfTest, record
 from cnn_convertor.errors import UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.pipeline import convert
-from verification.trials import config, network
+from cnn_convertor.pipeline import build, convert
+from verification.trials import config
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -67,10 +66,15 @@ def test_the_same_network_has_the_same_selftest(tmp_path: Path) -> None:
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
 
 
+def recorded(graph: Graph, low: float, high: float) -> SelfTest:
+    program = build(graph, config(Path("graph.keras")))
+    files = codegen.emit(program, codegen.RenderOptions("a graph"))
+    return record(graph, program, files, low=low, high=high, ub_size=UB_SIZE)
+
+
 def test_inputs_are_drawn_from_the_levels(tmp_path: Path) -> None:
     graph = Graph((Node("a", ops.Input(Shape(1, 1, 500))), Node("b", ops.Activation(ops.Relu(1.0)), ("a",))), ("b",))
-    trial = network(graph, tmp_path)
-    test = record(trial.program, tmp_path, -2.0, 2.0)
+    test = recorded(graph, -2.0, 2.0)
     state, expected = 0, []
     for _ in range(500):
         state = (state * 1664525 + 1013904223) % 2**32
@@ -82,8 +86,5 @@ def test_custom_layers_have_their_code_in_the_firmware(tmp_path: Path) -> None:
     graph = Graph(
         (Node("a", ops.Input(Shape(1, 1, 8))), Node("b", ops.Custom("Mine", (), Shape(1, 1, 8)), ("a",))), ("b",)
     )
-    from cnn_convertor.pipeline import build
-
-    program: Program = build(graph, config(Path("graph.keras")))
     with pytest.raises(UsageError, match="DV708"):
-        record(program, tmp_path, -1.0, 1.0)
+        recorded(graph, -1.0, 1.0)

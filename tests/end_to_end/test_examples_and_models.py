@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
-from cnn_convertor.pipeline import convert_for_trial
-from cnn_convertor.verification import Verification, prepare, verify
+from cnn_convertor.pipeline import load
+from cnn_convertor.trials import prepare, verify
+from cnn_convertor.verification.report import Verification
 from examples import digits, zoo
 from verification.trials import config
 
@@ -37,18 +38,18 @@ def assert_good(result: Verification) -> None:
 @pytest.mark.parametrize("ini", INIS)
 def test_examples(ini: str, transposed: bool) -> None:
     chosen = replace(Config.read(EXAMPLES / ini), quantization=False, transpose_weight=transposed)
-    result = verify(replace(chosen, fusion="none"), convert_for_trial, layers=True)
+    result = verify(replace(chosen, fusion="none"), layers=True)
     assert_good(result)
     assert result.first_jump is None
     assert len(result.layers) >= 10
-    assert_good(verify(chosen, convert_for_trial))
-    assert verify(replace(chosen, quantization=True), convert_for_trial).passed
+    assert_good(verify(chosen))
+    assert verify(replace(chosen, quantization=True)).passed
 
 
 @pytest.mark.parametrize("ini", INIS)
 def test_examples_are_as_accurate_on_the_device_as_in_their_framework(ini: str, tmp_path: Path) -> None:
     chosen = replace(Config.read(EXAMPLES / ini), quantization=False)
-    network = prepare(chosen, convert_for_trial, tmp_path)
+    network = prepare(load(chosen), chosen, tmp_path)
     test = digits.load_test()
     (name,) = (node.name for node in network.graph.inputs)
     scores = network.run({name: test.inputs()[..., np.newaxis]}).outputs[0].reshape(-1, 10)
@@ -73,7 +74,7 @@ def models(folder: Path) -> Iterator[tuple[Path, Path]]:
 def test_trained_models(transposed: bool, shared: Path) -> None:
     converted = []
     for definition, data in models(shared / "models"):
-        assert_good(verify(config(definition, data, transpose_weight=transposed), convert_for_trial, samples=2))
+        assert_good(verify(config(definition, data, transpose_weight=transposed), samples=2))
         converted.append(definition.name)
     assert len(converted) >= 11
 
@@ -108,6 +109,6 @@ ZOO = {
 def test_the_zoo(name: str, tmp_path: Path) -> None:
     chosen = replace(Config.read(zoo.build(name, tmp_path, size=ZOO[name])), quantization=False)
     for transposed in (True, False):
-        result = verify(replace(chosen, transpose_weight=transposed), convert_for_trial, samples=1, layers=True)
+        result = verify(replace(chosen, transpose_weight=transposed), samples=1, layers=True)
         assert_good(result)
         assert result.first_jump is None

@@ -13,8 +13,7 @@ import pytest
 
 from cnn_convertor.frontends.keras.files import keras_version
 from cnn_convertor.frontends.keras.importer import load
-from cnn_convertor.pipeline import convert_for_trial
-from cnn_convertor.verification import verify
+from cnn_convertor.trials import verify
 from cnn_convertor.verification.frameworks import import_keras, load_keras
 from frontends.keras import networks
 from reference import ir_reference
@@ -37,7 +36,7 @@ def check(model: Any, folder: Path) -> None:
     """Every output of the model is the framework's."""
     networks.randomize(model)
     model.save(folder / "m.keras")
-    result = verify(config(folder / "m.keras"), convert_for_trial, samples=2)
+    result = verify(config(folder / "m.keras"), samples=2)
     assert len(result.outputs) >= len(model.outputs)  # what goes into a softmax at the end is compared, too
     assert not [(output.name, output.sqnr) for output in result.outputs if output.sqnr < result.min_sqnr]
 
@@ -88,7 +87,7 @@ def test_a_file_of_keras_2_keeps_its_hard_sigmoid(keras: Any, tmp_path: Path) ->
             file.attrs["keras_version"] = version
         assert keras_version(path) == (int(version[0]), version)
         np.testing.assert_allclose(np.asarray(load_keras(path, path, None)(x)), x * slope + 0.5, rtol=1e-5)
-        assert verify(config(path), convert_for_trial, samples=2).passed
+        assert verify(config(path), samples=2).passed
 
 
 @pytest.mark.parametrize(
@@ -110,13 +109,13 @@ def test_a_file_of_an_old_keras_keeps_its_bilinear_upsampling(
     np.testing.assert_allclose(
         ir_reference.run(graph, {graph.inputs[0].name: row[0]})[graph.outputs[0]].ravel(), expected
     )
-    assert verify(config(path), convert_for_trial, samples=2).passed
+    assert verify(config(path), samples=2).passed
 
 
 def test_channels_that_an_axis_alone_tells_to_come_first(keras: Any, tmp_path: Path) -> None:
     source = keras.Input((9, 8, 6))
     keras.Model(source, keras.layers.BatchNormalization(axis=1)(source)).save(tmp_path / "m.keras")
-    assert verify(config(tmp_path / "m.keras"), convert_for_trial, samples=2).passed
+    assert verify(config(tmp_path / "m.keras"), samples=2).passed
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -124,7 +123,7 @@ def test_models_that_take_one_size_of_batch(keras: Any, tmp_path: Path, batch: i
     source = keras.Input(batch_shape=(batch, 4, 3, 2))
     flat = keras.ops.reshape(source, (1, -1)) if batch == 1 else keras.layers.Flatten()(source)
     keras.Model(source, keras.layers.Dense(5)(flat)).save(tmp_path / "m.keras")
-    result = verify(config(tmp_path / "m.keras"), convert_for_trial, samples=10, layers=True)
+    result = verify(config(tmp_path / "m.keras"), samples=10, layers=True)
     assert result.passed and result.layers
 
 
@@ -134,4 +133,4 @@ def test_layers_that_applications_define_are_found_in_h5(keras: Any, tmp_path: P
     source = keras.Input((4, 4, 8))
     model = keras.Model(source, LayerScale(1.0, 8)(keras.layers.Conv2D(8, 1)(source)))
     model.save(tmp_path / "m.h5")
-    assert verify(config(tmp_path / "m.h5"), convert_for_trial, samples=2).passed
+    assert verify(config(tmp_path / "m.h5"), samples=2).passed

@@ -14,8 +14,8 @@ from cnn_convertor.config import Config
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.pipeline import build, convert_for_trial, load
-from cnn_convertor.verification import prepare
+from cnn_convertor.pipeline import build, load
+from cnn_convertor.trials import prepare
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.frameworks import blobs_as_maps, blobs_as_output
 from verification.trials import config, network
@@ -121,6 +121,6 @@ def test_whole_networks(transposed: bool, shared: Path, tmp_path: Path) -> None:
     every = cases(shared / "vectors" / "caffe_models", transposed=transposed)
     assert len(every) == 8
     for case in every:
-        made = prepare(case.config, convert_for_trial, tmp_path / case.name)
+        made = prepare(load(case.config), case.config, tmp_path / case.name)
         for output, values in zip(case.graph.outputs, made.run(case.inputs).outputs, strict=True):
             case.check(output, values)

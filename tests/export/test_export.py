@@ -32,8 +32,8 @@ from cnn_convertor.ir.ops import NO_PADDING, Pair, Shape, Window
 from cnn_convertor.layouts import nbytes
 from cnn_convertor.layouts.nvdla.alignment import check_alignment
 from cnn_convertor.passes import optimize
-from cnn_convertor.pipeline import build, convert_for_trial, load
-from cnn_convertor.verification import run_network
+from cnn_convertor.pipeline import build, load
+from cnn_convertor.trials import run
 from examples import zoo
 from reference.export_reference import (
     cldnn,
@@ -647,7 +647,7 @@ def test_the_outputs_are_written_as_the_device_gives_them(
     if is_given:
         np.testing.assert_allclose(given.values().ravel(), np.load(image).ravel(), atol=0.01)
     np.save(tmp_path / "x.npy", given.values().reshape(1, 8, 8, 1).astype(np.float32))
-    results = run_network(config.in_fp16, convert_for_trial, tmp_path / "x.npy")
+    results = run(config.in_fp16, tmp_path / "x.npy")
     found = {entry.layer: entry for entry in manifest.surfaces if entry.role == "output"}
     assert set(found) == set(results)
     for name, entry in found.items():

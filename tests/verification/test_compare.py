@@ -19,9 +19,10 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Pair, Shape, Window
+from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import Comparison, before_softmax, compare, first_jump, held_layers, pairs, sqnr
 from cnn_convertor.verification.report import Attribution, Cause, LayerResult, Verification
-from verification.trials import config, converts
+from verification.trials import config
 
 
 def maps(*values: float) -> Maps:
@@ -95,7 +96,7 @@ def origin(name: str) -> tuple[Origin, ...]:
 
 
 def program_of(graph: Graph, folder: Path, **fields: Any) -> Program:
-    return converts(graph)(config(Path("graph.keras"), **fields), folder)[1]
+    return build(graph, config(Path("graph.keras"), **fields))
 
 
 @pytest.mark.parametrize("transposed", [True, False])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ import pytest
 from cnn_convertor.errors import ModelError, UsageError
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.ops import Order
-from cnn_convertor.pipeline import convert_for_trial
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
-from cnn_convertor.verification import frameworks, verify
+from cnn_convertor.trials import verify
+from cnn_convertor.verification import frameworks
 from verification.trials import config
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
@@ -38,7 +37,7 @@ def check(path: Path, **fields: Any) -> list[str]:
     """Verify in both memory orders; the layers that were compared."""
     compared = []
     for transposed in (True, False):
-        result = verify(config(path, transpose_weight=transposed, **fields), convert_for_trial, layers=True)
+        result = verify(config(path, transpose_weight=transposed, **fields), layers=True)
         assert result.passed and result.first_jump is None
         assert all(layer.comparison.sqnr > 50 for layer in result.layers), result.layers
         compared = [layer.comparison.name for layer in result.layers]
@@ -84,11 +83,10 @@ def test_a_sequential_model_and_weights_of_their_own(keras: Any, tmp_path: Path)
     model().save(tmp_path / "definition.keras")
     model().save(tmp_path / "data.keras")
     ours = config(tmp_path / "definition.keras", tmp_path / "data.keras")
-    result = verify(ours, convert_for_trial)
+    result = verify(ours)
     assert result.passed
-    assert not verify(ours, lambda c, folder: convert_for_trial(replace(c, data=c.definition), folder)).passed, (
-        "other weights are other results"
-    )
+    other = load(ours.definition, ours.definition)
+    assert not verify(ours, graph=other).passed, "other weights are other results"
 
 
 def test_a_model_of_another_input_size(keras: Any, tmp_path: Path) -> None:

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import ConvertorError, Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
-from cnn_convertor.verification import verify
+from cnn_convertor.pipeline import build
+from cnn_convertor.trials import verify
 from reference import ir_reference
-from verification.trials import config, converts, samples
+from verification.trials import change_files, config, samples
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
@@ -90,18 +90,13 @@ def is_found(
 
     fusion: conservatively, every layer of the list has a command.
     """
-    convert = converts(graph())
-
-    def convert_and_change(config: Config, folder: Path) -> tuple[Graph, Program]:
-        made = convert(config, folder)
-        change(folder)
-        return made
-
     chosen = config(Path("graph.keras"), quantization=palette, fusion=fusion)
-    try:
-        return not verify(chosen, convert_and_change, inputs=given, min_sqnr=38 if palette else 40).passed
-    except ConvertorError:
-        return True
+    with pytest.MonkeyPatch.context() as patch:
+        change_files(patch, change)
+        try:
+            return not verify(chosen, graph=graph(), inputs=given, min_sqnr=38 if palette else 40).passed
+        except ConvertorError:
+            return True
 
 
 @pytest.mark.parametrize("palette", [False, True], ids=["fp16", "palette"])
@@ -238,9 +233,8 @@ def test_kernels_that_are_transposed_are_found(given: Path) -> None:
     """The weights of the other memory order under the sources of this one."""
 
     def change(folder: Path) -> None:
-        other = folder / "other"
-        converts(graph())(config(Path("graph.keras"), transpose_weight=False), other)
-        weights = (other / "net_weights.bin").read_bytes()
+        program = build(graph(), config(Path("graph.keras"), transpose_weight=False))
+        weights = b"".join(piece.tobytes() for piece in encode_all(program.weights, transposed=False))
         assert len(weights) == (folder / "net_weights.bin").stat().st_size
         (folder / "net_weights.bin").write_bytes(weights)
 

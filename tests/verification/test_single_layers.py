@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.frontends.caffe import writing
-from cnn_convertor.pipeline import convert_for_trial
-from cnn_convertor.verification import verify
+from cnn_convertor.trials import verify
 from cnn_convertor.verification.frameworks import import_keras
 from verification.trials import config
 
@@ -135,7 +134,7 @@ def test_keras_layers(channels: int, transposed: bool, tmp_path: Path) -> None:
     model = keras_model(channels)
     path = tmp_path / "model.keras"
     model.save(path)
-    result = verify(config(path, transpose_weight=transposed), convert_for_trial, samples=2)
+    result = verify(config(path, transpose_weight=transposed), samples=2)
     assert len(result.outputs) >= len(model.outputs)
     bad = [(o.name, o.sqnr) for o in result.outputs if o.sqnr < AT_LEAST_DB or o.cosine < 0.9999]
     assert not bad
@@ -326,6 +325,6 @@ def test_caffe_layers(fill: Callable[[Net], None], channels: int, transposed: bo
     definition, data = tmp_path / "net.prototxt", tmp_path / "net.caffemodel"
     definition.write_text(net.text)
     writing.write(data, net.weights)
-    result = verify(config(definition, data, transpose_weight=transposed), convert_for_trial, samples=2)
+    result = verify(config(definition, data, transpose_weight=transposed), samples=2)
     bad = [(o.name, o.sqnr) for o in result.outputs if o.sqnr < AT_LEAST_DB or o.cosine < 0.9999]
     assert not bad

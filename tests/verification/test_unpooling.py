@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import writing
 from cnn_convertor.frontends.caffe.definition import read_definition
-from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Padding, Pair, Window
-from cnn_convertor.pipeline import convert_for_trial
-from cnn_convertor.verification import Verification, frameworks, verify
+from cnn_convertor.pipeline import load
+from cnn_convertor.trials import verify
+from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.opencv_lacks import added, make_layers
+from cnn_convertor.verification.report import Verification
 from cnn_convertor.verification.unpooling import first_maxima, values_at
 from reference import ir_reference
-from verification.trials import config
+from verification.trials import change_files, config
 
 cv2 = pytest.importorskip("cv2")
 
@@ -154,7 +154,7 @@ def outputs(result: Verification) -> dict[str, float]:
 @pytest.mark.parametrize("transposed", [True, False])
 def test_a_network_with_unpoolings_is_verified(network: Config, transposed: bool) -> None:
     chosen = replace(network, transpose_weight=transposed)
-    result = verify(chosen, convert_for_trial, samples=frameworks.KEPT + 3, layers=True)
+    result = verify(chosen, samples=frameworks.KEPT + 3, layers=True)
     assert set(outputs(result)) == {"last", *MAXIMA}
     assert min(outputs(result).values()) > 55 and result.first_jump is None
     compared = {layer.comparison.name for layer in result.layers}
@@ -164,7 +164,7 @@ def test_a_network_with_unpoolings_is_verified(network: Config, transposed: bool
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_with_palettes_each_network_has_its_own_maxima(network: Config) -> None:
-    result = verify(replace(network, quantization=True), convert_for_trial)
+    result = verify(replace(network, quantization=True))
     assert result.passed
     beside = {both.fp16.name: both for both in result.beside}
     assert set(beside) == {"last", *MAXIMA}
@@ -191,10 +191,7 @@ def test_values_at_the_wrong_places_are_found(
     """The mask of another pooling, and the last of equal maxima in place of the first."""
     (tmp_path / "other.prototxt").write_text(definition)
 
-    def convert(chosen: Config, folder: Path) -> tuple[Graph, Program]:
-        made = convert_for_trial(replace(chosen, definition=tmp_path / "other.prototxt"), folder)
-        change(folder)
-        return made
-
-    result = verify(network, convert, min_sqnr=40)
+    with pytest.MonkeyPatch.context() as patch:
+        change_files(patch, change)
+        result = verify(network, graph=load(replace(network, definition=tmp_path / "other.prototxt")), min_sqnr=40)
     assert not result.passed and min(outputs(result).values()) < 30

@@ -13,16 +13,14 @@ import pytest
 
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config, Override, Quantization
-from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import writing
-from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import convert_for_trial
-from cnn_convertor.verification import frameworks, read_labels, verify
+from cnn_convertor.trials import read_labels, verify
+from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.frameworks import blobs_as_maps
 from cnn_convertor.verification.report import Cause
-from verification.trials import Convert, config
+from verification.trials import change_files, config
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -38,22 +36,20 @@ def digits() -> Config:
     return replace(Config.read(CAFFE_INI), quantization=False, fusion="none")
 
 
-def changed(change: Callable[[str], str], convert: Convert = convert_for_trial) -> Convert:
-    """Convert, and change the generated source."""
+def in_source(change: Callable[[str], str]) -> Callable[[Path], None]:
+    """Change the generated source of a folder."""
 
-    def converted(config: Config, folder: Path) -> tuple[Graph, Program]:
-        made = convert(config, folder)
-        source = folder / f"{config.name}_gen.cpp"
+    def change_folder(folder: Path) -> None:
+        (source,) = folder.glob("*_gen.cpp")
         before = source.read_text()
         source.write_text(change(before))
         assert source.read_text() != before
-        return made
 
-    return converted
+    return change_folder
 
 
 def test_a_good_network_passes(digits: Config) -> None:
-    result = verify(digits, convert_for_trial, layers=True)
+    result = verify(digits, layers=True)
     assert result.passed and result.first_jump is None and result.samples == 4
     assert [output.name for output in result.outputs] == ["prob", "prob before softmax"]
     names = [layer.comparison.name for layer in result.layers]
@@ -64,8 +60,8 @@ def test_a_good_network_passes(digits: Config) -> None:
 
 def test_what_lies_inside_a_command_is_not_compared(digits: Config) -> None:
     """Several runs leave one map in memory: that of the last layer."""
-    few = verify(replace(digits, fusion="full"), convert_for_trial, layers=True)
-    many = verify(digits, convert_for_trial, layers=True)
+    few = verify(replace(digits, fusion="full"), layers=True)
+    many = verify(digits, layers=True)
     assert few.passed and len(few.layers) < len(many.layers)
     assert {layer.comparison.name for layer in few.layers} < {layer.comparison.name for layer in many.layers}
     assert all(layer.comparison.sqnr > 45 for layer in few.layers)
@@ -76,32 +72,34 @@ def test_the_first_layer_that_is_wrong_is_named(digits: Config) -> None:
         before, layer = source.split("::Layer_3() {")
         return f"{before}::Layer_3() {{" + layer.replace("conv_pad = 0x01010101", "conv_pad = 0x02000101", 1)
 
-    result = verify(digits, changed(pads_wrongly))
+    with pytest.MonkeyPatch.context() as patch:
+        change_files(patch, in_source(pads_wrongly))
+        result = verify(digits)
     assert not result.passed
     worst = [layer.comparison.name for layer in result.layers if layer.comparison.sqnr < 40]
     assert result.first_jump == worst[0] and result.layers[0].comparison.name != worst[0]
 
 
 def test_errors_are_split_into_their_causes(digits: Config) -> None:
-    result = verify(replace(digits, quantization=True), convert_for_trial, attribute=True)
+    result = verify(replace(digits, quantization=True), attribute=True)
     by_name = {layer.comparison.name: {c.cause: c.sqnr for c in layer.causes} for layer in result.layers}
     tail = by_name["ip6"]
     assert set(tail) == set(Cause)
     assert tail[Cause.ARITHMETIC] > 110
     assert 50 < tail[Cause.MAPS] < 90 and 50 < tail[Cause.INPUTS_AND_WEIGHTS] < 90
     assert tail[Cause.PALETTE] < min(tail[Cause.MAPS], tail[Cause.INPUTS_AND_WEIGHTS]), "the palette costs most"
-    plain = verify(digits, convert_for_trial, attribute=True)
+    plain = verify(digits, attribute=True)
     assert {c.cause for layer in plain.layers for c in layer.causes} == set(Cause) - {Cause.PALETTE}
 
 
 def test_the_same_samples_give_the_same_report(digits: Config) -> None:
-    first, again = (verify(digits, convert_for_trial, layers=True, seed=3).to_json() for _ in range(2))
+    first, again = (verify(digits, layers=True, seed=3).to_json() for _ in range(2))
     assert first == again
-    assert first != verify(digits, convert_for_trial, layers=True, seed=4).to_json()
+    assert first != verify(digits, layers=True, seed=4).to_json()
 
 
 def test_many_samples_are_compared_though_layers_are_kept_of_a_few_only(digits: Config) -> None:
-    few, many = (verify(digits, convert_for_trial, samples=n, layers=True) for n in (frameworks.KEPT, 20))
+    few, many = (verify(digits, samples=n, layers=True) for n in (frameworks.KEPT, 20))
     assert many.samples == 20 and many.passed
     assert [layer.comparison for layer in many.layers] == [layer.comparison for layer in few.layers]
     assert many.outputs[0] != few.outputs[0] and many.outputs[1] == few.outputs[1]
@@ -116,14 +114,14 @@ def test_results_that_are_known_stand_for_the_framework(
     given = tmp_path / "given.npz"
     np.savez(given, data=images, expected_prob=reference.outputs[0].reshape(2, 10))
     monkeypatch.setattr(frameworks, "run", None)
-    result = verify(digits, convert_for_trial, inputs=given)
+    result = verify(digits, inputs=given)
     assert result.passed and result.framework == "given results"
 
 
 def test_results_of_another_size_than_the_outputs_are_refused(digits: Config, tmp_path: Path) -> None:
     np.savez(tmp_path / "given.npz", data=np.ones((2, 8, 8, 1)), expected_prob=np.ones((2, 9)))
     with pytest.raises(UsageError, match="DV707: expected_prob holds 18 numbers for 2 samples of 1x1x10"):
-        verify(digits, convert_for_trial, inputs=tmp_path / "given.npz")
+        verify(digits, inputs=tmp_path / "given.npz")
 
 
 def test_names_of_classes_are_a_text(tmp_path: Path) -> None:
@@ -131,7 +129,7 @@ def test_names_of_classes_are_a_text(tmp_path: Path) -> None:
     assert read_labels(tmp_path / "names") == ("zero", "Äpfel")
     (tmp_path / "no").write_bytes(b"\xff\xfe")
     for name in ("no", "nowhere"):
-        with pytest.raises(UsageError, match="DV707: the names of the classes"):
+        with pytest.raises(UsageError, match="DV707: the class names"):
             read_labels(tmp_path / name)
 
 
@@ -157,7 +155,7 @@ def test_what_opencv_cannot_run_is_an_error_that_says_what_to_do(tmp_path: Path)
     )
     writing.write(data, [("x", "DepthwiseConvolution", [np.ones((8, 1, 1, 1), np.float32)])])
     with pytest.raises(Exception, match=r"DV712: OpenCV refuses[\s\S]*expected outputs"):
-        verify(config(definition, data), convert_for_trial)
+        verify(config(definition, data))
 
 
 @pytest.mark.parametrize(("missing", "extra"), [("cv2", "cnn-convertor\\[verify\\]")])
@@ -166,7 +164,7 @@ def test_a_missing_framework_is_named(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, missing, None)
     with pytest.raises(UsageError, match=extra):
-        verify(digits, convert_for_trial)
+        verify(digits)
 
 
 # --- command line --------------------------------------------------------------------------------------------------------
@@ -212,8 +210,8 @@ def test_nothing_heavy_is_imported_for_a_failure_that_needs_none_of_it(tmp_path:
 
 
 def test_palettes_are_shown_beside_fp16(digits: Config, capsys: pytest.CaptureFixture[str]) -> None:
-    result = verify(replace(digits, quantization=True), convert_for_trial, samples=20)
-    alone = verify(digits, convert_for_trial, samples=20)
+    result = verify(replace(digits, quantization=True), samples=20)
+    alone = verify(digits, samples=20)
     assert [b.palette for b in result.beside] == list(result.outputs)
     assert [b.fp16 for b in result.beside] == list(alone.outputs)
     assert alone.beside == () and not alone.palette and result.palette
@@ -226,9 +224,9 @@ def test_palettes_are_shown_beside_fp16(digits: Config, capsys: pytest.CaptureFi
 def test_what_one_palette_does_counts_as_palettes(digits: Config) -> None:
     """An override, not the key, says what the network has."""
     override = Override("ip6", palette=True, where=Origin("net.ini"))
-    result = verify(replace(digits, overrides=(override,)), convert_for_trial)
+    result = verify(replace(digits, overrides=(override,)))
     assert result.palette and result.min_sqnr == 20 and len(result.beside) == 2
-    none = verify(replace(digits, quantization=Quantization.AUTO, quantization_threshold=999), convert_for_trial)
+    none = verify(replace(digits, quantization=Quantization.AUTO, quantization_threshold=999))
     kept = [layer for layer in none.beside if layer.agreement is not None]
     assert none.palette and kept[0].agreement == 1.0, "layers that lose nothing have palettes all the same"
 

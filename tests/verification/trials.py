@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.codegen import RenderOptions, render
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.emulation.network import Network
 from cnn_convertor.emulation.run import Maps
-from cnn_convertor.files import replace_all
+from cnn_convertor.files import Contents, replace_all
 from cnn_convertor.frontends.caffe import CAFFE
 from cnn_convertor.frontends.keras import KERAS
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import build
-from cnn_convertor.verification import Network, prepare
+from cnn_convertor.trials import prepare
 
 NAME = "net"
-Convert: TypeAlias = Callable[[Config, Path], tuple[Graph, Program]]
 
 
 def config(definition: Path, data: Path | None = None, **fields: Any) -> Config:
@@ -49,23 +46,20 @@ def config(definition: Path, data: Path | None = None, **fields: Any) -> Config:
     return replace(made, **fields)
 
 
-def converts(graph: Graph) -> Convert:
-    """What converts a graph that no frontend has read."""
-
-    def convert(config: Config, folder: Path) -> tuple[Graph, Program]:
-        program = build(graph, config)
-        texts = render(program, RenderOptions(model="a graph"))
-        replace_all(
-            folder, {**texts, f"{program.name}_weights.bin": encode_all(program.weights, transposed=program.transposed)}
-        )
-        return graph, program
-
-    return convert
-
-
 def network(graph: Graph, folder: Path, *, sources: Sequence[Path] = (), **fields: Any) -> Network:
-    """A graph, ready to run. sources: the callbacks of custom layers."""
-    return prepare(config(Path("graph.keras"), **fields), converts(graph), folder, sources=sources)
+    """A graph that no frontend has read, ready to run. sources: the callbacks of custom layers."""
+    return prepare(graph, config(Path("graph.keras"), **fields), folder, sources=sources)
+
+
+def change_files(patch: pytest.MonkeyPatch, change: Callable[[Path], None]) -> None:
+    """Change the files of each network before it is compiled. change: takes their folder."""
+
+    def write(folder: Path, files: Mapping[str, Contents]) -> tuple[Path, ...]:
+        written = replace_all(folder, files)
+        change(folder)
+        return written
+
+    patch.setattr("cnn_convertor.emulation.network.replace_all", write)
 
 
 def samples(*values: Mapping[str, NDArray[Any]]) -> dict[str, Maps]:

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import pytest
 
 from cnn_convertor.errors import ConvertorError
+from cnn_convertor.files import replace_all
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.inspection import inspect
-from cnn_convertor.pipeline import convert_for_trial
+from cnn_convertor.pipeline import build, load, render
 from tools.layers_page import FRAMEWORKS, entries
 from verification.trials import config
 
@@ -179,7 +180,8 @@ def told(limit: Limit, type: str, settings: str, folder: Path) -> list[str]:
         return found
     write(data, [("none", "None", ())])
     try:
-        convert_for_trial(config(network, data), folder)
+        made = config(network, data)
+        replace_all(folder, render(load(made), build(load(made), made), made))
     except ConvertorError as error:
         return [problem.code for problem in error.problems]
     return []

@@ -84,6 +84,15 @@ def with_choices(program: Program, choices: Sequence[Choice], biases: Mapping[in
     return replace(program, layers=tuple(layers))
 
 
+def has_palettes(program: Program) -> bool:
+    return any(weights.packed.palette for weights in program.weights)
+
+
+def without_palettes(program: Program) -> Program:
+    """The same commands with FP16 weights."""
+    return with_choices(program, [Choice(None, None, Reason.ASKED) for _ in program.weights])
+
+
 def describe(program: Program) -> tuple[StoredLayer, ...]:
     """How the weights of each layer are stored, in the order of the weight buffer."""
     return tuple(_stored(weights, weights.choice) for weights in program.weights if weights.choice is not None)

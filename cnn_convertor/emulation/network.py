@@ -1,0 +1,54 @@
+"""A generated network, compiled with the emulated device and ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.emulation.build import build
+from cnn_convertor.emulation.run import Maps, Outputs, run
+from cnn_convertor.files import Contents, replace_all
+from cnn_convertor.ir.graph import Graph
+
+
+class Network(NamedTuple):
+    """graph: as its framework has it; program: as the device runs it. ub_size: bytes of the unified buffer."""
+
+    graph: Graph
+    program: Program
+    executable: Path
+    weights: Path
+    ub_size: int
+
+    def run(self, inputs: Mapping[str, Maps], *, layers: bool = False, exact: bool = False) -> Outputs:
+        """Run it on samples: input name -> (N, H, W, C)."""
+        return run(
+            self.executable,
+            self.weights,
+            self.program,
+            inputs,
+            shapes=[self.graph.shape(name) for name in self.graph.outputs],
+            layers=layers,
+            exact=exact,
+            ub_size=self.ub_size,
+        )
+
+
+def install(
+    graph: Graph,
+    program: Program,
+    files: Mapping[str, Contents],
+    folder: Path,
+    *,
+    sources: Sequence[Path] = (),
+    ub_size: int,
+) -> Network:
+    """Write the files that a program was emitted as to a folder, and compile them.
+
+    sources: C++ files with the callbacks of custom layers. Raises ConvertorError as `build` does.
+    """
+    replace_all(folder, files)
+    executable = build(folder, program.name, sources=sources)
+    return Network(graph, program, executable, folder / f"{program.name}_weights.bin", ub_size)

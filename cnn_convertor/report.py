@@ -1,0 +1,60 @@
+"""What a conversion made, as values for people and programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from cnn_convertor import codegen
+from cnn_convertor.calibration import Calibration
+from cnn_convertor.calls import title
+from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
+from cnn_convertor.devices.dv700.weights import palettes
+from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
+
+_NO_WORK = {LayerType.CONV, LayerType.CONCAT, LayerType.INPUT}  # layers for which the CPU does nothing
+
+
+class Report(NamedTuple):
+    """files: what was written. summary: (label, value) rows. weights: how the weights of each layer are stored.
+
+    calibration: the effect of sample inputs on the palettes, if any were given. details: more rows, for verbose output.
+    """
+
+    files: tuple[Path, ...]
+    summary: tuple[tuple[str, str], ...]
+    weights: tuple[StoredLayer, ...] = ()
+    calibration: Calibration | None = None
+    details: tuple[tuple[str, str], ...] = ()
+
+
+def report_of(program: Program, files: tuple[Path, ...], calibration: Calibration | None) -> Report:
+    details = (("I/O buffer", str(program.plan.peak)),)
+    return Report(files, summary(program), palettes.describe(program), calibration, details)
+
+
+def summary(program: Program) -> tuple[tuple[str, str], ...]:
+    """What the network needs of the device and the CPU."""
+    commands = sum(layer.type is LayerType.CONV for layer in program.layers)
+    on_cpu = [_work(layer) for layer in program.layers if layer.type not in _NO_WORK]
+    return (
+        ("device commands", str(commands)),
+        ("CPU layers", f"{len(on_cpu)} ({', '.join(dict.fromkeys(on_cpu))})" if on_cpu else "0"),
+        ("weights", _weights(program)),
+        ("I/O buffer", str(program.plan)),
+        *(("network", line) for line in codegen.description(program)[1:]),
+    )
+
+
+def _work(layer: Layer) -> str:
+    return layer.type.name.lower() if layer.cpu is None else title(layer.cpu)
+
+
+def _weights(program: Program) -> str:
+    stored = palettes.describe(program)
+    with_palette = sum(layer.palette for layer in stored)
+    text = f"{program.weight_bytes:,} bytes"
+    if not with_palette:
+        return text
+    before = sum(layer.fp16_bytes for layer in stored)
+    return f"{text} (palettes in {with_palette} of {len(stored)} layers; {before:,} bytes in FP16)"
