@@ -176,12 +176,12 @@ def test_a_wrong_ini_file_is_told_before_the_others_are_converted(
     folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     converts(works)
-    (folder / "b.ini").write_text(INI.format(name="b") + "quantization = 3\nquantization = 3\n")
+    (folder / "b.ini").write_text(INI.format(name="b") + "quantization = 3\nquantisation = 3\n")
     assert cli.main(["a.ini", "b.ini", "c.ini"]) == 2
     out, err = capsys.readouterr()
     assert out.count(".ini)") == 2
     assert err.startswith(
-        'warning DV112: [OUTPUT] has no key "quantization"; did you mean "quantization"?\n  --> b.ini:7\n'
+        'warning DV112: [OUTPUT] has no key "quantisation"; did you mean "quantization"?\n  --> b.ini:7\n'
         'error DV106: [OUTPUT] quantization: expected 0, 1 or auto, not "3"\n  --> b.ini:6\n'
         "a: read\n"
     )
