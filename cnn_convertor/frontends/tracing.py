@@ -253,7 +253,7 @@ class _Body:
 
 
 def _is_operator(value: type) -> bool:
-    return getattr(ops, value.__name__, None) is value and hasattr(value, "__dataclass_fields__")
+    return value.__module__.startswith(ops.__name__) and hasattr(value, "__dataclass_fields__")
 
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:

@@ -1,4 +1,4 @@
-"""Weights that stay in their file until somebody reads them, a range of rows at a time."""
+"""Weights that stay in their file until they are read, a range of rows at a time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
 ALL = slice(None)
-_GOLDEN = (5**0.5 - 1) / 2  # its multiples, without their whole parts, all differ
-_ABSENT = count()  # the constants that nobody has, in the order in which they are made
+_GOLDEN = (5**0.5 - 1) / 2  # the fractional parts of its multiples all differ
+_ABSENT = count()  # numbers the absent constants
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A tensor of FP32 numbers that is read on demand.
+    """An FP32 tensor, read on demand.
 
-    shape: the first axis counts the rows (output channels for weights).
-    read:  (rows) -> array of shape (number of rows, *shape[1:]); called anew each time, so that memory holds one range of
-           rows at a time, whatever the size of the network. Its steps must be 1.
+    shape: the first axis counts rows (output channels, for weights).
+    read: (rows, a slice of step 1) -> array (number of rows, *shape[1:]). Called for each access, so that memory holds only
+        one range of rows at a time.
     """
 
     shape: tuple[int, ...]
@@ -30,17 +30,17 @@ class Constant:
 
     @staticmethod
     def of(values: object) -> Constant:
-        """A constant over values that are in memory already."""
+        """A constant of values in memory."""
         array = np.asarray(values, dtype=np.float32)
         return Constant(array.shape, lambda rows: array[rows])
 
     @staticmethod
     def absent(shape: tuple[int, ...]) -> Constant:
-        """What stands for numbers that nobody has, where a network is only looked at.
+        """A placeholder for missing weights, for inspecting a network without them.
 
-        It reads as numbers between 1/2 and 1, another one in each row and others for each constant, so that what depends
-        on numbers (are all slopes the same? is none below 0? do two layers do the same?) is answered as for most trained
-        networks. No array of its size is ever made.
+        Reads as numbers between 1/2 and 1 that differ between rows and between constants, so that decisions that depend on
+        values (equal slopes, negative slopes, identical layers) come out as for most trained networks. Never allocates an
+        array of its full size.
         """
         apart = next(_ABSENT) * _GOLDEN % 1
 
@@ -57,27 +57,27 @@ class Constant:
         return math.prod(self.shape)
 
     def load(self, rows: slice = ALL) -> Array:
-        """Read the given rows (all of them by default), checked against the shape."""
+        """Read the given rows (default: all)."""
         start, stop, _ = rows.indices(self.shape[0])
         values = self.read(slice(start, stop))
         assert values.shape == (stop - start, *self.shape[1:]), f"read {values.shape}, promised {self.shape}"
         return values
 
     def map_rows(self, function: Callable[[Array], Array], row_shape: tuple[int, ...] | None = None) -> Constant:
-        """Maps a function that treats every row alike: (n, *shape[1:]) -> (n, *row_shape)."""
+        """Apply a row-wise function: (n, *shape[1:]) -> (n, *row_shape)."""
         return self.map_rows_with(lambda values, _: function(values), row_shape)
 
     def map_rows_with(
         self, function: Callable[[Array, slice], Array], row_shape: tuple[int, ...] | None = None
     ) -> Constant:
-        """Like map_rows, for a function that must know which rows it has: (array, rows) -> array."""
+        """Like map_rows, for a function (array, rows) -> array."""
         return Constant(
             (self.shape[0], *(self.shape[1:] if row_shape is None else row_shape)),
             lambda rows: function(self.load(rows), rows),
         )
 
     def take_rows(self, index: NDArray[np.intp]) -> Constant:
-        """The rows in another order, or some of them: row i is row index[i] of this one."""
+        """Select or reorder rows: row i of the result is row index[i]."""
 
         def read(rows: slice) -> Array:
             wanted = index[rows]

@@ -1,4 +1,4 @@
-"""The graph of a network: nodes in execution order, checked when made, never changed."""
+"""The graph of a network: nodes in execution order, validated on construction, immutable."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cnn_convertor.ir.ops import Input, Op, Shape, ShapeError
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operator, whose single output has the node's name.
+    """One operator. Its single output has the node's name.
 
-    origins: the framework layers that it stands for, the last one being the layer whose output it gives.
-    main: the one whose operator it is (the convolution, of a convolution and an activation); None is the last one.
+    origins: the framework layers it implements; the last one is the layer whose output it computes.
+    main: the layer that contributed the operator (the convolution of a convolution and an activation); None: the last one.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Node:
 
 
 class Lookup(Protocol):
-    """Where a rule looks around: a graph, or one in the making."""
+    """What a rule may query: a graph, possibly under construction."""
 
     def __getitem__(self, name: str) -> Node: ...
 
@@ -45,7 +45,7 @@ FuseRule: TypeAlias = Callable[[Lookup, Node, Node], Op | None]
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """The nodes of a graph in the making. A joined node keeps the shape of the node whose name it has."""
+    """A graph under construction. A fused node keeps the shape of the node whose name it has."""
 
     nodes: Mapping[str, Node]
     shapes: Mapping[str, Shape]
@@ -61,7 +61,7 @@ class _Draft:
 class Graph:
     """Nodes in execution order. outputs: names, in the order of the user's definition.
 
-    Raises ModelError, naming every layer whose inputs do not fit it.
+    Raises ModelError for a layer whose inputs do not fit.
     """
 
     nodes: tuple[Node, ...]
@@ -74,15 +74,15 @@ class Graph:
         shapes: dict[str, Shape] = {}
         users: dict[str, list[str]] = {}
         for node in self.nodes:
-            assert node.name not in shapes, f"two nodes are called {node.name!r}"
+            assert node.name not in shapes, f"duplicate node {node.name!r}"
             for name in node.inputs:
-                assert name in shapes, f"{node.name!r} reads {name!r}, which does not stand before it"
+                assert name in shapes, f"{node.name!r} reads {name!r}, which is not before it"
                 users[name].append(node.name)
             shapes[node.name] = shape_of(node, shapes)
             users[node.name] = []
         assert self.outputs, "a graph without outputs"
         for name in self.outputs:
-            assert name in shapes, f"the output {name!r} is no node"
+            assert name in shapes, f"output {name!r} is not a node"
         object.__setattr__(self, "_shapes", shapes)
         object.__setattr__(self, "_users", {name: tuple(by) for name, by in users.items()})
         object.__setattr__(self, "_index", {node.name: node for node in self.nodes})
@@ -94,11 +94,11 @@ class Graph:
         return name in self._index
 
     def shape(self, name: str) -> Shape:
-        """Output shape of the named node."""
+        """The named node's output shape."""
         return self._shapes[name]
 
     def users(self, name: str) -> tuple[str, ...]:
-        """Names of the nodes that read the named one, once for each reading."""
+        """Names of the nodes that read the named one, once per use."""
         return self._users[name]
 
     @property
@@ -120,21 +120,21 @@ class Graph:
         return tuple(names)
 
     def fresh(self, name: str) -> str:
-        """The name, changed where a node has it already."""
+        """The name, made unique within the graph."""
         while name in self._index:
             name += "'"
         return name
 
     def is_private(self, name: str) -> bool:
-        """Whether nobody but one node ever sees the named node's output."""
+        """Whether exactly one node, and no output, uses the named node."""
         return len(self._users[name]) == 1 and name not in self.outputs
 
     def fuse(self, rule: FuseRule, *, shared: bool = False) -> Graph:
-        """Join neighbors: rule(lookup, first, second) -> the operator that does the work of both, or None.
+        """Fuse neighbors: rule(lookup, first, second) -> an operator that computes both, or None.
 
-        `second` reads nothing but `first`. The joined node has the second's name, the first's inputs and both's origins;
-        messages about it name the one whose kind of operator it is.
-        shared: also offer a `first` that has other users; it stays for those that are not joined with it.
+        `second` reads only `first`. The fused node has the name of `second`, the inputs of `first` and the origins of both;
+        messages about it name the node whose kind of operator it has.
+        shared: also offer a `first` that has other users; it remains for users that do not fuse with it.
         """
         draft = dict(self._index)
         readers = {name: len(users) + (name in self.outputs) for name, users in self._users.items()}
@@ -158,7 +158,7 @@ class Graph:
         return Graph(tuple(draft.values()), self.outputs)
 
     def expand(self, rule: Callable[[Graph, Node], Iterable[Node] | None]) -> Graph:
-        """Replace nodes: rule(graph, node) -> the nodes that do its work, the last with its name, or None to keep it."""
+        """Replace nodes: rule(graph, node) -> equivalent nodes, the last with its name, or None to keep it."""
         nodes: list[Node] = []
         for node in self.nodes:
             made = rule(self, node)
@@ -167,7 +167,7 @@ class Graph:
         return Graph(tuple(nodes), self.outputs)
 
     def bypass(self, names: Iterable[str]) -> Graph:
-        """Take out nodes with one input; their users, and the outputs, read that input instead."""
+        """Remove nodes with one input; users and outputs read that input instead."""
         source: dict[str, str] = {}
         gone = set(names)
         nodes = []
@@ -180,7 +180,7 @@ class Graph:
         return Graph(tuple(nodes), tuple(source.get(name, name) for name in self.outputs))
 
     def without_dead(self) -> Graph:
-        """Leave out what no output needs; inputs stay, since the application fills them."""
+        """Remove nodes that no output needs; keep inputs, since the application fills them."""
         needed = set(self.outputs)
         for node in reversed(self.nodes):
             if node.name in needed:
@@ -193,9 +193,9 @@ class Graph:
 
 
 def shape_of(node: Node, shapes: Mapping[str, Shape]) -> Shape:
-    """The node's output shape, from the shapes of what it reads. Raises ModelError when they do not fit."""
+    """The node's output shape from its inputs' shapes. Raises ModelError when these do not fit."""
     arguments = [shapes[name] for name in node.inputs]
-    expected = number_of_inputs(type(node.op))  # type: ignore[arg-type]  # a class is hashable; mypy doubts it for unions
+    expected = number_of_inputs(type(node.op))  # type: ignore[arg-type]  # mypy: a union of classes is not Hashable
     if expected is not None and len(arguments) != expected:
         problem = f"the layer takes {expected} inputs, not {len(arguments)}"
         raise ModelError(Problem("DV203", problem, node.where, "check what the layer is connected to"))
@@ -207,13 +207,13 @@ def shape_of(node: Node, shapes: Mapping[str, Shape]) -> Shape:
 
 @cache
 def number_of_inputs(operator: type[Op]) -> int | None:
-    """How many inputs an operator takes; None is any number."""
+    """The number of inputs an operator takes; None: any number."""
     _self, *parameters = inspect.signature(operator.output_shape).parameters.values()
     return None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(parameters)
 
 
 def describe(op: Op) -> str:
-    """An operator on one line: its name and what differs from the defaults."""
+    """An operator on one line: its name and the fields that differ from their defaults."""
     parts = []
     for f in fields(op):
         value = getattr(op, f.name)
@@ -233,7 +233,7 @@ def _short(value: object) -> str:
             )
             return inner if names[0] == "kernel" else "x".join(map(str, value))
         case _ if hasattr(value, "__dataclass_fields__") and not hasattr(value, "read"):
-            return describe(value)  # type: ignore[arg-type]  # a function prints like an operator
+            return describe(value)  # type: ignore[arg-type]  # functions print like operators
         case _:
             return str(value)
 

@@ -53,9 +53,9 @@ def test_only_what_one_node_reads_and_no_application_is_private(outputs: str, pr
 
 
 BROKEN = [
-    ([node("x", ONE_ROW, "x")], "x", "two nodes are called 'x'"),
-    ([node("a", ONE_ROW, "b"), node("b", ONE_ROW, "x")], "a", "'a' reads 'b', which does not stand before it"),
-    ([node("a", ONE_ROW, "x")], "b", "the output 'b' is no node"),
+    ([node("x", ONE_ROW, "x")], "x", "duplicate node 'x'"),
+    ([node("a", ONE_ROW, "b"), node("b", ONE_ROW, "x")], "a", "'a' reads 'b', which is not before it"),
+    ([node("a", ONE_ROW, "x")], "b", "output 'b' is not a node"),
     ([node("a", ONE_ROW, "x")], "", "a graph without outputs"),
 ]
 

@@ -1,4 +1,4 @@
-"""Operators that give the elements of maps other places: they join, cut, repeat, count and sample."""
+"""Operators that move elements: concatenate, slice, pad, reshape, transpose, resample."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cnn_convertor.ir.ops.shapes import NO_PADDING, Axis, Padding, Pair, Shape, 
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """One input after the other, along an axis."""
+    """Concatenation along an axis."""
 
     axis: Axis = Axis.CHANNELS
 
@@ -23,7 +23,7 @@ class Concat:
 
 @dataclass(frozen=True, slots=True)
 class Pad:
-    """Zeros around the map."""
+    """Zero padding."""
 
     padding: Padding
 
@@ -36,7 +36,7 @@ class Pad:
 
 @dataclass(frozen=True, slots=True)
 class Upsample:
-    """Repeat every pixel (nearest neighbor)."""
+    """Nearest-neighbor upsampling by whole factors."""
 
     factor: Pair
 
@@ -47,16 +47,16 @@ class Upsample:
 
 
 class Order(Enum):
-    """The order in which the elements of a map are counted when it is reshaped."""
+    """The element order a reshape preserves."""
 
     HWC = "HWC"  # Keras, channels_last
     CHW = "CHW"  # Caffe; Keras, channels_first
-    MEMORY = "memory"  # as they lie in the device's memory: nothing moves. Made when a graph is fitted to a device
+    MEMORY = "memory"  # device memory order: no data moves. Only in legalized graphs
 
 
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """The same elements, counted in the given order, as another shape. To a vector: Flatten."""
+    """The same elements, in the given order, as another shape. Flatten is a reshape to a vector."""
 
     shape: Shape
     order: Order
@@ -73,7 +73,7 @@ class Interpolation(Enum):
 
 
 class Sampling(Enum):
-    """Where output pixel i lies in the input, with ratio = input size / output size."""
+    """The input position of output pixel i, with ratio = input size / output size."""
 
     HALF_PIXEL = "(i + 0.5) * ratio - 0.5"
     CORNERS = "i * (input size - 1) / (output size - 1)"  # 0 where the output size is 1
@@ -82,9 +82,9 @@ class Sampling(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """Samples the map at other places; outside of it the border goes on.
+    """Resampling to another size; border pixels extend outwards.
 
-    The nearest pixel of a place p is floor(p), or floor(p + 0.5) with HALF_PIXEL and CORNERS.
+    The nearest pixel of position p is floor(p), or floor(p + 0.5) with HALF_PIXEL and CORNERS.
     """
 
     size: Pair
@@ -99,7 +99,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """The elements from start to before stop, every stride-th, along each axis."""
+    """A slice along each axis: from start up to, excluding, stop, every stride-th element."""
 
     start: Shape
     stop: Shape
@@ -113,9 +113,9 @@ class Crop:
 
 @dataclass(frozen=True, slots=True)
 class TransposeReshape:
-    """The elements, counted in an order, as an array of dims, its axes permuted, and counted again as a map.
+    """Reshape to `dims` (elements in `order`), transpose, reshape to `shape`: permute, pixel shuffle, channel shuffle.
 
-    Numpy's axis i of the permuted array is axis axes[i] of the array. Permute, pixel shuffles and channel shuffles are this.
+    Axis i of the transposed array is axis axes[i] of the array, as in numpy.
     """
 
     dims: tuple[int, ...]
@@ -132,7 +132,7 @@ class TransposeReshape:
 
 @dataclass(frozen=True, slots=True)
 class SpaceToDepth:
-    """Zeros around the map (below zero: less of it), then blocks of block.height x block.width pixels become pixels, channels the last to change.
+    """Zero padding (negative: cropping), then each block of pixels becomes one pixel.
 
     Output channel (y * block.width + x) * C + c is channel c of the block's pixel (y, x).
     """
@@ -154,7 +154,7 @@ class SpaceToDepth:
 
 @dataclass(frozen=True, slots=True)
 class ChannelSlice:
-    """Some channels of a map, as they lie in the device's memory. Made when a graph is fitted to a device."""
+    """Some channels of a map, as a view of device memory. Only in legalized graphs."""
 
     first: int
     count: int

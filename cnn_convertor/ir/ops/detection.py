@@ -1,4 +1,4 @@
-"""SSD's operators: boxes, and what was found in them."""
+"""The operators of SSD detection networks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cnn_convertor.ir.ops.shapes import Pair, Shape, ShapeError
 
 @dataclass(frozen=True, slots=True)
 class PriorBox:
-    """SSD's boxes, which depend on sizes alone. The result is (boxes * 4) x 1 x 2: coordinates, then variances.
+    """SSD's prior boxes, a constant. The result is (boxes * 4) x 1 x 2: coordinates, then variances.
 
-    For each pixel of a map of `map_size`, row by row: for each min_size a square of it, then with a max_size the square of
-    sqrt(min_size * max_size), then for each of `aspect_ratios` (none is 1; flips are listed) one of min_size. Coordinates are
-    left, top, right, bottom, in parts of `image_size`. step: pixels of the image from box to box. offset: of the center, in steps.
+    For each pixel of a map of `map_size`, row by row, and each min_size: a square of that size; with max_sizes, a square of
+    sqrt(min_size * max_size); for each of `aspect_ratios` (without 1, including flips) a box of min_size. Coordinates are left,
+    top, right, bottom, relative to `image_size`. step: image pixels between boxes. offset: of the center, in steps.
     """
 
     map_size: Pair
@@ -35,12 +35,12 @@ class PriorBox:
 
     def output_shape(self) -> Shape:
         if not self.min_sizes or len(self.max_sizes) not in (0, len(self.min_sizes)):
-            raise ShapeError(f"{len(self.min_sizes)} smallest and {len(self.max_sizes)} largest sizes of boxes")
+            raise ShapeError(f"{len(self.min_sizes)} minimum and {len(self.max_sizes)} maximum box sizes")
         return Shape(math.prod(self.map_size) * self.boxes_per_pixel * 4, 1, 2)
 
 
 class BoxCode(Enum):
-    """How locations tell boxes from prior boxes."""
+    """How locations encode boxes relative to prior boxes."""
 
     CORNER = "corner"
     CENTER_SIZE = "center size"
@@ -49,11 +49,11 @@ class BoxCode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DetectionOutput:
-    """SSD's detections: decodes boxes, suppresses what overlaps, keeps the best.
+    """SSD's detections: decode boxes, suppress overlapping ones, keep the best.
 
     Inputs: locations and confidences (vectors, box by box) and a PriorBox. The result is keep_top_k x 7 x 1: image (0), label,
-    confidence, left, top, right, bottom; by label, then the surest first; rows without a detection begin with -1 and are 0
-    then. background: -1 is none. top_k (of each class, before suppression), keep_top_k: -1 is all.
+    confidence, left, top, right, bottom; sorted by label, then by descending confidence; unused rows are -1 followed by zeros.
+    background: -1 for none. top_k (per class, before suppression), keep_top_k: -1 for all.
     """
 
     classes: int
@@ -70,7 +70,7 @@ class DetectionOutput:
     def output_shape(self, locations: Shape, confidences: Shape, priors: Shape) -> Shape:
         boxes = priors.height // 4
         if priors != (boxes * 4, 1, 2):
-            raise ShapeError(f"{priors} are no prior boxes")
+            raise ShapeError(f"{priors} is not a shape of prior boxes")
         expected = (boxes * 4 * (1 if self.share_location else self.classes), boxes * self.classes)
         if (locations, confidences) != tuple(Shape(1, 1, size) for size in expected):
             raise ShapeError(

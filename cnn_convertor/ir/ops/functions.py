@@ -1,4 +1,4 @@
-"""Functions of one number: those that operators apply on their way out, and those of `Unary`."""
+"""Scalar functions: `Function` can be an operator's activation, `ScalarFunction` is for `Unary`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Swish:
 
 @dataclass(frozen=True, slots=True)
 class HardSigmoid:
-    """slope * x + shift, held between 0 and 1"""
+    """slope * x + shift, clipped to 0..1"""
 
     slope: float
     shift: float
@@ -70,7 +70,7 @@ class HardSwish:
 
 @dataclass(frozen=True, slots=True)
 class Gelu:
-    """x * P(X <= x) for a standard normal X. by_tanh: the usual approximation of it."""
+    """x * P(X <= x) for a standard normal X. by_tanh: the usual approximation"""
 
     by_tanh: bool = False
 
@@ -82,7 +82,7 @@ class Mish:
 
 @dataclass(frozen=True, slots=True)
 class Softplus:
-    """log(1 + exp(x)); Caffe's BNLL, too"""
+    """log(1 + exp(x)); also Caffe's BNLL"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Softsign:
 
 @dataclass(frozen=True, slots=True)
 class ScaledElu:
-    """scale * x for x > 0, scale * alpha * (exp(x) - 1) otherwise; an ELU with another alpha, and SELU"""
+    """scale * x for x > 0, scale * alpha * (exp(x) - 1) otherwise: SELU, and ELU with any alpha"""
 
     alpha: float
     scale: float = 1.0
@@ -138,7 +138,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """x held between low and high, either of which may be infinite"""
+    """x clipped to low..high, either of which may be infinite"""
 
     low: float
     high: float
@@ -146,7 +146,7 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class BoundedRelu:
-    """min(x, high) for x > threshold, slope * (x - threshold) otherwise: every other ReLU of Keras"""
+    """min(x, high) for x > threshold, slope * (x - threshold) otherwise: Keras's general ReLU"""
 
     slope: float
     threshold: float
@@ -173,12 +173,12 @@ ScalarFunction: TypeAlias = (
 
 
 def for_channels(function: Function, channels: NDArray[np.intp]) -> Function:
-    """The function of some channels, or of all in another order: slopes belong to them."""
+    """The function with the slopes of the given channels."""
     return PRelu(function.slopes.take_rows(channels)) if isinstance(function, PRelu) else function
 
 
 def never_decreases(function: Function | None) -> bool:
-    """Whether taking a maximum before the function gives the same as taking it after."""
+    """Whether the function is monotonic, so that it commutes with a maximum."""
     match function:
         case Relu(slope=slope):
             return slope >= 0
@@ -189,7 +189,7 @@ def never_decreases(function: Function | None) -> bool:
 
 
 def never_negative(function: Function | None) -> bool:
-    """Whether the function's results are all >= 0."""
+    """Whether all results are >= 0."""
     match function:
         case Relu(slope=slope):
             return slope == 0

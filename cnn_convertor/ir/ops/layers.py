@@ -1,11 +1,11 @@
-"""Operators that calculate: with weights, over windows, element by element."""
+"""Operators that compute: with weights, over windows, element by element."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +27,39 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Passes its input on: dropout at inference, Split, a linear activation."""
+    """No operation: dropout at inference, Split, a linear activation."""
 
     def output_shape(self, x: Shape) -> Shape:
         return x
 
 
-@dataclass(frozen=True, slots=True)
-class Conv2d:
-    """Convolution (cross-correlation, as every framework has it).
+class _Kernels:
+    """What convolution and transposed convolution share."""
 
-    weight: (O, I / groups, kernel height, kernel width), padding is zeros. bias: (O,) or None.
+    __slots__ = ()
+    weight: Constant
+    window: Window
+    groups: int
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether each channel has one kernel of its own."""
+        return self.weight.shape[1] == 1 and self.groups == self.weight.shape[0] > 1
+
+    def _check(self, x: Shape) -> None:
+        out, per_group, *kernel = self.weight.shape
+        assert tuple(kernel) == tuple(self.window.kernel)
+        if x.channels != per_group * self.groups or out % self.groups:
+            raise ShapeError(
+                f"kernels for {per_group * self.groups} channels in {self.groups} groups meet an input of {x.channels}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2d(_Kernels):
+    """Convolution (cross-correlation, as in all frameworks) with zero padding.
+
+    weight: (O, I / groups, kernel height, kernel width). bias: (O,) or None.
     """
 
     weight: Constant
@@ -46,27 +68,17 @@ class Conv2d:
     groups: int = 1
     activation: Function | None = None
 
-    @property
-    def is_depthwise(self) -> bool:
-        """One kernel a channel."""
-        return self.weight.shape[1] == 1 and self.groups == self.weight.shape[0] > 1
-
     def output_shape(self, x: Shape) -> Shape:
-        out, per_group, *kernel = self.weight.shape
-        assert tuple(kernel) == tuple(self.window.kernel)
-        if x.channels != per_group * self.groups or out % self.groups:
-            raise ShapeError(
-                f"kernels for {per_group * self.groups} channels in {self.groups} groups meet an input of {x.channels}"
-            )
-        return self.window.slide(x, channels=out)
+        self._check(x)
+        return self.window.slide(x, channels=self.weight.shape[0])
 
 
 @dataclass(frozen=True, slots=True)
-class ConvTranspose2d:
+class ConvTranspose2d(_Kernels):
     """Transposed convolution: input pixel (y, x) adds input * kernel at output (y, x) * stride - padding.
 
     weight: (O, I / groups, kernel height, kernel width), not rotated. bias: (O,) or None.
-    output_padding: rows and columns that the output has beyond what the kernel reaches (bottom and right).
+    output_padding: extra output rows (bottom) and columns (right).
     """
 
     weight: Constant
@@ -76,24 +88,14 @@ class ConvTranspose2d:
     groups: int = 1
     activation: Function | None = None
 
-    @property
-    def is_depthwise(self) -> bool:
-        """One kernel a channel."""
-        return self.weight.shape[1] == 1 and self.groups == self.weight.shape[0] > 1
-
     def output_shape(self, x: Shape) -> Shape:
-        out, per_group, *kernel = self.weight.shape
-        assert tuple(kernel) == tuple(self.window.kernel)
-        if x.channels != per_group * self.groups or out % self.groups:
-            raise ShapeError(
-                f"kernels for {per_group * self.groups} channels in {self.groups} groups meet an input of {x.channels}"
-            )
+        self._check(x)
         pad, extent, stride = self.window.padding, self.window.extent, self.window.stride
         height = (x.height - 1) * stride.height + extent.height - pad.top - pad.bottom + self.output_padding.height
         width = (x.width - 1) * stride.width + extent.width - pad.left - pad.right + self.output_padding.width
         if height < 1 or width < 1:
             raise ShapeError(f"the padding leaves an output of {height}x{width}")
-        return Shape(height, width, out)
+        return Shape(height, width, self.weight.shape[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,11 @@ class Dense:
         return Shape(1, 1, out)
 
 
-Weighted = TypeVar("Weighted", bound="Conv2d | ConvTranspose2d | Dense")
+AnyWeighted = TypeVar("AnyWeighted", bound="Conv2d | ConvTranspose2d | Dense")
 
 
-def with_outputs(op: Weighted, channels: NDArray[np.intp]) -> Weighted:
-    """The operator that gives some of the output channels, or all in another order. Groups are the caller's."""
+def with_outputs(op: AnyWeighted, channels: NDArray[np.intp]) -> AnyWeighted:
+    """The operator restricted to some output channels, or with these reordered. The caller adjusts groups."""
     bias = None if op.bias is None else op.bias.take_rows(channels)
     function = None if op.activation is None else for_channels(op.activation, channels)
     return replace(op, weight=op.weight.take_rows(channels), bias=bias, activation=function)
@@ -125,7 +127,7 @@ def with_outputs(op: Weighted, channels: NDArray[np.intp]) -> Weighted:
 
 @dataclass(frozen=True, slots=True)
 class MaxPool2d:
-    """Maximum over windows; padding never wins."""
+    """Maximum over windows; padding is minus infinity."""
 
     window: Window
     activation: Function | None = None
@@ -136,10 +138,10 @@ class MaxPool2d:
 
 @dataclass(frozen=True, slots=True)
 class MaxUnpool:
-    """Puts every value back where the maximum of its window was, zeros elsewhere: what SegNet does with the mask of a pooling.
+    """SegNet's unpooling: places each value where the maximum of its window was; zeros elsewhere.
 
-    Inputs: the values, one for each window, and the map that was pooled, which says where. The first of equal maxima counts,
-    row by row; where windows overlap, the last that has its maximum at a place puts its value there.
+    Inputs: the values, one per window, and the map that was pooled. Of equal maxima the first counts, row by row; where
+    windows overlap, the last window with its maximum at a position decides.
     """
 
     window: Window
@@ -155,8 +157,8 @@ class MaxUnpool:
 class AveragePool2d:
     """Sum over windows, times a factor.
 
-    window.padding counts as zeros. uncounted: more padding, whose elements are left out of the divisor.
-    factor: what sums are multiplied by; None is 1 / (number of the window's elements that count).
+    window.padding counts as zeros. uncounted: additional padding, excluded from the divisor.
+    factor: multiplies the sums; None: 1 / (number of elements that count).
     """
 
     window: Window
@@ -166,7 +168,7 @@ class AveragePool2d:
 
     @property
     def fixed_factor(self) -> float:
-        """The factor where every element of a window counts."""
+        """The factor of a window whose elements all count."""
         return 1.0 / math.prod(self.window.kernel) if self.factor is None else self.factor
 
     def output_shape(self, x: Shape) -> Shape:
@@ -175,7 +177,7 @@ class AveragePool2d:
 
 @dataclass(frozen=True, slots=True)
 class BatchNorm:
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, each (C,); no gamma is 1, no beta is 0."""
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, each (C,); gamma None: 1, beta None: 0."""
 
     mean: Constant
     variance: Constant
@@ -191,7 +193,7 @@ class BatchNorm:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """x * factor + shift, each (C,); no shift is 0."""
+    """x * factor + shift, each (C,); shift None: 0."""
 
     factor: Constant
     shift: Constant | None = None
@@ -215,7 +217,7 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """A function of one number, on every element."""
+    """A scalar function of each element."""
 
     function: ScalarFunction
 
@@ -225,7 +227,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Element by element; two inputs (frontends make chains of longer sums)."""
+    """The element-wise sum of two maps; frontends chain longer sums."""
 
     activation: Function | None = None
 
@@ -236,7 +238,7 @@ class Add:
 
 
 class BinaryOp(Enum):
-    """How two numbers make one. The value is how it is written."""
+    """A function of two numbers. The value is its notation."""
 
     ADD = "x + y"
     SUBTRACT = "x - y"
@@ -248,7 +250,7 @@ class BinaryOp(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Two maps, element by element; an axis of length 1 is repeated to the other map's length."""
+    """An element-wise function of two maps; axes of length 1 broadcast."""
 
     operation: BinaryOp
 
@@ -256,3 +258,7 @@ class Binary:
         if any(mine != theirs and 1 not in (mine, theirs) for mine, theirs in zip(x, y, strict=True)):
             raise ShapeError(f"cannot combine maps of {x} and {y}")
         return Shape(*map(max, x, y))
+
+
+Weighted: TypeAlias = Conv2d | ConvTranspose2d | Dense
+Activated: TypeAlias = Weighted | MaxPool2d | AveragePool2d | Scale | Add  # operators that can carry an activation

@@ -1,4 +1,4 @@
-"""Operators whose every result depends on many elements of a map: norms, what is left of many numbers, the largest."""
+"""Operators whose results depend on many elements: norms, reductions, argmax."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Softmax:
 
 @dataclass(frozen=True, slots=True)
 class LocalResponseNorm:
-    """x / (bias + alpha / n * sum of squares) ** beta, the sum over a neighborhood of x, zero outside of the map.
+    """x / (bias + alpha / n * sum of squares) ** beta, the sum over a neighborhood of x; zero outside the map.
 
     across_channels: the neighborhood is `size` channels, n = size; else size x size pixels, n = size * size. size is odd.
     """
@@ -39,10 +39,10 @@ class LocalResponseNorm:
 
 @dataclass(frozen=True, slots=True)
 class MeanVarianceNorm:
-    """(x - mean) / deviation, both of the input itself, over some axes and in groups of channels.
+    """(x - mean) / deviation, with statistics of the input over some axes, per group of channels.
 
-    The deviation is sqrt(variance + epsilon), or sqrt(variance) + epsilon with epsilon_outside, or 1 without divides.
-    groups: 1 unless the channels are among the axes.
+    The deviation is sqrt(variance + epsilon); sqrt(variance) + epsilon with epsilon_outside; 1 without divides.
+    groups: 1 unless the axes include the channels.
     """
 
     axes: tuple[Axis, ...]
@@ -60,7 +60,7 @@ class MeanVarianceNorm:
 
 @dataclass(frozen=True, slots=True)
 class L2Normalize:
-    """x / length, the length being sqrt(sum of squares + epsilon) over some axes; with at_least: sqrt(max(sum, epsilon))."""
+    """x / sqrt(sum of squares + epsilon), the sum over some axes; with at_least: x / sqrt(max(sum, epsilon))."""
 
     axes: tuple[Axis, ...]
     epsilon: float
@@ -71,8 +71,6 @@ class L2Normalize:
 
 
 class Reduction(Enum):
-    """What is left of many numbers."""
-
     SUM = "sum"
     MEAN = "mean"
     MAXIMUM = "maximum"
@@ -83,7 +81,7 @@ class Reduction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """One number for all that lie along some axes, times a factor; these axes have the length 1 then."""
+    """Reduces some axes to length 1; the result is multiplied by a factor."""
 
     reduction: Reduction
     axes: tuple[Axis, ...]
@@ -95,11 +93,11 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class ArgMax:
-    """The places of the `count` largest numbers along an axis, the largest first; of equal ones the first comes first,
-    or the last with last_of_equals.
+    """The indices of the `count` largest numbers along an axis, in descending order; ties: first index first, or last first
+    with last_of_equals.
 
-    axis None: of the whole map, counted in CHW order; the result is count x 1 x 1, or count x 1 x 2 with values: places,
-    then values. Along an axis the result has `count` there: places, or values.
+    axis None: over the whole map in CHW order; the result is count x 1 x 1, or count x 1 x 2 with values: indices, then
+    values. Along an axis, the result has length `count` there: indices, or values.
     """
 
     axis: Axis | None

@@ -1,4 +1,4 @@
-"""Sizes: of maps, of windows that move over them, and of what lies around them."""
+"""Shapes of feature maps, windows and padding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class ShapeError(ValueError):
-    """The inputs of an operator do not fit it; says how, in the user's terms."""
+    """An operator's inputs do not fit; the text says how, in the user's terms."""
 
 
 class Shape(NamedTuple):
@@ -28,7 +28,7 @@ class Shape(NamedTuple):
         return self.height == self.width == 1
 
     def with_length(self, axis: Axis, length: int) -> Shape:
-        """With another length along one axis."""
+        """The shape with another length along one axis."""
         return Shape(*(length if place == axis else old for place, old in enumerate(self)))
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Shape(NamedTuple):
 
 
 class Axis(IntEnum):
-    """The axes of a map. The values are their places in a Shape."""
+    """The axes of a map, as indices into a Shape."""
 
     HEIGHT = 0
     WIDTH = 1
@@ -60,16 +60,12 @@ class Padding(NamedTuple):
 
 
 NO_PADDING = Padding(0, 0, 0, 0)
-
-
 NO_MORE = Pair(0, 0)
-
-
 ONE = Pair(1, 1)
 
 
 class Window(NamedTuple):
-    """How a kernel moves over a map."""
+    """How a kernel slides over a map."""
 
     kernel: Pair
     stride: Pair = ONE
@@ -78,11 +74,11 @@ class Window(NamedTuple):
 
     @property
     def extent(self) -> Pair:
-        """What the dilated kernel spans."""
+        """The size of the dilated kernel."""
         return Pair(*((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True)))
 
     def slide(self, shape: Shape, *, channels: int, extra: Padding = NO_PADDING) -> Shape:
-        """Output shape of sliding over `shape`, padded by the window's padding and `extra`."""
+        """The output shape for an input of `shape`, padded by the window's padding and `extra`."""
         pad = self.padding + extra
         padded = Pair(shape.height + pad.top + pad.bottom, shape.width + pad.left + pad.right)
         if min(self.kernel) < 1 or min(self.stride) < 1 or min(self.dilation) < 1:

@@ -721,7 +721,7 @@ SENSELESS = {
         layer("DetectionOutput", "detection_output_param { num_classes: 2 keep_top_k: 0 }", bottoms=("x", "x", "x")), "DV206", "keep_top_k is 0",
     ),
     "detections of other boxes": (
-        layer("DetectionOutput", "detection_output_param { num_classes: 2 keep_top_k: 5 }", bottoms=("x", "x", "x")), "DV202", "are no prior boxes",
+        layer("DetectionOutput", "detection_output_param { num_classes: 2 keep_top_k: 5 }", bottoms=("x", "x", "x")), "DV202", "is not a shape of prior boxes",
     ),
     "global pool with a kernel": (layer("Pooling", "pooling_param { global_pooling: true kernel_size: 2 }"), "DV206", "knows no kernel size"),
     "concat of nothing": (layer("Concat", bottoms=()), "DV206", "the layer has no input"),
