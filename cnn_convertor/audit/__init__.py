@@ -10,18 +10,22 @@ from cnn_convertor.audit.flow import Flow
 from cnn_convertor.audit.listing import listing
 from cnn_convertor.audit.processor import check_processor, read_functions
 from cnn_convertor.audit.reading import read
-from cnn_convertor.audit.rules import Device
+from cnn_convertor.audit.rules import Device, factor_notes
 from cnn_convertor.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """layers, commands: how many. findings: what is wrong, in the order of the source. listing: the network for people."""
+    """layers, commands: their numbers. listing: the network as text.
+
+    findings: what is wrong, in the order of the source. notes: what may be right, but is unusual.
+    """
 
     name: str
     layers: int
     commands: int
     findings: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
     listing: str
 
 
@@ -43,5 +47,6 @@ def audit(
         layers=len(network.layers),
         commands=sum(layer.is_on_device and layer.command is not None for layer in network.layers),
         findings=in_order(findings),
+        notes=tuple(note for layer in network.layers for note in factor_notes(layer)),
         listing=listing(network, flow),
     )

@@ -27,6 +27,18 @@ CODES: dict[str, Entry] = {
         "Make Initialize(), set_num_layers and set_num_output_layers agree with the layers.",
     ),
     "DV604": Entry("A value is too large for its field; the device would see a part of it.", "Give a value that fits."),
+    "DV605": Entry(
+        "Initialize() calls GenerateCommandLists or Commit. The application's own Commit() then fails.",
+        "Leave the call out: Commit() builds the command lists.",
+    ),
+    "DV606": Entry(
+        "A short temporary std::string is assigned to a name. The SDK fills a fresh layer with zeros, and the move crashes.",
+        "Assign a literal, or a variable.",
+    ),
+    "DV607": Entry(
+        "ReserveMemory asks for 0 bytes of weights. The driver allocates no empty memory.",
+        "Reserve 16 bytes, and write a file of 16 bytes.",
+    ),
     # --- commands ---
     "DV610": Entry(
         "A header of the command does not say what the driver expects, or a field of 8-bit input is used.",
@@ -34,12 +46,12 @@ CODES: dict[str, Entry] = {
     ),
     "DV611": Entry("The size of the input is 0 or beyond the device.", "Give w, h, c of the map, and z = 1."),
     "DV612": Entry(
-        "input_circular_offset is unknown, or another order than is_weight_transposed says.",
-        "0x8000 in every command of a transposed network, 0 in every other one.",
+        "Bit 15 of input_circular_offset names another memory order than is_weight_transposed.",
+        "Set it in every command of a transposed network, and in no other. The lower bits are the number of samples.",
     ),
     "DV613": Entry("topo is 0, or ends before a run that is described.", "Set the bit of the last run."),
     "DV614": Entry(
-        "output_mode is unknown, or the outputs of several runs cannot be joined or added.",
+        "output_mode is unknown or disagrees with eltwise_buf, or the outputs of several runs cannot be joined or added.",
         "Join maps of one size, all but the last of a multiple of 8 channels; add in a command with one output.",
     ),
     "DV615": Entry("A mode has a value that means nothing.", "Use the values of dmp_dv.h."),
@@ -66,6 +78,10 @@ CODES: dict[str, Entry] = {
     "DV626": Entry("The input fits the unified buffer in no number of strips.", "Use a smaller input; check ub_size."),
     "DV627": Entry("The runs of a command do not fit the unified buffer together.", "Split the command."),
     "DV629": Entry("An FP16 register holds no finite number, or an average pool the factor 0.", "Check the number."),
+    "DV630": Entry(
+        "An average pool multiplies its sum by something other than the reciprocal of its window. This is a note.",
+        "It is right only where a scale, or a part of a larger pool, is folded into the factor.",
+    ),
     # --- layers and their places ---
     "DV640": Entry("A map starts at an odd offset, or FP32 values not at a multiple of 4.", "Align maps to 16 bytes."),
     "DV641": Entry("A map reaches beyond the I/O memory.", "Reserve more in ReserveMemory, or check the offset."),
@@ -91,13 +107,13 @@ CODES: dict[str, Entry] = {
     # --- layers of the CPU ---
     "DV660": Entry("The inputs of an LT_CONCAT do not lie one behind the other in it.", "Check offsets, or copy."),
     "DV661": Entry(
-        "The inputs of a concatenation are not named, or do not form its output.",
-        "All have its width and height, all but the last a multiple of 8 channels.",
+        "The inputs of a concatenation are not named, or do not form its output. LT_COPY_CONCAT copies bytes into 1 dimension, channels into 3, and nothing into 2.",
+        "Give all inputs its width and height; in an LT_CONCAT all but the last have a multiple of 8 channels.",
     ),
     "DV662": Entry("A flatten or softmax has more or fewer elements than its input.", "Make them equal."),
     "DV663": Entry(
-        "An LT_SOFTMAX has an axis other than 0, 1 or 2, or claims to write FP32: it writes FP16.",
-        "is_f32_output = false; axis 0 of a vector, 2 of a map.",
+        "An LT_SOFTMAX has an axis that the runtime does not take, claims to write FP32, or reads its input in a wrong order.",
+        "is_f32_output = false; axis 0 of a vector. For a map of more than 8 channels: an LT_FLATTEN, then 2 dimensions, axis 1, is_input_hw_layout = true.",
     ),
     "DV664": Entry("A custom layer has no function.", "Set custom_proc_ptr."),
     "DV665": Entry(
@@ -108,10 +124,22 @@ CODES: dict[str, Entry] = {
         "A custom layer has a list of input layers. The SDK keeps it where it keeps the callback's address.",
         "Put what the callback needs into custom_param.",
     ),
+    "DV668": Entry(
+        "A layer sets a member of its union that its type does not use, or lacks the one that it needs. They share memory.",
+        "A command for LT_CONV, softmax_axis for LT_SOFTMAX, input_layers for concatenations, a callback for LT_CUSTOM.",
+    ),
+    "DV669": Entry(
+        "An LT_FLATTEN lacks is_input_hw_layout or the three dimensions of its input. The runtime then does nothing.",
+        "Set the flag; give W, H, C.",
+    ),
     # --- outputs and inputs ---
     "DV670": Entry("output_layers_ and is_output do not agree.", "Enter every output, and nothing else."),
     "DV671": Entry("An output lies in chunks of 8 channels.", "End the network with an LT_FLATTEN."),
     "DV672": Entry("The application writes its input where no LT_INPUT is.", "Make an LT_INPUT the first layer."),
+    "DV673": Entry(
+        "A layer reads, or the network outputs, what an LT_SOFTMAX has overwritten: it replaces its input by x - max.",
+        "Make the softmax the last reader of its input, or copy the input before.",
+    ),
     # --- weights ---
     "DV680": Entry("The weights cannot be read, or are not as many as the source reserves.", _AGAIN),
     "DV681": Entry("Weights are not aligned to 16 bytes, or not in the memory of the weights.", "Use weights_mem_."),

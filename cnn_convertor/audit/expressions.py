@@ -66,6 +66,10 @@ class Expressions(ABC):
         self._made += 1
         return Place(("local", self._made), type)
 
+    @abstractmethod
+    def moved(self, value: Text, line: int) -> None:
+        """Called for a text that is assigned to a layer's name."""
+
     # --- assignments and operators ---
 
     def expression(self) -> Value:
@@ -105,6 +109,8 @@ class Expressions(ABC):
                 self.state.copy(value, place, line)
                 return
             raise NotUnderstoodError(f"{place} is {place.type}, but {describe(value)} is not")
+        if place.path[0] == "layers_" and isinstance(value, Text):
+            self.moved(value, line)
         wrong = self.state.store(place, value, line)
         if wrong:
             self.lost(wrong, line)
@@ -290,6 +296,9 @@ class Expressions(ABC):
             self.cursor.next()
             value = self.expression()
             self.cursor.expect(")")
+            loaded = self.state.load(value)
+            if name == "string" and isinstance(loaded, Text):
+                return Text(loaded.text, is_temporary=True)
             return self._converted(value, SCALARS.get(name, UNKNOWN))
         if self.cursor.sees("("):
             line = self.cursor.next().line

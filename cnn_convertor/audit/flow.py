@@ -13,7 +13,9 @@ from cnn_convertor.audit.registers import command_output, command_parts, operand
 from cnn_convertor.errors import Problem
 
 DEVICE, CPU, APPLICATION = "device", "CPU", "application"
+RESIDUE = "residue"  # what an LT_SOFTMAX leaves in the place of its input
 _WRITERS = {"LT_CONV", "LT_FC", "LT_FLATTEN", "LT_COPY_CONCAT", "LT_SOFTMAX", "LT_CUSTOM"}
+_COPY = "make the softmax the last reader of its input, or copy the input before"
 _PLACE = "let no two maps that are needed at the same time share bytes"
 
 
@@ -25,10 +27,11 @@ class Read(NamedTuple):
     map: Map
     element: int = 2
     source: int | None = None
+    batch: int = 1
 
     @property
     def nbytes(self) -> int:
-        return self.map.elements * self.element
+        return self.map.elements * self.element * self.batch
 
     def __str__(self) -> str:
         return f"{self.field}: reads {self.map} at {self.start}"
@@ -45,7 +48,7 @@ class Flow:
         self._network, self._functions = network, functions
         self._perhaps_read: set[Written] = set()  # what was there when an unknown callback ran
         self._memory = Memory()
-        self._parts: dict[int, set[int]] = {}  # a layer -> who has written what it stands for
+        self._parts: dict[int, set[int]] = {}  # a layer -> the layers that wrote its output
         self._inputs()
         for layer in network.layers:
             self._layer(layer)
@@ -89,13 +92,16 @@ class Flow:
                 message = f"input_offs: the application writes its input at {first.input_offs}, no LT_INPUT is there"
                 self._found(first, "DV672", message, "make an LT_INPUT the first layer", "input_offs")
         elif (given := first.command.map if first.command else first.input_map) is not None:
-            self._write(Written(-1, "the network's input", first.input_offs, given, 2, order), 0)
+            self._write(Written(-1, "the network's input", first.input_offs, given, 2, order, first.batch), 0)
 
     def _layer(self, layer: Layer) -> None:
         found = [written for read in self._reads(layer) for written in self._read(layer, read)]
         if layer.type == "LT_CONCAT":
             self._join(layer, found)
-        self._order(layer, found)
+        if layer.type == "LT_SOFTMAX":
+            self._softmax(layer, found)
+        else:
+            self._order(layer, found)
         if layer.type not in _WRITERS:
             return
         if layer.type == "LT_CUSTOM" and layer.index not in self._functions:
@@ -110,7 +116,7 @@ class Flow:
                 order = frozenset({APPLICATION})  # code that knows where it writes to
             if layer.type == "LT_COPY_CONCAT":
                 order = frozenset(part for written in found for part in written.order)
-            self._write(Written(layer.index, layer.name, start, made, element, order), layer.index)
+            self._write(Written(layer.index, layer.name, start, made, element, order, layer.batch), layer.index)
             self._parts[layer.index] = {layer.index}
 
     def _made(self, layer: Layer) -> Map | None:
@@ -124,42 +130,28 @@ class Flow:
         command, given = layer.command, layer.input_map
         if layer.is_on_device:
             if command is not None:
-                yield Read("input_buf.offs", command.input.offs, command.map)
+                yield Read("input_buf.offs", command.input.offs, command.map, batch=command.batch)
                 operand = operand_of(command)
                 if operand is not None:
-                    yield Read("eltwise_buf.offs", command.operand.offs, operand)
+                    yield Read("eltwise_buf.offs", command.operand.offs, operand, batch=command.batch)
             return
         if layer.type == "LT_CUSTOM" and layer.index in self._functions:
             *inputs, _ = self._functions[layer.index]
             yield from (Read("input_offs", tensor.offset, tensor.map, tensor.element) for tensor in inputs)
             return
         sources = [self._network.layers[i] for i in layer.sources if i is not None and i < layer.index]
-        if layer.type in {"LT_CONCAT", "LT_COPY_CONCAT"} or (layer.type == "LT_CUSTOM" and sources):
+        if layer.type == "LT_CONCAT" and not layer.source_count:
+            if layer.output_map is not None:
+                yield Read("output_offs", layer.output_offs, layer.output_map, 4 if layer.is_f32_output else 2)
+        elif layer.type in {"LT_CONCAT", "LT_COPY_CONCAT"}:
+            copies_halves = layer.type == "LT_COPY_CONCAT" and layer.output_dim_size == 3
             for source in sources:
-                element = 4 if source.is_f32_output else 2
-                for start, given in self._looked_up(layer, source):
-                    yield Read("input_layers", start, given, element, source.index)
+                element = 4 if source.is_f32_output and not copies_halves else 2
+                if source.output_map is not None:
+                    yield Read("input_layers", source.output_offs, source.output_map, element, source.index)
         elif layer.type != "LT_INPUT" and given is not None:
-            element = 4 if sources and sources[0].is_f32_output else 2
-            if layer.type == "LT_CUSTOM" and self._holds_floats(layer.input_offs):
-                element = 4  # the user's code knows what it reads
-            yield Read("input_offs", layer.input_offs, given, element)
-
-    def _looked_up(self, layer: Layer, source: Layer) -> list[tuple[int, Map]]:
-        """What a layer reads of another one. Code on the CPU knows which of a command's parts it needs: those that are there."""
-        if source.output_map is None:
-            return []
-        parts = []
-        if layer.type == "LT_CUSTOM" and source.is_on_device and source.command is not None:
-            parts = [
-                (start, made)
-                for start, made in command_parts(source.command)
-                if min(made) > 0
-                and all(
-                    s.content and s.content.layer == source.index for s in self._memory.read(start, 2 * made.elements)
-                )
-            ]
-        return parts or [(source.output_offs, source.output_map)]
+            is_float = layer.type == "LT_CUSTOM" and self._holds_floats(layer.input_offs)  # the user's code knows
+            yield Read("input_offs", layer.input_offs, given, 4 if is_float else 2)
 
     def _holds_floats(self, start: int) -> bool:
         content = self._memory.read(start, 1)[0].content
@@ -178,16 +170,51 @@ class Flow:
         if wrong is None and expected is not None and not {written.layer for written in contents} <= expected:
             others = ", ".join(_named(written) for written in contents if written.layer not in expected)
             wrong = "DV651", f"{others} has overwritten it"
+        wrong = self._wrong_order(layer, read, contents) if wrong is None else wrong
         if wrong is not None:
             self._found(layer, wrong[0], f"{read}: {wrong[1]}", _PLACE, read.field)
+        in_place = layer.type == "LT_SOFTMAX" and read.start == layer.output_offs
         if (
             not layer.is_on_device
             and layer.type != "LT_CONCAT"
+            and not in_place
             and overlap(read.start, read.nbytes, layer.output_offs, layer.output_size)
         ):
             message = f"output_offs: {layer.output_size} bytes at {layer.output_offs} overlap the input at {read.start}"
             self._found(layer, "DV643", message, "put the output elsewhere", "output_offs")
         return contents
+
+    def _wrong_order(self, layer: Layer, read: Read, contents: list[Written]) -> tuple[str, str] | None:
+        """A softmax left other values there; or the CPU wrote a map in an order that the device does not read."""
+        gone = next((written for written in contents if RESIDUE in written.order), None)
+        if gone is not None:
+            return "DV673", f"the softmax {_named(gone)} has overwritten its input with differences"
+        for written in contents if layer.is_on_device and read.map.area > 1 else ():
+            turned = not self._network.transposed and min(read.map[:2]) > 1
+            flat = written.order == {CPU} and self._network.layers[written.layer].type == "LT_FLATTEN"
+            if written.order == {CPU} and (read.map.channels > 8 or (flat and turned)):
+                return "DV652", f"the CPU wrote {_named(written)} in another memory order"
+        return None
+
+    def _softmax(self, layer: Layer, found: list[Written]) -> None:
+        """The runtime reads its input row by row, or in a faulty form of chunks, and overwrites it."""
+        if layer.input_map is None or layer.softmax_axis not in range(3):
+            return
+        dims = (*layer.input_dims, 1, 1, 1)[:3]
+        lines = layer.input_map.elements // dims[layer.softmax_axis]
+        wrong = ""
+        if lines > 1 and any(w.map.channels > 8 and w.map.area > 1 and w.order != {CPU} for w in found):
+            wrong = "its input lies in chunks of 8 channels: the runtime mixes pixels"
+        elif not layer.is_input_hw_layout and dims[2] >= 8 and dims[0] * dims[1] > 1:
+            wrong = "is_input_hw_layout is false: the runtime reads and writes beyond the input"
+        elif not layer.is_input_hw_layout and self._network.transposed and min(dims[:2]) > 1:
+            wrong = "is_input_hw_layout is false: the runtime exchanges width and height"
+        if wrong:
+            hint = "put an LT_FLATTEN before it, and set is_input_hw_layout"
+            self._found(layer, "DV663", wrong, hint, "is_input_hw_layout")
+        rest = Written(layer.index, layer.name, layer.input_offs, layer.input_map, 2, frozenset({RESIDUE}))
+        self._memory.write(rest)
+        self.dies[rest] = layer.index
 
     def _join(self, layer: Layer, found: list[Written]) -> None:
         """A concatenation in place does nothing: its inputs must be where its output is."""
@@ -258,6 +285,10 @@ class Flow:
     def _intact(self, layer: Layer, last: int) -> None:
         expected = self._parts.get(layer.index, set())
         for _, _, content in self._memory.read(layer.output_offs, layer.output_size) if layer.output_size else ():
+            if content is not None and RESIDUE in content.order:
+                message = f"output_offs: the softmax {_named(content)} has overwritten this output with differences"
+                self._found(layer, "DV673", message, _COPY, "output_offs")
+                break
             if content is None or content.layer not in expected:
                 who = _named(content) if content else "nobody"
                 message = f"output_offs: at the end {who} has written what should be this output"
@@ -299,6 +330,9 @@ def _wrong(read: Read, segments: list[Segment], contents: list[Written]) -> tupl
             other = next(s.content for s in segments if s.content is not None and s.content != written)
             return "DV651", f"{_named(other)} has overwritten a part of {_named(written)}"
     text = ", ".join(f"{_named(written)}, {written.map}" for written in contents)
+    batches = {written.batch for written in contents}
+    if batches != {read.batch} and (len(batches) > 1 or read.map.area > 1):
+        return "DV652", f"{read.batch} samples are read, of what lies there: {text}"
     return None if _fits(read, contents) else ("DV652", f"what lies there is not such a map: {text}")
 
 

@@ -1,4 +1,4 @@
-"""Checks each layer by itself: its fields against its command, against its type and against the memory."""
+"""Checks each layer by itself: its fields against its type, its command and the size of the memory."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from collections.abc import Iterator
 
 from cnn_convertor.audit.network import Command, Layer, Map, Network
 from cnn_convertor.audit.registers import command_output, operand_of
-from cnn_convertor.audit.rules import TRANSPOSED, Device, check_command
+from cnn_convertor.audit.rules import Device, check_command
 from cnn_convertor.errors import Problem
 
-_BUFFERS = {"input_buf": "the input", "output_buf": "the output", "eltwise_buf": "the operand"}
+# Type -> the members of the layer's union that it uses, and whether it needs them.
+_MEMBERS: dict[str, tuple[str, bool]] = {
+    "LT_CONV": ("a command", False),  # DV665 says when it has none
+    "LT_FC": ("a command", False),
+    "LT_SOFTMAX": ("softmax_axis", True),
+    "LT_CONCAT": ("input_layers", False),
+    "LT_COPY_CONCAT": ("input_layers", False),  # DV661
+    "LT_CUSTOM": ("a callback", False),  # DV664
+}
 
 
 def check_layer(network: Network, layer: Layer, device: Device) -> Iterator[Problem]:
@@ -19,11 +27,13 @@ def check_layer(network: Network, layer: Layer, device: Device) -> Iterator[Prob
     if layer.command is not None and layer.is_on_device:
         yield from check_command(layer, layer.command, device)
         yield from _command(network, layer, layer.command)
+    yield from _union(layer)
     match layer.type:
         case "LT_INPUT":
             yield from _network_input(layer)
         case "LT_FLATTEN":
             yield from _same_elements(layer)
+            yield from _flatten(layer)
         case "LT_SOFTMAX":
             yield from _same_elements(layer)
             yield from _softmax(layer)
@@ -31,10 +41,9 @@ def check_layer(network: Network, layer: Layer, device: Device) -> Iterator[Prob
             yield layer.problem(
                 "DV664", "custom_proc_ptr is not set", "set it to custom_callback_TYPE", "custom_proc_ptr"
             )
-        case "LT_CUSTOM" if layer.source_count:
-            message = "input_layer_num overwrites custom_proc_ptr: both have the same address in the SDK"
-            yield layer.problem("DV667", message, "put what the callback needs into custom_param", "input_layer_num")
-        case "LT_CONCAT" | "LT_COPY_CONCAT":
+        case "LT_CONCAT" if layer.source_count:
+            yield from _concat(network, layer)
+        case "LT_COPY_CONCAT":
             yield from _concat(network, layer)
     yield from _sizes(network, layer)
 
@@ -56,6 +65,21 @@ def _type(layer: Layer) -> Iterator[Problem]:
         yield layer.problem("DV665", "the layer has no name", "name it", "name")
 
 
+def _union(layer: Layer) -> Iterator[Problem]:
+    """A layer holds exactly one of: a command, a softmax axis, a list of inputs, a callback. They share memory."""
+    member, is_needed = _MEMBERS.get(layer.type, ("", False))
+    others = [other for other in layer.members if other not in {member, "a command"}]
+    if layer.type == "LT_CUSTOM" and "input_layers" in others:
+        message = "input_layer_num overwrites custom_proc_ptr: both have the same address in the SDK"
+        yield layer.problem("DV667", message, "put what the callback needs into custom_param", "input_layer_num")
+    elif others:
+        message = f"{layer.type} sets {', '.join(others)}"
+        kept = f"; they overwrite {member}" if member in layer.members else ", which it does not use"
+        yield layer.problem("DV668", message + kept, "keep the member that belongs to the type", "type")
+    if is_needed and member not in layer.members:
+        yield layer.problem("DV668", f"{layer.type} does not set {member}", "set it, or correct the type", "type")
+
+
 def _dims(layer: Layer) -> Iterator[Problem]:
     rows = {
         "input_dim": (layer.input_dim_size, layer.input_map),
@@ -75,9 +99,11 @@ def _dims(layer: Layer) -> Iterator[Problem]:
 
 def _command(network: Network, layer: Layer, command: Command) -> Iterator[Problem]:
     """The layer says again what the command says."""
-    if command.order in {0, TRANSPOSED} and (command.order == TRANSPOSED) != network.transposed:
-        message = f"input_circular_offset: 0x{command.order:04X}, but is_weight_transposed is {str(network.transposed).lower()}"
-        yield layer.problem("DV612", message, "all maps of a network lie in one order", "input_circular_offset")
+    if command.is_transposed != network.transposed:
+        transposed = str(network.transposed).lower()
+        message = f"input_circular_offset: 0x{command.order:04X}, but is_weight_transposed is {transposed}"
+        yield layer.problem("DV612", message, "use one memory order in the whole network", "input_circular_offset")
+    yield from _operand_buffer(layer, command)
     operand = operand_of(command)
     places = {"input_buf": (command.input, layer.input_offs), "output_buf": (command.output, layer.output_offs)}
     for name, (buffer, offset) in places.items():
@@ -107,10 +133,19 @@ def _command(network: Network, layer: Layer, command: Command) -> Iterator[Probl
     yield from _overlaps(layer, command, written, operand)
 
 
+def _operand_buffer(layer: Layer, command: Command) -> Iterator[Problem]:
+    """eltwise_buf and output_mode agree. Another check finds an addition without a buffer."""
+    buffer = command.operand
+    if command.output_mode == 0 and (buffer.mem or buffer.offs):
+        name = "eltwise_buf.mem" if buffer.mem else "eltwise_buf.offs"
+        message = f"{name}: an operand, but output_mode is 0 and adds none"
+        yield layer.problem("DV614", message, "set output_mode to 1, or clear eltwise_buf", name)
+
+
 def _overlaps(layer: Layer, command: Command, written: Map, operand: Map | None) -> Iterator[Problem]:
     """A command reads its input while it writes; its operand may be overwritten element by element."""
-    start, size = command.output.offs, 2 * written.elements
-    if overlap(start, size, command.input.offs, 2 * command.map.elements):
+    start, size = command.output.offs, 2 * written.elements * command.batch
+    if overlap(start, size, command.input.offs, 2 * command.map.elements * command.batch):
         message = f"output_buf.offs: {size} bytes at {start} overlap the input at {command.input.offs}"
         yield layer.problem("DV643", message, "put the output elsewhere", "output_buf.offs")
     if (
@@ -139,33 +174,64 @@ def _same_elements(layer: Layer) -> Iterator[Problem]:
         yield layer.problem("DV662", f"output_dim: {message}", "make them equal", "output_dim[0]")
 
 
+def _flatten(layer: Layer) -> Iterator[Problem]:
+    """Without the flag the runtime does nothing, which is right only where nothing has to move."""
+    if not layer.is_input_hw_layout:
+        if layer.input_offs != layer.output_offs:
+            message = "is_input_hw_layout is false: the runtime copies nothing to output_offs"
+            yield layer.problem("DV669", message, "set is_input_hw_layout", "is_input_hw_layout")
+    elif layer.input_dim_size < 3:
+        message = f"input_dim_size is {layer.input_dim_size}: the runtime reads W, H and C, and copies nothing"
+        yield layer.problem("DV669", message, "give W, H, C", "input_dim_size")
+
+
 def _softmax(layer: Layer) -> Iterator[Problem]:
-    if layer.softmax_axis not in range(3):
-        message = f"softmax_axis: {layer.softmax_axis}; the runtime takes 0, 1 or 2, and else writes nothing"
-        yield layer.problem("DV663", message, "0 for a vector, 2 for a map", "softmax_axis")
+    """The axis exists, and the output is FP16. The flow checks what lies in the memory."""
+    axis, dims = layer.softmax_axis, layer.input_dims
+    message = ""
+    if axis not in range(3):
+        message = f"softmax_axis: {axis}; the runtime takes 0, 1 or 2, and otherwise writes nothing"
+    elif axis >= max(len(dims), 1):
+        message = f"softmax_axis: {axis}, but input_dim_size is {len(dims)}: the runtime writes nothing"
+    elif dims and dims[axis] == 1 and sum(dim > 1 for dim in dims) == 1:
+        message = f"softmax_axis: {axis}, but input_dim[{axis}] is 1: every value becomes 1"
+    if message:
+        yield layer.problem("DV663", message, "0 for a vector of one dimension, 2 for a map", "softmax_axis")
     if layer.is_f32_output:
         message = "is_f32_output: LT_SOFTMAX writes FP16, and get_final_output reads FP32"
         yield layer.problem("DV663", message, "make it false", "is_f32_output")
 
 
 def _concat(network: Network, layer: Layer) -> Iterator[Problem]:
-    """Its inputs are earlier layers, of its width and height; their channels together are its own."""
+    """Its inputs are earlier layers, of its width and height; their channels together are its own.
+
+    LT_COPY_CONCAT copies bytes into a vector, and channels into a map. It does nothing for two dimensions.
+    """
     sources = [index for index in layer.sources if index is not None and index < layer.index]
     if layer.source_count < 1 or len(sources) != layer.source_count:
         message = f"input_layers: {len(sources)} earlier layers of input_layer_num = {layer.source_count}"
         yield layer.problem("DV661", message, "name every input, as &get_layer(N)", "input_layers")
         return
-    maps = [given for index in sources if (given := network.layers[index].output_map) is not None]
+    given = [network.layers[index] for index in sources]
+    maps = [source.output_map for source in given if source.output_map is not None]
     made = layer.output_map
     if made is None or len(maps) != len(sources):
         return
+    copies = layer.type == "LT_COPY_CONCAT"
+    if copies and layer.output_dim_size == 2:
+        message = "output_dim_size: the runtime copies nothing into 2 dimensions"
+        yield layer.problem("DV661", message, "give 1 or 3 dimensions", "output_dim_size")
+    short = [source.name for source in given if source.output_dim_size < 3]
+    if copies and layer.output_dim_size == 3 and short:
+        message = f'input_layers: "{short[0]}" has no output_dim[2], so the runtime copies none of its channels'
+        yield layer.problem("DV661", message, "give every input three dimensions", "input_layers")
     text = ", ".join(map(str, maps))
-    if sum(given.elements for given in maps) != made.elements:
+    if sum(each.elements for each in maps) != made.elements:
         yield layer.problem(
             "DV661", f"output_dim: {made} does not hold the inputs, {text}", "check both", "output_dim[0]"
         )
-    elif made.area > 1 and any(_breaks(given, made, is_last=given is maps[-1]) for given in maps):
-        message = f"input_layers: {text} cannot stand one behind the other in {made}"
+    elif made.area > 1 and any(_breaks(each, made, is_last=copies or each is maps[-1]) for each in maps):
+        message = f"input_layers: {text} do not follow each other in {made}"
         hint = "give all the same size, and all but the last a multiple of 8 channels"
         yield layer.problem("DV661", message, hint, "input_layers")
 
@@ -179,7 +245,7 @@ def _sizes(network: Network, layer: Layer) -> Iterator[Problem]:
     """Bytes of the output, their number, alignment and place."""
     element = 4 if layer.is_f32_output else 2
     made = layer.output_map
-    if made is not None and layer.output_size != element * made.elements:
+    if made is not None and layer.output_size not in {element * made.elements * n for n in (1, layer.batch)}:
         message = f"output_size: {layer.output_size} bytes, but {made} has {element * made.elements}"
         yield layer.problem("DV644", message, f"reserve {element} bytes an element", "output_size")
     for field, offset, multiple in (("input_offs", layer.input_offs, 2), ("output_offs", layer.output_offs, element)):
@@ -194,16 +260,18 @@ def _sizes(network: Network, layer: Layer) -> Iterator[Problem]:
 
 
 def _ranges(network: Network, layer: Layer, element: int) -> Iterator[Problem]:
+    """Everything that the layer reads and writes lies in the I/O memory."""
     made, given = layer.output_map, layer.input_map
     rows = [("output_offs", layer.output_offs, max(layer.output_size, element * made.elements if made else 0))]
     if given is not None and layer.type != "LT_INPUT":
         rows.append(("input_offs", layer.input_offs, 2 * given.elements))
     if layer.command is not None and layer.is_on_device:
         command, operand = layer.command, operand_of(layer.command)
-        rows.append(("input_buf.offs", command.input.offs, 2 * command.map.elements))
-        rows.append(("output_buf.offs", command.output.offs, 2 * max(0, command_output(command).elements)))
+        each = 2 * command.batch
+        rows.append(("input_buf.offs", command.input.offs, each * command.map.elements))
+        rows.append(("output_buf.offs", command.output.offs, each * max(0, command_output(command).elements)))
         if operand is not None:
-            rows.append(("eltwise_buf.offs", command.operand.offs, 2 * max(0, operand.elements)))
+            rows.append(("eltwise_buf.offs", command.operand.offs, each * max(0, operand.elements)))
     for field, offset, size in rows:
         if offset + size > network.io_bytes:
             message = f"{field}: {size} bytes at {offset} exceed the {network.io_bytes} bytes of maps"

@@ -9,7 +9,10 @@ from cnn_convertor.audit.network import Map
 
 
 class Written(NamedTuple):
-    """A map that somebody has written. layer: -1 for the network's input. element: bytes. order: who has ordered it."""
+    """A map that was written. layer: -1 for the network's input. element: bytes. order: who chose the order of its elements.
+
+    batch: how many samples lie one after the other.
+    """
 
     layer: int
     name: str
@@ -17,10 +20,11 @@ class Written(NamedTuple):
     map: Map
     element: int
     order: frozenset[str]
+    batch: int = 1
 
     @property
     def nbytes(self) -> int:
-        return self.map.elements * self.element
+        return self.map.elements * self.element * self.batch
 
     @property
     def end(self) -> int:

@@ -91,12 +91,25 @@ class Command:
 
     @property
     def map(self) -> Map:
+        """One sample of the input."""
         return Map(self.w, self.h, self.c)
+
+    @property
+    def is_transposed(self) -> bool:
+        return bool(self.order & 0x8000)
+
+    @property
+    def batch(self) -> int:
+        """How many samples lie one after the other, in the input and in the output."""
+        return self.order & 0x7FFF or 1
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """dims: as far as the size says. sources: what input_layers points to, layers by index; None for something else."""
+    """dims: as far as the size says. sources: what input_layers points to, layers by index; None for something else.
+
+    members: the members of the layer's union that the source assigns.
+    """
 
     index: int
     name: str
@@ -117,6 +130,7 @@ class Layer:
     sources: tuple[int | None, ...]
     source_count: int
     file: str
+    members: tuple[str, ...]
     lines: Mapping[str, int] = field(repr=False)
 
     def at(self, name: str = "") -> Origin:
@@ -139,6 +153,11 @@ class Layer:
     @property
     def is_on_device(self) -> bool:
         return self.type in {"LT_CONV", "LT_FC"}
+
+    @property
+    def batch(self) -> int:
+        """How many samples the layer writes."""
+        return self.command.batch if self.is_on_device and self.command is not None else 1
 
 
 def as_map(dims: tuple[int, ...]) -> Map | None:

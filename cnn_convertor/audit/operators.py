@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cnn_convertor.audit.state import NotUnderstoodError, Value, number
+from cnn_convertor.audit.state import NotUnderstoodError, Text, Value, number
 
 _LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
     {"||": lambda a, b: int(bool(a) or bool(b))},
@@ -32,6 +32,8 @@ def compute(sign: str, left: Value, right: Value) -> Value:
     """Raises NotUnderstoodError for operands that are no numbers, and where C++ promises nothing."""
     if sign in {"==", "!="} and not (isinstance(left, int) and isinstance(right, int)):
         return int((left == right) == (sign == "=="))
+    if sign == "+" and isinstance(left, Text) and isinstance(right, Text):
+        return Text(left.text + right.text, is_temporary=True)
     value = _OPERATORS[sign](number(left), number(right))
     if abs(value) >> 64:
         raise NotUnderstoodError(f"{sign} gives more than 64 bits")

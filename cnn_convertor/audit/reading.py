@@ -29,6 +29,13 @@ from cnn_convertor.errors import ModelError, Origin, Problem
 
 _MOST_LAYERS = 100_000
 _LARGEST_SOURCE = 256 << 20  # bytes
+# The members of the union in fpga_layer: all start at one address.
+UNION = {
+    "a command": {"conv_conf", "conv_conf_v1"},
+    "softmax_axis": {"softmax_axis"},
+    "input_layers": {"input_layer_num", "input_layers"},
+    "a callback": {"custom_proc_ptr", "custom_param"},
+}
 
 
 def read(path: Path) -> tuple[Network, list[Problem]]:
@@ -140,6 +147,10 @@ class _Reader:
         weight_bytes = self._called(WEIGHT_BYTES, "ReserveMemory", line)
         count = self._called(LAYER_COUNT, "set_num_layers", line)
         output_count = self._called(OUTPUT_COUNT, "set_num_output_layers", line)
+        if weight_bytes == 0:
+            at = self._state.lines.get(WEIGHT_BYTES.path, line)
+            message = "ReserveMemory(0, ...): the driver allocates no empty memory, so Initialize() fails"
+            self._problem("DV607", message, at, "reserve 16 bytes, and write a file of 16 bytes")
         for index, lines in sorted(self._lines.items()):
             if index >= count:
                 self._problem(
@@ -212,8 +223,13 @@ class _Reader:
             sources=self._sources(base, source_count),
             source_count=source_count,
             file=self._file,
+            members=self._members(base),
             lines={"": line, **lines},
         )
+
+    def _members(self, base: FieldPath) -> tuple[str, ...]:
+        fields = {path[2] for path in self._paths.get(base, ())}
+        return tuple(member for member, names in UNION.items() if fields & names)
 
     def _dims(self, base: FieldPath, field: str) -> tuple[int, ...]:
         size = self._number((*base, f"{field}_size"))

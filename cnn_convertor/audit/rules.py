@@ -28,7 +28,6 @@ from cnn_convertor.errors import Problem
 
 MAX_WIDTH, MAX_HEIGHT, MAX_CHANNELS = 2047, 1024, 32768
 CONV_DEVICE = 1
-TRANSPOSED = 0x8000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +64,6 @@ def _command(command: Command) -> Iterator[Broken]:
     for name, (value, most) in limits.items():
         if not 1 <= value <= most:
             yield Broken("DV611", name, f"{value}; 1 to {most} is possible", "give the size of the input map")
-    if command.order not in {0, TRANSPOSED}:
-        yield Broken(
-            "DV612", "input_circular_offset", f"0x{command.order:04X}; 0 or 0x8000 is known", "see is_weight_transposed"
-        )
     if command.topo == 0:
         yield Broken("DV613", "topo", "no run writes to external memory", "set the bit of the last run")
     for index in command.idle:
@@ -146,6 +141,19 @@ def _numbers(made: Meaning) -> Iterator[Broken]:
     if run.pool_enable == AVERAGE_POOL and (not np.isfinite(factor) or factor == 0):
         hint = "give 1/(width*height) as FP16"
         yield Broken("DV629", "pool_avg_param", f"0x{run.pool_avg_param:04X} is a factor of {factor:g}", hint)
+
+
+def factor_notes(layer: Layer) -> Iterator[Problem]:
+    """Average pools whose factor is not the reciprocal of the window. A window of 1x1 scales: any factor is right."""
+    for made in meanings(layer.command) if layer.command is not None and layer.is_on_device else ():
+        run, size = made.run, pair(made.run.pool_size)
+        if run.pool_enable != AVERAGE_POOL or size.x * size.y < 2:
+            continue
+        expected = int(np.float16(1 / (size.x * size.y)).view(np.uint16))
+        if abs(run.pool_avg_param - expected) > 1:
+            field = f"run[{made.index}].pool_avg_param"
+            message = f"{field}: {half(run.pool_avg_param):.4g} is not the reciprocal of a window of {size}"
+            yield layer.problem("DV630", message, "check the factor, unless a scale is folded into it", field)
 
 
 def half(bits: int) -> float:

@@ -31,7 +31,10 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """A literal, or what a std::string holds. is_temporary: an assignment moves it."""
+
     text: str
+    is_temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,8 @@ def _fitted(place: Place, value: Value) -> tuple[Value, str]:
                 return value, ""
             kept = wrap(value, type)
             return kept, f"{place} = {value} does not fit {type}: {kept} would remain"
-        case Opaque(name="std::string"), Text():
-            return value, ""
+        case Opaque(name="std::string"), Text(text=text):
+            return Text(text), ""
         case Opaque(name="dmp_dv_mem"), Symbol() | 0:
             return value, ""
         case Opaque(name="pointer" | "function"), Pointer() | Symbol() | 0:

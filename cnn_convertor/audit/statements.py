@@ -13,6 +13,7 @@ from cnn_convertor.audit.state import (
     NotUnderstoodError,
     Place,
     Pointer,
+    Text,
     Value,
     describe,
     number,
@@ -40,6 +41,7 @@ _BEYOND = {
 }
 _BEYOND |= {"else"}
 _DEEPEST = 30  # blocks and calls in each other
+_SHORT = 16  # bytes; a longer string is on the heap, and its move is right
 _MOST = 1_000_000  # statements
 
 
@@ -64,6 +66,12 @@ class Statements(Expressions):
             Problem("DV604", wrong, Origin(self._file, line=line), "give a value that the field can hold")
         )
 
+    def moved(self, value: Text, line: int) -> None:
+        if value.is_temporary and len(value.text.encode("utf-8", "replace")) < _SHORT:
+            message = f"the temporary std::string {describe(value)} is moved into a layer of zeros: the SDK crashes"
+            hint = "assign a literal, or a variable"
+            self.findings.append(Problem("DV606", message, Origin(self._file, line=line), hint))
+
     # --- calls ---
 
     def call(self, name: str, arguments: list[Value], line: int) -> Value:
@@ -81,6 +89,13 @@ class Statements(Expressions):
             case "set_num_output_layers", [count]:
                 self._note(OUTPUT_COUNT, count, line)
                 return 0
+            case "to_string", [value]:
+                return Text(str(number(self.state.load(value))), is_temporary=True)
+            case (("GenerateCommandLists" | "Commit"), []):
+                message = f"{name}() in Initialize(): the application's Commit() then fails"
+                where = Origin(self._file, line=line)
+                self.findings.append(Problem("DV605", message, where, "leave it out: Commit() builds the lists"))
+                return 1
             case (("memset" | "bzero"), [target, *rest]):
                 self._cleared(target, rest)
                 return 0

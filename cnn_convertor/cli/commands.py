@@ -294,6 +294,8 @@ def audit(terminal: Terminal, source: Path, weights: Path | None, **device: int)
         result = audit(source, weights, **device)
         for finding in result.findings:
             terminal.find(finding)
+        for note in result.notes:
+            terminal.complain("warning", note)
         terminal.show(result.listing)
         terminal.show(f"{result.name}: {result.commands} commands, {len(result.findings)} findings")
     return terminal.code

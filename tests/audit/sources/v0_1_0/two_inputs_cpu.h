@@ -1,0 +1,144 @@
+// made by cnn-convertor 0.1.0 from m.h5, do not edit
+// The layers of Ctwo_inputs that run on the CPU. two_inputs_gen.cpp alone includes this file.
+#ifndef TWO_INPUTS_CPU_H
+#define TWO_INPUTS_CPU_H
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "dmp_network.h"
+
+namespace two_inputs_cpu {
+
+// How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
+// column by column.
+enum Format {
+  kHalf,       // FP16, in the device's order
+  kFloat,      // FP32, in the device's order
+  kFloatPlain  // FP32, in the order height, width, channels
+};
+
+inline float FromHalf(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, rest = half & 0x7FFFu;
+  float value;
+  if (rest < 0x0400u) {  // subnormal
+    value = static_cast<float>(rest) * (1.0f / 16777216.0f);
+    return sign ? -value : value;
+  }
+  const uint32_t bits = sign | ((rest << 13) + (rest < 0x7C00u ? 0x38000000u : 0x70000000u));
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// Rounds to the nearest, ties to even; what is too large becomes infinite.
+inline uint16_t ToHalf(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  const uint32_t sign = (bits >> 16) & 0x8000u, rest = bits & 0x7FFFFFFFu;
+  uint32_t half;
+  if (rest > 0x7F800000u) {
+    half = 0x7E00u;  // not a number
+  } else if (rest >= 0x47800000u) {
+    half = 0x7C00u;  // 65536 and above
+  } else if (rest < 0x38800000u) {  // subnormal: adding 0.5 leaves the rounded bits at the end
+    float magnitude;
+    std::memcpy(&magnitude, &rest, sizeof(magnitude));
+    magnitude += 0.5f;
+    std::memcpy(&half, &magnitude, sizeof(half));
+    half -= 0x3F000000u;
+  } else {
+    half = (rest - 0x38000000u + 0x0FFFu + ((rest >> 13) & 1u)) >> 13;
+  }
+  return static_cast<uint16_t>(sign | half);
+}
+
+// A map in the I/O memory.
+class Tensor {
+ public:
+  const int height, width, channels;
+
+  Tensor(uint8_t *io, std::size_t offset, int rows, int columns, int depth, Format format)
+      : height(rows),
+        width(columns),
+        channels(depth),
+        data_(io + offset),
+        is_half_(format == kHalf),
+        shift_(format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
+        row_(format == kFloatPlain ? columns : 1),
+        column_(format == kFloatPlain ? 1 : rows) {}
+
+  float Get(int y, int x, int c) const {
+    const uint8_t *place = data_ + Index(y, x, c) * (is_half_ ? 2 : 4);
+    if (is_half_) {
+      uint16_t half;
+      std::memcpy(&half, place, sizeof(half));
+      return FromHalf(half);
+    }
+    float value;
+    std::memcpy(&value, place, sizeof(value));
+    return value;
+  }
+
+  void Set(int y, int x, int c, float value) const {
+    uint8_t *place = data_ + Index(y, x, c) * (is_half_ ? 2 : 4);
+    if (is_half_) {
+      const uint16_t half = ToHalf(value);
+      std::memcpy(place, &half, sizeof(half));
+    } else {
+      std::memcpy(place, &value, sizeof(value));
+    }
+  }
+
+  // Calls f(y, x, c) for every element, near ones after each other.
+  template <class F>
+  void ForEach(F f) const {
+    for (int first = 0; first < channels; first += 8)
+      for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x)
+          for (int c = first; c < channels && c < first + 8; ++c) f(y, x, c);
+  }
+
+ private:
+  std::size_t Index(int y, int x, int c) const {
+    const int first = (c >> shift_) << shift_;
+    const int together = shift_ == 31 ? channels : std::min(8, channels - first);
+    const std::size_t pixel = static_cast<std::size_t>(y) * row_ + static_cast<std::size_t>(x) * column_;
+    return static_cast<std::size_t>(first) * height * width + pixel * together + (c - first);
+  }
+
+  uint8_t *data_;
+  bool is_half_;
+  int shift_;  // 3: chunks of 8 channels; 31: all in one
+  std::size_t row_, column_;  // pixels from one row, or column, to the next
+};
+
+struct MULTIPLY {
+  float operator()(float x, float y) const { return x * y; }
+};
+
+// z = f(x, y), element by element; an axis of length 1 is repeated.
+template <class F>
+void Combine(const Tensor &x, const Tensor &y, const Tensor &z, F f) {
+  const auto get = [](const Tensor &t, int h, int w, int c) {
+    return t.Get(t.height == 1 ? 0 : h, t.width == 1 ? 0 : w, t.channels == 1 ? 0 : c);
+  };
+  z.ForEach([&](int h, int w, int c) { z.Set(h, w, c, f(get(x, h, w, c), get(y, h, w, c))); });
+}
+
+// "product" (Combine)
+inline void Layer_4(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x0(io, 768, 2, 3, 8, kHalf);
+  const Tensor x1(io, 0, 2, 3, 8, kHalf);
+  const Tensor y(io, 192, 2, 3, 8, kHalf);
+  Combine(x0, x1, y, MULTIPLY{});
+}
+
+}  // namespace two_inputs_cpu
+
+#endif  // TWO_INPUTS_CPU_H
