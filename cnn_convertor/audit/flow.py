@@ -239,7 +239,7 @@ class Flow:
         """Whether is_input_hw_layout tells the truth; what the application has written may count as either."""
         orders = {part for written in found for part in written.order}
         says, is_true = layer.is_input_hw_layout, orders == {DEVICE}
-        if layer.type == "LT_INPUT" or says == is_true or APPLICATION in orders or not found:
+        if layer.type == "LT_INPUT" or says == is_true or {APPLICATION, RESIDUE} & orders or not found:
             return
         if says and layer.is_on_device and found[0].order == {DEVICE}:
             return  # the operand comes from the CPU, the input does not

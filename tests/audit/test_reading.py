@@ -170,7 +170,7 @@ void CTiny::Layer_1(void) {
 #if 0
   this is not C++ at all
 #endif
-  layer->name = std::string("conv"); layer->type = static_cast<layer_type>(1);
+  const std::string kName("conv"); layer->name = kName; layer->type = static_cast<layer_type>(1);
   layer->input_offs = kMiddle; layer->output_size = 24;
   set_dims(layer->input_dim, &layer->input_dim_size, 8, 2);
   set_dims(layer->output_dim, &layer->output_dim_size, 3, 2);

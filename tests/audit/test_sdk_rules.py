@@ -1,0 +1,335 @@
+"""The audit knows what the SDK's runtime does: what works on it passes, what fails on it is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from audit.vendor import (
+    AVERAGE,
+    MAX,
+    PRELU,
+    RELU,
+    Dims,
+    Layer,
+    Run,
+    concat,
+    conv,
+    copy_concat,
+    custom,
+    flatten,
+    softmax,
+    source,
+    weight_bytes,
+)
+from cnn_convertor.audit import Audit, audit
+
+SOURCES = Path(__file__).parent / "sources"
+
+
+def audited(text: str, folder: Path) -> Audit:
+    path = folder / "Net_gen.cpp"
+    path.write_text(text, encoding="utf-8")
+    return audit(path, None)
+
+
+def codes(text: str, folder: Path) -> set[str]:
+    return {finding.code for finding in audited(text, folder).findings}
+
+
+# --- sources in the vendor's conventions ---
+
+
+def twelve_net(*, axis: int = 2, hw: bool = True, made: int = 2) -> str:
+    """A face detector's first network: two outputs, one of them a softmax over a map of 2 channels."""
+    sizes = [weight_bytes(10, 3, 3, prelu=True), weight_bytes(16, 10, 3, prelu=True), weight_bytes(32, 16, 3, prelu=True)]
+    sizes += [weight_bytes(made, 32, 1), weight_bytes(4, 32, 1)]
+    at = [sum(sizes[:i]) for i in range(6)]
+    place = [0, 225792, 410064, 692688, 1233680, 1500000, 1800000]
+    pool = {"pool": MAX, "pool_size": 0x202, "pool_stride": 0x202}
+    layers = [
+        conv("pool1", (place[0], (168, 224, 3)), (place[1], (83, 111, 10)), Run(10, 3, at[0], act=PRELU, **pool), hw=False),
+        conv("PReLU2", (place[1], (83, 111, 10)), (place[2], (81, 109, 16)), Run(16, 3, at[1], act=PRELU)),
+        conv("PReLU3", (place[2], (81, 109, 16)), (place[3], (79, 107, 32)), Run(32, 3, at[2], act=PRELU)),
+        conv("conv4-1", (place[3], (79, 107, 32)), (place[4], (79, 107, made)), Run(made, 1, at[3])),
+        softmax("prob1", (place[4], (79, 107, made)), (place[5], (79, 107, made)), axis, hw=hw, output=0),
+        conv("conv4-2", (place[3], (79, 107, 32)), (place[6], (79, 107, 4)), Run(4, 1, at[4]), output=1),
+    ]
+    return source("12Net", layers, weights=at[5], io=2000000)
+
+
+def digits(*, axis: int = 2, order: int = 0x8000, transposed: bool = True, hw: bool = True) -> str:
+    """A classifier with 8-bit weights and natural memory order: a flatten, two fully connected layers, a softmax."""
+    sizes = [weight_bytes(20, 1, 5, palette=True), weight_bytes(500, 2880, 1, palette=True), weight_bytes(10, 500, 1)]
+    at = [sum(sizes[:i]) for i in range(4)]
+    pool = {"pool": MAX, "pool_size": 0x202, "pool_stride": 0x202}
+    layers = [
+        conv(
+            "pool1", (0, (28, 28, 1)), (2048, (12, 12, 20)), Run(20, 5, at[0], palette=True, act=RELU, **pool),
+            hw=False, order=order,
+        ),
+        flatten("flatten", (2048, (12, 12, 20)), 16384),
+        conv(
+            "ip1", (16384, (2880,)), (32768, (1, 1, 500)), Run(500, 1, at[1], palette=True, act=RELU), hw=False, order=order
+        ),
+        conv("ip2", (32768, (1, 1, 500)), (36864, (10,)), Run(10, 1, at[2]), order=order),
+        softmax("prob", (36864, (1, 1, 10)), (40960, (10,)), axis, hw=hw, output=0),
+    ]  # fmt: skip
+    return source("Digits", layers, weights=at[3], io=65536, transposed=transposed)
+
+
+def branches(*, version: int = 1, factor: int = 0x2C00) -> str:
+    """Branches in one command, a concatenation in place that names no inputs, one that is copied, a residual addition."""
+    sizes = [weight_bytes(16, 8, 1), weight_bytes(8, 8, 1), weight_bytes(12, 8, 3), weight_bytes(5, 24, 1)]
+    sizes += [weight_bytes(7, 24, 3), weight_bytes(12, 12, 3)]
+    at = [sum(sizes[:i]) for i in range(7)]
+    data, cat, few, more, joined, sum_, pooled = 0, 2048, 6144, 8192, 10240, 12288, 14336
+    other = {"version": version}
+    layers = [
+        conv(
+            "inception", (data, (8, 8, 8)), (cat, (8, 8, 28)), Run(16, 1, at[0], act=RELU), Run(8, 1, at[1], act=RELU),
+            Run(12, 3, at[2], pad=0x01010101), hw=False, topo=0b101, **other,
+        ),
+        concat("cat", (cat, (8, 8, 28))),
+        conv("few", (cat, (8, 8, 24)), (few, (8, 8, 5)), Run(5, 1, at[3]), **other),
+        conv("more", (cat, (8, 8, 24)), (more, (8, 8, 7)), Run(7, 3, at[4], pad=0x01010101), **other),
+        copy_concat("odd", (few, (8, 8, 5)), (joined, (8, 8, 12)), [2, 3]),
+        conv("sum", (joined, (8, 8, 12)), (sum_, (8, 8, 12)), Run(12, 3, at[5], pad=0x01010101, act=RELU), add=joined, **other),
+        conv(
+            "pool", (sum_, (8, 8, 12)), (pooled, (2, 2, 12)),
+            Run(12, pool=AVERAGE, pool_size=0x404, pool_stride=0x404, factor=factor), **other,
+        ),
+        custom("mine", "Lambda", (pooled, (2, 2, 12)), (16384, (2, 2, 12)), output=0),
+    ]  # fmt: skip
+    return source("Branches", layers, weights=at[6], io=32768)
+
+
+def one_map(*layers: Layer, dims: Dims = (6, 4, 24), io: int = 16384) -> str:
+    """A convolution of 1x1 that writes a map at 2048, and the given layers behind it."""
+    start = conv("map", (0, (*dims[:2], 8)), (2048, dims), Run(dims[-1], 1), hw=False)
+    return source("Net", [start, *layers], weights=weight_bytes(dims[-1], 8, 1), io=io)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        twelve_net(),
+        digits(),
+        digits(axis=2, order=0, transposed=False),
+        branches(),
+        branches(version=0),
+    ],
+)
+def test_sources_in_the_vendors_conventions_pass(text: str, tmp_path: Path) -> None:
+    result = audited(text, tmp_path)
+    assert result.findings == ()
+    assert result.notes == ()
+
+
+# --- the two blockers of version 0.1.0 ---
+
+
+def test_the_softmax_of_version_0_1_0_is_found() -> None:
+    found = audit(SOURCES / "v0_1_0/digits_gen.cpp", None).findings
+    assert [(finding.code, finding.where.layer if finding.where else "") for finding in found] == [("DV663", "digit")] * 2
+
+
+def test_the_callback_with_two_inputs_of_version_0_1_0_is_found() -> None:
+    found = audit(SOURCES / "v0_1_0/two_inputs_gen.cpp", None).findings
+    assert [finding.code for finding in found] == ["DV607", "DV667", "DV663", "DV663"]
+
+
+# --- softmax ---
+
+DATA, MAP = (0, (6, 4, 24)), (2048, (6, 4, 24))
+FLAT = flatten("flat", MAP, 4096)
+LOGITS = (2048, (6, 4, 4))
+
+RIGHT_SOFTMAX = {
+    "FP16 differences stay in a map of 8 channels at most": one_map(softmax("p", LOGITS, (4096, (6, 4, 4)), 2, output=0), dims=(6, 4, 4)),
+    "fewer than 8 channels, without the flag": one_map(softmax("p", LOGITS, (4096, (6, 4, 4)), 2, hw=False, output=0), dims=(6, 4, 4)),
+    "in place": one_map(softmax("p", LOGITS, LOGITS, 2, output=0), dims=(6, 4, 4)),
+    "flattened first": one_map(FLAT, softmax("p", (4096, (24, 24)), (6144, (24, 24)), 1, output=0)),
+    "all of a vector": one_map(softmax("p", (2048, (24,)), (4096, (24,)), 0, output=0), dims=(1, 1, 24)),
+}  # fmt: skip
+WRONG_SOFTMAX = {
+    "no such axis": (one_map(FLAT, softmax("p", (4096, (24, 24)), (6144, (24, 24)), -1, output=0)), "DV663"),
+    "an axis behind the dimensions": (one_map(FLAT, softmax("p", (4096, (24, 24)), (6144, (24, 24)), 2, output=0)), "DV663"),
+    "an axis of one element": (one_map(softmax("p", (2048, (1, 1, 24)), (4096, (24,)), 0, output=0), dims=(1, 1, 24)), "DV663"),
+    "chunks of 8 channels": (one_map(softmax("p", MAP, (4096, (6, 4, 24)), 2, output=0)), "DV663"),
+    "beyond the input": (one_map(FLAT, softmax("p", (4096, (6, 4, 24)), (6144, (6, 4, 24)), 2, hw=False, output=0)), "DV663"),
+    "FP32 read as FP16": (
+        one_map(custom("mine", "My", MAP, (4096, (24,))), softmax("p", (4096, (24,)), (6144, (24,)), 0, output=0)),
+        "DV654",
+    ),
+    "logits with another reader": (
+        one_map(
+            softmax("p", LOGITS, (4096, (6, 4, 4)), 2, output=0),
+            conv("pool", LOGITS, (6144, (3, 2, 4)), Run(4, pool=MAX, pool_size=0x202, pool_stride=0x202), output=1),
+            dims=(6, 4, 4),
+        ),
+        "DV673",
+    ),
+    "logits that are an output": (
+        one_map(softmax("p", LOGITS, (4096, (6, 4, 4)), 2, output=1), dims=(6, 4, 4)).replace(
+            "output_layers_[1]", "get_layer(0).is_output = true; output_layers_[0] = &get_layer(0); output_layers_[1]"
+        ).replace("set_num_output_layers(1)", "set_num_output_layers(2)"),
+        "DV673",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT_SOFTMAX)
+def test_a_softmax_that_the_runtime_computes_right_passes(name: str, tmp_path: Path) -> None:
+    assert audited(RIGHT_SOFTMAX[name], tmp_path).findings == ()
+
+
+@pytest.mark.parametrize("name", WRONG_SOFTMAX)
+def test_a_softmax_that_the_runtime_computes_wrong_is_found(name: str, tmp_path: Path) -> None:
+    text, code = WRONG_SOFTMAX[name]
+    assert codes(text, tmp_path) == {code}
+
+
+def test_a_softmax_without_the_flag_in_natural_order_is_found(tmp_path: Path) -> None:
+    """The runtime exchanges width and height."""
+    text = one_map(softmax("p", LOGITS, (4096, (6, 4, 4)), 2, hw=False, output=0), dims=(6, 4, 4))
+    text = text.replace("offset = 0x0;", "offset = 0x8000;").replace("if (!Res", "is_weight_transposed = true; if (!Res")
+    assert codes(text, tmp_path) == {"DV663"}
+    assert not codes(text.replace("is_input_hw_layout = false", "is_input_hw_layout = true"), tmp_path)
+
+
+# --- flatten and concatenations ---
+
+PIECES = [
+    conv("a", MAP, (4096, (6, 4, 5)), Run(5, 1), hw=True),
+    conv("b", MAP, (6144, (6, 4, 7)), Run(7, 1), hw=True),
+]
+
+
+def pieces(*layers: Layer) -> str:
+    """Maps of 5 and 7 channels, and the given layers behind them."""
+    each = [weight_bytes(24, 8, 1), weight_bytes(5, 24, 1), weight_bytes(7, 24, 1)]
+    a, b = (
+        piece._replace(command=[line.replace("weight_buf.offs = 0;", f"weight_buf.offs = {at};") for line in piece.command])
+        for piece, at in zip(PIECES, (each[0], each[0] + each[1]), strict=True)
+    )
+    return one_map(a, b, *layers).replace(f"ReserveMemory({each[0]}", f"ReserveMemory({sum(each)}")
+
+
+JOINED = (8192, (6, 4, 12))
+RIGHT_COPIES = {
+    "odd channels": pieces(copy_concat("cat", PIECES[0].made, JOINED, [1, 2]), flatten("out", JOINED, 10240, output=0)),
+    "bytes into a vector": pieces(copy_concat("cat", PIECES[0].made, (8192, (288,)), [1, 2])._replace(output=0)),
+}
+WRONG_COPIES = {
+    "into two dimensions": (pieces(copy_concat("cat", PIECES[0].made, (8192, (24, 12)), [1, 2])._replace(output=0)), "DV661"),
+    "vectors into a map": (
+        one_map(
+            flatten("a", MAP, 4096), copy_concat("cat", (4096, (576,)), (6144, (6, 4, 24)), [1]), flatten("out", (6144, (6, 4, 24)), 8192, output=0)
+        ),
+        "DV661",
+    ),
+    "FP32 channels": (
+        one_map(
+            custom("mine", "My", MAP, (4096, (6, 4, 8))), copy_concat("cat", (4096, (6, 4, 8)), (8192, (6, 4, 8)), [1])._replace(output=0)
+        ),
+        "DV654",
+    ),
+    "in place, but not whole chunks": (
+        pieces(concat("cat", (4096, (6, 4, 12))), flatten("out", (4096, (6, 4, 12)), 10240, output=0)), "DV650"
+    ),
+    "a flatten without the flag": (one_map(FLAT._replace(hw=False, output=0)), "DV669"),
+    "a flatten of one dimension": (one_map(FLAT._replace(input=(2048, (576,)), output=0)), "DV669"),
+    "a flattened map that the device reads": (
+        one_map(
+            FLAT._replace(made=(4096, (6, 4, 24))),
+            conv("pool", (4096, (6, 4, 24)), (8192, (3, 2, 24)), Run(24, pool=MAX, pool_size=0x202, pool_stride=0x202), hw=False),
+            flatten("out", (8192, (3, 2, 24)), 10240, output=0),
+        ),
+        "DV652",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT_COPIES)
+def test_copies_that_the_runtime_makes_right_pass(name: str, tmp_path: Path) -> None:
+    assert audited(RIGHT_COPIES[name], tmp_path).findings == ()
+
+
+@pytest.mark.parametrize("name", WRONG_COPIES)
+def test_copies_that_the_runtime_makes_wrong_are_found(name: str, tmp_path: Path) -> None:
+    text, code = WRONG_COPIES[name]
+    assert code in codes(text, tmp_path)
+
+
+# --- the union, and calls ---
+
+# What is changed in the text, to what, and the code.
+EDITS = [
+    ("LT_SOFTMAX", "LT_FLATTEN", "DV668"),
+    ("LT_FLATTEN", "LT_SOFTMAX", "DV668"),
+    ("LT_FLATTEN", "LT_CONCAT", "DV650"),
+    ("layer.softmax_axis", "layer.custom_param = NULL; layer.softmax_axis", "DV668"),
+    ("layer.is_output = false;", "layer.softmax_axis = 0;", "DV668"),
+    ("layer.name = \"pool1\"", "layer.name = std::string(\"pool1\")", "DV606"),
+    ("layer.name = \"pool1\"", "layer.name = \"L\" + std::to_string(0)", "DV606"),
+    ("Layer_0();", "Layer_0(); GenerateCommandLists();", "DV605"),
+    ("return true;", "return Commit();", "DV605"),
+    ("eltwise_buf.mem = NULL", "eltwise_buf.mem = io_mem_", "DV614"),
+    ("eltwise_buf.offs = 0", "eltwise_buf.offs = 16", "DV614"),
+    ("ReserveMemory(1635072", "ReserveMemory(0", "DV607"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "code"), EDITS)
+def test_what_crashes_or_fails_on_the_sdk_is_found(old: str, new: str, code: str, tmp_path: Path) -> None:
+    text = digits()
+    assert old in text
+    assert code in codes(text.replace(old, new, 1), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "value", ['std::string("a text of more than fifteen bytes")', "kName", 'std::to_string(1) + " and fifteen more bytes"']
+)
+def test_names_that_are_moved_or_copied_safely_pass(value: str, tmp_path: Path) -> None:
+    text = digits().replace('layer.name = "pool1"', f'const std::string kName = "pool1"; layer.name = {value}')
+    assert codes(text, tmp_path) == set()
+
+
+def test_a_network_without_weights_reserves_16_bytes(tmp_path: Path) -> None:
+    run = Run(8, pool=MAX, pool_size=0x202, pool_stride=0x202)
+    pool = conv("pool", (0, (6, 4, 8)), (2048, (3, 2, 8)), run, hw=False, output=0)
+    assert codes(source("Net", [pool], weights=16, io=4096), tmp_path) == set()
+
+
+def test_a_factor_that_is_not_the_reciprocal_of_its_window_is_a_note(tmp_path: Path) -> None:
+    result = audited(branches(factor=0x3C00), tmp_path)
+    assert [note.code for note in result.notes] == ["DV630"]
+    assert result.findings == ()
+    assert not audited(branches(factor=0x2C01), tmp_path).notes, "rounded otherwise"
+
+
+# --- batches ---
+
+
+def batched(second: int, io: int) -> str:
+    """Two pools, of 3 samples and of `second`."""
+    run = Run(8, pool=MAX, pool_size=0x202, pool_stride=0x202)
+    layers = [
+        conv("a", (0, (8, 4, 8)), (2048, (4, 2, 8)), run, hw=False, order=3),
+        conv("b", (2048, (4, 2, 8)), (4096, (2, 1, 8)), run, order=second, output=0),
+    ]
+    return source("Net", layers, weights=16, io=io)
+
+
+def test_a_batch_is_legal(tmp_path: Path) -> None:
+    assert codes(batched(3, 4096 + 3 * 32), tmp_path) == set()
+
+
+def test_all_samples_of_a_batch_have_to_fit(tmp_path: Path) -> None:
+    assert codes(batched(3, 4096 + 2 * 32), tmp_path) == {"DV641"}
+
+
+def test_a_batch_is_read_as_a_batch(tmp_path: Path) -> None:
+    assert codes(batched(2, 8192), tmp_path) == {"DV652"}

@@ -1,0 +1,172 @@
+"""Writes sources in the conventions of the vendor's convertor: its order of fields, its flags, its layer types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+Dims = tuple[int, ...]  # width, height, channels; or channels alone
+RELU, PRELU = 2, 4
+MAX, AVERAGE = 1, 2
+
+
+class Run(NamedTuple):
+    """weights: their offset in bytes. palette: 8-bit weights."""
+
+    m: int
+    p: int = 0
+    weights: int = 0
+    palette: bool = False
+    pad: int = 0
+    stride: int = 0x101
+    pool: int = 0
+    pool_size: int = 0
+    pool_stride: int = 0x101
+    factor: int = 0
+    act: int = 0
+
+
+class Layer(NamedTuple):
+    """lines: the statements of the layer's type. hw: is_input_hw_layout. output: the index in output_layers_."""
+
+    type: str
+    name: str
+    input: tuple[int, Dims]
+    made: tuple[int, Dims]
+    hw: bool
+    command: Sequence[str] = ()
+    lines: Sequence[str] = ()
+    is_float: bool = False
+    output: int | None = None
+
+
+def conv(
+    name: str,
+    input: tuple[int, Dims],
+    made: tuple[int, Dims],
+    *runs: Run,
+    hw: bool = True,
+    topo: int = 1,
+    add: int | None = None,
+    order: int = 0,
+    version: int = 1,
+    output: int | None = None,
+) -> Layer:
+    """A layer of the convolution block. add: the offset of the map that it adds."""
+    conf = "get_layer({index}).conv_conf" + "_v1" * version
+    lines = [f"dmp_dv_cmdraw_conv_v{version}& conf = {conf};", "conf.header.size = sizeof(conf);"]
+    lines += ["conf.header.device_type = DMP_DV_DEV_CONV;", f"conf.header.version = {version};"]
+    cmd = "conf"
+    if version == 1:
+        cmd = "cmd"
+        lines += ["dmp_dv_cmdraw_conv_v0& cmd = conf.conv_cmd;", "cmd.header.size = sizeof(cmd);"]
+        lines += ["cmd.header.device_type = DMP_DV_DEV_CONV;", "cmd.header.version = 0;"]
+    w, h, c = (1, 1, *input[1])[-3:]
+    lines += [f"{cmd}.topo = 0x{topo:x};  // [31:0] Output Destination of each run, 0 = UBUF, 1 = EXTMEM"]
+    lines += [f"{cmd}.{field} = {value};" for field, value in {"w": w, "h": h, "z": 1, "c": c}.items()]
+    lines += [f"{cmd}.input_circular_offset = 0x{order:x};"]
+    lines += [f"{cmd}.input_buf.mem = io_mem_;", f"{cmd}.input_buf.offs = {input[0]};"]
+    lines += [f"{cmd}.output_buf.mem = io_mem_;", f"{cmd}.output_buf.offs = {made[0]};"]
+    lines += [f"{cmd}.eltwise_buf.mem = {'NULL' if add is None else 'io_mem_'};", f"{cmd}.eltwise_buf.offs = {add or 0};"]
+    lines += [f"{cmd}.output_mode = {int(add is not None)};  // 0 = concat, 1 = eltwise add"]
+    for index, run in enumerate(runs):
+        lines += [f"{cmd}.run[{index}].{field} = {value};" for field, value in _registers(run).items()]
+    return Layer("LT_CONV", name, input, made, hw, lines, output=output)
+
+
+def _registers(run: Run) -> dict[str, str]:
+    numbers = {"m": run.m, "conv_enable": int(run.p > 0), "p": run.p, "pz": 1}
+    memory = {"weight_buf.mem": "weights_mem_" if run.p else "NULL", "weight_buf.offs": str(run.weights)}
+    rest = {
+        "weight_fmt": (3 if run.palette else 1) if run.p else 0, "conv_pad": run.pad, "conv_stride": run.stride,
+        "conv_dilation": 0, "pool_enable": run.pool, "pool_size": run.pool_size, "pool_stride": run.pool_stride,
+        "pool_pad": 0, "pool_avg_param": run.factor, "actfunc": run.act, "actfunc_param": 0, "rectifi_en": 0, "lrn": 0,
+    }  # fmt: skip
+    return {k: hex(v) for k, v in numbers.items()} | memory | {k: hex(v) for k, v in rest.items()}
+
+
+def weight_bytes(m: int, c: int, p: int, *, palette: bool = False, prelu: bool = False) -> int:
+    """Bytes of packed weights: section 4 of the device's specification, for square kernels without dilation."""
+    tiles = {7: c, 5: -(-c // 2), 3: -(-c // 8), 1: -(-c // 64)}[p | 1]
+    data = -(-m // 8) * (32 if prelu else 16) + 72 * (1 if palette else 2) * m * tiles
+    return 512 * palette + -(-data // 16) * 16
+
+
+def flatten(name: str, input: tuple[int, Dims], made: int, output: int | None = None) -> Layer:
+    return Layer("LT_FLATTEN", name, input, (made, (prod(input[1]),)), hw=True, output=output)
+
+
+def concat(name: str, made: tuple[int, Dims]) -> Layer:
+    """The runtime does nothing; the layer names no inputs."""
+    return Layer("LT_CONCAT", name, made, made, hw=True)
+
+
+def copy_concat(name: str, input: tuple[int, Dims], made: tuple[int, Dims], inputs: Sequence[int]) -> Layer:
+    array = ", ".join(f"&layers_[{index}]" for index in inputs)
+    lines = [f"static fpga_layer *input_layers[] = {{ {array} }};", f"layer.input_layer_num = {len(inputs)};"]
+    return Layer("LT_COPY_CONCAT", name, input, made, True, (), [*lines, "layer.input_layers = input_layers;"])
+
+
+def softmax(
+    name: str, input: tuple[int, Dims], made: tuple[int, Dims], axis: int, *, hw: bool = True, output: int | None = None
+) -> Layer:
+    return Layer("LT_SOFTMAX", name, input, made, hw, (), [f"layer.softmax_axis = {axis};"], output=output)
+
+
+def custom(name: str, kind: str, input: tuple[int, Dims], made: tuple[int, Dims], output: int | None = None) -> Layer:
+    lines = [f"static custom_param_{kind} custom_param;", "custom_param.scale = 0.5f;"]
+    lines += [f"layer.custom_proc_ptr = &custom_callback_{kind};", "layer.custom_param = &custom_param;"]
+    return Layer("LT_CUSTOM", name, input, made, True, (), lines, is_float=True, output=output)
+
+
+def source(name: str, layers: Sequence[Layer], *, weights: int, io: int, transposed: bool = False) -> str:
+    """The text of NAME_gen.cpp."""
+    calls = "".join(f"  Layer_{index}();\n" for index in range(len(layers)))
+    outputs = sum(layer.output is not None for layer in layers)
+    start = f"""\
+/*
+ *  Generated by a convertor in the vendor's conventions. (C) nobody
+ */
+#include "{name}_gen.h"
+
+
+C{name}::C{name}() {{
+
+}}
+
+C{name}::~C{name}() {{
+
+}}
+
+bool C{name}::Initialize() {{
+{"  is_weight_transposed = true;" if transposed else ""}
+  if (!ReserveMemory({weights}, {io})) {{
+    return false;
+  }}
+
+  set_num_layers({len(layers)});
+  set_num_output_layers({outputs});
+
+{calls}
+  return true;
+}}
+"""
+    return start + "".join(f"\n{_function(name, index, layer)}" for index, layer in enumerate(layers))
+
+
+def _function(name: str, index: int, layer: Layer) -> str:
+    size = prod(layer.made[1]) * (4 if layer.is_float else 2)
+    lines = [*(line.format(index=index) for line in layer.command), f"fpga_layer& layer = get_layer({index});"]
+    lines += [f'layer.name = "{layer.name}";', f"layer.type = {layer.type};", f"layer.input_offs = {layer.input[0]};"]
+    lines += [f"layer.output_offs = {layer.made[0]};", f"layer.output_size = {size};"]
+    for field, dims in {"input": layer.input[1], "output": layer.made[1]}.items():
+        lines += [f"layer.{field}_dim[{i}] = {dim};" for i, dim in enumerate(dims)]
+        lines += [f"layer.{field}_dim_size = {len(dims)};"]
+    flags = {"output": layer.output is not None, "f32_output": layer.is_float, "input_hw_layout": layer.hw}
+    lines += [f"layer.is_{flag} = {str(value).lower()};" for flag, value in flags.items()]
+    lines += layer.lines
+    if layer.output is not None:
+        lines += [f"output_layers_[{layer.output}] = &layer;"]
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"//Layer_{index}\n//  ->: {layer.name}\nvoid C{name}::Layer_{index}() {{\n{body}}}//end of  Layer_{index}\n"
