@@ -9,7 +9,7 @@ from cnn_convertor.audit.layers import overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
 from cnn_convertor.audit.network import Layer, Map, Network
 from cnn_convertor.audit.processor import Tensor
-from cnn_convertor.audit.registers import command_output, command_parts, operand_of
+from cnn_convertor.audit.registers import command_output, operand_of
 from cnn_convertor.errors import Problem
 
 DEVICE, CPU, APPLICATION = "device", "CPU", "application"

@@ -226,7 +226,9 @@ def _concat(network: Network, layer: Layer) -> Iterator[Problem]:
         message = f'input_layers: "{short[0]}" has no output_dim[2], so the runtime copies none of its channels'
         yield layer.problem("DV661", message, "give every input three dimensions", "input_layers")
     if any(source.is_f32_output != layer.is_f32_output for source in given):
-        message = "input_layers: some hold FP32, others FP16" if layer.is_f32_output else "input_layers: an input holds FP32"
+        message = (
+            "input_layers: some hold FP32, others FP16" if layer.is_f32_output else "input_layers: an input holds FP32"
+        )
         yield layer.problem("DV654", message, "let inputs and output have one element type", "input_layers")
     text = ", ".join(map(str, maps))
     if sum(each.elements for each in maps) != made.elements:

@@ -157,16 +157,6 @@ def command_output(command: Command) -> Map:
     return outputs[-1]._replace(channels=sum(output.channels for output in outputs))
 
 
-def command_parts(command: Command) -> list[tuple[int, Map]]:
-    """The outputs of a command's external runs, each with its offset."""
-    parts, start = [], command.output.offs
-    for made in meanings(command):
-        if made.is_external:
-            parts.append((start, made.output))
-            start += 2 * made.output.elements
-    return parts
-
-
 def operand_of(command: Command) -> Map | None:
     """The map that the command adds; None when it adds none."""
     return next((made.operand for made in meanings(command) if made.adds), None)

@@ -241,7 +241,7 @@ def with_the_runtimes_softmax() -> Written:
     changed = written("residual")._replace(header="")
     changed = changed.with_field(6, "type", "LT_SOFTMAX").with_field(6, "is_f32_output", "false")
     changed = changed.with_field(6, "output_size", 20)
-    return changed.replaced("layer.custom_proc_ptr = Net_cpu::Layer_6", "layer.softmax_axis = 0")
+    return changed.replaced("layer.custom_proc_ptr = CNet_cpu::Layer_6", "layer.softmax_axis = 0")
 
 
 def test_a_softmax_of_the_runtime_in_a_form_that_it_takes_is_right(tmp_path: Path) -> None:

@@ -38,18 +38,32 @@ def codes(text: str, folder: Path) -> set[str]:
     return {finding.code for finding in audited(text, folder).findings}
 
 
+def pooled(run: Run) -> Run:
+    """With a maximum pool of 2x2 behind it."""
+    return run._replace(pool=MAX, pool_size=0x202, pool_stride=0x202)
+
+
 # --- sources in the vendor's conventions ---
 
 
 def twelve_net(*, axis: int = 2, hw: bool = True, made: int = 2) -> str:
     """A face detector's first network: two outputs, one of them a softmax over a map of 2 channels."""
-    sizes = [weight_bytes(10, 3, 3, prelu=True), weight_bytes(16, 10, 3, prelu=True), weight_bytes(32, 16, 3, prelu=True)]
+    sizes = [
+        weight_bytes(10, 3, 3, prelu=True),
+        weight_bytes(16, 10, 3, prelu=True),
+        weight_bytes(32, 16, 3, prelu=True),
+    ]
     sizes += [weight_bytes(made, 32, 1), weight_bytes(4, 32, 1)]
     at = [sum(sizes[:i]) for i in range(6)]
     place = [0, 225792, 410064, 692688, 1233680, 1500000, 1800000]
-    pool = {"pool": MAX, "pool_size": 0x202, "pool_stride": 0x202}
     layers = [
-        conv("pool1", (place[0], (168, 224, 3)), (place[1], (83, 111, 10)), Run(10, 3, at[0], act=PRELU, **pool), hw=False),
+        conv(
+            "pool1",
+            (place[0], (168, 224, 3)),
+            (place[1], (83, 111, 10)),
+            pooled(Run(10, 3, at[0], act=PRELU)),
+            hw=False,
+        ),
         conv("PReLU2", (place[1], (83, 111, 10)), (place[2], (81, 109, 16)), Run(16, 3, at[1], act=PRELU)),
         conv("PReLU3", (place[2], (81, 109, 16)), (place[3], (79, 107, 32)), Run(32, 3, at[2], act=PRELU)),
         conv("conv4-1", (place[3], (79, 107, 32)), (place[4], (79, 107, made)), Run(made, 1, at[3])),
@@ -63,10 +77,9 @@ def digits(*, axis: int = 2, order: int = 0x8000, transposed: bool = True, hw: b
     """A classifier with 8-bit weights and natural memory order: a flatten, two fully connected layers, a softmax."""
     sizes = [weight_bytes(20, 1, 5, palette=True), weight_bytes(500, 2880, 1, palette=True), weight_bytes(10, 500, 1)]
     at = [sum(sizes[:i]) for i in range(4)]
-    pool = {"pool": MAX, "pool_size": 0x202, "pool_stride": 0x202}
     layers = [
         conv(
-            "pool1", (0, (28, 28, 1)), (2048, (12, 12, 20)), Run(20, 5, at[0], palette=True, act=RELU, **pool),
+            "pool1", (0, (28, 28, 1)), (2048, (12, 12, 20)), pooled(Run(20, 5, at[0], palette=True, act=RELU)),
             hw=False, order=order,
         ),
         flatten("flatten", (2048, (12, 12, 20)), 16384),
@@ -85,20 +98,19 @@ def branches(*, version: int = 1, factor: int = 0x2C00) -> str:
     sizes += [weight_bytes(7, 24, 3), weight_bytes(12, 12, 3)]
     at = [sum(sizes[:i]) for i in range(7)]
     data, cat, few, more, joined, sum_, pooled = 0, 2048, 6144, 8192, 10240, 12288, 14336
-    other = {"version": version}
     layers = [
         conv(
             "inception", (data, (8, 8, 8)), (cat, (8, 8, 28)), Run(16, 1, at[0], act=RELU), Run(8, 1, at[1], act=RELU),
-            Run(12, 3, at[2], pad=0x01010101), hw=False, topo=0b101, **other,
+            Run(12, 3, at[2], pad=0x01010101), hw=False, topo=0b101, version=version,
         ),
         concat("cat", (cat, (8, 8, 28))),
-        conv("few", (cat, (8, 8, 24)), (few, (8, 8, 5)), Run(5, 1, at[3]), **other),
-        conv("more", (cat, (8, 8, 24)), (more, (8, 8, 7)), Run(7, 3, at[4], pad=0x01010101), **other),
+        conv("few", (cat, (8, 8, 24)), (few, (8, 8, 5)), Run(5, 1, at[3]), version=version),
+        conv("more", (cat, (8, 8, 24)), (more, (8, 8, 7)), Run(7, 3, at[4], pad=0x01010101), version=version),
         copy_concat("odd", (few, (8, 8, 5)), (joined, (8, 8, 12)), [2, 3]),
-        conv("sum", (joined, (8, 8, 12)), (sum_, (8, 8, 12)), Run(12, 3, at[5], pad=0x01010101, act=RELU), add=joined, **other),
+        conv("sum", (joined, (8, 8, 12)), (sum_, (8, 8, 12)), Run(12, 3, at[5], pad=0x01010101, act=RELU), add=joined, version=version),
         conv(
             "pool", (sum_, (8, 8, 12)), (pooled, (2, 2, 12)),
-            Run(12, pool=AVERAGE, pool_size=0x404, pool_stride=0x404, factor=factor), **other,
+            Run(12, pool=AVERAGE, pool_size=0x404, pool_stride=0x404, factor=factor), version=version,
         ),
         custom("mine", "Lambda", (pooled, (2, 2, 12)), (16384, (2, 2, 12)), output=0),
     ]  # fmt: skip
@@ -132,7 +144,9 @@ def test_sources_in_the_vendors_conventions_pass(text: str, tmp_path: Path) -> N
 
 def test_the_softmax_of_version_0_1_0_is_found() -> None:
     found = audit(SOURCES / "v0_1_0/digits_gen.cpp", None).findings
-    assert [(finding.code, finding.where.layer if finding.where else "") for finding in found] == [("DV663", "digit")] * 2
+    assert [(finding.code, finding.where.layer if finding.where else "") for finding in found] == [
+        ("DV663", "digit")
+    ] * 2
 
 
 def test_the_callback_with_two_inputs_of_version_0_1_0_is_found() -> None:
@@ -166,7 +180,7 @@ WRONG_SOFTMAX = {
     "logits with another reader": (
         one_map(
             softmax("p", LOGITS, (4096, (6, 4, 4)), 2, output=0),
-            conv("pool", LOGITS, (6144, (3, 2, 4)), Run(4, pool=MAX, pool_size=0x202, pool_stride=0x202), output=1),
+            conv("pool", LOGITS, (6144, (3, 2, 4)), pooled(Run(4)), output=1),
             dims=(6, 4, 4),
         ),
         "DV673",
@@ -194,7 +208,9 @@ def test_a_softmax_that_the_runtime_computes_wrong_is_found(name: str, tmp_path:
 def test_a_softmax_without_the_flag_in_natural_order_is_found(tmp_path: Path) -> None:
     """The runtime exchanges width and height."""
     text = one_map(softmax("p", LOGITS, (4096, (6, 4, 4)), 2, hw=False, output=0), dims=(6, 4, 4))
-    text = text.replace("offset = 0x0;", "offset = 0x8000;").replace("if (!Res", "is_weight_transposed = true; if (!Res")
+    text = text.replace("offset = 0x0;", "offset = 0x8000;").replace(
+        "if (!Res", "is_weight_transposed = true; if (!Res"
+    )
     assert codes(text, tmp_path) == {"DV663"}
     assert not codes(text.replace("is_input_hw_layout = false", "is_input_hw_layout = true"), tmp_path)
 
@@ -211,7 +227,9 @@ def pieces(*layers: Layer) -> str:
     """Maps of 5 and 7 channels, and the given layers behind them."""
     each = [weight_bytes(24, 8, 1), weight_bytes(5, 24, 1), weight_bytes(7, 24, 1)]
     a, b = (
-        piece._replace(command=[line.replace("weight_buf.offs = 0;", f"weight_buf.offs = {at};") for line in piece.command])
+        piece._replace(
+            command=[line.replace("weight_buf.offs = 0;", f"weight_buf.offs = {at};") for line in piece.command]
+        )
         for piece, at in zip(PIECES, (each[0], each[0] + each[1]), strict=True)
     )
     return one_map(a, b, *layers).replace(f"ReserveMemory({each[0]}", f"ReserveMemory({sum(each)}")
@@ -244,7 +262,7 @@ WRONG_COPIES = {
     "a flattened map that the device reads": (
         one_map(
             FLAT._replace(made=(4096, (6, 4, 24))),
-            conv("pool", (4096, (6, 4, 24)), (8192, (3, 2, 24)), Run(24, pool=MAX, pool_size=0x202, pool_stride=0x202), hw=False),
+            conv("pool", (4096, (6, 4, 24)), (8192, (3, 2, 24)), pooled(Run(24)), hw=False),
             flatten("out", (8192, (3, 2, 24)), 10240, output=0),
         ),
         "DV652",
@@ -272,8 +290,8 @@ EDITS = [
     ("LT_FLATTEN", "LT_CONCAT", "DV650"),
     ("layer.softmax_axis", "layer.custom_param = NULL; layer.softmax_axis", "DV668"),
     ("layer.is_output = false;", "layer.softmax_axis = 0;", "DV668"),
-    ("layer.name = \"pool1\"", "layer.name = std::string(\"pool1\")", "DV606"),
-    ("layer.name = \"pool1\"", "layer.name = \"L\" + std::to_string(0)", "DV606"),
+    ('layer.name = "pool1"', 'layer.name = std::string("pool1")', "DV606"),
+    ('layer.name = "pool1"', 'layer.name = "L" + std::to_string(0)', "DV606"),
     ("Layer_0();", "Layer_0(); GenerateCommandLists();", "DV605"),
     ("return true;", "return Commit();", "DV605"),
     ("eltwise_buf.mem = NULL", "eltwise_buf.mem = io_mem_", "DV614"),
@@ -290,7 +308,8 @@ def test_what_crashes_or_fails_on_the_sdk_is_found(old: str, new: str, code: str
 
 
 @pytest.mark.parametrize(
-    "value", ['std::string("a text of more than fifteen bytes")', "kName", 'std::to_string(1) + " and fifteen more bytes"']
+    "value",
+    ['std::string("a text of more than fifteen bytes")', "kName", 'std::to_string(1) + " and fifteen more bytes"'],
 )
 def test_names_that_are_moved_or_copied_safely_pass(value: str, tmp_path: Path) -> None:
     text = digits().replace('layer.name = "pool1"', f'const std::string kName = "pool1"; layer.name = {value}')
@@ -298,8 +317,7 @@ def test_names_that_are_moved_or_copied_safely_pass(value: str, tmp_path: Path) 
 
 
 def test_a_network_without_weights_reserves_16_bytes(tmp_path: Path) -> None:
-    run = Run(8, pool=MAX, pool_size=0x202, pool_stride=0x202)
-    pool = conv("pool", (0, (6, 4, 8)), (2048, (3, 2, 8)), run, hw=False, output=0)
+    pool = conv("pool", (0, (6, 4, 8)), (2048, (3, 2, 8)), pooled(Run(8)), hw=False, output=0)
     assert codes(source("Net", [pool], weights=16, io=4096), tmp_path) == set()
 
 
@@ -315,10 +333,9 @@ def test_a_factor_that_is_not_the_reciprocal_of_its_window_is_a_note(tmp_path: P
 
 def batched(second: int, io: int) -> str:
     """Two pools, of 3 samples and of `second`."""
-    run = Run(8, pool=MAX, pool_size=0x202, pool_stride=0x202)
     layers = [
-        conv("a", (0, (8, 4, 8)), (2048, (4, 2, 8)), run, hw=False, order=3),
-        conv("b", (2048, (4, 2, 8)), (4096, (2, 1, 8)), run, order=second, output=0),
+        conv("a", (0, (8, 4, 8)), (2048, (4, 2, 8)), pooled(Run(8)), hw=False, order=3),
+        conv("b", (2048, (4, 2, 8)), (4096, (2, 1, 8)), pooled(Run(8)), order=second, output=0),
     ]
     return source("Net", layers, weights=16, io=io)
 

@@ -68,7 +68,10 @@ def conv(
     lines += [f"{cmd}.input_circular_offset = 0x{order:x};"]
     lines += [f"{cmd}.input_buf.mem = io_mem_;", f"{cmd}.input_buf.offs = {input[0]};"]
     lines += [f"{cmd}.output_buf.mem = io_mem_;", f"{cmd}.output_buf.offs = {made[0]};"]
-    lines += [f"{cmd}.eltwise_buf.mem = {'NULL' if add is None else 'io_mem_'};", f"{cmd}.eltwise_buf.offs = {add or 0};"]
+    lines += [
+        f"{cmd}.eltwise_buf.mem = {'NULL' if add is None else 'io_mem_'};",
+        f"{cmd}.eltwise_buf.offs = {add or 0};",
+    ]
     lines += [f"{cmd}.output_mode = {int(add is not None)};  // 0 = concat, 1 = eltwise add"]
     for index, run in enumerate(runs):
         lines += [f"{cmd}.run[{index}].{field} = {value};" for field, value in _registers(run).items()]
