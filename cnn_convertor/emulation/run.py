@@ -99,7 +99,8 @@ def execute(
     """
     switches = {"DMP_DV_EXACT": exact, "DMP_DV_CHECK_UNINITIALIZED": check_uninitialized}
     environment = {name: value for name, value in os.environ.items() if name not in switches}
-    environment |= {name: "1" for name, on in switches.items() if on} | {"DMP_DV_UB_SIZE": str(ub_size)}
+    environment |= {name: "1" for name, on in switches.items() if on}
+    environment |= {"DMP_DV_STRICT": "1", "DMP_DV_UB_SIZE": str(ub_size)}
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
         folder = Path(name)
         (folder / "input.bin").write_bytes(data)

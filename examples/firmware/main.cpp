@@ -1,4 +1,4 @@
-// An application: it reads one handwritten digit. The same source is for the board and for the PC.
+// An application that reads one handwritten digit. The same source compiles for the board and for the PC.
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace {
 
-// Ink of each pixel, 0 to 16, row by row. The network was converted with transpose_weight = 1, so that its input is the
-// image as it is; without, it would go in column by column.
+// Ink of each pixel, 0 to 16, row by row. The network was converted with transpose_weight = 1, so it reads the image row by
+// row; otherwise it reads the image column by column.
 const int kImage[8][8] = {
     {0, 0, 6, 14, 16, 16, 2, 0},  //
     {0, 5, 16, 13, 11, 16, 0, 0},
@@ -45,7 +45,6 @@ int main(int argc, char **argv) {
     return 2;
   }
   Cdigits network;
-  network.Verbose(1);  // says why, when something fails
   if (!network.Initialize()) return fail("Initialize");
   if (!network.LoadWeights(argv[1])) return fail("LoadWeights");
   if (!network.Commit()) return fail("Commit");
@@ -57,7 +56,7 @@ int main(int argc, char **argv) {
 
   if (!network.RunNetwork()) return fail("RunNetwork");
   std::vector<float> probabilities;
-  if (!network.get_final_output(probabilities)) return fail("get_final_output");
+  network.get_final_output(probabilities);
 
   std::size_t best = 0;
   for (std::size_t i = 1; i < probabilities.size(); ++i)

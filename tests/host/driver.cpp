@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "dmp_dv.h"
+#include "dmp_dv_cmdraw_v1.h"
 #include "dmp_dv_host.h"
 
 namespace {

@@ -14,9 +14,9 @@ bool has(const char *fault) {
   return asked && std::strcmp(asked, fault) == 0;
 }
 
-// Byte offsets in the I/O buffer; some bytes in front of each map stay unused.
-const std::size_t kData = 32, kExtra = 256, kConv = 512, kJoined = 1024, kFlat = 1536, kSoftmax = 2048;
-const std::size_t kNegated = 3072, kSum = 4096;
+// Byte offsets in the I/O memory; some bytes in front of each map stay unused.
+const std::size_t kData = 32, kExtra = 256, kConv = 512, kJoined = 1024, kFlat = 1536, kPixels = 1824, kSoftmax = 2112;
+const std::size_t kNegated = 3072, kRows = 3712, kUnused = 4096;
 
 void set_dims(int *dim, int *size, int channels) {
   dim[0] = 4;
@@ -33,7 +33,7 @@ CNetwork::~CNetwork() {}
 bool CNetwork::Initialize() {
   is_weight_transposed = is_transposed();
   if (!ReserveMemory(1168, 4608)) return false;
-  set_num_layers(8);
+  set_num_layers(9);
   set_num_output_layers(4);
   Layer_0();
   Layer_1();
@@ -43,6 +43,7 @@ bool CNetwork::Initialize() {
   Layer_5();
   Layer_6();
   Layer_7();
+  Layer_8();
   return true;
 }
 
@@ -91,17 +92,17 @@ void CNetwork::Layer_2() {
   conf.conv_cmd.h = 3;
   conf.conv_cmd.z = 1;
   conf.conv_cmd.c = 8;
-  conf.conv_cmd.input_circular_offset = is_transposed() ? DMP_DV_ORDER_TRANSPOSED : DMP_DV_ORDER_WHC8;
+  conf.conv_cmd.input_circular_offset = is_transposed() ? 0x8000 : 0;
   conf.conv_cmd.input_buf.mem = io_mem_;
-  conf.conv_cmd.input_buf.offs = has("uninitialized") ? 4096 : kData;
+  conf.conv_cmd.input_buf.offs = has("uninitialized") ? kUnused : kData;
   conf.conv_cmd.output_buf.mem = io_mem_;
   conf.conv_cmd.output_buf.offs = kConv;
   conf.conv_cmd.run[0].m = 8;
-  conf.conv_cmd.run[0].conv_enable = DMP_DV_CONV_NORMAL;
+  conf.conv_cmd.run[0].conv_enable = 1;
   conf.conv_cmd.run[0].p = has("kernel") ? 0x0909 : 0x0303;
   conf.conv_cmd.run[0].pz = 1;
   conf.conv_cmd.run[0].weight_buf.mem = weights_mem_;
-  conf.conv_cmd.run[0].weight_fmt = DMP_DV_WEIGHT_FP16;
+  conf.conv_cmd.run[0].weight_fmt = 1;
   conf.conv_cmd.run[0].conv_pad = 0x01010101;
   conf.conv_cmd.run[0].conv_stride = 0x0101;
   conf.conv_cmd.run[0].pool_stride = 0x0101;
@@ -139,26 +140,41 @@ void CNetwork::Layer_4() {
   output_layers_[0] = &layer;
 }
 
-// softmax: of joined, over its channels
+// pixels: the same, for the softmax to overwrite
 void CNetwork::Layer_5() {
   fpga_layer &layer = get_layer(5);
+  layer.name = "pixels";
+  layer.type = LT_FLATTEN;
+  layer.input_offs = kJoined;
+  layer.output_offs = kPixels;
+  layer.output_size = 264;
+  set_dims(layer.input_dim, &layer.input_dim_size, 11);
+  layer.output_dim[0] = 132;
+  layer.output_dim_size = 1;
+  layer.is_input_hw_layout = true;
+}
+
+// softmax: of pixels, over the channels
+void CNetwork::Layer_6() {
+  fpga_layer &layer = get_layer(6);
   layer.name = "softmax";
   layer.type = LT_SOFTMAX;
-  layer.input_offs = kJoined;
+  layer.input_offs = kPixels;
   layer.output_offs = kSoftmax;
-  layer.output_size = 528;
-  set_dims(layer.input_dim, &layer.input_dim_size, 11);
+  layer.output_size = 264;
+  layer.input_dim[0] = 12;
+  layer.input_dim[1] = 11;
+  layer.input_dim_size = 2;
   set_dims(layer.output_dim, &layer.output_dim_size, 11);
-  layer.softmax_axis = has("axis") ? 3 : -1;
+  layer.softmax_axis = has("axis") ? 3 : 1;
   layer.is_input_hw_layout = true;
-  layer.is_f32_output = true;
   layer.is_output = true;
   output_layers_[1] = &layer;
 }
 
 // negated: softmax times -2, by a custom layer
-void CNetwork::Layer_6() {
-  fpga_layer &layer = get_layer(6);
+void CNetwork::Layer_7() {
+  fpga_layer &layer = get_layer(7);
   layer.name = "negated";
   layer.type = LT_CUSTOM;
   layer.input_offs = kSoftmax;
@@ -168,38 +184,34 @@ void CNetwork::Layer_6() {
   set_dims(layer.output_dim, &layer.output_dim_size, 11);
   layer.is_f32_output = true;
   layer.is_output = true;
-  param_of_layer_6_.scale = -2.0f;
-  layer.custom_param = &param_of_layer_6_;
+  static custom_param_Negate param = {-2.0f};
+  layer.custom_param = &param;
   layer.custom_proc_ptr = custom_callback_Negate;
-  inputs_of_layer_6_[0] = &get_layer(5);
-  layer.input_layer_num = 1;
-  layer.input_layers = inputs_of_layer_6_;
+  if (has("union")) layer.input_layer_num = 2;
+  if (has("crash")) layer.name = std::string("short");
   output_layers_[2] = &layer;
 }
 
 // rows: softmax of conv, which has one chunk, over its height
-void CNetwork::Layer_7() {
-  fpga_layer &layer = get_layer(7);
+void CNetwork::Layer_8() {
+  fpga_layer &layer = get_layer(8);
   layer.name = "rows";
   layer.type = LT_SOFTMAX;
   layer.input_offs = kConv;
-  layer.output_offs = kSum;
-  layer.output_size = 384;
+  layer.output_offs = kRows;
+  layer.output_size = 192;
   set_dims(layer.input_dim, &layer.input_dim_size, 8);
+  if (is_transposed()) std::swap(layer.input_dim[0], layer.input_dim[1]);
   set_dims(layer.output_dim, &layer.output_dim_size, 8);
-  layer.softmax_axis = 0;
+  layer.softmax_axis = is_transposed() ? 0 : 1;
   layer.is_input_hw_layout = true;
-  layer.is_f32_output = true;
   layer.is_output = true;
   output_layers_[3] = &layer;
 }
 
 void custom_callback_Negate(fpga_layer &layer, void *custom_param, uint8_t *io_ptr) {
-  const float scale = static_cast<custom_param_Negate *>(custom_param)->scale;
-  for (std::size_t i = 0; i < layer.output_size; i += 4) {
-    float value;
-    std::memcpy(&value, io_ptr + layer.input_offs + i, 4);
-    value *= scale;
-    std::memcpy(io_ptr + layer.output_offs + i, &value, 4);
-  }
+  std::vector<float> values;
+  get_layer_input(layer, values, io_ptr);
+  for (float &value : values) value *= static_cast<custom_param_Negate *>(custom_param)->scale;
+  put_layer_output(layer, values, io_ptr);
 }

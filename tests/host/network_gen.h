@@ -24,10 +24,9 @@ class CNetwork : public CDMP_Network {
   void Layer_5();
   void Layer_6();
   void Layer_7();
+  void Layer_8();
 
   fpga_layer *inputs_of_layer_3_[2];
-  fpga_layer *inputs_of_layer_6_[1];
-  custom_param_Negate param_of_layer_6_;
 };
 
 #endif

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "dmp_dv.h"
+#include "dmp_dv_cmdraw_v0.h"
 #include "dmp_dv_host.h"
 #include "half.h"
 
@@ -61,15 +61,17 @@ void memory_is_mapped_and_counted() {
   EXPECT(dmp_dv_mem_get_size(memory) == 1000);
   EXPECT(dmp_dv_mem_get_total_size(context) == 1000);
   EXPECT(dmp_dv_mem_sync_start(memory, 1, 1) == -1);
-  EXPECT(dmp_dv_mem_unmap(memory) == -1);
   uint8_t *address = dmp_dv_mem_map(memory);
   EXPECT(address && dmp_dv_mem_map(memory) == address);
   EXPECT(reinterpret_cast<uintptr_t>(address) % 16 == 0);
-  EXPECT(dmp_dv_mem_sync_end(memory) == -1);
+  EXPECT(dmp_dv_mem_sync_end(memory) == 0);
   EXPECT(dmp_dv_mem_sync_start(memory, 0, 1) == 0);
   address[999] = 1;
-  EXPECT(dmp_dv_mem_sync_end(memory) == 0);
-  EXPECT(dmp_dv_mem_unmap(memory) == 0 && dmp_dv_mem_unmap(memory) == 0 && dmp_dv_mem_unmap(memory) == -1);
+  EXPECT(dmp_dv_mem_sync_end(memory) == 0 && dmp_dv_mem_sync_end(memory) == 0);
+  EXPECT(dmp_dv_mem_sync_start(memory, 1, 0) == 0 && dmp_dv_mem_sync_start(memory, 1, 1) == 0);
+  dmp_dv_mem_unmap(memory);
+  dmp_dv_mem_unmap(memory);
+  EXPECT(dmp_dv_mem_sync_start(memory, 1, 1) == -1);
   EXPECT(dmp_dv_mem_retain(memory) == 2 && dmp_dv_mem_release(memory) == 1);
   EXPECT(dmp_dv_context_release(context) == 0);  // the memory keeps what it needs
   EXPECT(dmp_dv_mem_release(memory) == 0);
@@ -107,7 +109,7 @@ dmp_dv_cmdraw_conv_v0 doubling(dmp_dv_mem memory) {
   command.topo = 1;
   command.w = command.h = command.z = 1;
   command.c = command.run[0].m = 4;
-  command.run[0].pool_enable = DMP_DV_POOL_AVERAGE;
+  command.run[0].pool_enable = 2;
   command.run[0].pool_size = command.run[0].pool_stride = 0x0101;
   command.run[0].pool_avg_param = 0x4000;
   return command;

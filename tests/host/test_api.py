@@ -21,12 +21,19 @@ def test_the_c_interface(library: Path) -> None:
 
 @pytest.mark.parametrize(
     ("compiler", "standard", "header"),
-    [("gcc", "c11", "dmp_dv.h"), ("gcc", "c11", "dmp_dv_host.h"), ("g++", "c++14", "dmp_network.h")],
+    [
+        ("gcc", "c11", "dmp_dv.h"),
+        ("gcc", "c11", "dmp_dv_cmdraw_v0.h"),
+        ("gcc", "c11", "dmp_dv_cmdraw_v1.h"),
+        ("gcc", "c11", "dmp_dv_host.h"),
+        ("g++", "c++14", "dmp_network.h"),
+        ("g++", "c++14", "dmp_network_host.h"),
+    ],
 )
 def test_headers_compile_in_older_languages(compiler: str, standard: str, header: str, tmp_path: Path) -> None:
     suffix = "c" if compiler == "gcc" else "cpp"
     source = tmp_path / f"user.{suffix}"
     source.write_text(f'#include "{header}"\n')
-    command = [compiler, f"-std={standard}", *WARNINGS, f"-I{HOST / 'include'}", "-fsyntax-only", str(source)]
+    command = [compiler, f"-std={standard}", *WARNINGS, "-Wpedantic", f"-I{HOST / 'include'}", "-fsyntax-only", str(source)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

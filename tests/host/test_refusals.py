@@ -45,7 +45,7 @@ REFUSALS = [
     whole("header.size = 100: this version has 1896 bytes", size=100),
     whole("header.device_type = 2: only the convolution block (1) is there", device_type=2),
     whole("header.version = 7: 0 or 1 is known", version=7),
-    whole("to_bgr = 1: not modeled, it must be 0", to_bgr=1),
+    whole("to_bgr = 2: 0 or 1 is known", to_bgr=2),
     whole("topo = 0: no run writes to external memory", topo=0),
     whole("w = 0: 1 to 2047 is possible", w=0),
     whole("w = 2048: 1 to 2047 is possible", w=2048),

@@ -1,8 +1,8 @@
-/* What the emulated device offers beside the driver's interface: maps as FP32, and which bytes hold valid maps.
+/* What the emulated device offers besides the driver's interface: maps as FP32, and which bytes hold valid maps.
  *
- * A board does not have this header. Applications need it only for DMP_DV_EXACT=1 and DMP_DV_CHECK_UNINITIALIZED=1,
- * and only when they use command lists directly: CDMP_Network does all of it by itself. Functions return 0 for
- * success and a negative value for failure, like those of dmp_dv.h. */
+ * A board does not have this header. Only applications that use command lists directly need it, for DMP_DV_EXACT=1 and
+ * DMP_DV_CHECK_UNINITIALIZED=1; CDMP_Network calls what it needs itself. Functions return 0 on success and a negative
+ * value on failure. */
 #ifndef DMP_DV_HOST_H
 #define DMP_DV_HOST_H
 
@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-/* Starts an execution: from now on nothing in the memory counts as written. */
+/* Starts an execution: nothing in the memory counts as written from now on. */
 int dmp_dv_host_begin_execution(dmp_dv_mem mem);
-/* Says that the CPU wrote the bytes offs to offs + size. In exact mode their FP16 values replace what was there. */
+/* Declares that the CPU wrote the bytes offs to offs + size. In exact mode their FP16 values become the exact ones. */
 int dmp_dv_host_declare_written(dmp_dv_mem mem, uint64_t offs, uint64_t size);
 /* Reads count FP16 elements as FP32, unrounded in exact mode. Checks that they are written, if that is asked for. */
 int dmp_dv_host_read(dmp_dv_mem mem, uint64_t offs, uint64_t count, float *values);

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "dmp_dv.h"
+#include "dmp_dv_cmdraw_v1.h"
 #include "memory.h"
 
 namespace dv {
@@ -65,11 +65,17 @@ struct Run {
   const Shape &operand() const { return pool == Pool::kMax || convolves ? convolved : output; }
 };
 
+// The table of 8-bit input: for each value, the FP16 values of three channels.
+constexpr std::size_t kTableChannels = 3, kTableBytes = 256 * kTableChannels * 2;
+
 struct Command {
   Shape input;
   bool transposed = false;
   std::shared_ptr<Memory> input_memory, output_memory, operand_memory;
   uint64_t input_offset = 0, output_offset = 0, operand_offset = 0;
+  std::shared_ptr<Memory> table_memory;  // the input is 8-bit if there is one
+  uint64_t table_offset = 0;
+  bool to_bgr = false;  // channels 0 and 2 of 8-bit input are swapped
   std::vector<Run> runs;
 };
 

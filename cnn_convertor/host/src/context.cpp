@@ -3,15 +3,12 @@
 
 #include <cstdlib>
 
+#include "report.h"
+
 namespace dv {
 namespace {
 
 thread_local std::string last_error;
-
-bool is_set(const char *variable) {
-  const char *value = std::getenv(variable);
-  return value && *value && std::string(value) != "0";
-}
 
 // The variable as a positive number of bytes; what is given otherwise when it is not set.
 int64_t bytes_of(const char *variable, int64_t otherwise) {
@@ -32,6 +29,7 @@ Context::Context() {
   limits.unified_buffer_bytes = bytes_of("DMP_DV_UB_SIZE", limits.unified_buffer_bytes);
   exact = is_set("DMP_DV_EXACT");
   check_uninitialized = is_set("DMP_DV_CHECK_UNINITIALIZED");
+  strict = is_strict();
   description = "DV700, emulated: unified buffer " + std::to_string(limits.unified_buffer_bytes) +
                 " bytes, kernels up to " + std::to_string(limits.max_kernel) + "x" + std::to_string(limits.max_kernel) +
                 (exact ? ", maps kept in FP32" : "");

@@ -24,8 +24,9 @@ struct Context {
   Context();
 
   Limits limits;
-  bool exact = false;               // DMP_DV_EXACT: keep unrounded FP32 maps beside the FP16 memory
-  bool check_uninitialized = false; // DMP_DV_CHECK_UNINITIALIZED: refuse to read what nothing wrote
+  bool exact = false;                // DMP_DV_EXACT: keep unrounded FP32 maps beside the FP16 memory
+  bool check_uninitialized = false;  // DMP_DV_CHECK_UNINITIALIZED: refuse to read what nothing wrote
+  bool strict = false;               // DMP_DV_STRICT: report what a board does wrongly in silence
   std::atomic<int64_t> allocated{0};
   std::string description;
 };

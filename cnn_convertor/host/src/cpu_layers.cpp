@@ -1,52 +1,268 @@
 #include "cpu_layers.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstring>
+
+#include "half.h"
+#include "message.h"
+#include "report.h"
 
 namespace dv {
 namespace {
 
-std::size_t size(int value) { return static_cast<std::size_t>(value); }
+std::size_t size(int value) { return value > 0 ? static_cast<std::size_t>(value) : 0; }
+
+bool overlap(std::size_t a, std::size_t b, std::size_t bytes) { return a < b + bytes && b < a + bytes; }
+
+// Elements of a map in the device's order. Position p is the number of a pixel in that order.
+struct DeviceOrder {
+  std::size_t positions, channels;
+  std::size_t held(std::size_t c) const { return std::min<std::size_t>(8, channels - c / 8 * 8); }
+  std::size_t index(std::size_t p, std::size_t c) const { return c / 8 * 8 * positions + p * held(c) + c % 8; }
+};
+
+// FP16 elements from an offset on. Elements outside of the memory read as zero and are not written.
+class Halves {
+ public:
+  Halves(Memory &io, std::size_t offset) : io_(io), offset_(offset) {}
+  float get(std::size_t index) const {
+    uint16_t half = 0;
+    if (is_inside(index)) std::memcpy(&half, io_.data() + offset_ + 2 * index, sizeof(half));
+    return widen(half);
+  }
+  float set(std::size_t index, float value) {
+    const uint16_t half = narrow(value);
+    if (is_inside(index)) std::memcpy(io_.data() + offset_ + 2 * index, &half, sizeof(half));
+    return widen(half);
+  }
+  bool is_inside(std::size_t index) const { return offset_ + 2 * index + 2 <= io_.size(); }
+
+ private:
+  Memory &io_;
+  std::size_t offset_;
+};
+
+void report_if(bool wrong, const std::string &text) {
+  if (wrong && is_strict()) report(text);
+}
+
+// The array that a softmax works on: lines of `length` elements along the axis.
+struct SoftmaxShape {
+  std::size_t d[3];
+  int axis;
+
+  std::size_t length() const { return d[axis]; }
+  std::size_t lines() const { return length() ? d[0] * d[1] * d[2] / length() : 0; }
+  // Row-major number of an element.
+  std::size_t index(std::size_t line, std::size_t k) const {
+    std::size_t inner = 1;
+    for (int i = axis + 1; i < 3; ++i) inner *= d[i];
+    return (line / inner * length() + k) * inner + line % inner;
+  }
+};
+
+SoftmaxShape softmax_shape(const fpga_layer &layer) {
+  SoftmaxShape shape{{size(layer.input_dim[0]), size(layer.input_dim[1]), size(layer.input_dim[2])}, layer.softmax_axis};
+  if (shape.axis == 0 && layer.input_dim_size < 2) shape.d[1] = 1;
+  if (shape.axis < 2 && layer.input_dim_size < 3) shape.d[2] = 1;
+  return shape;
+}
+
+// Where the runtime looks for element number `index` of a map in chunks. This is wrong for 8 channels and more.
+std::size_t faulty_index(const SoftmaxShape &shape, std::size_t index, bool transposed) {
+  const std::size_t *d = shape.d;
+  const std::size_t k = index % d[2], j = index / d[2] % d[1], i = index / d[2] / d[1];
+  const std::size_t whole = d[2] / 8 * 8, p = transposed ? j * d[0] + i : i * d[1] + j;
+  return d[0] * d[1] * whole + p * (k >= whole ? d[2] % 8 : 8) + k - whole;
+}
+
+void check_softmax(const fpga_layer &layer, const SoftmaxShape &shape, const Memory &io, bool transposed) {
+  const std::size_t elements = shape.length() * shape.lines(), positions = shape.d[0] * shape.d[1];
+  io.check_halves(layer.input_offs, 2 * elements, "LT_SOFTMAX");
+  if (!is_strict()) return;
+  if (elements == 0) report("LT_SOFTMAX writes nothing: softmax_axis 2 needs three dimensions");
+  if (layer.is_f32_output) report("LT_SOFTMAX writes FP16, but is_f32_output is set");
+  const std::string axis = "LT_SOFTMAX with " + std::to_string(shape.d[2]) + " channels at several positions ";
+  if (!layer.is_input_hw_layout && positions > 1 && (shape.d[2] > 7 || (transposed && shape.d[0] > 1 && shape.d[1] > 1)))
+    report(axis + "reads wrong elements without is_input_hw_layout");
+  const std::size_t channels = layer.input_dim_size > 1 ? size(layer.input_dim[layer.input_dim_size - 1]) : 1;
+  if (layer.is_input_hw_layout && channels > 8 && elements > channels &&
+      io.holds(Content::kMap, layer.input_offs, 2 * elements))
+    report("LT_SOFTMAX mixes the pixels of a map with more than 8 channels: it needs a LT_FLATTEN in front");
+}
 
 }  // namespace
 
 std::size_t element_count(const int *dim, int dim_size) {
-  std::size_t count = 1;
-  for (int i = 0; i < dim_size; ++i) count *= size(std::max(dim[i], 0));
-  return dim_size > 0 ? count : 0;
+  std::size_t count = dim_size > 0 ? 1 : 0;
+  for (int i = 0; i < std::min(dim_size, 3); ++i) count *= size(dim[i]);
+  return count;
 }
 
-bool is_chunked(const int *dim, int dim_size) { return dim_size == 3 && dim[2] > 8 && dim[0] * dim[1] > 1; }
-
-std::vector<float> to_hwc(const std::vector<float> &values, const int *dim, int dim_size, bool transposed) {
-  if (dim_size != 3) return values;
-  const std::size_t width = size(dim[0]), height = size(dim[1]), channels = size(dim[2]);
-  std::vector<float> result(values.size());
-  for (std::size_t c = 0; c < channels; c += 8) {
-    const std::size_t held = std::min<std::size_t>(8, channels - c);
-    const float *chunk = &values[c * width * height];
-    for (std::size_t y = 0; y < height; ++y)
-      for (std::size_t x = 0; x < width; ++x) {
-        const float *from = chunk + (transposed ? y * width + x : x * height + y) * held;
-        std::copy(from, from + held, &result[(y * width + x) * channels + c]);
-      }
+void flatten(const fpga_layer &layer, Memory &io, bool transposed) {
+  const std::size_t from = layer.input_offs, to = layer.output_offs;
+  const std::size_t width = size(layer.input_dim[0]), height = size(layer.input_dim[1]);
+  const DeviceOrder order{width * height, size(layer.input_dim[2])};
+  const std::size_t bytes = 2 * order.positions * order.channels;
+  if (!layer.is_input_hw_layout) {
+    const std::size_t count = element_count(layer.input_dim, layer.input_dim_size);
+    report_if(from != to && count > 0, "LT_FLATTEN does nothing without is_input_hw_layout");
+    report_if(from == to && order.channels > 8 && order.positions > 1 && io.holds(Content::kMap, from, bytes),
+              "LT_FLATTEN leaves a map in the device's order without is_input_hw_layout");
+    return;
   }
-  return result;
+  io.check_halves(from, bytes, "LT_FLATTEN");
+  report_if(bytes == 0, "LT_FLATTEN writes nothing: it needs three dimensions");
+  report_if(bytes != layer.output_size, "LT_FLATTEN writes " + std::to_string(bytes) + " bytes, output_size is " +
+                                            std::to_string(layer.output_size));
+  if (order.channels <= 8 && transposed) {
+    io.copy(from, to, bytes);
+  } else {
+    report_if(overlap(from, to, bytes), "LT_FLATTEN overwrites its own input");
+    for (std::size_t c = 0; c < order.channels; c += 8)
+      for (std::size_t y = 0; y < height; ++y)
+        for (std::size_t x = 0; x < width; ++x)
+          io.copy(from + 2 * order.index(transposed ? y * width + x : x * height + y, c),
+                  to + 2 * ((y * width + x) * order.channels + c), 2 * order.held(c));
+  }
+  io.mark(to, bytes, Content::kHalf);
 }
 
-void softmax(std::vector<float> &values, const std::vector<int> &extents, int axis) {
-  std::size_t inner = 1;
-  for (std::size_t i = size(axis) + 1; i < extents.size(); ++i) inner *= size(extents[i]);
-  const std::size_t length = size(extents[size(axis)]), block = length * inner;
-  for (std::size_t start = 0; start + block <= values.size(); start += block)
-    for (std::size_t i = 0; i < inner; ++i) {
-      float *row = &values[start + i];
-      float most = -std::numeric_limits<float>::infinity(), sum = 0.0f;
-      for (std::size_t k = 0; k < length; ++k) most = std::max(most, row[k * inner]);
-      for (std::size_t k = 0; k < length; ++k) sum += row[k * inner] = std::exp(row[k * inner] - most);
-      for (std::size_t k = 0; k < length; ++k) row[k * inner] /= sum;
+// Channel by channel into the chunks of the output.
+static void concat_maps(const fpga_layer &layer, Memory &io) {
+  const std::size_t positions = size(layer.output_dim[0]) * size(layer.output_dim[1]);
+  const DeviceOrder to{positions, size(layer.output_dim[2])};
+  std::size_t first = 0;
+  for (int i = 0; i < layer.input_layer_num; ++i) {
+    const fpga_layer &input = *layer.input_layers[i];
+    const DeviceOrder from{positions, size(input.output_dim[2])};
+    io.check_halves(input.output_offs, 2 * positions * from.channels, "LT_COPY_CONCAT");
+    for (std::size_t c = 0; c < from.channels && first + c < to.channels; ++c)
+      for (std::size_t p = 0; p < positions; ++p)
+        io.copy(input.output_offs + 2 * from.index(p, c), layer.output_offs + 2 * to.index(p, first + c), 2);
+    first += from.channels;
+  }
+  report_if(first != to.channels, "LT_COPY_CONCAT joins " + std::to_string(first) + " channels, the output has " +
+                                      std::to_string(to.channels));
+  io.mark(layer.output_offs, 2 * positions * to.channels, Content::kMap);
+}
+
+// Bytes one after the other.
+static void concat_vectors(const fpga_layer &layer, Memory &io) {
+  std::size_t to = layer.output_offs;
+  for (int i = 0; i < layer.input_layer_num; ++i) {
+    const fpga_layer &input = *layer.input_layers[i];
+    layer.is_f32_output ? io.check_floats(input.output_offs, input.output_size, "LT_COPY_CONCAT")
+                        : io.check_halves(input.output_offs, input.output_size, "LT_COPY_CONCAT");
+    io.copy(input.output_offs, to, input.output_size);
+    to += input.output_size;
+  }
+  const std::size_t bytes = to - layer.output_offs;
+  report_if(bytes != layer.output_size, "LT_COPY_CONCAT joins " + std::to_string(bytes) + " bytes, output_size is " +
+                                            std::to_string(layer.output_size));
+  io.mark(layer.output_offs, bytes, layer.is_f32_output ? Content::kFloat : Content::kHalf);
+}
+
+void copy_concat(const fpga_layer &layer, Memory &io) {
+  switch (layer.output_dim_size) {
+    case 1: return concat_vectors(layer, io);
+    case 2: message("CopyConcatenation for 2D tensor is not implemented yet"); break;
+    case 3: return concat_maps(layer, io);
+    default: break;
+  }
+  report_if(true, "LT_COPY_CONCAT with output_dim_size " + std::to_string(layer.output_dim_size) + " copies nothing");
+}
+
+void softmax(const fpga_layer &layer, Memory &io, bool transposed) {
+  if (layer.softmax_axis < 0 || layer.softmax_axis > 2) {
+    const std::string axis = std::to_string(layer.softmax_axis);
+    message("Unexpected softmax_axis is given: " + axis);
+    return report_if(true, "LT_SOFTMAX writes nothing: softmax_axis is " + axis + ", not 0, 1 or 2");
+  }
+  const SoftmaxShape shape = softmax_shape(layer);
+  check_softmax(layer, shape, io, transposed);
+  if (layer.is_f32_output) message("LT_SOFTMAX: is_f32_output is not supported, the output is FP16");
+  Halves input(io, layer.input_offs), output(io, layer.output_offs);
+  const auto place = [&](std::size_t index) {
+    return layer.is_input_hw_layout ? index : faulty_index(shape, index, transposed);
+  };
+  for (std::size_t line = 0; line < shape.lines(); ++line) {
+    float most = input.get(place(shape.index(line, 0)));
+    for (std::size_t k = 1; k < shape.length(); ++k) most = std::max(most, input.get(place(shape.index(line, k))));
+    for (std::size_t k = 0; k < shape.length(); ++k) {
+      const std::size_t from = place(shape.index(line, k));
+      input.set(from, input.get(from) - most);
     }
+    float sum = 0.0f;
+    for (std::size_t k = 0; k < shape.length(); ++k) {
+      const std::size_t index = shape.index(line, k);
+      sum = widen(narrow(sum + output.set(index, std::exp(input.get(place(index))))));
+    }
+    const float reciprocal = widen(narrow(1.0f / sum));
+    for (std::size_t k = 0; k < shape.length(); ++k) {
+      const std::size_t index = shape.index(line, k);
+      output.set(index, shape.axis == 2 ? output.get(index) * reciprocal : output.get(index) / sum);
+    }
+  }
+  const std::size_t bytes = 2 * shape.length() * shape.lines();
+  if (layer.input_offs != layer.output_offs) io.mark(layer.input_offs, bytes, Content::kSpoiled);
+  io.mark(layer.output_offs, bytes, Content::kHalf);
+}
+
+void custom(fpga_layer &layer, Memory &io) {
+  io.check_written(layer.input_offs, 2 * element_count(layer.input_dim, layer.input_dim_size), "LT_CUSTOM");
+  layer.custom_proc_ptr(layer, layer.custom_param, io.data());
+  io.declare_written(layer.output_offs, layer.output_size, layer.is_f32_output ? Content::kFloat : Content::kHalf);
 }
 
 }  // namespace dv
+
+void get_layer_input(fpga_layer &layer, std::vector<float> &layer_input, uint8_t *io_ptr, bool need_transpose) {
+  using namespace dv;
+  const std::size_t count = element_count(layer.input_dim, layer.input_dim_size);
+  layer_input.assign(count, 0.0f);
+  const auto io = memory_at(io_ptr);
+  if (!io) return;
+  io->check_halves(layer.input_offs, 2 * count, "get_layer_input");
+  const Halves input(*io, layer.input_offs);
+  if (!layer.is_input_hw_layout) {
+    for (std::size_t i = 0; i < count; ++i) layer_input[i] = input.get(i);
+    return;
+  }
+  const std::size_t width = size(layer.input_dim[0]), height = size(layer.input_dim[1]);
+  const DeviceOrder order{width * height, size(layer.input_dim[2])};
+  report_if(layer.input_dim_size != 3, "get_layer_input with is_input_hw_layout needs three dimensions");
+  if (order.positions * order.channels > count) return;
+  for (std::size_t y = 0; y < height; ++y)
+    for (std::size_t x = 0; x < width; ++x)
+      for (std::size_t c = 0; c < order.channels; ++c)
+        layer_input[(y * width + x) * order.channels + c] =
+            input.get(order.index(need_transpose ? x * height + y : y * width + x, c));
+}
+
+void put_layer_output(fpga_layer &layer, std::vector<float> &layer_output, uint8_t *io_ptr, bool is_output_hw_layout,
+                      bool need_transpose) {
+  using namespace dv;
+  const auto io = memory_at(io_ptr);
+  if (!io) return;
+  if (!is_output_hw_layout) {
+    const std::size_t given = 4 * layer_output.size(), offset = layer.output_offs;
+    report_if(layer.output_size > given, "put_layer_output copies " + std::to_string(layer.output_size) +
+                                             " bytes of a vector of " + std::to_string(given));
+    report_if(!layer.is_f32_output, "put_layer_output writes FP32, but is_f32_output is not set");
+    if (offset < io->size())
+      std::memcpy(io_ptr + offset, layer_output.data(), std::min({layer.output_size, given, io->size() - offset}));
+    return;
+  }
+  report_if(true, "put_layer_output with is_output_hw_layout writes behind the output");
+  const std::size_t width = size(layer.output_dim[0]), height = size(layer.output_dim[1]);
+  const std::size_t count = element_count(layer.output_dim, layer.output_dim_size);
+  const DeviceOrder order{width * height, size(layer.output_dim[2])};
+  Halves output(*io, layer.output_offs + 2 * count), scratch(*io, layer.output_offs + 4 * count);
+  for (std::size_t i = 0; i < std::min(count, layer_output.size()); ++i) scratch.set(i, layer_output[i]);
+  for (std::size_t y = 0; y < height; ++y)
+    for (std::size_t x = 0; x < width; ++x)
+      for (std::size_t c = 0; c < order.channels; ++c)
+        output.set(order.index(need_transpose ? x * height + y : y * width + x, c),
+                   scratch.get((y * width + x) * order.channels + c));
+}

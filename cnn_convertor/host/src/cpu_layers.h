@@ -1,24 +1,28 @@
-// The arithmetic of the layers that run on the CPU, on values in memory order.
+// The layers that the runtime itself runs on the CPU, with the bytes and the faults of a board's runtime.
 #ifndef DV_CPU_LAYERS_H
 #define DV_CPU_LAYERS_H
 
-#include <vector>
+#include <cstddef>
 
 #include "dmp_network.h"
+#include "memory.h"
 
 namespace dv {
 
-// Elements of a map with dim_size dimensions in the order W, H, C.
+// Elements of a map with dim_size dimensions.
 std::size_t element_count(const int *dim, int dim_size);
 
-// True when the device cuts the map into chunks: more than 8 channels at more than one position.
-bool is_chunked(const int *dim, int dim_size);
+// LT_FLATTEN.
+void flatten(const fpga_layer &layer, Memory &io, bool transposed);
 
-// The map in HWC order; values are in the device's order, transposed or not.
-std::vector<float> to_hwc(const std::vector<float> &values, const int *dim, int dim_size, bool transposed);
+// LT_COPY_CONCAT.
+void copy_concat(const fpga_layer &layer, Memory &io);
 
-// Softmax in place over an axis of a row-major array of the given extents.
-void softmax(std::vector<float> &values, const std::vector<int> &extents, int axis);
+// LT_SOFTMAX.
+void softmax(const fpga_layer &layer, Memory &io, bool transposed);
+
+// LT_CUSTOM: calls the application's function and marks what it has written.
+void custom(fpga_layer &layer, Memory &io);
 
 }  // namespace dv
 

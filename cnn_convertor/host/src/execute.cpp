@@ -1,8 +1,11 @@
 #include "execute.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "convolve.h"
+#include "half.h"
 #include "units.h"
 
 namespace dv {
@@ -20,7 +23,7 @@ Map &compute(const Command &command, const Run &run, Map &input, Workspace &room
   }
   const auto add_operand = [&] {
     if (!run.adds) return;
-    command.operand_memory->check_written(command.operand_offset, run.operand().bytes(), "the element-wise operand");
+    command.operand_memory->check_halves(command.operand_offset, run.operand().bytes(), "the element-wise operand");
     room.operand.resize(run.operand(), command.transposed);
     load(*command.operand_memory, command.operand_offset, room.operand);
     add(room.operand, *map);
@@ -36,12 +39,34 @@ Map &compute(const Command &command, const Run &run, Map &input, Workspace &room
   return *map;
 }
 
+// 8-bit input through the table. The table's channels count in the order of the input bytes.
+void load_bytes(const Command &command, Map &map) {
+  const auto channels = static_cast<std::size_t>(command.input.channels);
+  command.input_memory->check_written(command.input_offset, command.input.elements(), "the input");
+  const uint8_t *bytes = command.input_memory->data() + command.input_offset;
+  const uint8_t *table = command.table_memory->data() + command.table_offset;
+  float *pixel = map.chunk(0);
+  for (std::size_t i = 0; i < map.positions(); ++i, pixel += 8, bytes += channels) {
+    std::fill(pixel, pixel + 8, 0.0f);
+    for (std::size_t c = 0; c < channels; ++c) {
+      uint16_t half;
+      std::memcpy(&half, table + 2 * (kTableChannels * bytes[c] + c), sizeof(half));
+      pixel[c] = widen(half);
+    }
+    if (command.to_bgr) std::swap(pixel[0], pixel[2]);
+  }
+}
+
 }  // namespace
 
 void execute(const Command &command, Workspace &room) {
-  command.input_memory->check_written(command.input_offset, command.input.bytes(), "the input");
   room.input.resize(command.input, command.transposed);
-  load(*command.input_memory, command.input_offset, room.input);
+  if (command.table_memory) {
+    load_bytes(command, room.input);
+  } else {
+    command.input_memory->check_halves(command.input_offset, command.input.bytes(), "the input");
+    load(*command.input_memory, command.input_offset, room.input);
+  }
   const bool exact = command.output_memory->context().exact;
   uint64_t output = command.output_offset;
   Map *input = &room.input;
@@ -49,7 +74,7 @@ void execute(const Command &command, Workspace &room) {
     Map &result = compute(command, run, *input, room);
     if (run.external) {
       store(result, *command.output_memory, output);
-      command.output_memory->mark_written(output, run.output.bytes());
+      command.output_memory->mark(output, run.output.bytes(), Content::kMap);
       output += run.output.bytes();
       input = &room.input;
     } else {

@@ -6,12 +6,17 @@
 
 #include "dmp_dv_host.h"
 #include "half.h"
+#include "report.h"
 #include "vector_loops.h"
 
 namespace dv {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+
+std::string reading(const char *reader, uint64_t offset, uint64_t bytes) {
+  return std::string(reader) + " reads bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes);
+}
 
 }  // namespace
 
@@ -24,7 +29,7 @@ Memory::Memory(std::shared_ptr<Context> context, std::size_t size) : context_(st
     throw Error("size = " + std::to_string(size) + ": out of memory");
   data_ = static_cast<uint8_t *>(place);
   std::memset(data_, 0, size);
-  if (context_->check_uninitialized) written_.assign((size + 1) / 2, 0);
+  if (context_->check_uninitialized || context_->strict) content_.assign((size + 1) / 2, Content::kNothing);
   if (context_->exact) exact_.assign((size + 1) / 2, 0.0f);
   context_->allocated += static_cast<int64_t>(size);
 }
@@ -36,56 +41,72 @@ Memory::~Memory() {
 
 uint8_t *Memory::map() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  ++maps_;
+  mapped_ = true;
   return data_;
 }
 
 void Memory::unmap() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (maps_ == 0) throw Error("the memory is not mapped");
-  --maps_;
+  mapped_ = false;
 }
 
 void Memory::sync_start() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (maps_ == 0) throw Error("sync_start: the memory is not mapped");
-  syncing_ = true;
+  if (!mapped_) throw Error("sync_start: the memory is not mapped");
 }
 
-void Memory::sync_end() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!syncing_) throw Error("sync_end without sync_start");
-  syncing_ = false;
+void Memory::begin_execution() { std::fill(content_.begin(), content_.end(), Content::kNothing); }
+
+Memory::Range Memory::contents(uint64_t offset, uint64_t bytes) const {
+  const uint64_t size = 2 * content_.size();
+  const uint64_t first = std::min(offset, size), last = std::min(offset + bytes + 1, size);
+  return {content_.begin() + static_cast<std::ptrdiff_t>(first / 2),
+          content_.begin() + static_cast<std::ptrdiff_t>(std::max(first, last) / 2)};
 }
 
-void Memory::begin_execution() { std::fill(written_.begin(), written_.end(), uint8_t{0}); }
-
-void Memory::mark_written(uint64_t offset, uint64_t bytes) {
-  if (written_.empty() || bytes == 0) return;
-  const auto first = static_cast<std::ptrdiff_t>(offset / 2);
-  const auto last = static_cast<std::ptrdiff_t>((offset + bytes - 1) / 2);
-  std::fill(written_.begin() + first, written_.begin() + last + 1, uint8_t{1});
+void Memory::mark(uint64_t offset, uint64_t bytes, Content content) {
+  if (bytes == 0) return;
+  const Range range = contents(offset, bytes);
+  const auto first = content_.begin() + (range.first - content_.cbegin());
+  std::fill(first, first + (range.second - range.first), content);
 }
 
-void Memory::declare_written(uint64_t offset, uint64_t bytes) {
-  mark_written(offset, bytes);
-  if (exact_.empty()) return;
-  for (std::size_t i = offset / 2; i < (offset + bytes) / 2; ++i) {
+void Memory::declare_written(uint64_t offset, uint64_t bytes, Content content) {
+  mark(offset, bytes, content);
+  for (std::size_t i = offset / 2; i < std::min<uint64_t>(exact_.size(), (offset + bytes) / 2); ++i) {
     uint16_t half;
     std::memcpy(&half, data_ + 2 * i, sizeof(half));
     exact_[i] = widen(half);
   }
 }
 
-void Memory::check_written(uint64_t offset, uint64_t bytes, const char *what) const {
-  if (written_.empty() || bytes == 0) return;
-  const auto first = written_.begin() + static_cast<std::ptrdiff_t>(offset / 2);
-  const auto end = written_.begin() + static_cast<std::ptrdiff_t>((offset + bytes - 1) / 2) + 1;
-  const auto hole = std::find(first, end, uint8_t{0});
-  if (hole == end) return;
-  throw Error(std::string("use of uninitialized map: ") + what + " reads bytes " + std::to_string(offset) + " to " +
-              std::to_string(offset + bytes) + ", but nothing has written byte " +
-              std::to_string(2 * (hole - written_.begin())) + " in this execution");
+bool Memory::holds(Content content, uint64_t offset, uint64_t bytes) const {
+  const Range range = contents(offset, bytes);
+  return bytes > 0 && std::find(range.first, range.second, content) != range.second;
+}
+
+void Memory::check_written(uint64_t offset, uint64_t bytes, const char *reader) const {
+  if (!context_->check_uninitialized || bytes == 0) return;
+  const Range range = contents(offset, bytes);
+  const auto hole = std::find(range.first, range.second, Content::kNothing);
+  if (hole == range.second) return;
+  throw Error("use of uninitialized map: " + reading(reader, offset, bytes) + ", but nothing has written byte " +
+              std::to_string(2 * (hole - content_.begin())) + " in this execution");
+}
+
+void Memory::check_halves(uint64_t offset, uint64_t bytes, const char *reader) const {
+  check_written(offset, bytes, reader);
+  if (!context_->strict) return;
+  if (holds(Content::kFloat, offset, bytes)) report(reading(reader, offset, bytes) + " as FP16, but they hold FP32");
+  if (holds(Content::kSpoiled, offset, bytes))
+    report(reading(reader, offset, bytes) + ", which a softmax of the runtime has overwritten");
+}
+
+void Memory::check_floats(uint64_t offset, uint64_t bytes, const char *reader) const {
+  check_written(offset, bytes, reader);
+  if (!context_->strict) return;
+  for (const Content content : {Content::kHalf, Content::kMap, Content::kSpoiled})
+    if (holds(content, offset, bytes)) return report(reading(reader, offset, bytes) + " as FP32, but they hold FP16");
 }
 
 void Memory::check_range(uint64_t offset, uint64_t bytes, const char *what) const {
@@ -108,9 +129,20 @@ void Memory::write(uint64_t offset, std::size_t count, const float *values) {
   if (!exact_.empty()) std::copy(values, values + count, exact_.begin() + static_cast<std::ptrdiff_t>(offset / 2));
 }
 
+void Memory::copy(uint64_t from, uint64_t to, uint64_t bytes) {
+  if (from >= size_ || to >= size_) return;
+  bytes = std::min({bytes, size_ - from, size_ - to});
+  std::memmove(data_ + to, data_ + from, bytes);
+  if (!exact_.empty()) std::memmove(&exact_[to / 2], &exact_[from / 2], bytes / 2 * sizeof(float));
+}
+
 Registry<dmp_dv_mem, Memory> &memories() {
   static Registry<dmp_dv_mem, Memory> registry("memory");
   return registry;
+}
+
+std::shared_ptr<Memory> memory_at(const uint8_t *address) {
+  return memories().find_if([address](Memory &memory) { return memory.data() == address; });
 }
 
 }  // namespace dv
@@ -137,8 +169,8 @@ uint8_t *dmp_dv_mem_map(dmp_dv_mem mem) {
   return guarded(static_cast<uint8_t *>(nullptr), [&] { return memories().get(mem)->map(); });
 }
 
-int dmp_dv_mem_unmap(dmp_dv_mem mem) {
-  return guarded(-1, [&] {
+void dmp_dv_mem_unmap(dmp_dv_mem mem) {
+  guarded(-1, [&] {
     memories().get(mem)->unmap();
     return 0;
   });
@@ -153,7 +185,7 @@ int dmp_dv_mem_sync_start(dmp_dv_mem mem, int, int) {
 
 int dmp_dv_mem_sync_end(dmp_dv_mem mem) {
   return guarded(-1, [&] {
-    memories().get(mem)->sync_end();
+    memories().get(mem);
     return 0;
   });
 }
@@ -196,7 +228,7 @@ int dmp_dv_host_read(dmp_dv_mem mem, uint64_t offs, uint64_t count, float *value
     const auto memory = memories().get(mem);
     if (offs % 2 != 0) throw Error("read: offs = " + std::to_string(offs) + " is odd");
     memory->check_range(offs, 2 * count, "read");
-    memory->check_written(offs, 2 * count, "the CPU");
+    memory->check_halves(offs, 2 * count, "the CPU");
     memory->read(offs, count, values);
     return 0;
   });
@@ -208,7 +240,7 @@ int dmp_dv_host_write(dmp_dv_mem mem, uint64_t offs, uint64_t count, const float
     if (offs % 2 != 0) throw Error("write: offs = " + std::to_string(offs) + " is odd");
     memory->check_range(offs, 2 * count, "write");
     memory->write(offs, count, values);
-    memory->mark_written(offs, 2 * count);
+    memory->mark(offs, 2 * count, dv::Content::kHalf);
     return 0;
   });
 }

@@ -1,4 +1,4 @@
-// Device memory: bytes that CPU and device share, what counts as written, and FP32 values beside them in exact mode.
+// Device memory: bytes that CPU and device share, what they hold, and unrounded values beside them in exact mode.
 #ifndef DV_MEMORY_H
 #define DV_MEMORY_H
 
@@ -6,11 +6,21 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "context.h"
 
 namespace dv {
+
+// What two bytes of memory hold.
+enum class Content : uint8_t {
+  kNothing,  // not written in this execution
+  kHalf,     // FP16
+  kMap,      // FP16 in the device's order
+  kFloat,    // a part of an FP32 value
+  kSpoiled   // FP16 that a softmax of the runtime has overwritten with x - max
+};
 
 class Memory {
  public:
@@ -26,36 +36,51 @@ class Memory {
   uint8_t *map();
   void unmap();
   void sync_start();
-  void sync_end();
 
   void begin_execution();
   // Bytes that the CPU wrote.
-  void declare_written(uint64_t offset, uint64_t bytes);
-  // Throws when a byte of the range counts as not written; what names the reader. Does nothing unless asked for.
-  void check_written(uint64_t offset, uint64_t bytes, const char *what) const;
+  void declare_written(uint64_t offset, uint64_t bytes, Content content = Content::kHalf);
+
+  // Each check is done if the environment asks for it; the range may leave the memory. reader: for the message.
+  // Throws when the range holds bytes that nothing has written.
+  void check_written(uint64_t offset, uint64_t bytes, const char *reader) const;
+  // Throws as check_written does, and reports content that is not FP16.
+  void check_halves(uint64_t offset, uint64_t bytes, const char *reader) const;
+  // Throws as check_written does, and reports content that is not FP32.
+  void check_floats(uint64_t offset, uint64_t bytes, const char *reader) const;
+  bool holds(Content content, uint64_t offset, uint64_t bytes) const;
 
   // FP16 elements as FP32 values, from an even offset. The caller has checked the range.
   void read(uint64_t offset, std::size_t count, float *values) const;
   // FP32 values to FP16 elements; with an unrounded copy in exact mode.
   void write(uint64_t offset, std::size_t count, const float *values);
   // Marks what write() wrote. Apart, because write() is called from several threads.
-  void mark_written(uint64_t offset, uint64_t bytes);
+  void mark(uint64_t offset, uint64_t bytes, Content content);
+  // Copies bytes, and their unrounded values. Parts outside of the memory are left out.
+  void copy(uint64_t from, uint64_t to, uint64_t bytes);
 
   // Throws when the range is not inside the memory; what names the user.
   void check_range(uint64_t offset, uint64_t bytes, const char *what) const;
 
  private:
+  using Range = std::pair<std::vector<Content>::const_iterator, std::vector<Content>::const_iterator>;
+
+  // What is known of a range of bytes, as far as it is inside the memory.
+  Range contents(uint64_t offset, uint64_t bytes) const;
+
   std::shared_ptr<Context> context_;
   std::size_t size_;
   uint8_t *data_;
   std::mutex mutex_;
-  int maps_ = 0;
-  bool syncing_ = false;
-  std::vector<uint8_t> written_;  // one flag for two bytes; empty unless it is checked
+  bool mapped_ = false;
+  std::vector<Content> content_;  // of two bytes each; empty unless it is checked
   std::vector<float> exact_;      // one value for two bytes; empty unless in exact mode
 };
 
 Registry<dmp_dv_mem, Memory> &memories();
+
+// The memory that starts at an address; null when there is none.
+std::shared_ptr<Memory> memory_at(const uint8_t *address);
 
 }  // namespace dv
 

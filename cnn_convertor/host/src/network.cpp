@@ -1,225 +1,344 @@
-// CDMP_Network: memories, weights, command lists and the order of execution.
+// CDMP_Network: memory, weights, command lists and the order of execution.
 #include "dmp_network.h"
 
 #include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <exception>
+#include <cstdlib>
 #include <memory>
 
+#include "convert_table.h"
 #include "cpu_layers.h"
-#include "dmp_dv_host.h"
+#include "dmp_network_host.h"
+#include "error.h"
+#include "half.h"
+#include "memory.h"
+#include "message.h"
+#include "report.h"
 
 namespace {
+
+thread_local std::string last_text;
+thread_local std::function<void(const fpga_layer &)> observer;
 
 struct CloseFile {
   void operator()(std::FILE *file) const { std::fclose(file); }
 };
 
-bool is_device_layer(const fpga_layer &layer) { return layer.type == LT_CONV || layer.type == LT_FC; }
+bool is_on_device(const fpga_layer &layer) { return layer.type == LT_CONV || layer.type == LT_FC; }
 
-bool is_cpu_layer(const fpga_layer &layer) {
+bool is_on_cpu(const fpga_layer &layer) {
   return layer.type == LT_FLATTEN || layer.type == LT_COPY_CONCAT || layer.type == LT_SOFTMAX ||
          layer.type == LT_CUSTOM;
 }
 
-std::size_t input_bytes(const fpga_layer &layer) {
-  return 2 * dv::element_count(layer.input_dim, layer.input_dim_size);
+bool driver_failed(const std::string &what) { return dv::message(what + ": " + dmp_dv_get_last_error_message()); }
+
+// A message, and a report in strict mode, of a call that a board's runtime ignores or fails.
+bool misuse(const std::string &text) {
+  if (dv::is_strict()) dv::report(text);
+  return dv::message(text);
+}
+
+std::string title(const fpga_layer &layer) { return "layer " + dv::quoted(layer.name); }
+
+// True when the address lies in code of this process, or when that cannot be found out.
+bool is_code(const void *address) {
+  std::ifstream maps("/proc/self/maps");
+  if (!maps) return true;
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long first = 0, last = 0;
+    char mode[5] = "";
+    if (std::sscanf(line.c_str(), "%llx-%llx %4s", &first, &last, mode) != 3) continue;
+    if (first <= wanted && wanted < last) return mode[2] == 'x';
+  }
+  return false;
 }
 
 }  // namespace
 
-CDMP_Network::CDMP_Network() = default;
-
-CDMP_Network::~CDMP_Network() {
-  ReleaseLists();
-  if (io_mem_) dmp_dv_mem_release(io_mem_);
-  if (weights_mem_) dmp_dv_mem_release(weights_mem_);
-  if (ctx_) dmp_dv_context_release(ctx_);
-}
-
-bool CDMP_Network::Fail(const std::string &text) {
-  last_error_ = text;
-  if (verbose_ > 0) std::fprintf(stderr, "error: %s\n", text.c_str());
+bool dv::message(const std::string &text) {
+  last_text = text;
+  std::fprintf(stderr, "%s\n", text.c_str());
   return false;
 }
 
-void CDMP_Network::ReleaseLists() {
-  for (const Step &step : steps_)
-    if (step.list) dmp_dv_cmdlist_release(step.list);
-  steps_.clear();
+std::string dv::quoted(const std::string &name) { return "\"" + (name.data() ? name : std::string()) + "\""; }
+
+__fp16::__fp16(float value) : bits_(dv::narrow(value)) {}
+
+__fp16::operator float() const { return dv::widen(bits_); }
+
+const std::string &dmp_network_host::last_message() { return last_text; }
+
+void dmp_network_host::observe(std::function<void(const fpga_layer &)> function) { observer = std::move(function); }
+
+fpga_layer CDMP_Network::err_layer_;
+
+CDMP_Network::CDMP_Network()
+    : is_weight_transposed(false),
+      num_layers_(0),
+      num_output_layers_(0),
+      ctx_(nullptr),
+      dv_info_(),
+      weights_mem_(nullptr),
+      io_mem_(nullptr),
+      io_ptr_(nullptr),
+      last_conv_usec_(0),
+      last_fc_usec_(0),
+      last_cpu_usec_(0),
+      cvt_policy_(CP_NOTHING),
+      cvt_to_bgr_(false),
+      cvt_table_(nullptr),
+      weights_size_(0),
+      io_size_(0),
+      iprint_(0),
+      weights_loaded_(false),
+      want_layer_outputs_(false) {}
+
+CDMP_Network::~CDMP_Network() {
+  for (auto list = cmdlists_.rbegin(); list != cmdlists_.rend(); ++list) dmp_dv_cmdlist_release(*list);
+  dmp_dv_mem_release(io_mem_);
+  dmp_dv_mem_release(weights_mem_);
+  dmp_dv_context_release(ctx_);
 }
 
-bool CDMP_Network::ReserveMemory(std::size_t weights_size, std::size_t io_size) {
-  if (ctx_) return Fail("ReserveMemory: the network is initialized already");
+bool CDMP_Network::ReserveMemory(size_t weights_size, size_t io_size) {
+  if (ctx_) return misuse("ReserveMemory: memory is already reserved");
   ctx_ = dmp_dv_context_create();
-  if (!ctx_) return Fail(std::string("cannot open the device: ") + dmp_dv_get_last_error_message());
-  info_.header = {sizeof(info_), 0};
-  if (dmp_dv_context_get_info(ctx_, &info_.header)) return Fail(dmp_dv_get_last_error_message());
+  if (!ctx_) return driver_failed("cannot open the device");
+  dv_info_.header.size = sizeof(dv_info_);
+  dv_info_.header.version = 0;
+  if (dmp_dv_context_get_info(ctx_, &dv_info_.header)) return driver_failed("cannot describe the device");
+  weights_mem_ = dmp_dv_mem_alloc(ctx_, weights_size);
+  if (!weights_mem_) return driver_failed("cannot allocate memory for weights");
+  io_mem_ = dmp_dv_mem_alloc(ctx_, io_size);
+  if (!io_mem_) return driver_failed("cannot allocate memory for feature maps");
+  io_ptr_ = dmp_dv_mem_map(io_mem_);
+  if (!io_ptr_) return driver_failed("cannot map memory for feature maps");
+  if (dmp_dv_mem_sync_start(io_mem_, 1, 1)) return driver_failed("cannot access memory for feature maps");
+  std::memset(io_ptr_, 0, io_size);
   weights_size_ = weights_size;
   io_size_ = io_size;
-  if (weights_size > 0) {  // a network without convolutions has none
-    weights_mem_ = dmp_dv_mem_alloc(ctx_, weights_size);
-    if (!weights_mem_) return Fail(std::string("memory for weights: ") + dmp_dv_get_last_error_message());
-  }
-  io_mem_ = dmp_dv_mem_alloc(ctx_, io_size);
-  if (!io_mem_) return Fail(std::string("memory for maps: ") + dmp_dv_get_last_error_message());
-  io_ptr_ = dmp_dv_mem_map(io_mem_);
-  if (!io_ptr_ || dmp_dv_mem_sync_start(io_mem_, 1, 1)) return Fail(dmp_dv_get_last_error_message());
-  if (verbose_ > 0) std::fprintf(stderr, "reserved %zu bytes for weights, %zu for maps\n", weights_size, io_size);
+  if (iprint_ > 0)
+    std::printf("reserved %zu bytes for weights and %zu bytes for feature maps\n", weights_size, io_size);
   return true;
 }
 
-bool CDMP_Network::LoadWeights(const std::string &path) {
-  if (!io_mem_) return Fail("LoadWeights: call Initialize first");
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
-  if (!file) return Fail("cannot open the weights file \"" + path + "\"");
-  std::size_t got = 0;
-  if (weights_mem_) {
-    uint8_t *to = dmp_dv_mem_map(weights_mem_);
-    if (!to || dmp_dv_mem_sync_start(weights_mem_, 0, 1)) return Fail(dmp_dv_get_last_error_message());
-    got = std::fread(to, 1, weights_size_, file.get());
-    if (dmp_dv_mem_sync_end(weights_mem_) || dmp_dv_mem_unmap(weights_mem_))
-      return Fail(dmp_dv_get_last_error_message());
+void CDMP_Network::set_num_layers(int n) {
+  if (!layers_.empty()) {
+    misuse("set_num_layers: a second call has no effect");
+    return;
   }
-  if (std::ferror(file.get())) return Fail("cannot read the weights file \"" + path + "\"");
+  layers_.resize(static_cast<std::size_t>(n));
+  std::memset(static_cast<void *>(layers_.data()), 0, layers_.size() * sizeof(fpga_layer));
+  num_layers_ = n;
+}
+
+void CDMP_Network::set_num_output_layers(int n) {
+  if (!output_layers_.empty()) {
+    misuse("set_num_output_layers: a second call has no effect");
+    return;
+  }
+  output_layers_.assign(static_cast<std::size_t>(n), nullptr);
+  num_output_layers_ = n;
+}
+
+fpga_layer &CDMP_Network::get_layer(int i) {
+  if (i >= 0 && i < num_layers_) return layers_[static_cast<std::size_t>(i)];
+  std::printf("get_layer: there is no layer %d\n", i);
+  if (dv::is_strict()) dv::report("get_layer(" + std::to_string(i) + "): the network has no such layer");
+  return err_layer_;
+}
+
+bool CDMP_Network::LoadWeights(const std::string &filename) {
+  if (!weights_mem_) return dv::message("LoadWeights: call Initialize first");
+  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(filename.c_str(), "rb"));
+  if (!file) return dv::message("cannot open the weights file " + dv::quoted(filename));
+  uint8_t *to = dmp_dv_mem_map(weights_mem_);
+  if (!to || dmp_dv_mem_sync_start(weights_mem_, 0, 1)) return driver_failed("cannot access memory for weights");
+  const std::size_t got = std::fread(to, 1, weights_size_, file.get());
+  const bool has_more = std::fgetc(file.get()) != EOF, failed = std::ferror(file.get());
+  dmp_dv_mem_unmap(weights_mem_);
+  const std::string name = "the weights file " + dv::quoted(filename), size = std::to_string(weights_size_);
+  if (failed) return dv::message("cannot read " + name);
   if (got < weights_size_)
-    return Fail("the weights file \"" + path + "\" has only " + std::to_string(got) + " bytes, the network needs " +
-                std::to_string(weights_size_));
-  if (std::fgetc(file.get()) != EOF)
-    return Fail("the weights file \"" + path + "\" has more than the " + std::to_string(weights_size_) +
-                " bytes that the network needs");
-  if (verbose_ > 0) std::fprintf(stderr, "loaded %zu bytes of weights\n", weights_size_);
+    return dv::message(name + " has only " + std::to_string(got) + " bytes, the network needs " + size);
+  if (has_more) return dv::message(name + " has more than the " + size + " bytes that the network needs");
+  if (iprint_ > 0) std::printf("loaded %zu bytes of weights\n", weights_size_);
+  weights_loaded_ = true;
   return true;
 }
 
-bool CDMP_Network::CheckLayer(const fpga_layer &layer) {
-  const std::string name = "layer \"" + layer.name + "\": ";
-  if (layer.output_offs > io_size_ || layer.output_size > io_size_ - layer.output_offs)
-    return Fail(name + "output_offs = " + std::to_string(layer.output_offs) + " and output_size = " +
-                std::to_string(layer.output_size) + " exceed the " + std::to_string(io_size_) + " bytes of maps");
-  for (const int size : {layer.input_dim_size, layer.output_dim_size})
-    if (size < 0 || size > 3) return Fail(name + "a map has 1 to 3 dimensions, not " + std::to_string(size));
-  if (layer.input_layer_num > 0 && !layer.input_layers) return Fail(name + "input_layers is null");
-  if (layer.type == LT_COPY_CONCAT && layer.input_layer_num < 1) return Fail(name + "a concatenation without inputs");
-  if (layer.type == LT_CUSTOM && !layer.custom_proc_ptr) return Fail(name + "custom_proc_ptr is null");
-  if (layer.type == LT_CUSTOM && layer.input_layer_num > 0) return true;
-  if (is_cpu_layer(layer) && layer.type != LT_COPY_CONCAT &&
-      (layer.input_offs > io_size_ || input_bytes(layer) > io_size_ - layer.input_offs))
-    return Fail(name + "the input at " + std::to_string(layer.input_offs) + " exceeds the " +
-                std::to_string(io_size_) + " bytes of maps");
+bool CDMP_Network::SetConvertPolicy(convert_policy policy, bool to_bgr, uint16_t *cvt_table) {
+  if (policy == CP_USER_SPECIFY && !cvt_table) return dv::message("SetConvertPolicy: CP_USER_SPECIFY needs a table");
+  cvt_policy_ = policy;
+  cvt_to_bgr_ = to_bgr;
+  cvt_table_ = cvt_table;
   return true;
 }
 
-bool CDMP_Network::CheckOutputs() {
-  for (std::size_t i = 0; i < output_layers_.size(); ++i)
-    if (!output_layers_[i]) return Fail("output_layers_[" + std::to_string(i) + "] is not set");
+bool CDMP_Network::BuildConvertTable() {
+  const dmp_dv_mem mem = dmp_dv_mem_alloc(ctx_, dv::kTableBytes);
+  uint8_t *table = mem ? dmp_dv_mem_map(mem) : nullptr;
+  if (!table) return driver_failed("cannot allocate the conversion table");
+  dmp_dv_mem_sync_start(mem, 0, 1);
+  if (!dv::fill_table(cvt_policy_, cvt_table_, table))
+    misuse("SetConvertPolicy: policy " + std::to_string(cvt_policy_) + " is unknown, the table is not initialized");
+  dmp_dv_mem_sync_end(mem);
+  dmp_dv_mem_unmap(mem);
+  if (layers_.empty()) return true;
+  fpga_layer &first = layers_[0];
+  if (dv::is_strict() && (first.type != LT_CONV || first.conv_conf.header.version != 1))
+    dv::report(title(first) + ": 8-bit input overwrites a first layer that is no LT_CONV with a command of version 1");
+  first.conv_conf_v1.u8tofp16_table.mem = mem;
+  first.conv_conf_v1.u8tofp16_table.offs = 0;
+  first.conv_conf_v1.to_bgr = cvt_to_bgr_;
   return true;
-}
-
-bool CDMP_Network::AddCommand(fpga_layer &layer) {
-  const auto *command = reinterpret_cast<const dmp_dv_cmdraw *>(&layer.conv_conf_v1);
-  if (dmp_dv_cmdlist_add_raw(steps_.back().list, command) == 0) return true;
-  return Fail("layer \"" + layer.name + "\": " + dmp_dv_get_last_error_message());
 }
 
 bool CDMP_Network::Commit() {
-  if (!io_mem_) return Fail("Commit: call Initialize first");
-  ReleaseLists();
-  if (!CheckOutputs()) return false;
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    fpga_layer &layer = layers_[i];
-    if (!CheckLayer(layer)) return false;
-    if (!is_device_layer(layer)) {
-      steps_.push_back({nullptr, i, i});
-      continue;
-    }
-    // An observer looks at each layer's output, so that each layer is a list of its own.
-    const bool continues = i > 0 && !observer_ && layers_[i - 1].type == layer.type;
-    if (continues) {
-      steps_.back().last = i;
-    } else {
+  if (cvt_policy_ != CP_NOTHING && !BuildConvertTable()) return false;
+  return GenerateCommandLists();
+}
+
+bool CDMP_Network::GenerateCommandLists() {
+  if (!cmdlists_.empty()) return misuse("GenerateCommandLists: the command lists exist already (double call)");
+  for (std::size_t first = 0; first < layers_.size();) {
+    const layer_type type = layers_[first].type;
+    std::size_t end = first + 1;
+    if (is_on_device(layers_[first])) {
+      while (!want_layer_outputs_ && end < layers_.size() && layers_[end].type == type) ++end;
       const dmp_dv_cmdlist list = dmp_dv_cmdlist_create(ctx_);
-      if (!list) return Fail(dmp_dv_get_last_error_message());
-      steps_.push_back({list, i, i});
+      if (!list) return driver_failed("cannot create a command list");
+      cmdlists_.push_back(list);
+      for (std::size_t i = first; i < end; ++i) {
+        const dv::Subject subject(title(layers_[i]));
+        if (dmp_dv_cmdlist_add_raw(list, &layers_[i].conv_conf.header)) return driver_failed(title(layers_[i]));
+        layers_[i].cmdlist = list;
+        layers_[i].cmdlist_pos = static_cast<int>(i - first);
+        layers_[i].cmdlist_size = static_cast<int>(end - first);
+      }
     }
-    if (!AddCommand(layer)) return false;
+    first = end;
   }
-  for (const Step &step : steps_)
-    if (step.list && dmp_dv_cmdlist_commit(step.list)) return Fail(dmp_dv_get_last_error_message());
-  if (verbose_ > 0) std::fprintf(stderr, "committed %zu layers in %zu steps\n", layers_.size(), steps_.size());
+  for (const dmp_dv_cmdlist list : cmdlists_)
+    if (dmp_dv_cmdlist_commit(list)) return driver_failed("cannot commit a command list");
+  if (iprint_ > 1) std::printf("generated %zu command lists\n", cmdlists_.size());
   return true;
 }
 
-void CDMP_Network::DeclareInputs() {
-  dmp_dv_host_begin_execution(io_mem_);
-  bool declared = false;
-  for (const fpga_layer &layer : layers_)
-    if (layer.type == LT_INPUT) {
-      dmp_dv_host_declare_written(io_mem_, layer.output_offs, layer.output_size);
-      declared = true;
-    }
-  if (!declared) dmp_dv_host_declare_written(io_mem_, layers_[0].input_offs, input_bytes(layers_[0]));
+bool CDMP_Network::RunOnDevice(fpga_layer &layer, int64_t &exec_id) {
+  if (!layer.cmdlist) return dv::message(title(layer) + " has no command list: call Commit first");
+  if (layer.cmdlist_pos == 0) {
+    const dv::Subject subject(layer.cmdlist_size == 1 ? title(layer) : "layers " + dv::quoted(layer.name) + " to " +
+                                                                           dv::quoted((&layer)[layer.cmdlist_size - 1].name));
+    if (dmp_dv_mem_sync_end(io_mem_)) return driver_failed("cannot hand over memory for feature maps");
+    exec_id = dmp_dv_cmdlist_exec(layer.cmdlist);
+    if (exec_id < 0) return driver_failed(dv::about_subject("cannot run"));
+    if (iprint_ > 1) std::printf("started %d layers\n", layer.cmdlist_size);
+  }
+  if (layer.cmdlist_pos != layer.cmdlist_size - 1) return true;
+  if (dmp_dv_cmdlist_wait(layer.cmdlist, exec_id)) return driver_failed(title(layer));
+  const int usec = static_cast<int>(dmp_dv_cmdlist_get_last_exec_time(layer.cmdlist));
+  (layer.type == LT_FC ? last_fc_usec_ : last_conv_usec_) += usec;
+  if (iprint_ > 1) std::printf("finished %d layers after %d us\n", layer.cmdlist_size, usec);
+  return true;
 }
 
-bool CDMP_Network::RunStep(const Step &step) {
-  fpga_layer &first = layers_[step.first];
+void CDMP_Network::RunOnCpu(fpga_layer &layer) {
   const auto start = std::chrono::steady_clock::now();
-  if (step.list) {
-    if (dmp_dv_mem_sync_end(io_mem_)) return Fail(dmp_dv_get_last_error_message());
-    const int64_t id = dmp_dv_cmdlist_exec(step.list);
-    const bool done = id >= 0 && dmp_dv_cmdlist_wait(step.list, id) == 0;
-    const std::string why = done ? "" : dmp_dv_get_last_error_message();
-    if (dmp_dv_mem_sync_start(io_mem_, 1, 1)) return Fail(dmp_dv_get_last_error_message());
-    if (!done)
-      return Fail("layers \"" + first.name + "\" to \"" + layers_[step.last].name + "\": " + why);
-  } else if (is_cpu_layer(first) && !RunOnCpu(first)) {
-    return false;
+  const auto io = dv::memories().get(io_mem_);
+  switch (layer.type) {
+    case LT_FLATTEN: dv::flatten(layer, *io, is_weight_transposed); break;
+    case LT_COPY_CONCAT: dv::copy_concat(layer, *io); break;
+    case LT_SOFTMAX: dv::softmax(layer, *io, is_weight_transposed); break;
+    default:
+      if (dv::is_strict() && !is_code(reinterpret_cast<const void *>(layer.custom_proc_ptr)))
+        throw dv::Error("custom_proc_ptr is no function: it shares its place with input_layer_num and softmax_axis");
+      dv::custom(layer, *io);
   }
   const auto spent = std::chrono::steady_clock::now() - start;
-  const int64_t usec = std::chrono::duration_cast<std::chrono::microseconds>(spent).count();
-  (!step.list ? cpu_usec_ : first.type == LT_FC ? fc_usec_ : conv_usec_) += usec;
-  if (verbose_ > 1)
-    for (std::size_t i = step.first; i <= step.last; ++i)
-      std::fprintf(stderr, "layer %zu \"%s\" done%s\n", i, layers_[i].name.c_str(),
-                   i == step.last ? (" after " + std::to_string(usec) + " us").c_str() : "");
-  if (observer_) observer_(first);
-  return true;
+  last_cpu_usec_ += static_cast<int>(std::chrono::duration_cast<std::chrono::microseconds>(spent).count());
 }
 
-bool CDMP_Network::RunNetwork() {
-  if (steps_.empty()) return Fail("RunNetwork: call Commit first");
-  conv_usec_ = fc_usec_ = cpu_usec_ = 0;
-  DeclareInputs();
-  for (const Step &step : steps_)
-    if (!RunStep(step)) return false;
-  if (verbose_ > 0)
-    std::fprintf(stderr, "ran: convolution %lld us, fully connected %lld us, CPU %lld us\n",
-                 static_cast<long long>(conv_usec_), static_cast<long long>(fc_usec_),
-                 static_cast<long long>(cpu_usec_));
-  return true;
+void CDMP_Network::CopyOutput(fpga_layer &layer) {
+  dmp_dv_mem_sync_start(io_mem_, 1, 1);
+  layer.output.resize(layer.output_size / 2);
+  const std::size_t held = layer.output_offs < io_size_ ? std::min(layer.output_size, io_size_ - layer.output_offs) : 0;
+  std::memcpy(static_cast<void *>(layer.output.data()), io_ptr_ + layer.output_offs, held / 2 * 2);
+  if (dv::is_strict() && is_on_device(layer) && layer.cmdlist_size > 1)
+    dv::report(title(layer) + ": WantLayerOutputs after Commit copies the output before it is complete");
 }
 
-void *CDMP_Network::get_network_input_addr_cpu() {
-  return io_ptr_ && !layers_.empty() ? io_ptr_ + layers_[0].input_offs : nullptr;
+static void declare_inputs(const std::vector<fpga_layer> &layers, dv::Memory &io) {
+  io.begin_execution();
+  bool declared = false;
+  for (const fpga_layer &layer : layers)
+    if (layer.type == LT_INPUT) {
+      io.declare_written(layer.output_offs, layer.output_size, dv::Content::kMap);
+      declared = true;
+    }
+  if (declared || layers.empty()) return;
+  const fpga_layer &first = layers[0];
+  io.declare_written(first.input_offs, 2 * dv::element_count(first.input_dim, first.input_dim_size), dv::Content::kMap);
 }
 
-bool CDMP_Network::get_layer_output(const fpga_layer &layer, std::vector<float> &out) {
-  if (!io_ptr_) return Fail("call Initialize first");
-  if (layer.output_offs > io_size_ || layer.output_size > io_size_ - layer.output_offs)
-    return Fail("layer \"" + layer.name + "\": the output is outside the maps");
-  out.resize(layer.output_size / (layer.is_f32_output ? 4 : 2));
-  if (layer.is_f32_output) {
-    std::memcpy(out.data(), io_ptr_ + layer.output_offs, 4 * out.size());
-    return true;
+bool CDMP_Network::RunNetwork() try {
+  if (weights_size_ > 0 && !weights_loaded_) return dv::message("RunNetwork: call LoadWeights first");
+  last_conv_usec_ = last_fc_usec_ = last_cpu_usec_ = 0;
+  if (io_mem_) declare_inputs(layers_, *dv::memories().get(io_mem_));
+  int64_t exec_id = -1;
+  for (fpga_layer &layer : layers_) {
+    if (is_on_device(layer)) {
+      if (!RunOnDevice(layer, exec_id)) return false;
+    } else if (is_on_cpu(layer)) {
+      const dv::Subject subject(title(layer));
+      if (dmp_dv_mem_sync_start(io_mem_, 1, 1)) return driver_failed("cannot access memory for feature maps");
+      try {
+        RunOnCpu(layer);
+      } catch (const dv::Error &error) {
+        return dv::message(dv::about_subject(error.what()));
+      }
+    }
+    if (want_layer_outputs_) CopyOutput(layer);
+    if (observer) observer(layer);
   }
-  if (dmp_dv_host_read(io_mem_, layer.output_offs, out.size(), out.data()) == 0) return true;
-  return Fail("layer \"" + layer.name + "\": " + dmp_dv_get_last_error_message());
+  return dmp_dv_mem_sync_start(io_mem_, 1, 1) == 0 || driver_failed("cannot access memory for feature maps");
+} catch (const dv::Error &error) {
+  return dv::message(error.what());
 }
 
-bool CDMP_Network::get_final_output(std::vector<float> &out, int i) {
-  if (i < 0 || i >= get_output_layer_count())
-    return Fail("output " + std::to_string(i) + ": the network has " + std::to_string(get_output_layer_count()));
-  const fpga_layer *layer = output_layers_[static_cast<std::size_t>(i)];
-  return layer ? get_layer_output(*layer, out) : Fail("output " + std::to_string(i) + " is not set");
+void *CDMP_Network::get_network_input_addr_cpu() { return io_ptr_ + layers_[0].input_offs; }
+
+std::vector<float> dmp_network_host::read_output(const CDMP_Network &network, const fpga_layer &layer) {
+  const auto io = dv::memory_at(network.get_io_ptr());
+  if (!io) throw dv::Error("the network has no memory: call Initialize first");
+  const std::size_t offset = layer.output_offs, width = layer.is_f32_output ? 4 : 2;
+  std::vector<float> values(layer.output_size / width);
+  const std::size_t bytes = values.size() * width;
+  io->check_range(offset, bytes, "the output");
+  layer.is_f32_output ? io->check_floats(offset, bytes, "get_final_output")
+                      : io->check_halves(offset, bytes, "get_final_output");
+  if (layer.is_f32_output)
+    std::memcpy(values.data(), io->data() + offset, bytes);
+  else
+    io->read(offset, values.size(), values.data());
+  return values;
+}
+
+void CDMP_Network::get_final_output(std::vector<float> &output, int i_output) {
+  const bool exists = i_output >= 0 && i_output < num_output_layers_;
+  const fpga_layer *layer = exists ? output_layers_[static_cast<std::size_t>(i_output)] : nullptr;
+  if (!layer) {  // a board's runtime follows whatever pointer it finds
+    dv::message("get_final_output: output " + std::to_string(i_output) + " does not exist");
+    std::abort();
+  }
+  const dv::Subject subject(title(*layer));
+  try {
+    output = dmp_network_host::read_output(*this, *layer);
+  } catch (const dv::Error &error) {
+    dv::report(error.what());
+    output.assign(layer->output_size / (layer->is_f32_output ? 4 : 2), 0.0f);
+  }
 }

@@ -1,5 +1,6 @@
 #include "registers.h"
 
+#include "fields.h"
 #include "half.h"
 
 namespace dv {
@@ -28,23 +29,23 @@ Pair kernel_of(uint16_t field) {
 Run run_of(const dmp_dv_cmdraw_conv_v0 &command, int index) {
   const dmp_dv_cmdraw_conv_v0_run &raw = command.run[index];
   Run run;
-  run.convolves = raw.conv_enable != DMP_DV_CONV_OFF;
+  run.convolves = raw.conv_enable != kConvOff;
   if (run.convolves) {
-    run.depthwise = raw.conv_enable == DMP_DV_CONV_DEPTHWISE || raw.conv_enable == DMP_DV_CONV_DEPTHWISE_DECONV;
-    run.deconvolution = raw.conv_enable == DMP_DV_CONV_DECONV || raw.conv_enable == DMP_DV_CONV_DEPTHWISE_DECONV;
+    run.depthwise = raw.conv_enable == kConvDepthwise || raw.conv_enable == kConvDepthwiseDeconv;
+    run.deconvolution = raw.conv_enable == kConvDeconv || raw.conv_enable == kConvDepthwiseDeconv;
     run.conv.size = kernel_of(raw.p);
     run.conv.stride = pair_of(raw.conv_stride);
     run.conv.dilation = pair_of(raw.conv_dilation);
     if (run.conv.dilation.x == 0) run.conv.dilation.x = 1;
     if (run.conv.dilation.y == 0) run.conv.dilation.y = 1;
     run.conv.pad = sides_of(raw.conv_pad);
-    run.weight_format = raw.weight_fmt == DMP_DV_WEIGHT_PALETTE8 ? WeightFormat::kPalette : WeightFormat::kFp16;
+    run.weight_format = raw.weight_fmt == kWeightPalette8 ? WeightFormat::kPalette : WeightFormat::kFp16;
     run.weights_offset = raw.weight_buf.offs;
   }
   switch (raw.pool_enable) {
-    case DMP_DV_POOL_MAX: run.pool = Pool::kMax; break;
-    case DMP_DV_POOL_AVERAGE: run.pool = Pool::kAverage; break;
-    case DMP_DV_POOL_UPSAMPLE: run.pool = Pool::kUpsample; break;
+    case kPoolMax: run.pool = Pool::kMax; break;
+    case kPoolAverage: run.pool = Pool::kAverage; break;
+    case kPoolUpsample: run.pool = Pool::kUpsample; break;
     default: break;
   }
   if (run.pool == Pool::kMax || run.pool == Pool::kAverage) {
@@ -57,7 +58,7 @@ Run run_of(const dmp_dv_cmdraw_conv_v0 &command, int index) {
   run.slope = widen(raw.actfunc_param);
   run.absolute = raw.rectifi_en != 0;
   run.external = (command.topo >> index) & 1u;
-  run.adds = run.external && command.output_mode == DMP_DV_OUTPUT_ADD;
+  run.adds = run.external && command.output_mode == kOutputAdd;
   return run;
 }
 

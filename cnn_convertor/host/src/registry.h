@@ -30,6 +30,15 @@ class Registry {
     return find(handle).object;
   }
 
+  // The first object that fits; null when there is none.
+  template <class Predicate>
+  std::shared_ptr<Object> find_if(const Predicate &predicate) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto &entry : entries_)
+      if (predicate(*entry.second.object)) return entry.second.object;
+    return nullptr;
+  }
+
   int retain(Handle handle) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return ++find(handle).count;

@@ -2,7 +2,9 @@
 #include <cstdio>
 
 #include "command.h"
+#include "fields.h"
 #include "registers.h"
+#include "report.h"
 #include "tiling.h"
 #include "weights.h"
 
@@ -56,15 +58,15 @@ class RunRules {
 
 void RunRules::check_modes() const {
   switch (raw_.conv_enable) {
-    case DMP_DV_CONV_OFF: case DMP_DV_CONV_NORMAL: case DMP_DV_CONV_DEPTHWISE: case DMP_DV_CONV_DECONV:
-    case DMP_DV_CONV_DEPTHWISE_DECONV: break;
+    case kConvOff: case kConvNormal: case kConvDepthwise: case kConvDeconv:
+    case kConvDepthwiseDeconv: break;
     default: refuse("conv_enable", decimal(raw_.conv_enable), "0 (off), 1, 3, 5 or 7 is known");
   }
   switch (raw_.pool_enable) {
-    case DMP_DV_POOL_NONE: case DMP_DV_POOL_MAX: case DMP_DV_POOL_AVERAGE: case DMP_DV_POOL_UPSAMPLE: break;
+    case kPoolNone: case kPoolMax: case kPoolAverage: case kPoolUpsample: break;
     default: refuse("pool_enable", decimal(raw_.pool_enable), "0 (none), 1, 2 or 4 is known");
   }
-  if (raw_.actfunc > DMP_DV_ACT_RELU6) refuse("actfunc", decimal(raw_.actfunc), "0 (none) to 6 is known");
+  if (raw_.actfunc > kActRelu6) refuse("actfunc", decimal(raw_.actfunc), "0 (none) to 6 is known");
   if (raw_.rectifi_en > 1) refuse("rectifi_en", decimal(raw_.rectifi_en), "0 or 1 is known");
   if (raw_.lrn != 0) refuse("lrn", decimal(raw_.lrn), "this device has no LRN");
   if (raw_.m == 0) refuse("m", "0", "a run has at least one output channel");
@@ -97,7 +99,7 @@ void RunRules::check_convolution(const Run &run) const {
   if (raw_.pz != 1) refuse("pz", decimal(raw_.pz), "a kernel has a depth of 1");
   check_stride("conv_stride", raw_.conv_stride);
   check_pad("conv_pad", raw_.conv_pad);
-  if (raw_.weight_fmt != DMP_DV_WEIGHT_FP16 && raw_.weight_fmt != DMP_DV_WEIGHT_PALETTE8)
+  if (raw_.weight_fmt != kWeightFp16 && raw_.weight_fmt != kWeightPalette8)
     refuse("weight_fmt", decimal(raw_.weight_fmt), "a convolution needs 1 (FP16) or 3 (8-bit palette)");
   if (run.pool == Pool::kAverage || run.pool == Pool::kUpsample)
     refuse("pool_enable", decimal(raw_.pool_enable), "only a max pool may follow a convolution in one run");
@@ -228,11 +230,11 @@ void check_command(const dmp_dv_cmdraw_conv_v0 &raw, const Limits &limits) {
   check("c", raw.c, limits.max_channels);
   if (raw.z != 1) throw Error("z = " + std::to_string(raw.z) + ": maps have a depth of 1");
   if (raw.topo == 0) throw Error("topo = 0: no run writes to external memory");
-  if (raw.input_circular_offset != DMP_DV_ORDER_WHC8 && raw.input_circular_offset != DMP_DV_ORDER_TRANSPOSED)
+  if (raw.input_circular_offset != kOrderWhc8 && raw.input_circular_offset != kOrderTransposed)
     throw Error("input_circular_offset = " + hexadecimal(raw.input_circular_offset, 4) + ": 0 or 0x8000 is known");
-  if (raw.output_mode > DMP_DV_OUTPUT_ADD)
+  if (raw.output_mode > kOutputAdd)
     throw Error("output_mode = " + std::to_string(raw.output_mode) + ": 0 or 1 is known");
-  if (raw.output_mode == DMP_DV_OUTPUT_ADD && (raw.topo & (raw.topo - 1)) != 0)
+  if (raw.output_mode == kOutputAdd && (raw.topo & (raw.topo - 1)) != 0)
     throw Error("output_mode = 1: only one run may write to external memory, topo = " + hexadecimal(raw.topo, 8));
 }
 
@@ -249,13 +251,34 @@ bool overlap(const dmp_dv_buf &a, uint64_t a_bytes, const dmp_dv_buf &b, uint64_
   return a.mem == b.mem && a.offs < b.offs + b_bytes && b.offs < a.offs + a_bytes;
 }
 
+void attach_table(const dmp_dv_cmdraw &header, Command &command) {
+  if (header.version != 1) return;
+  const auto &v1 = reinterpret_cast<const dmp_dv_cmdraw_conv_v1 &>(header);
+  if (v1.to_bgr > 1) throw Error("to_bgr = " + std::to_string(v1.to_bgr) + ": 0 or 1 is known");
+  if (!v1.u8tofp16_table.mem) {
+    if (v1.to_bgr && is_strict()) report("to_bgr = 1 without u8tofp16_table has no effect");
+    return;
+  }
+  const uint64_t offset = v1.u8tofp16_table.offs;
+  if (offset % 16 != 0)
+    throw Error("u8tofp16_table.offs = " + std::to_string(offset) + ": tables start at a multiple of 16");
+  if (command.input.channels > static_cast<int>(kTableChannels))
+    throw Error("c = " + std::to_string(command.input.channels) + ": 8-bit input has 1 to 3 channels");
+  if (v1.to_bgr && command.input.channels != static_cast<int>(kTableChannels))
+    throw Error("to_bgr = 1: the input has " + std::to_string(command.input.channels) + " channels, not 3");
+  command.table_memory = memories().get(v1.u8tofp16_table.mem);
+  command.table_memory->check_range(offset, kTableBytes, "u8tofp16_table");
+  command.table_offset = offset;
+  command.to_bgr = v1.to_bgr == 1;
+}
+
 void attach_memories(const dmp_dv_cmdraw_conv_v0 &raw, Command &command) {
   uint64_t output_bytes = 0, operand_bytes = 0;
   for (const Run &run : command.runs) {
     if (run.external) output_bytes += run.output.bytes();
     if (run.adds) operand_bytes += run.operand().bytes();
   }
-  const uint64_t input_bytes = command.input.bytes();
+  const uint64_t input_bytes = command.table_memory ? command.input.elements() : command.input.bytes();
   command.input_memory = map_memory("input_buf", raw.input_buf, input_bytes);
   command.output_memory = map_memory("output_buf", raw.output_buf, output_bytes);
   command.input_offset = raw.input_buf.offs;
@@ -295,8 +318,6 @@ const dmp_dv_cmdraw_conv_v0 &conv_command(const dmp_dv_cmdraw &raw) {
   check_header(v1->conv_cmd.header, "conv_cmd.header", sizeof(v1->conv_cmd));
   if (v1->conv_cmd.header.version != 0)
     throw Error("conv_cmd.header.version = " + std::to_string(v1->conv_cmd.header.version) + ": it is 0 here");
-  if (v1->u8tofp16_table.mem) throw Error("u8tofp16_table.mem: 8-bit input is not modeled, it must be 0");
-  if (v1->to_bgr != 0) throw Error("to_bgr = " + std::to_string(v1->to_bgr) + ": not modeled, it must be 0");
   return v1->conv_cmd;
 }
 
@@ -304,7 +325,7 @@ Command accept_shapes(const dmp_dv_cmdraw_conv_v0 &raw, const Limits &limits) {
   check_command(raw, limits);
   Command command;
   command.input = {raw.w, raw.h, raw.c};
-  command.transposed = raw.input_circular_offset == DMP_DV_ORDER_TRANSPOSED;
+  command.transposed = raw.input_circular_offset == kOrderTransposed;
   Shape input = command.input;
   const int count = run_count(raw.topo);
   for (int i = 0; i < count; ++i) {
@@ -342,6 +363,7 @@ Command accept(const dmp_dv_cmdraw &header, const Limits &limits) {
                   std::to_string(need) + " bytes of unified buffer, there are " +
                   std::to_string(limits.unified_buffer_bytes));
   }
+  attach_table(header, command);
   attach_memories(raw, command);
   return command;
 }

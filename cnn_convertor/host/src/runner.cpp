@@ -3,18 +3,20 @@
 //   runner WEIGHTS.bin INPUT.bin OUT_DIR [--layers]
 //
 // Compiled with -DNETWORK_HEADER='"NAME_gen.h"' -DNETWORK_CLASS=CNAME; without them this file is empty, so that an
-// application may be built of all files of this folder. INPUT.bin holds one sample or several: the bytes of the
-// network's input, FP16 in the device's order; of several inputs (LT_INPUT layers) one after the other.
-// OUT_DIR/outputs.bin: all outputs of each sample as FP32. With --layers, OUT_DIR/layers.bin: every layer's output as
-// FP32, in memory order, caught as soon as the layer has run. OUT_DIR/index.json says what lies where.
+// application can compile all files of this folder. INPUT.bin holds one sample or several: the bytes of the network's
+// input, FP16 in the device's order; several inputs (LT_INPUT layers) one after the other. OUT_DIR/outputs.bin receives
+// all outputs of each sample as FP32. With --layers, OUT_DIR/layers.bin receives every layer's output as FP32, in memory
+// order. OUT_DIR/index.json lists what lies where.
 #ifdef NETWORK_HEADER
 #include NETWORK_HEADER
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <stdexcept>
+
+#include "dmp_network_host.h"
 
 namespace {
 
@@ -53,7 +55,7 @@ struct Input {
   std::size_t offset, bytes;
 };
 
-std::vector<Input> inputs_of(const CDMP_Network &network) {
+std::vector<Input> inputs_of(CDMP_Network &network) {
   std::vector<Input> inputs;
   for (int i = 0; i < network.get_total_layer_count(); ++i) {
     const fpga_layer &layer = network.get_layer(i);
@@ -94,26 +96,40 @@ std::string joined(const std::vector<std::string> &entries) {
   return text;
 }
 
+// The call that a crash interrupts.
+const char *volatile doing = "the constructor";
+
+[[noreturn]] void crashed(int) {
+  const auto print = [](const char *text) { static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text))); };
+  print("error: the network's code crashes in ");
+  print(doing);
+  print(", as it does on a board\n");
+  _exit(1);
+}
+
 void run(const std::string &weights, const std::string &input_path, const std::string &directory, bool with_layers) {
   NETWORK_CLASS network;
-  const auto check = [&](bool good) {
-    if (good) return;
-    fail(network.get_last_error().empty() ? "the network could not be initialized" : network.get_last_error());
+  const auto check = [](const char *call, const auto &function) {
+    doing = call;
+    if (function()) return;
+    const std::string &why = dmp_network_host::last_message();
+    fail(why.empty() ? call + std::string(" failed") : why);
   };
-  check(network.Initialize());
-  check(network.LoadWeights(weights));
+  check("Initialize", [&] { return network.Initialize(); });
+  check("LoadWeights", [&] { return network.LoadWeights(weights); });
 
   Values outputs(directory + "/outputs.bin"), layers(directory + "/layers.bin");
   std::vector<std::string> output_entries, layer_entries;
   bool is_first_sample = true;
-  if (with_layers)
-    network.set_layer_observer([&](const fpga_layer &layer) {
-      std::vector<float> values;
-      check(network.get_layer_output(layer, values));
+  if (with_layers) {
+    network.WantLayerOutputs();
+    dmp_network_host::observe([&](const fpga_layer &layer) {
+      const std::vector<float> values = dmp_network_host::read_output(network, layer);
       if (is_first_sample) layer_entries.push_back(entry(layer, values.size(), layers.count()));
       layers.append(values);
     });
-  check(network.Commit());
+  }
+  check("Commit", [&] { return network.Commit(); });
 
   const std::vector<char> bytes = read_file(input_path);
   const std::vector<Input> inputs = inputs_of(network);
@@ -127,18 +143,18 @@ void run(const std::string &weights, const std::string &input_path, const std::s
       std::memcpy(network.get_io_ptr() + input.offset, sample, input.bytes);
       sample += input.bytes;
     }
-    check(network.RunNetwork());
+    check("RunNetwork", [&] { return network.RunNetwork(); });
+    doing = "get_final_output";
     for (int i = 0; i < network.get_output_layer_count(); ++i) {
       std::vector<float> values;
-      check(network.get_final_output(values, i));
+      network.get_final_output(values, i);
       if (is_first_sample)
         output_entries.push_back(entry(*network.get_output_layers()[static_cast<std::size_t>(i)], values.size(),
                                        outputs.count()));
       outputs.append(values);
     }
-    std::fprintf(stderr, "convolution %lld us, fully connected %lld us, CPU %lld us\n",
-                 static_cast<long long>(network.get_conv_usec()), static_cast<long long>(network.get_fc_usec()),
-                 static_cast<long long>(network.get_cpu_usec()));
+    std::fprintf(stderr, "convolution %d us, fully connected %d us, CPU %d us\n", network.get_conv_usec(),
+                 network.get_fc_usec(), network.get_cpu_usec());
   }
   outputs.close();
   layers.close();
@@ -159,6 +175,8 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "usage: %s WEIGHTS.bin INPUT.bin OUT_DIR [--layers]\n", argv[0]);
     return 2;
   }
+  std::signal(SIGSEGV, crashed);
+  std::signal(SIGBUS, crashed);
   try {
     run(argv[1], argv[2], argv[3], with_layers);
   } catch (const std::exception &error) {

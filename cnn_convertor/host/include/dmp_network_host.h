@@ -1,0 +1,29 @@
+// What the emulated runtime offers besides the SDK's interface, for programs that run networks on a PC.
+#ifndef DMP_NETWORK_HOST_H
+#define DMP_NETWORK_HOST_H
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dmp_network.h"
+
+namespace dmp_network_host {
+
+// The runtime's last message on this thread; empty when there is none.
+const std::string &last_message();
+
+// Calls the function after each layer that this thread runs, while the output is still in memory. Use it with
+// WantLayerOutputs(), which runs every layer by itself.
+void observe(std::function<void(const fpga_layer &)> function);
+
+// A layer's output as FP32, in the order in which it lies in memory; unrounded with DMP_DV_EXACT=1.
+std::vector<float> read_output(const CDMP_Network &network, const fpga_layer &layer);
+
+// Returns and forgets what DMP_DV_STRICT=1 and DMP_DV_CHECK_UNINITIALIZED=1 have reported. A process that ends with
+// reports left exits with status 1.
+std::vector<std::string> take_reports();
+
+}  // namespace dmp_network_host
+
+#endif
