@@ -175,6 +175,7 @@ void CNetwork::Layer_6() {
 // negated: softmax times -2, by a custom layer
 void CNetwork::Layer_7() {
   fpga_layer &layer = get_layer(7);
+  if (has("crash")) layer.name = std::string("short");
   layer.name = "negated";
   layer.type = LT_CUSTOM;
   layer.input_offs = kSoftmax;
@@ -188,7 +189,6 @@ void CNetwork::Layer_7() {
   layer.custom_param = &param;
   layer.custom_proc_ptr = custom_callback_Negate;
   if (has("union")) layer.input_layer_num = 2;
-  if (has("crash")) layer.name = std::string("short");
   output_layers_[2] = &layer;
 }
 

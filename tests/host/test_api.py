@@ -34,6 +34,7 @@ def test_headers_compile_in_older_languages(compiler: str, standard: str, header
     suffix = "c" if compiler == "gcc" else "cpp"
     source = tmp_path / f"user.{suffix}"
     source.write_text(f'#include "{header}"\n')
-    command = [compiler, f"-std={standard}", *WARNINGS, "-Wpedantic", f"-I{HOST / 'include'}", "-fsyntax-only", str(source)]
+    options = [f"-std={standard}", *WARNINGS, "-Wpedantic", f"-I{HOST / 'include'}", "-fsyntax-only"]
+    command = [compiler, *options, str(source)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

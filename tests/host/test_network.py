@@ -80,7 +80,7 @@ def expected_layers(sample: Sample, *, transposed: bool) -> dict[str, Map]:
 
 
 OUTPUTS = ["flat", "softmax", "negated", "rows"]
-CLOSE = {"rtol": 1e-5, "atol": 4e-3}  # a softmax of FP16, times -2
+RTOL, ATOL = 1e-5, 4e-3  # of a softmax in FP16, times -2
 
 
 @pytest.fixture
@@ -102,7 +102,9 @@ def test_every_layer_of_every_sample(runner: Path, folder: Path, transposed: boo
 
     expected = [expected_layers(sample, transposed=transposed) for sample in samples]
     outputs = np.fromfile(folder / "outputs.bin", np.float32)
-    np.testing.assert_allclose(outputs, np.concatenate([layers[k] for layers in expected for k in OUTPUTS]), **CLOSE)
+    np.testing.assert_allclose(
+        outputs, np.concatenate([layers[k] for layers in expected for k in OUTPUTS]), rtol=RTOL, atol=ATOL
+    )
     layers = np.fromfile(folder / "layers.bin", np.float32).reshape(3, -1)
     index = json.loads((folder / "index.json").read_text())
     assert index["samples"] == 3
@@ -112,7 +114,7 @@ def test_every_layer_of_every_sample(runner: Path, folder: Path, transposed: boo
     for sample, values in zip(expected, layers, strict=True):
         for entry in index["layers"]:
             part = values[entry["offset"] : entry["offset"] + entry["count"]]
-            np.testing.assert_allclose(part, sample[entry["name"]], **CLOSE, err_msg=entry["name"])
+            np.testing.assert_allclose(part, sample[entry["name"]], rtol=RTOL, atol=ATOL, err_msg=entry["name"])
 
 
 def test_layers_are_saved_only_when_asked_for(runner: Path, folder: Path) -> None:
@@ -164,8 +166,8 @@ def test_failures_name_the_layer(runner: Path, folder: Path, fault: str, message
     assert message in result.stderr
 
 
-def test_a_crash_names_the_call(runner: Path, folder: Path) -> None:
-    """A short name is moved into a layer, whose name is zero bytes; the sanitizer is faster than the crash."""
+def test_a_moved_short_name_is_found(runner: Path, folder: Path) -> None:
+    """A board crashes: the layer's name is zero bytes. Here the sanitizer or the runner ends the program."""
     result = run(runner, folder, NETWORK_FAULT="crash")
-    assert result.returncode != 0
-    assert "Layer_7" in result.stderr or "crashes in Initialize" in result.stderr
+    assert result.returncode == 1
+    assert "null pointer" in result.stderr or "crashes in Initialize" in result.stderr

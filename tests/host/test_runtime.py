@@ -40,8 +40,9 @@ def text_of(case: Mapping[str, Any]) -> str:
     need_transpose = int("cb=5" in case.get("options", ()))
     lines = [f"case {case['name']} {spec['io']} {spec['transposed']} {need_transpose}"]
     for layer in spec["layers"]:
-        words = [TYPES[layer["type"]], *layer["in"], 0, *layer["out"], 0, layer["ioffs"], layer["ooffs"], layer["osize"]]
-        words += [layer.get("hw", 0), layer.get("f32", 0), layer.get("axis", 0), *layer.get("inputs", ()), -1]
+        words = [TYPES[layer["type"]], *layer["in"], 0, *layer["out"], 0]
+        words += [layer[key] for key in ("ioffs", "ooffs", "osize")]
+        words += [*(layer.get(key, 0) for key in ("hw", "f32", "axis")), *layer.get("inputs", ()), -1]
         lines.append("layer " + " ".join(map(str, words)))
     lines.append("output " + " ".join(map(str, [*spec["outputs"], -1])))
     return "\n".join([*lines, "run", ""])
