@@ -1,16 +1,11 @@
-"""The rewrites that hold for any device, in the order in which they are applied."""
+"""The device-independent rewrites, in the order they run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.passes.canonicalize import (
-    batch_norms_to_scales,
-    differences_to_sums,
-    remove_identities,
-    sink_reshapes,
-)
+from cnn_convertor.passes import canonicalize
 from cnn_convertor.passes.drop_channels import drop_channels
 from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_padding import fold_padding
@@ -25,26 +20,26 @@ from cnn_convertor.passes.sink_scales import sink_scales
 from cnn_convertor.passes.swap_pool_conv import swap_pool_conv
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
-    Graph.without_dead,  # first: nothing that is thrown away needs to be understood
-    remove_identities,  # before all that looks at neighbors: what passes data on would hide them
-    fuse_hard_swish,  # before scales and activations are folded into what stands before them
-    batch_norms_to_scales,  # one kind of affine map from here on
-    differences_to_sums,  # one more of them
-    drop_channels,  # before weights are folded, and once scales are of one kind
-    fold_transposes,  # what becomes a reshape by it, the next ones know how to treat
-    sink_reshapes,  # an activation after Flatten moves before it, next to the layer that can carry it
-    merge_activations,  # several readers that apply the same function are one that may move
-    fold_scales,  # before activations: a scale after an activation cannot be folded backwards
-    hoist_scales,  # what has weights above it, though not next to it
-    sink_scales,  # what has none: perhaps there are some below the next pool
+    Graph.without_dead,  # first: no pass needs to understand dead nodes
+    canonicalize.remove_identities,  # before passes that match neighbors: identities would separate these
+    fuse_hard_swish,  # before its scales and activations are folded into other nodes
+    canonicalize.batch_norms_to_scales,  # scales are the only affine maps from here on
+    canonicalize.differences_to_sums,  # makes more scales
+    drop_channels,  # before weights are folded, after all affine maps are scales
+    fold_transposes,  # makes reshapes for the passes below
+    canonicalize.sink_reshapes,  # moves activations after Flatten next to a layer that can carry them
+    merge_activations,  # several users with the same activation become one that can move
+    fold_scales,  # before activations: a scale after an activation does not fold into the weights before it
+    hoist_scales,  # scales with weights above them, but not next to them
+    sink_scales,  # scales without weights above them: there may be weights below the next pool
     fold_scales,  # those
-    hoist_scales,  # or else the pool itself can take the factor
+    hoist_scales,  # otherwise the pool's own factor may absorb them
     fold_activations,
-    hoist_activations,  # what is left of them
-    swap_pool_conv,  # once it is known which convolutions have an activation, or a bias
-    fold_padding,  # after activations: they tell where zero padding may join a max pool
-    fold_reshapes,  # Dense takes its final weights' order here
-    merge_identical,  # last: before scales are folded, layers are alike that are none afterwards
+    hoist_activations,  # the remaining ones
+    swap_pool_conv,  # once each convolution has its final bias and activation
+    fold_padding,  # after activations: they decide whether a max pool can absorb zero padding
+    fold_reshapes,  # fixes the weight order of Dense
+    merge_identical,  # last: layers that look identical before scales are folded may differ afterwards
     Graph.without_dead,
 )
 

@@ -1,4 +1,4 @@
-"""Brings the many spellings of a network into few, so that the passes after it have few cases."""
+"""Reduces equivalent forms of a network to one, so that later passes have few cases."""
 
 from __future__ import annotations
 
@@ -9,37 +9,32 @@ import numpy as np
 
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Activation, Add, BatchNorm, Binary, BinaryOp, Identity, PRelu, Reshape, Scale
+from cnn_convertor.ir.ops import Activation, Add, BatchNorm, Binary, BinaryOp, Identity, Op, PRelu, Reshape, Scale
+from cnn_convertor.passes.swapping import swap
 
 
 def remove_identities(graph: Graph) -> Graph:
-    """Dropout, Split, linear activations, and reshapes to the shape that the map has already, vanish."""
+    """Remove identities (Dropout, Split, linear activations) and reshapes that keep the shape."""
 
     def does_nothing(node: Node) -> bool:
-        match node.op:
-            case Identity():
-                return True
-            case Reshape(shape=shape):
-                return graph.shape(node.inputs[0]) == shape
-            case _:
-                return False
+        return isinstance(node.op, Identity) or (
+            isinstance(node.op, Reshape) and graph.shape(node.inputs[0]) == node.op.shape
+        )
 
     return graph.bypass(node.name for node in graph.nodes if does_nothing(node))
 
 
 def batch_norms_to_scales(graph: Graph) -> Graph:
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta is x * factor + shift; computed in FP64."""
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta becomes x * factor + shift; computed in FP64."""
 
     def rule(_: Graph, node: Node) -> Iterable[Node] | None:
-        if not isinstance(node.op, BatchNorm):
-            return None
-        return (replace(node, op=as_scale(node.op)),)
+        return (replace(node, op=as_scale(node.op)),) if isinstance(node.op, BatchNorm) else None
 
     return graph.expand(rule)
 
 
 def as_scale(norm: BatchNorm) -> Scale:
-    """The same affine map with its factors worked out."""
+    """The same affine map with precomputed factors."""
     gamma = 1.0 if norm.gamma is None else norm.gamma.load().astype(np.float64)
     beta = 0.0 if norm.beta is None else norm.beta.load().astype(np.float64)
     factor = gamma / np.sqrt(norm.variance.load().astype(np.float64) + norm.epsilon)
@@ -48,7 +43,7 @@ def as_scale(norm: BatchNorm) -> Scale:
 
 
 def differences_to_sums(graph: Graph) -> Graph:
-    """x - y of maps of one size is the sum of x and y * -1, and the factor may find weights that take it."""
+    """x - y of equal shapes becomes x + y * -1; other layers' weights may absorb the factor."""
 
     def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
         if node.op != Binary(BinaryOp.SUBTRACT):
@@ -64,16 +59,13 @@ def differences_to_sums(graph: Graph) -> Graph:
 
 
 def sink_reshapes(graph: Graph) -> Graph:
-    """reshape -> activation becomes activation -> reshape: element by element, the order does not matter."""
-    moved: dict[str, Node] = {}
-    for node in graph.nodes:
-        if not isinstance(node.op, Activation) or isinstance(node.op.function, PRelu):
-            continue
-        reshape = moved.get(node.inputs[0], graph[node.inputs[0]])
-        if isinstance(reshape.op, Reshape) and graph.is_private(reshape.name):
-            moved[reshape.name] = replace(node, name=reshape.name, inputs=reshape.inputs)
-            origins = reshape.origins + node.origins  # it gives what the activation gave
-            moved[node.name] = replace(
-                reshape, name=node.name, inputs=(reshape.name,), origins=origins, main=reshape.where
-            )
-    return Graph(tuple(moved.get(node.name, node) for node in graph.nodes), graph.outputs) if moved else graph
+    """reshape -> activation becomes activation -> reshape; element-wise operators commute with reshapes."""
+
+    def rule(first: Node, second: Node) -> tuple[Op, Op] | None:
+        match first.op, second.op:
+            case Reshape() as reshape, Activation(function=function) as activation if not isinstance(function, PRelu):
+                return activation, reshape
+            case _:
+                return None
+
+    return swap(graph, rule)

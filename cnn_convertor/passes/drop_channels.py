@@ -1,4 +1,4 @@
-"""Leaves out channels that no output needs: weights whose results nobody reads, and parts of concatenations."""
+"""Removes channels that no output needs, from weights and from concatenations."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from cnn_convertor.ir.ops import (
 
 
 class _Part(NamedTuple):
-    """Channels from first to before stop."""
+    """Channels from first up to, excluding, stop."""
 
     first: int
     stop: int
 
     def within(self, first: int, stop: int) -> _Part | None:
-        """What of the part lies in a range, counted from the range's start; None when nothing does."""
+        """The overlap with a range, relative to the range's start; None if empty."""
         part = _Part(max(self.first, first) - first, min(self.stop, stop) - first)
         return part if part.first < part.stop else None
 
 
 def drop_channels(graph: Graph) -> Graph:
-    """weights -> operators between -> crops: the weights give no channels but those that some crop needs.
+    """weights -> operators between -> crops: the weights produce only channels that a crop needs.
 
-    The operators between: those that treat each channel by itself, and concatenations, whose other parts are left out. Where
-    several crops begin at different channels, those before the first one stay, so that what begins with a whole chunk of a
-    device goes on to do so. A crop of a crop is one; a crop that takes everything is gone, and so is a concatenation of one part.
+    The operators between: channel-wise ones, and concatenations, whose unused parts are removed. Where crops begin at
+    different channels, the channels before the first crop stay, so that chunks of a device stay aligned. Nested crops become
+    one; crops of everything and concatenations of one part are removed.
     """
     graph = graph.fuse(_join)
     if any(isinstance(node.op, Crop) for node in graph.nodes):
@@ -59,7 +59,7 @@ def drop_channels(graph: Graph) -> Graph:
 
 
 def _join(lookup: Lookup, first: Node, second: Node) -> Op | None:
-    """A node and one that does nothing, but for inputs, which keep their names; a crop and a crop."""
+    """Fuse a node with one that does nothing (except after inputs, which keep their names), and nested crops."""
     if _does_nothing(lookup, second):
         return None if isinstance(first.op, Input) else first.op
     if isinstance(first.op, Crop) and isinstance(second.op, Crop):
@@ -77,11 +77,11 @@ def _does_nothing(lookup: Lookup, node: Node) -> bool:
     return is_one and lookup.shape(node.name) == lookup.shape(node.inputs[0])
 
 
-# --- what is needed, from the outputs up ---------------------------------------------------------------------------------
+# --- needed channels, from the outputs up --------------------------------------------------------------------------------
 
 
 def _wanted(graph: Graph) -> dict[str, _Part]:
-    """The channels of each node that somebody needs, in one piece; who is not there is not needed."""
+    """The range of needed channels of each node that is needed at all."""
     readers: dict[str, list[_Part]] = {name: [_all(graph, name)] for name in graph.outputs}
     wanted: dict[str, _Part] = {}
     for node in reversed(graph.nodes):
@@ -97,7 +97,7 @@ def _wanted(graph: Graph) -> dict[str, _Part]:
 
 
 def _needed(graph: Graph, node: Node, part: _Part) -> list[_Part | None]:
-    """What of each of its inputs a node needs to give a part of its channels."""
+    """The channels of each input that a node needs to compute a part of its own."""
     match node.op:
         case Crop() as crop:
             return [_cropped(crop, part)]
@@ -111,7 +111,7 @@ def _needed(graph: Graph, node: Node, part: _Part) -> list[_Part | None]:
 
 
 def _cropped(crop: Crop, part: _Part) -> _Part:
-    """Which channels of its input a part of a crop's channels are, in one piece."""
+    """The range of input channels of a part of a crop's channels."""
     first, stride = crop.start.channels, crop.stride.channels
     return _Part(first + part.first * stride, first + (part.stop - 1) * stride + 1)
 
@@ -121,7 +121,7 @@ def _all(graph: Graph, name: str) -> _Part:
 
 
 def _is_by_channel(op: Op) -> bool:
-    """Whether an operator with one input treats each channel by itself."""
+    """Whether an operator with one input is channel-wise."""
     match op:
         case Conv2d() | ConvTranspose2d():
             return op.is_depthwise
@@ -131,12 +131,12 @@ def _is_by_channel(op: Op) -> bool:
             return False
 
 
-# --- what is given, from the inputs down ---------------------------------------------------------------------------------
+# --- computed channels, from the inputs down -----------------------------------------------------------------------------
 
 
 def _narrowed(graph: Graph, wanted: dict[str, _Part]) -> Graph:
-    """The graph in which every node that can gives what is wanted of it alone."""
-    given: dict[str, _Part] = {}  # of each node's channels
+    """The graph whose nodes, where possible, compute only wanted channels."""
+    given: dict[str, _Part] = {}  # the channels each node computes
     nodes: list[Node] = []
     for node in graph.nodes:
         if node.name in wanted:
@@ -147,7 +147,7 @@ def _narrowed(graph: Graph, wanted: dict[str, _Part]) -> Graph:
 
 
 def _narrow(graph: Graph, node: Node, part: _Part, given: Mapping[str, _Part]) -> tuple[Node, _Part]:
-    """The node with inputs that are as they are given, and what it gives then: at least the part of its channels."""
+    """The node for narrowed inputs, and the channels it computes: at least the given part."""
     match node.op:
         case Conv2d(groups=1) | ConvTranspose2d(groups=1) | Dense():
             return _cut(graph, node, part), part
@@ -165,7 +165,7 @@ def _narrow(graph: Graph, node: Node, part: _Part, given: Mapping[str, _Part]) -
 
 
 def _with_parts(graph: Graph, concat: Node, part: _Part, given: Mapping[str, _Part]) -> tuple[Node, _Part]:
-    """The concatenation of those inputs of which something is needed. Between the first and the last all is given."""
+    """The concatenation of the needed inputs."""
     ends = list(accumulate(graph.shape(name).channels for name in concat.inputs))
     starts = [0, *ends[:-1]]
     kept = [i for i, needed in enumerate(_needed(graph, concat, part)) if needed is not None]
@@ -179,7 +179,7 @@ def _cut(graph: Graph, node: Node, part: _Part) -> Node:
 
 
 def _with_channels(op: Op, part: _Part) -> Op:
-    """What gives, and for operators between reads, a part of the channels alone."""
+    """The operator for a part of the channels."""
     channels = np.arange(part.first, part.stop)
     match op:
         case Conv2d(groups=1) | ConvTranspose2d(groups=1) | Dense():

@@ -1,4 +1,4 @@
-"""Folds scales (batch norm, Scale, Power) into the weights of a neighbor."""
+"""Folds scales (batch norm, Scale, Power) into neighboring weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Wide = NDArray[np.float64]
 
 
 def fold_scales(graph: Graph) -> Graph:
-    """Case 1: weights -> scale; case 2: scale -> scale; case 3: scale -> weights, where no padding lies between them."""
+    """Case 1: weights -> scale; case 2: scale -> scale; case 3: scale -> weights without padding between them."""
     return graph.fuse(_fold)
 
 
@@ -36,19 +36,18 @@ def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
             return replace(scaled(before, *wide(scale)), activation=scale.activation)
         case Scale(activation=None) as scale, Conv2d() | Dense() as after:
             if isinstance(after, Conv2d) and after.window.padding != NO_PADDING and scale.shift is not None:
-                return None  # the padding is zeros after the scale, not before it
+                return None  # the padding is zero after the scale, not before it
             return _scale_inputs(scale, after)
         case _:
             return None
 
 
 def _scale_inputs(scale: Scale, after: Conv2d | Dense) -> Op | None:
-    """after(x * factor + shift) with the factor in its weights and the shift in its bias."""
+    """after(x * factor + shift), with the factor in the weights and the shift in the bias."""
     factor, shift = wide(scale)
     groups = after.groups if isinstance(after, Conv2d) else 1
     out, per_group = after.weight.shape[:2]
     channel = np.arange(per_group) + np.arange(out)[:, None] // (out // groups) * per_group  # (O, I / groups)
-
     narrow = factor.astype(np.float32)
 
     def scaled(values: Array, rows: slice) -> Array:
@@ -58,7 +57,7 @@ def _scale_inputs(scale: Scale, after: Conv2d | Dense) -> Op | None:
     bias = after.bias
     if scale.shift is not None:
         added = np.zeros(out)
-        for start in range(0, out, 256):  # a range at a time, so that a large layer never is in memory as a whole
+        for start in range(0, out, 256):  # bounds the memory for large layers
             rows = slice(start, min(start + 256, out))
             sums = after.weight.load(rows).sum(axis=(2, 3), dtype=np.float64)
             added[rows] = (sums * shift[channel[rows]]).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Makes moves of elements few and plain: moves that follow each other are one, and a move that only counts anew is a reshape."""
+"""Fuses consecutive transposes, and turns transposes that move no data into reshapes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cnn_convertor.ir.ops import Op, Order, Reshape, Shape, TransposeReshape
 
 
 def fold_transposes(graph: Graph) -> Graph:
-    """Case 1: rearrange -> reshape; case 2: reshape -> rearrange; case 3: rearrange -> rearrange; all in one order.
-    Then case 4: a rearrange that moves nothing; case 5: one that gives a vector in the other order (SSD's heads: a map's
-    elements, pixel by pixel), which is a reshape in that order.
+    """Case 1: transpose -> reshape; case 2: reshape -> transpose; case 3: transpose -> transpose; all in one order.
+    Then case 4: a transpose that moves no data; case 5: a transpose to a vector in the other order (SSD's heads), which is a
+    reshape in that order.
     """
     return graph.fuse(_fold).expand(_as_reshape)
 
@@ -40,22 +40,22 @@ def _as_reshape(graph: Graph, node: Node) -> Iterable[Node] | None:
     if not isinstance(op, TransposeReshape):
         return None
     dims, axes = _plain(op)
-    if len(dims) == 1:
-        return (replace(node, op=Reshape(op.shape, op.order)),)
-    if (dims, axes) == (_halves(graph.shape(node.inputs[0]), op.order), (1, 0)) and op.shape.is_vector:
-        other = Order.HWC if op.order is Order.CHW else Order.CHW
-        return (replace(node, op=Reshape(op.shape, other)),)
-    return None
+    order = op.order
+    if len(dims) > 1:
+        if (dims, axes) != (_halves(graph.shape(node.inputs[0]), order), (1, 0)) or not op.shape.is_vector:
+            return None
+        order = Order.HWC if order is Order.CHW else Order.CHW
+    return (replace(node, op=Reshape(op.shape, order)),)
 
 
 def _halves(x: Shape, order: Order) -> tuple[int, int]:
-    """A map's elements as the order counts them: channels by pixels, or pixels by channels."""
+    """A map as a matrix in the given order: (channels, pixels) or (pixels, channels)."""
     pixels = x.height * x.width
     return (x.channels, pixels) if order is Order.CHW else (pixels, x.channels)
 
 
 def _plain(op: TransposeReshape) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Dims and axes without axes of one element, and with those as one that stay together."""
+    """Dims and axes without axes of length 1, with axes that stay together merged."""
     moved = [axis for axis in op.axes if op.dims[axis] != 1]
     rank = {axis: place for place, axis in enumerate(sorted(moved))}
     runs: list[list[int]] = []

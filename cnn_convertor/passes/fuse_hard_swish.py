@@ -1,4 +1,4 @@
-"""Finds hard swishes that networks build themselves, of a sum, a ReLU6 and products."""
+"""Recognizes hard swishes composed of a sum, a ReLU6 and products."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cnn_convertor.ir.ops import Activation, Binary, BinaryOp, HardSwish, Op, Re
 
 
 def fuse_hard_swish(graph: Graph) -> Graph:
-    """x * relu6(x + 3) / 6 is one function, wherever the division stands:
+    """x * relu6(x + 3) / 6 becomes one function, in both forms:
 
-    1. x * (relu6(x + 3) / 6), as Keras's MobileNetV3 had it
+    1. x * (relu6(x + 3) / 6), as in Keras's MobileNetV3
     2. (x * relu6(x + 3)) / 6
     """
     return graph.expand(_fused).without_dead()
@@ -33,7 +33,7 @@ def _fused(graph: Graph, node: Node) -> Iterable[Node] | None:
 
 
 def _ways(graph: Graph, node: Node, length: int = 4) -> Iterable[tuple[Node, ...]]:
-    """Every way to the node of that many steps, of the kinds that a hard swish consists of; with what it starts from."""
+    """Every path of that many hard-swish steps to the node, beginning with its source."""
     if length == 0:
         yield (node,)
     elif _kind(node.op):
@@ -51,7 +51,7 @@ KINDS: tuple[tuple[str, Callable[[Op], bool]], ...] = (
 
 
 def _kind(op: Op) -> str:
-    """Which step of a hard swish the operator may be; empty for none."""
+    """The step of a hard swish that the operator may be; empty for none."""
     return next((kind for kind, is_it in KINDS if is_it(op)), "")
 
 

@@ -1,4 +1,4 @@
-"""Moves activations that follow a concatenation, an upsampling or a padding into the operators above them."""
+"""Moves activations after a concatenation, an upsampling or a padding into the operators above."""
 
 from __future__ import annotations
 
@@ -6,34 +6,28 @@ from dataclasses import replace
 
 import numpy as np
 
-from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import (
+    Activated,
     Activation,
-    Add,
-    AveragePool2d,
     Axis,
     Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
     Function,
-    MaxPool2d,
     Pad,
     Relu,
-    Scale,
     Sigmoid,
     Upsample,
     for_channels,
 )
 from cnn_convertor.passes.fold_padding import is_never_negative
-from cnn_convertor.passes.hoisting import NO_CHANGE, Hoisted, without
+from cnn_convertor.passes.hoisting import NO_CHANGE, Hoisted, hoist_into_parts, without
 
 
 def hoist_activations(graph: Graph) -> Graph:
-    """operator -> operators between -> activation, where nobody else sees what lies between. The operators between:
+    """operator -> operators between -> activation, where nothing else uses the maps between. The operators between:
 
-    case 1: concatenation (one part that cannot apply it gets an activation of its own); case 2: upsampling; case 3: padding, if the
-    function keeps zeros. Case 4: a ReLU of what is never negative is gone.
+    case 1: concatenation (at most one part that cannot carry the activation gets one inserted); case 2: upsampling; case 3:
+    padding, if the function keeps zeros. Case 4: a ReLU of values >= 0 is removed.
     """
     for name in [node.name for node in graph.nodes if isinstance(node.op, Activation)]:
         node = graph[name]
@@ -46,33 +40,25 @@ def hoist_activations(graph: Graph) -> Graph:
 
 
 def _hoist(graph: Graph, name: str, function: Function) -> Hoisted | None:
-    """What changes so that the named node gives its output with the function applied; None when that cannot be."""
+    """The changes that make the named node apply the function; None if impossible."""
     node = graph[name]
     if function == Relu() and is_never_negative(graph, name):
         return NO_CHANGE
     if not graph.is_private(name):
         return None
-    match node.op:
-        case Conv2d() | ConvTranspose2d() | Dense() | MaxPool2d() | AveragePool2d() | Scale() | Add() as op if (
-            op.activation is None
-        ):
-            return Hoisted({name: replace(op, activation=function)}, {})
-        case Concat(axis=Axis.CHANNELS):
-            return _hoist_parts(graph, node, function)
-        case Upsample():
-            return _hoist(graph, node.inputs[0], function)
-        case Pad() if not isinstance(function, Sigmoid):
-            return _hoist(graph, node.inputs[0], function)
-        case _:
-            return None
+    if isinstance(node.op, Activated):
+        return Hoisted({name: replace(node.op, activation=function)}, {}) if node.op.activation is None else None
+    if isinstance(node.op, Concat) and node.op.axis is Axis.CHANNELS:
 
+        def part(channels: slice) -> Function:
+            return for_channels(function, np.arange(channels.start, channels.stop))
 
-def _hoist_parts(graph: Graph, concat: Node, function: Function) -> Hoisted:
-    """What changes so that the function is applied to all parts of a concatenation."""
-    result, start = NO_CHANGE, 0
-    for position, name in enumerate(concat.inputs):
-        channels = np.arange(start, start := start + graph.shape(name).channels)
-        share = for_channels(function, channels)
-        made = _hoist(graph, name, share)
-        result = result.plus(Hoisted({}, {(concat.name, position): Activation(share)}) if made is None else made)
-    return result
+        return hoist_into_parts(
+            graph,
+            node,
+            lambda name, channels: _hoist(graph, name, part(channels)),
+            lambda channels: Activation(part(channels)),
+        )
+    if isinstance(node.op, Upsample) or (isinstance(node.op, Pad) and not isinstance(function, Sigmoid)):
+        return _hoist(graph, node.inputs[0], function)
+    return None

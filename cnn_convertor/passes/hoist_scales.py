@@ -1,4 +1,4 @@
-"""Moves scales that follow a sum, a concatenation or a pool into the weights above them."""
+"""Moves scales after a sum, a concatenation or a pool into the weights above."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import (
     NO_PADDING,
     Add,
@@ -24,7 +24,7 @@ from cnn_convertor.ir.ops import (
     Upsample,
 )
 from cnn_convertor.passes.fold_scales import Wide, scaled, wide
-from cnn_convertor.passes.hoisting import NO_CHANGE, Hoisted, without
+from cnn_convertor.passes.hoisting import Hoisted, hoist_into_parts, without
 
 
 class _Affine(NamedTuple):
@@ -35,8 +35,7 @@ class _Affine(NamedTuple):
 
     @property
     def op(self) -> Scale:
-        shift = Constant.of(self.shift) if self.shift.any() else None
-        return Scale(Constant.of(self.factor), shift)
+        return Scale(Constant.of(self.factor), Constant.of(self.shift) if self.shift.any() else None)
 
     @property
     def linear(self) -> _Affine:
@@ -47,11 +46,11 @@ class _Affine(NamedTuple):
 
 
 def hoist_scales(graph: Graph) -> Graph:
-    """weights -> operators between -> scale, where nobody else sees what lies between. The operators between:
+    """weights -> operators between -> scale, where nothing else uses the maps between. The operators between:
 
-    case 1: sum (both of its inputs are scaled, one is shifted); case 2: concatenation (each part by its share; one part that
-    has no weights gets a scale of its own); case 3: max pool, by factors that are not below zero; case 4: average pool, unless
-    there is a shift and zeros are counted; a single factor joins the pool's own; case 5: upsampling; case 6: padding, without a shift.
+    case 1: sum (scales both inputs, shifts one); case 2: concatenation (at most one part without weights gets a scale
+    inserted); case 3: max pool, by factors >= 0; case 4: average pool, unless there is a shift and zeros count; a uniform
+    factor joins the pool's own; case 5: upsampling; case 6: padding, without a shift.
     """
     for name in [node.name for node in graph.nodes if isinstance(node.op, Scale)]:
         node = graph[name]
@@ -63,7 +62,7 @@ def hoist_scales(graph: Graph) -> Graph:
 
 
 def _hoist(graph: Graph, name: str, by: _Affine) -> Hoisted | None:
-    """What changes so that the named node gives its output scaled; None when that cannot be."""
+    """The changes that scale the named node's output; None if impossible."""
     node = graph[name]
     if not graph.is_private(name):
         return None
@@ -74,7 +73,12 @@ def _hoist(graph: Graph, name: str, by: _Affine) -> Hoisted | None:
             first, second = node.inputs
             return _both(graph, (first, by), (second, by.linear)) or _both(graph, (first, by.linear), (second, by))
         case Concat(axis=Axis.CHANNELS):
-            return _hoist_parts(graph, node, by)
+            return hoist_into_parts(
+                graph,
+                node,
+                lambda name, channels: _hoist(graph, name, by.part(channels)),
+                lambda channels: by.part(channels).op,
+            )
         case MaxPool2d(activation=None) if np.all(by.factor >= 0):
             return _hoist(graph, node.inputs[0], by)
         case AveragePool2d(activation=None) as pool:
@@ -92,16 +96,6 @@ def _hoist(graph: Graph, name: str, by: _Affine) -> Hoisted | None:
 
 
 def _both(graph: Graph, *inputs: tuple[str, _Affine]) -> Hoisted | None:
-    """What changes so that both inputs of a sum are scaled."""
+    """The changes that scale both inputs of a sum."""
     both = [_hoist(graph, name, by) for name, by in inputs]
     return None if both[0] is None or both[1] is None else both[0].plus(both[1])
-
-
-def _hoist_parts(graph: Graph, concat: Node, by: _Affine) -> Hoisted:
-    """What changes so that all parts of a concatenation are scaled."""
-    result, start = NO_CHANGE, 0
-    for position, name in enumerate(concat.inputs):
-        share = by.part(slice(start, start := start + graph.shape(name).channels))
-        made = _hoist(graph, name, share)
-        result = result.plus(Hoisted({}, {(concat.name, position): share.op}) if made is None else made)
-    return result

@@ -1,8 +1,8 @@
-"""Moves an element-wise operator up: what stands above it does its work, and it is gone."""
+"""Moves an element-wise operator up into the nodes above it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ from cnn_convertor.ir.ops import Op
 
 
 class Hoisted(NamedTuple):
-    """What an operator becomes. ops: node -> its operator from now on.
+    """The changes that replace a hoisted operator. ops: node -> its new operator.
 
-    between: (node, position) -> an operator between the node and that input of its, which cannot do the work itself.
+    between: (node, position) -> an operator to insert before that input of the node.
     """
 
     ops: Mapping[str, Op]
@@ -26,10 +26,22 @@ class Hoisted(NamedTuple):
 NO_CHANGE = Hoisted({}, {})
 
 
-def without(graph: Graph, gone: Node, hoisted: Hoisted) -> Graph:
-    """The graph in which the node before the one that is gone gives its output, under its name.
+def hoist_into_parts(
+    graph: Graph, concat: Node, hoist: Callable[[str, slice], Hoisted | None], part: Callable[[slice], Op]
+) -> Hoisted:
+    """Hoist into each input of a concatenation: hoist(input, channels), or else part(channels) inserted before it."""
+    result, start = NO_CHANGE, 0
+    for position, name in enumerate(concat.inputs):
+        channels = slice(start, start := start + graph.shape(name).channels)
+        made = hoist(name, channels)
+        result = result.plus(Hoisted({}, {(concat.name, position): part(channels)}) if made is None else made)
+    return result
 
-    What takes part in the work of the layer has its origin, too: alone, it does not give what its own layer gave.
+
+def without(graph: Graph, gone: Node, hoisted: Hoisted) -> Graph:
+    """The graph without the hoisted node `gone`; the node above it takes its name.
+
+    Every node that changes gets the origins of `gone`: its output is no longer that of its own layer alone.
     """
     (below,) = gone.inputs
     nodes: list[Node] = []

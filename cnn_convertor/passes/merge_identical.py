@@ -1,4 +1,4 @@
-"""Computes once what is computed several times: the same operator on the same inputs."""
+"""Merges nodes with the same operator and the same inputs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Activation, Custom, Input
 
-_ROWS = 64  # of weights that are compared at a time
+_ROWS = 64  # rows of weights compared at a time
 
 
 def merge_activations(graph: Graph) -> Graph:
-    """Activations alone: where all that reads a map is one of them, it can move into what stands above."""
+    """Merge activations only: the sole user of a map can move into the operator above."""
     return _merge(graph, lambda node: isinstance(node.op, Activation))
 
 
 def merge_identical(graph: Graph) -> Graph:
-    """Users of a node read an earlier one that gives the same. Outputs stay, since each has its own memory.
+    """Users of a node read an earlier, identical one. Outputs stay: each has its own memory.
 
-    What the firmware's author has written may do more than give a result, and is left alone.
+    Custom layers stay: they may have side effects.
     """
     return _merge(graph, lambda node: not isinstance(node.op, Input | Custom))
 
@@ -46,7 +46,7 @@ def _merge(graph: Graph, may: Callable[[Node], bool]) -> Graph:
 
 
 def _are_equal(one: object, other: object) -> bool:
-    """Whether two operators, or fields of operators, do the same; constants are compared by their values."""
+    """Whether two operators, or fields of operators, are equal; constants are compared by value."""
     if type(one) is not type(other):
         return False
     if isinstance(one, Constant) and isinstance(other, Constant):

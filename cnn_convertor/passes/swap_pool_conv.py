@@ -1,45 +1,31 @@
-"""Lets average pools go before 1x1 convolutions, which then have fewer pixels to do."""
+"""Moves average pools before 1x1 convolutions, which then process fewer pixels."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import NO_PADDING, ONE, AveragePool2d, Conv2d, Window
+from cnn_convertor.ir.ops import NO_PADDING, ONE, AveragePool2d, Conv2d, Op, Window
+from cnn_convertor.passes.swapping import swap
 
 
 def swap_pool_conv(graph: Graph) -> Graph:
-    """convolution -> average pool becomes average pool -> convolution, where nobody else sees the large map: both are linear.
+    """convolution -> average pool becomes average pool -> convolution, as both are linear.
 
-    The convolution is 1x1 without stride, padding and activation; it has no bias, or the pool averages what is there. The map
-    between them must not grow.
+    The convolution is 1x1 without stride, padding and activation; it has no bias, or the pool computes true averages. The
+    map between them must not grow.
     """
-    moved: dict[str, Node] = {}
-    for pool in graph.nodes:
-        if not isinstance(pool.op, AveragePool2d):
-            continue
-        conv = graph[pool.inputs[0]]
-        if _commute(graph, conv, pool):
-            assert isinstance(conv.op, Conv2d)
-            after = replace(conv.op, activation=pool.op.activation)
-            moved[conv.name] = replace(pool, name=conv.name, op=replace(pool.op, activation=None), inputs=conv.inputs)
-            origins = conv.origins + pool.origins  # the second of two nodes that work on the pool's layer
-            moved[pool.name] = replace(
-                conv, name=pool.name, op=after, inputs=(conv.name,), origins=origins, main=conv.where
-            )
-    return Graph(tuple(moved.get(node.name, node) for node in graph.nodes), graph.outputs) if moved else graph
 
+    def rule(first: Node, second: Node) -> tuple[Op, Op] | None:
+        match first.op, second.op:
+            case Conv2d(activation=None) as conv, AveragePool2d(uncounted=uncounted) as pool if (
+                first is graph[first.name] and conv.window == Window(ONE) and uncounted == NO_PADDING
+            ):
+                is_average = pool.factor is None and pool.window.padding == NO_PADDING
+                height, width, _ = graph.shape(second.name)
+                grows = height * width * graph.shape(first.inputs[0]).channels > graph.shape(first.name).size
+                if (conv.bias is None or is_average) and not grows:
+                    return replace(pool, activation=None), replace(conv, activation=pool.activation)
+        return None
 
-def _commute(graph: Graph, conv: Node, pool: Node) -> bool:
-    """Whether the pool may go first, and is worth it."""
-    match conv.op, pool.op:
-        case (
-            Conv2d(window=window, bias=bias, activation=None),
-            AveragePool2d(window=pooling, uncounted=uncounted, factor=factor),
-        ) if window == Window(ONE) and uncounted == NO_PADDING and graph.is_private(conv.name):
-            if bias is not None and (factor is not None or pooling.padding != NO_PADDING):
-                return False
-            height, width, _ = graph.shape(pool.name)
-            return height * width * graph.shape(conv.inputs[0]).channels <= graph.shape(conv.name).size
-        case _:
-            return False
+    return swap(graph, rule)
