@@ -37,7 +37,6 @@ from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError, warn
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Softmax
 from cnn_convertor.quantize import Palette
 from cnn_convertor.samples import Samples
 
@@ -299,7 +298,7 @@ def _improvements(plain: Network, pair: tuple[Network, Network], samples: Sample
 def _before_softmax(program: Program, index: int) -> int:
     """The layer whose map says how good an output is: a softmax hides errors when one class is sure."""
     layer = program.layers[index]
-    source = layer.sources[0] if isinstance(layer.cpu, Softmax) else None
+    source = layer.sources[0] if layer.is_softmax else None
     return index if source is None else source
 
 

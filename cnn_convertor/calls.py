@@ -10,6 +10,7 @@ from cnn_convertor.ir.ops import (
     Activation,
     Add,
     ArgMax,
+    ArraySoftmax,
     AveragePool2d,
     Axis,
     BatchNorm,
@@ -141,7 +142,7 @@ def call_of(op: Op) -> Call:
             | Activation()
         ):
             raise AssertionError(f"{type(op).__name__} is the device's")
-        case Add() | Pad() | Reshape() | ChannelSlice() | Custom() | OnCpu():
+        case Add() | ArraySoftmax() | Pad() | Reshape() | ChannelSlice() | Custom() | OnCpu():
             raise AssertionError(f"{type(op).__name__} is no call")
         case _:
             assert_never(op)

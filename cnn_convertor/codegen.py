@@ -37,6 +37,7 @@ _LAYER_TITLES = {
     LayerType.FLATTEN: "flatten to HWC order, on the CPU",
     LayerType.CONCAT: "concatenation, in place",
     LayerType.COPY_CONCAT: "concatenation, copied by the CPU",
+    LayerType.SOFTMAX: "softmax in FP16, by the SDK on the CPU",
     LayerType.CUSTOM: "custom layer, on the CPU",
 }
 _HEX_FIELDS = {
@@ -293,17 +294,26 @@ def _layer_rows(layer: Layer, first: Tensor) -> list[str]:
         ("output_offs", layer.output.offset, "bytes"),
         ("output_size", layer.output.nbytes, "bytes"),
     ]
-    for field, tensor in {"input_dim": first, "output_dim": layer.output}.items():
-        dims = () if reads_nothing and field == "input_dim" else _dims(tensor)
-        names = ("W", "H", "C") if len(dims) == 3 else ("C",) * len(dims)
-        rows += [(f"{field}[{i}]", dim, name) for i, (dim, name) in enumerate(zip(dims, names, strict=True))]
-        rows.append((f"{field}_size", len(dims), ""))
+    if layer.softmax is not None:
+        rows += _dim_rows("input_dim", layer.softmax.dims, "")
+    else:
+        rows += _dim_rows("input_dim", () if reads_nothing else _dims(first))
+    rows += _dim_rows("output_dim", _dims(layer.output))
     rows += [
         ("is_output", _bool(layer.is_output), ""),
         ("is_f32_output", _bool(layer.output.type is ElementType.FLOAT), ""),
         ("is_input_hw_layout", _bool(layer.from_device), ""),
     ]
+    if layer.softmax is not None:
+        rows.append(("softmax_axis", layer.softmax.axis, "of a row-major array"))
     return _rows("layer", rows)
+
+
+def _dim_rows(field: str, dims: Sequence[int], names: str = "WHC") -> list[tuple[str, object, str]]:
+    """Dimensions and their number. names: of three; one is the channels."""
+    comments = names if len(dims) == len(names) else names[-1:] * len(dims) or [""] * len(dims)
+    sizes = [(f"{field}[{i}]", dim, comment) for i, (dim, comment) in enumerate(zip(dims, comments, strict=True))]
+    return [*sizes, (f"{field}_size", len(dims), "")]
 
 
 def _dims(tensor: Tensor) -> tuple[int, ...]:

@@ -157,6 +157,12 @@ def _fusion(text: str, _: Path) -> str:
     return text.lower()
 
 
+def _softmax(text: str, _: Path) -> str:
+    if text.lower() not in {"cpu", "sdk"}:
+        raise ValueError
+    return text.lower()
+
+
 def _channel_order(text: str, _: Path) -> str:
     if text.upper() not in {"", "RGB", "BGR"}:
         raise ValueError
@@ -177,6 +183,7 @@ NUMBER = Kind("a number other than 0, or a fraction such as 1/255", _number)
 NUMBERS = Kind("a number, or one for each channel, with commas between them", _numbers)
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
 FUSION = Kind("full, conservative or none", _fusion)
+SOFTMAX = Kind("cpu or sdk", _softmax)
 TEXT = Kind("a text", lambda text, _: text)
 
 
@@ -243,6 +250,13 @@ KEYS = (
         "full",
         "how much one command may do: see docs/fusion.md; conservative is for old firmware",
     ),
+    Key(
+        "OPTIONAL",
+        "softmax",
+        SOFTMAX,
+        "cpu",
+        "cpu: a generated function in FP32; sdk: the SDK's LT_SOFTMAX, which adds in FP16 and overwrites its input",
+    ),
     Key("OPTIONAL", "verbose", FLAG, "0", "say more of what is done, as -v does"),
     Key("OPTIONAL", "graphviz_path", TEXT, "", "where Graphviz's `dot` is"),
 )
@@ -278,6 +292,7 @@ class Config:
     selftest: bool = False
     python_module: str
     fusion: str = "full"
+    softmax: str = "cpu"
     verbose: bool
     graphviz_path: str
     max_kernel_size: int = MAX_KERNEL_SIZE

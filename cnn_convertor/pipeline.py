@@ -81,11 +81,12 @@ class Target(NamedTuple):
     limits: Limits
     fusion: Fusion
     transposed: bool
+    uses_sdk_softmax: bool = False
 
     @staticmethod
     def of(config: Config) -> Target:
         limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
-        return Target(limits, Fusion(config.fusion), config.transpose_weight)
+        return Target(limits, Fusion(config.fusion), config.transpose_weight, config.softmax == "sdk")
 
 
 class Legalized(NamedTuple):
@@ -98,8 +99,8 @@ class Legalized(NamedTuple):
 
 def legalize_graph(graph: Graph, target: Target) -> Legalized:
     """Rewrite a graph for the device."""
-    limits, fusion, transposed = target
-    graph = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion)
+    limits, fusion, transposed, uses_sdk_softmax = target
+    graph = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax)
     # Weights are FP16 until `quantize` chooses.
     graph, steps = partition(graph, palette=False, transposed=transposed, fusion=fusion, limits=limits)
     return Legalized(graph, steps, limits)
@@ -122,7 +123,7 @@ def plan(graph: Graph, name: str, target: Target) -> Program:
         name=name,
         transposed=target.transposed,
         placement=placement,
-        outputs=graph.output_names,
+        original=graph,
     )
 
 

@@ -46,7 +46,7 @@ def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed:
     legal = legalize(optimize(graph), Limits(), transposed=transposed)
     legal, steps = partition(legal, palette=palette, transposed=transposed)
     check(legal, steps, Limits())
-    return lower(legal, steps, name=name, transposed=transposed, outputs=graph.output_names)
+    return lower(legal, steps, name=name, transposed=transposed, original=graph)
 
 
 def ones(*shape: int) -> Constant:

@@ -12,7 +12,7 @@ from cnn_convertor.emulation.network import Network
 from cnn_convertor.emulation.run import Maps, Outputs, as_maps
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError
-from cnn_convertor.ir.ops import DetectionOutput, Softmax
+from cnn_convertor.ir.ops import DetectionOutput
 from cnn_convertor.samples import Samples
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import (
@@ -92,7 +92,7 @@ def compare_outputs(network: Network, device: Outputs, reference: Reference) -> 
             continue
         compared.append(compare(name, device.outputs[position], probabilities))
         layer = program.layers[program.outputs[position]]
-        if isinstance(layer.cpu, Softmax) and layer.sources[0] is not None:
+        if layer.is_softmax and layer.sources[0] is not None:
             memory = device.layers[layer.sources[0]]
             logits = as_maps(
                 memory, program.layers[layer.sources[0]], layer.output.shape, transposed=program.transposed

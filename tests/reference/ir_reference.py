@@ -111,6 +111,10 @@ def execute(op: ops.Op, *xs: Array) -> Array:
             result = padded(xs[0], op.padding)
         case ops.Reshape():
             result = uncounted(counted(xs[0], op.order), op.shape, op.order)
+        case ops.ArraySoftmax(dims=dims, axis=axis):
+            array = xs[0].reshape(dims)
+            e = np.exp(array - array.max(axis=axis, keepdims=True))
+            result = (e / e.sum(axis=axis, keepdims=True)).reshape(xs[0].shape)
         case ops.Softmax():
             powers = np.exp(xs[0] - xs[0].max(axis=op.axis, keepdims=True))
             result = powers / powers.sum(axis=op.axis, keepdims=True)

@@ -73,9 +73,9 @@ def run_legal(graph: Graph, inputs: Mapping[str, Real], *, transposed: bool) -> 
 
 
 def as_output(values: NDArray[Any], op: ops.Op, *, transposed: bool) -> Real:
-    """How an application finds the map, an output of the network: in chunks never, H, W, C then."""
+    """How an application finds the map, an output of the network: in H, W, C if it would be chunked, or is the firmware's."""
     height, width, channels = values.shape
-    if channels > 8 and height * width > 1 and not isinstance(op, ops.Custom):
+    if (channels > 8 and height * width > 1) or isinstance(op, ops.Custom):
         return values.reshape(-1)
     return to_memory(values, transposed=transposed)
 
@@ -153,7 +153,14 @@ class Machine:
                 assert layer.custom is not None
                 maps = [self.map_of(tensor) for tensor in layer.inputs]
                 values = self.custom[layer.custom.type](*maps, **dict(layer.custom.parameters))
-                self.write(layer.output.offset, to_memory(values, transposed=transposed), size=4)
+                self.write(layer.output.offset, values.reshape(-1), size=4)
+            case LayerType.SOFTMAX:
+                assert layer.softmax is not None and len(layer.softmax.dims) <= 3 and layer.from_device
+                (tensor,) = layer.inputs
+                array: Any = ir_reference.execute(layer.softmax, self.read(tensor).reshape(tensor.shape))
+                start = tensor.offset // 2
+                self.memory[start : start + array.size] = np.nan  # the runtime leaves x - max there
+                self.write(layer.output.offset, array.reshape(-1))
 
     def execute_command(self, layer: Layer) -> None:
         """Each run reads the result of the one before it, or the command's input after one that wrote to memory."""

@@ -25,6 +25,7 @@ from cnn_convertor.ir.ops import (
     Activation,
     Add,
     ArgMax,
+    ArraySoftmax,
     AveragePool2d,
     BatchNorm,
     Binary,
@@ -202,6 +203,8 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
             return LayerType.CONV
         case Reshape():
             return LayerType.FLATTEN
+        case ArraySoftmax():
+            return LayerType.SOFTMAX
         case Concat():
             return LayerType.CONCAT if joins_in_place(graph, node) else LayerType.COPY_CONCAT
         case Custom() | OnCpu():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, origins_of
 from cnn_convertor.devices.dv700.memory.placement import Placement, element_type, is_plain, place
 from cnn_convertor.devices.dv700.program import CustomCall, Layer, Program, Run, Tensor
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import ChannelSlice, Concat, Custom, Input, OnCpu, Reshape, Softmax
+from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, Input, OnCpu, Reshape
 
 
 def lower(
@@ -19,11 +19,12 @@ def lower(
     name: str,
     transposed: bool,
     placement: Placement | None = None,
-    outputs: Sequence[str] = (),
+    original: Graph | None = None,
 ) -> Program:
     """The program of a legal graph whose steps keep the rules.
 
-    placement: of the maps; one is made if none is given. outputs: the user's names of the graph's outputs, if they differ.
+    placement: of the maps; one is made if none is given. original: the graph before it was made legal, whose outputs are the
+    user's.
     """
     placement = placement or place(graph, steps)
 
@@ -48,6 +49,7 @@ def lower(
                 sources=tuple(written_by.get(buffer_owner(graph, i).name) for i in step.reads),
                 custom=CustomCall(op.type, op.parameters) if isinstance(op, Custom) else None,
                 cpu=op.op if isinstance(op, OnCpu) else None,
+                softmax=op if isinstance(op, ArraySoftmax) else None,
                 from_device=is_from_device(graph, step),
             )
         )
@@ -59,10 +61,18 @@ def lower(
         layers=tuple(layers),
         inputs=tuple((node.name, tensor(node.name)) for node in graph.inputs),
         outputs=written,
-        results=tuple(zip(outputs or graph.outputs, map(tensor, graph.outputs), strict=True)),
+        results=tuple(_results(original or graph, map(tensor, graph.outputs))),
         plan=placement.plan,
         transposed=transposed,
     )
+
+
+def _results(original: Graph, tensors: Iterable[Tensor]) -> Iterator[tuple[str, Tensor]]:
+    """The names of the outputs, and how they lie in memory. A map that became a vector has been flattened."""
+    for name, output, tensor in zip(original.output_names, original.outputs, tensors, strict=True):
+        shape = original.shape(output)
+        is_flattened = tensor.shape.is_vector and not shape.is_vector
+        yield name, tensor._replace(shape=shape, is_plain=True) if is_flattened else tensor
 
 
 def _with_weights_at(step: Command, offset: int) -> tuple[tuple[Run, ...], int]:
@@ -83,9 +93,11 @@ def is_from_device(graph: Graph, step: Command) -> bool:
 
     The runtime ignores it for commands and for generated functions; there it says whether commands wrote the input. LT_FLATTEN
     and get_layer_input reorder a map if it is set, so there it says whether the map lies in the device's order, whoever wrote
-    it. get_layer_input needs three dimensions for that.
+    it. get_layer_input needs three dimensions for that. LT_SOFTMAX takes a row-major array if it is set.
     """
     op = step.nodes[-1].op
+    if isinstance(op, ArraySoftmax):
+        return True
     if not step.reads or (isinstance(op, Custom) and graph.shape(step.reads[0]).is_vector):
         return False
     asked = written_by_device if step.assignments or isinstance(op, OnCpu) else in_device_order
@@ -95,7 +107,7 @@ def is_from_device(graph: Graph, step: Command) -> bool:
 def in_device_order(graph: Graph, name: str) -> bool:
     """Whether all that the map shows lies in the device's order."""
     return not any(
-        isinstance(node.op, Reshape | Softmax | Custom) or is_plain(graph, node.name)
+        isinstance(node.op, Reshape | Custom) or is_plain(graph, node.name)
         for node in writers(graph, name, 0, graph.shape(name).channels)
     )
 
@@ -104,7 +116,9 @@ def written_by_device(graph: Graph, name: str) -> bool:
     """Whether commands have written all that the map shows; of a concatenation, what the application writes may be a part."""
     made = list(writers(graph, name, 0, graph.shape(name).channels))
     by_application = [isinstance(node.op, Input) for node in made]
-    return not all(by_application) and not any(isinstance(node.op, OnCpu | Reshape | Softmax | Custom) for node in made)
+    return not all(by_application) and not any(
+        isinstance(node.op, OnCpu | Reshape | ArraySoftmax | Custom) for node in made
+    )
 
 
 def writers(graph: Graph, name: str, first: int, stop: int) -> Iterator[Node]:

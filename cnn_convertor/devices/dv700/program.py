@@ -10,7 +10,7 @@ from cnn_convertor.devices.dv700.weights.packing import PackedShape
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Function, Op, Padding, Pair, Parameter, Shape
+from cnn_convertor.ir.ops import ArraySoftmax, Function, Op, Padding, Pair, Parameter, Shape, Softmax
 from cnn_convertor.memory import Plan
 
 SMALLEST_BUFFER = 16  # bytes
@@ -131,6 +131,7 @@ class LayerType(Enum):
     FLATTEN = "LT_FLATTEN"
     CONCAT = "LT_CONCAT"
     COPY_CONCAT = "LT_COPY_CONCAT"
+    SOFTMAX = "LT_SOFTMAX"
     CUSTOM = "LT_CUSTOM"
 
 
@@ -149,6 +150,7 @@ class Layer:
     inputs: for a layer with runs, the map that they read and, when there are two, the operand of the element-wise add.
     sources: for each input the index of the layer that wrote it, or None when that is the application.
     custom: of a layer on the CPU that the firmware implements. cpu: of one whose source is generated, what it does.
+    softmax: of an LT_SOFTMAX.
     from_device: whether the convolution block wrote what the layer reads (for a layer on the CPU: or the application did).
     """
 
@@ -161,6 +163,7 @@ class Layer:
     sources: tuple[int | None, ...] = ()
     custom: CustomCall | None = None
     cpu: Op | None = None
+    softmax: ArraySoftmax | None = None
     from_device: bool = False
     is_output: bool = False
 
@@ -168,6 +171,11 @@ class Layer:
     def lists_sources(self) -> bool:
         """Whether the layer has a list of input layers. In the SDK that list shares its memory with a callback's pointer."""
         return self.type in {LayerType.CONCAT, LayerType.COPY_CONCAT}
+
+    @property
+    def is_softmax(self) -> bool:
+        """Whether the layer is a softmax of a map of the output's shape."""
+        return isinstance(self.cpu, Softmax) or (self.softmax is not None and len(self.softmax.dims) == 1)
 
     @property
     def topo(self) -> int:

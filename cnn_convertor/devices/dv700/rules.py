@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from cnn_convertor.devices.dv700.commands import Command, buffer_owner, layer_type
+from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, layer_type
 from cnn_convertor.devices.dv700.encode.registers import MAX_HALF, half_bits
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
@@ -16,11 +16,14 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
     ONE,
     ArgMax,
+    ArraySoftmax,
     AveragePool2d,
+    Concat,
     Conv2d,
     ConvTranspose2d,
     Custom,
     Dense,
+    Input,
     MaxPool2d,
     OnCpu,
     Padding,
@@ -274,6 +277,34 @@ def places_in_half(subject: Subject) -> Iterator[Breach]:
                 yield Breach(
                     node.where, f"places among {count} elements are no FP16 numbers, which the next layer reads"
                 )
+
+
+@rule("DV425", "set softmax = cpu in [OPTIONAL]: a generated function leaves its input alone and sums in FP32")
+def sdk_softmax(subject: Subject) -> Iterator[Breach]:
+    """The SDK's softmax (softmax = sdk) overwrites what it reads, so nothing else may read it, and adds at most 2048 numbers."""
+    node = subject.step.nodes[-1]
+    if not isinstance(node.op, ArraySoftmax):
+        return
+    length = node.op.dims[node.op.axis]
+    if length > LARGEST_EXACT:
+        yield Breach(node.where, f"a sum of {length} numbers in FP16 stops growing at {LARGEST_EXACT}")
+    for what in _other_uses(subject.graph, node.inputs[0], node.name):
+        yield Breach(node.where, f"LT_SOFTMAX overwrites what it reads, which is {what}")
+
+
+def _other_uses(graph: Graph, name: str, reader: str) -> Iterator[str]:
+    """What else the memory of a map is for. A concatenation in place shares the memory of its parts."""
+    owner = buffer_owner(graph, name)
+    if isinstance(owner.op, Input):
+        yield f'the input "{owner.name}"'
+    if any(buffer_owner(graph, output) is owner for output in graph.outputs):
+        yield f'the output "{owner.name}"'
+    for user in buffer_users(graph, owner.name):
+        if user.name != reader:
+            yield f'read by "{user.name}", too'
+    if isinstance(owner.op, Concat):
+        for part in owner.inputs:
+            yield from _other_uses(graph, part, owner.name)
 
 
 # --- helpers of the rules ------------------------------------------------------------------------------------------------

@@ -59,6 +59,7 @@ Op: TypeAlias = (
     | Pad
     | Reshape
     | Softmax
+    | ArraySoftmax
     | Unary
     | Binary
     | LocalResponseNorm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 
 from cnn_convertor.ir.ops.shapes import Axis, Shape, ShapeError
 
@@ -15,6 +16,18 @@ class Softmax:
     axis: Axis = Axis.CHANNELS
 
     def output_shape(self, x: Shape) -> Shape:
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySoftmax:
+    """A softmax along one axis of a vector, which is read as an array of dims, its last axis fastest."""
+
+    dims: tuple[int, ...]
+    axis: int
+
+    def output_shape(self, x: Shape) -> Shape:
+        assert x.is_vector and x.size == prod(self.dims)
         return x
 
 

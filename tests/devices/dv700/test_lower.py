@@ -23,7 +23,7 @@ from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
+from cnn_convertor.ir.ops import Axis, Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import optimize
 from reference import ir_reference, program_reference, random_networks
 
@@ -247,3 +247,77 @@ def test_layers_of_the_runtime_are_told_what_it_needs(transposed: bool, seed: in
 def test_get_layer_input_reorders_maps_alone(shape: Shape, is_reordered: bool) -> None:
     program = build(chain(conv(8, 8), ops.Custom("Twice", (), shape), shape=shape))
     assert program.layers[-1].from_device is is_reordered
+
+
+# --- the SDK's softmax ---------------------------------------------------------------------------------------------------
+
+
+def build_with_sdk_softmax(graph: Graph, *, transposed: bool = True) -> Program:
+    legal = legalize(optimize(graph), Limits(), transposed=transposed, uses_sdk_softmax=True)
+    legal, steps = partition(legal, palette=False, transposed=transposed)
+    check(legal, steps, Limits())
+    return lower(legal, steps, name="net", transposed=transposed, original=graph)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("axis", "channels", "dims"),
+    [
+        (Axis.CHANNELS, 12, ((24, 12), 1)),
+        (Axis.CHANNELS, 5, ((24, 5), 1)),
+        (Axis.HEIGHT, 12, ((4, 72), 0)),
+        (Axis.WIDTH, 12, ((4, 6, 12), 1)),
+        (Axis.HEIGHT, 1, ((4, 6), 0)),
+        (Axis.WIDTH, 1, ((4, 6), 1)),
+    ],
+)
+def test_the_softmax_of_the_sdk_works_on_a_row_major_array(
+    axis: Axis, channels: int, dims: tuple[tuple[int, ...], int], transposed: bool
+) -> None:
+    graph = chain(conv(channels, 8), ops.Softmax(axis))
+    program = build_with_sdk_softmax(graph, transposed=transposed)
+    last = program.layers[-1]
+    assert last.type is LayerType.SOFTMAX and last.softmax == ops.ArraySoftmax(*dims) and last.from_device
+    assert last.output.type is ElementType.HALF and program.results[0][1].is_plain
+    assert program.results[0] == ("b", last.output._replace(shape=Shape(4, 6, channels)))
+    (result,) = program_reference.run(program, x := random_networks.inputs_for(graph))
+    np.testing.assert_allclose(result, ir_reference.run(graph, x)["b"].reshape(-1), atol=1e-6)
+
+
+@BOTH
+def test_layers_read_what_the_softmax_of_the_sdk_wrote(transposed: bool) -> None:
+    for graph in (
+        chain(conv(12, 8), ops.Softmax(), conv(3, 12)),
+        chain(conv(5, 8), ops.Softmax(), conv(3, 5)),
+        chain(ops.Dense(some(7, 8, 4, 6), None), ops.Softmax(), ops.Dense(some(3, 7, 1, 1), None)),
+    ):
+        program = build_with_sdk_softmax(graph, transposed=transposed)
+        assert LayerType.SOFTMAX in {layer.type for layer in program.layers}
+        assert_computes(program, graph)
+
+
+DENSE = ops.Dense(some(7, 8, 4, 6), None)
+SHARED: dict[str, tuple[Graph, str]] = {
+    "another layer": (Graph((X, Node("d", DENSE, ("x",)), Node("s", ops.Softmax(), ("d",)),
+                             Node("r", ops.Activation(ops.Relu()), ("d",))), ("s", "r")), 'read by "r", too'),
+    "the application": (chain(DENSE, ops.Softmax(), outputs="a b"), 'the output "a"'),
+    "the next run": (chain(ops.Softmax(), shape=Shape(1, 1, 9)), 'the input "x"'),
+    "a sum that stops growing": (chain(ops.Dense(some(2049, 8, 4, 6), None), ops.Softmax()), "stops growing at 2048"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("graph", "why"), SHARED.values(), ids=list(SHARED))
+def test_the_softmax_of_the_sdk_is_refused_where_it_does_harm(graph: Graph, why: str) -> None:
+    with pytest.raises(UnsupportedError, match=why) as caught:
+        build_with_sdk_softmax(graph)
+    (problem,) = caught.value.problems
+    assert problem.code == "DV425" and "softmax = cpu" in problem.hint
+    build(graph)
+
+
+def test_the_softmax_of_the_sdk_spares_the_parts_of_a_concatenation() -> None:
+    nodes = [X, *(Node(name, ops.Dense(some(8, 8, 4, 6), None), ("x",)) for name in "ab")]
+    nodes += [Node("c", ops.Concat(), ("a", "b")), Node("s", ops.Softmax(), ("c",))]
+    build_with_sdk_softmax(Graph(tuple(nodes), ("s",)))
+    with pytest.raises(UnsupportedError, match='the output "a"'):
+        build_with_sdk_softmax(Graph(tuple(nodes), ("s", "a")))

@@ -181,7 +181,8 @@ def test_a_stride_that_moves_no_window_may_be_any() -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {code for code, *_ in CASES} == {rule.code for rule in RULES}
+    elsewhere = {"DV425"}  # needs softmax = sdk: test_lower.py
+    assert {code for code, *_ in CASES} | elsewhere == {rule.code for rule in RULES}
     assert len({rule.code for rule in RULES}) == len(RULES)
 
 

@@ -20,6 +20,7 @@ from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
 from cnn_convertor.devices.dv700.legalize.clamp_strides import clamp_strides
 from cnn_convertor.devices.dv700.legalize.decompose_conv import KERNELS, Rule
+from cnn_convertor.devices.dv700.legalize.sdk_softmax import sdk_softmax
 from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
 from cnn_convertor.devices.dv700.legalize.split_pools import split_average, split_max
 from cnn_convertor.devices.dv700.limits import Limits
@@ -31,6 +32,7 @@ from cnn_convertor.ir.ops import (
     ONE,
     Activation,
     Add,
+    ArraySoftmax,
     AveragePool2d,
     ChannelSlice,
     Concat,
@@ -50,14 +52,15 @@ from cnn_convertor.ir.ops import (
     Reshape,
     Scale,
     Shape,
-    Softmax,
     Upsample,
     Window,
     with_outputs,
 )
 
 
-def legalize(graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Graph:
+def legalize(
+    graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion = Fusion.FULL, uses_sdk_softmax: bool = False
+) -> Graph:
     """Run every rewrite, in order."""
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
         partial(_each, rule=clamp_strides, limits=limits),
@@ -69,6 +72,7 @@ def legalize(graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion =
         ),  # after these: pools and convolutions are what they will be
         lambda g: split_activations(g, fusion),  # after these: it must know which nodes can share a run
         partial(_each, rule=single_operators, limits=limits),  # and what they set free
+        lambda g: g.expand(sdk_softmax) if uses_sdk_softmax else g,
         lambda g: free_reshapes(g, transposed=transposed),
         lambda g: g.expand(channel_slices),
         partial(_each, rule=on_cpu, limits=limits),  # what is left after all that the device can do
@@ -321,4 +325,4 @@ def _writes_plain(graph: Graph, name: str) -> bool:
         case OnCpu():
             return all(isinstance(user, OnCpu) for user in users)
         case _:
-            return isinstance(buffer_owner(graph, name).op, Softmax | Custom)
+            return isinstance(buffer_owner(graph, name).op, ArraySoftmax | Custom)

@@ -10,7 +10,7 @@ from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_u
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.program import ElementType, LayerType
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, ChannelSlice, Concat, Custom, OnCpu, Softmax
+from cnn_convertor.ir.ops import Add, ArraySoftmax, ChannelSlice, Concat, Custom, OnCpu
 from cnn_convertor.memory import NODES, Buffer, Plan, Task, plan, schedule
 
 ALIGNMENT = 16  # bytes
@@ -26,12 +26,12 @@ class Placement(NamedTuple):
 def element_type(graph: Graph, name: str) -> ElementType:
     """How the memory is written that the named map shows.
 
-    Softmax and the firmware's own layers write FP32. So do our layers on the CPU, for the application and for each other; what
-    anybody else reads is FP16.
+    The firmware's own layers write FP32. So do generated functions whose result only the application and other functions read.
+    All else is FP16.
     """
     node = buffer_owner(graph, name)
     match node.op:
-        case Softmax() | Custom():
+        case Custom():
             return ElementType.FLOAT
         case OnCpu() if all(isinstance(reader.op, OnCpu) for reader in buffer_users(graph, node.name)):
             return ElementType.FLOAT
@@ -40,11 +40,15 @@ def element_type(graph: Graph, name: str) -> ElementType:
 
 
 def is_plain(graph: Graph, name: str) -> bool:
-    """Whether the CPU has brought the map into the order H, W, C, since the application reads it as it lies."""
+    """Whether the map lies in the order H, W, C: generated functions write outputs so, LT_SOFTMAX and custom layers all maps."""
     node = buffer_owner(graph, name)
-    if not is_chunked(graph.shape(node.name)):
-        return False
-    return isinstance(node.op, Softmax) or (isinstance(node.op, OnCpu) and node.name in graph.outputs)
+    match node.op:
+        case ArraySoftmax() | Custom():
+            return True
+        case OnCpu():
+            return is_chunked(graph.shape(node.name)) and node.name in graph.outputs
+        case _:
+            return False
 
 
 class Arrangement(NamedTuple):
