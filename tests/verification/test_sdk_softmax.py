@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -14,7 +15,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Op, Pair, Shape, Window
 from cnn_convertor.verification.compare import sqnr
 from reference import ir_reference
-from verification.trials import network
+from verification.trials import NAME, network
 
 SHAPE = Shape(4, 6, 8)
 
@@ -48,6 +49,7 @@ def test_the_softmax_of_the_sdk_gives_the_result_of_the_network(tmp_path: Path, 
     graph = softmaxes()
     trial = network(graph, tmp_path, transpose_weight=transposed, softmax="sdk")
     assert sum(layer.type is LayerType.SOFTMAX for layer in trial.program.layers) == 8
+    assert audit(tmp_path / f"{NAME}_gen.cpp", tmp_path / f"{NAME}_weights.bin").findings == ()
     x = np.random.default_rng(1).normal(size=(2, *SHAPE)).astype(np.float16).astype(np.float32)
     results = trial.run({"x": x}).outputs
     for sample in range(2):

@@ -265,10 +265,9 @@ def build_with_sdk_softmax(graph: Graph, *, transposed: bool = True) -> Program:
     [
         (Axis.CHANNELS, 12, ((24, 12), 1)),
         (Axis.CHANNELS, 5, ((24, 5), 1)),
-        (Axis.HEIGHT, 12, ((4, 72), 0)),
+        (Axis.HEIGHT, 12, ((4, 6, 12), 0)),
         (Axis.WIDTH, 12, ((4, 6, 12), 1)),
-        (Axis.HEIGHT, 1, ((4, 6), 0)),
-        (Axis.WIDTH, 1, ((4, 6), 1)),
+        (Axis.HEIGHT, 1, ((4, 6, 1), 0)),
     ],
 )
 def test_the_softmax_of_the_sdk_works_on_a_row_major_array(

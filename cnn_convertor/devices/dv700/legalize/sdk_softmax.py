@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from math import prod
 
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ArraySoftmax, Axis, Order, Reshape, Shape, Softmax
 
 
 def sdk_softmax(graph: Graph, node: Node) -> Iterable[Node] | None:
-    """A map is flattened first, and its result brought back into a map if a layer reads it.
-
-    Axes of length 1 at either end are left out, since LT_SOFTMAX takes one, two or three of them.
-    """
+    """A map is flattened first, and the result becomes a map again if a layer reads it."""
     if not isinstance(node.op, Softmax):
         return None
     shape = graph.shape(node.name)
@@ -30,9 +26,8 @@ def sdk_softmax(graph: Graph, node: Node) -> Iterable[Node] | None:
 
 
 def _array(shape: Shape, axis: Axis) -> tuple[tuple[int, ...], int]:
-    """The dims of the array that has the softmax's lines along an axis, and that axis."""
-    position = list(Axis).index(axis)
-    outer, inner = prod(shape[:position]), prod(shape[position + 1 :])
-    dims = (outer, shape[position], inner)
-    first, last = int(outer == 1), 3 - int(inner == 1)
-    return dims[first:last], 1 - first
+    """The dims of the row-major array, and its axis."""
+    height, width, channels = shape
+    if axis is not Axis.CHANNELS:
+        return tuple(shape), list(Axis).index(axis)
+    return ((channels,), 0) if shape.is_vector else ((height * width, channels), 1)
