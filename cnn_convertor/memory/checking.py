@@ -1,30 +1,15 @@
-"""Looks whether a plan is right, apart from how it was made."""
+"""Checks a memory plan, independently of the planner."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-
-class Interval(Protocol):
-    """What the checker must know of a buffer."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def first(self) -> int: ...
-    @property
-    def last(self) -> int: ...
-    @property
-    def inside(self) -> str: ...
-    @property
-    def at(self) -> int: ...
+from cnn_convertor.memory.buffer import Buffer
 
 
 class _Claim(NamedTuple):
-    """Bytes that are needed from one step to another. home: the outermost buffer that they belong to."""
+    """Bytes that are live from one step to another. home: the outermost buffer that contains them."""
 
     offset: int
     end: int
@@ -34,11 +19,11 @@ class _Claim(NamedTuple):
     home: str
 
 
-def check(placed: Sequence[tuple[Interval, int]], *, size: int, alignment: int) -> None:
-    """Raise AssertionError unless all is well.
+def check(placed: Sequence[tuple[Buffer, int]], *, size: int, alignment: int) -> None:
+    """Raise AssertionError unless the plan is valid.
 
-    Offsets are aligned and within `size` bytes; a part lies where it must inside its whole; live buffers share bytes only
-    where one lies inside the other; and what a whole shares with a part keeps its bytes from the first step of both to the
+    Offsets are aligned and within `size` bytes; parts lie at their places inside their containers; live buffers share bytes
+    only where one contains the other; bytes that container and part share stay reserved from the first step of both to the
     last.
     """
     everyone = {buffer.name: (buffer, offset) for buffer, offset in placed}
@@ -59,8 +44,8 @@ def check(placed: Sequence[tuple[Interval, int]], *, size: int, alignment: int) 
     _check_parts(placed)
 
 
-def _outwards(buffer: Interval, offset: int, everyone: Mapping[str, tuple[Interval, int]]) -> list[Interval]:
-    """The buffer, what it lies in, what that lies in, and so on."""
+def _outwards(buffer: Buffer, offset: int, everyone: Mapping[str, tuple[Buffer, int]]) -> list[Buffer]:
+    """The buffer, its container, the container's container, and so on."""
     family = [buffer]
     while family[-1].inside:
         part = family[-1]
@@ -77,9 +62,9 @@ def _outwards(buffer: Interval, offset: int, everyone: Mapping[str, tuple[Interv
 
 
 def _check_apart(claims: Sequence[_Claim]) -> None:
-    """Walk through time: among what is claimed at a step, buffers that do not belong together must not touch."""
+    """At each step, claims of unrelated buffers must not overlap."""
     for step in sorted({claim.first for claim in claims}):
-        highest: dict[str, _Claim] = {}  # of the two homes that reach highest, their highest claims
+        highest: dict[str, _Claim] = {}  # the highest claims of the two homes that reach highest
         for claim in sorted(c for c in claims if c.first <= step <= c.last):
             for other in highest.values():
                 apart = other.home == claim.home or other.end <= claim.offset
@@ -89,8 +74,8 @@ def _check_apart(claims: Sequence[_Claim]) -> None:
             highest = dict(sorted(highest.items(), key=lambda item: -item[1].end)[:2])
 
 
-def _check_parts(placed: Sequence[tuple[Interval, int]]) -> None:
-    """Parts of one whole, in the order in which they lie in it, must not touch."""
+def _check_parts(placed: Sequence[tuple[Buffer, int]]) -> None:
+    """Parts of one container must not overlap."""
     parts: dict[str, list[tuple[int, int, str]]] = {}
     for buffer, _ in placed:
         if buffer.inside and buffer.size:

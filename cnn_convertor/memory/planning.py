@@ -1,4 +1,4 @@
-"""Places buffers in one piece of memory so that no two that live at the same time share bytes."""
+"""Assigns offsets to buffers so that no two live buffers share bytes."""
 
 from __future__ import annotations
 
@@ -7,42 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from cnn_convertor.memory.buffer import Buffer
 from cnn_convertor.memory.checking import check
 from cnn_convertor.memory.searching import Outcome, Piece, search_blocks
 
-NODES = 2_000  # what one plan may take of the complete search: about a second
-_REPAIRS = 20  # times that a greedy plan is made again from each order,
-_MANY = 200  # unless there are more pieces than this: then fewer times
-_SHOWN = 4  # names of a peak's buffers, in messages
-
-
-class Buffer(NamedTuple):
-    """size in bytes; live from step `first` to step `last`, both included; never by itself, if `last` is before `first`.
-
-    inside: the name of another buffer in which this one must lie, `at` bytes from its start. What a buffer shares with those
-    inside of it lives from the first step of all of them to the last; what it shares with none lives as long as itself. So
-    the place of a part that is not yet born, or dead, is free for others, unless the whole lives.
-    """
-
-    name: str
-    size: int
-    first: int
-    last: int
-    inside: str = ""
-    at: int = 0
-
-    def meets(self, other: Buffer) -> bool:
-        """Whether both live at some step."""
-        return self.first <= other.last and other.first <= self.last
-
-    @property
-    def lives(self) -> bool:
-        """Whether it takes any bytes at any step."""
-        return self.size > 0 and self.first <= self.last
+NODES = 2_000  # node limit of the complete search: about a second
+_REPAIRS = 20  # repair rounds of a greedy plan per order; fewer with more than
+_MANY = 200  # pieces
+_SHOWN = 4  # names of a peak's buffers in messages
 
 
 class Peak(NamedTuple):
-    """The first step at which the sum of live bytes is largest, that sum, and who lives then, the largest first."""
+    """The first step with the most live bytes, their sum, and the buffers live then, the largest first."""
 
     step: int
     size: int
@@ -55,11 +31,7 @@ class Peak(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Where everything lies.
-
-    offsets and size in bytes. lower_bound: what no plan can go below, for which there is a proof: the peak, or more when a
-    complete search has found that the peak cannot be reached.
-    """
+    """offsets and size in bytes. lower_bound: proven minimum size: the peak, or more if a complete search has ruled it out."""
 
     offsets: Mapping[str, int]
     size: int
@@ -68,7 +40,7 @@ class Plan(NamedTuple):
 
     @property
     def proven(self) -> bool:
-        """Whether no smaller plan exists. If not, nobody knows."""
+        """Whether the plan is known to be the smallest."""
         return self.size == self.lower_bound
 
     def __str__(self) -> str:
@@ -78,9 +50,9 @@ class Plan(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A buffer with all that lies inside of it: it is moved as one.
+    """A buffer and all buffers inside it, placed as one.
 
-    size: bytes to the end of what ever lives. pieces: what lives as one, each at `at` bytes from the start.
+    size: bytes up to the end of the last live piece. pieces: bytes with a common live range, each `at` bytes from the start.
     """
 
     name: str
@@ -104,8 +76,8 @@ class Block(NamedTuple):
         return self._replace(pieces=tuple(p._replace(at=self.size - p.at - p.size) for p in self.pieces))
 
 
-# The orders in which blocks are placed, first come, lowest free place. The best of them is at the lower bound for nearly
-# all networks; ties fall to the earlier order, and within an order to the earlier block, so that the result is fixed.
+# First-fit orders. The best one reaches the lower bound for nearly all networks; the earlier order, and within an order
+# the earlier block, wins ties, so the result is deterministic.
 _ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
     lambda b: (-b.size,),
     lambda b: (-b.area,),
@@ -118,14 +90,14 @@ _ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
 def plan(buffers: Sequence[Buffer], *, alignment: int, nodes: int = NODES, enough: int = 0) -> Plan:
     """Offsets for all buffers, multiples of `alignment`; sizes are rounded up to it.
 
-    nodes: the limit of the complete search, which is made when no greedy order reaches the lower bound. It counts states
-    and not seconds, so that the plan does not depend on the machine. enough: nobody needs a smaller plan than this. Raises ValueError when a part does not fit into its
-    whole, or overlaps another part that it is not inside of, or its place in the whole is not aligned.
+    nodes: limit of the complete search, which runs if no greedy order reaches the lower bound; it counts states, so the plan
+    does not depend on the machine. enough: a plan of this size need not be improved.
+    Raises ValueError for a part that does not fit into its container, overlaps another part, or is not aligned.
     """
     rounded = [b._replace(size=-(-b.size // alignment) * alignment) for b in buffers]
     nesting = Nesting(rounded, alignment)
     blocks = nesting.blocks
-    peak = _find_peak(nesting.pieces)
+    peak = find_peak(nesting.pieces)
     offsets = _greedily(blocks, max(peak.size, enough))
     size, bound = _end(blocks, offsets), peak.size
     if size > max(bound, enough):
@@ -136,17 +108,7 @@ def plan(buffers: Sequence[Buffer], *, alignment: int, nodes: int = NODES, enoug
     return Plan(placed, size, bound, peak)
 
 
-def lower_bound(buffers: Sequence[Buffer]) -> int:
-    """The largest sum of bytes that live at one step."""
-    return find_peak(buffers).size
-
-
-def find_peak(buffers: Sequence[Buffer]) -> Peak:
-    """When, how much and which buffers live when most bytes do."""
-    return _find_peak(Nesting(buffers, 1).pieces)
-
-
-def _find_peak(pieces: Sequence[Buffer]) -> Peak:
+def find_peak(pieces: Sequence[Buffer]) -> Peak:
     changes: dict[int, int] = {}
     for b in pieces:
         changes[b.first] = changes.get(b.first, 0) + b.size
@@ -171,7 +133,7 @@ def _end(blocks: Sequence[Block], offsets: Mapping[str, int]) -> int:
 
 
 class Nesting:
-    """Which buffers lie in which: blocks, the pieces of all of them named after the smallest buffer there, and places.
+    """Groups nested buffers into blocks of pieces; a piece is named after its innermost buffer.
 
     Raises ValueError as `plan` does.
     """
@@ -196,11 +158,11 @@ class Nesting:
             self.blocks.append(Block(root, size, _joined(pieces)))
 
     def places(self, offsets: Mapping[str, int]) -> dict[str, int]:
-        """The offset of each buffer from those of the blocks."""
+        """The offset of each buffer, given those of the blocks."""
         return {name: offsets[root] + start for name, (root, start) in self._starts.items()}
 
     def _start(self, buffer: Buffer) -> tuple[str, int]:
-        """The block that the buffer is part of, and where in it."""
+        """The block that contains the buffer, and its offset there."""
         if buffer.name not in self._starts:
             root, start = buffer.name, 0
             if buffer.inside:
@@ -213,7 +175,7 @@ class Nesting:
         return self._starts[buffer.name]
 
     def _cut(self, family: Sequence[Buffer]) -> list[Buffer]:
-        """Pieces of one block that live as one. Of all buffers that share bytes each must lie inside the next."""
+        """Cuts a block into pieces with a common live range. Buffers that share bytes must be nested."""
         spans = [(self._start(b)[1], self._start(b)[1] + b.size, b) for b in family if b.size]
         cuts = sorted({place for start, end, _ in spans for place in (start, end)})
         pieces = []
@@ -229,13 +191,13 @@ class Nesting:
         return pieces
 
     def _depth(self, buffer: Buffer) -> int:
-        """How many buffers the buffer lies in, itself among them."""
+        """The nesting depth; 1 is outermost."""
         above = self._depth(self._named[buffer.inside]) if buffer.inside else 0
         return above + 1
 
 
 def _joined(pieces: Sequence[Buffer]) -> tuple[Buffer, ...]:
-    """Neighbors that live at the same time are one piece."""
+    """Merges adjacent pieces with the same live range."""
     joined: list[Buffer] = []
     for piece in pieces:
         before = joined[-1] if joined else None
@@ -252,12 +214,12 @@ def _joined(pieces: Sequence[Buffer]) -> tuple[Buffer, ...]:
 def _completely(
     blocks: Sequence[Block], offsets: dict[str, int], bound: int, nodes: int, enough: int
 ) -> tuple[dict[str, int], int]:
-    """The smallest plan and the highest bound that the search reaches within `nodes`, from those that are known."""
+    """The smallest plan and the highest bound found within `nodes`, starting from the known ones."""
     real = [b for b in blocks if b.pieces]
     pieces = [[Piece(p.at, p.size, p.first, p.last) for p in b.pieces] for b in real]
-    unit = math.gcd(*(n for those in pieces for p in those for n in (p.at, p.size)))  # all tops are sums of these
-    size, failed = _end(blocks, offsets), bound - unit  # failed: the largest capacity that was tried in vain
-    capacity = max(bound, enough)  # the bound is reached most often; after it, halve what is between
+    unit = math.gcd(*(n for those in pieces for p in those for n in (p.at, p.size)))  # divides all ends
+    size, failed = _end(blocks, offsets), bound - unit  # failed: the largest capacity without a plan
+    capacity = max(bound, enough)  # try the bound first, then bisect
     while failed + unit < size > enough and nodes > 0:
         result = search_blocks(pieces, capacity, limit=(nodes + 1) // 2)
         nodes -= max(result.nodes, 1)
@@ -277,7 +239,7 @@ def _completely(
 
 
 def _greedily(blocks: Sequence[Block], bound: int) -> dict[str, int]:
-    """The best that the greedy orders find; those after the first that reaches the bound are not tried."""
+    """The best greedy plan; stops at the first one that reaches the bound."""
     best: dict[str, int] = {}
     for position, order in enumerate(_ORDERS):
         offsets = _first_fit(sorted(blocks, key=order))
@@ -291,7 +253,7 @@ def _greedily(blocks: Sequence[Block], bound: int) -> dict[str, int]:
 
 
 def _first_fit(blocks: Sequence[Block]) -> dict[str, int]:
-    """Each block, in the order given, at the lowest place that no placed one needs while it lives."""
+    """Each block in turn at the lowest free offset."""
     placed: list[tuple[int, Block]] = []
     for block in blocks:
         placed.append((_lowest_place(block, placed), block))
@@ -299,7 +261,7 @@ def _first_fit(blocks: Sequence[Block]) -> dict[str, int]:
 
 
 def _from_both_ends(blocks: Sequence[Block], size: int) -> dict[str, int] | None:
-    """In turn at the lowest and at the highest place within `size` bytes, which is the best for chains; None if one has none."""
+    """Blocks alternately at the lowest and the highest offset within `size` bytes, best for chains; None if one does not fit."""
     placed: list[tuple[int, Block]] = []
     for position, block in enumerate(blocks):
         if position % 2 == 0:
@@ -314,7 +276,7 @@ def _from_both_ends(blocks: Sequence[Block], size: int) -> dict[str, int] | None
 
 
 def _repaired(blocks: Sequence[Block], best: dict[str, int], bound: int) -> dict[str, int]:
-    """Place again and again, those first that have come to lie too high, from each of the orders."""
+    """Repeats first fit from each order, with blocks that end too high moved to the front."""
     pieces = sum(len(block.pieces) for block in blocks)
     rounds = min(_REPAIRS, _REPAIRS * _MANY**2 // max(pieces, 1) ** 2)
     for first in _ORDERS:
@@ -333,9 +295,9 @@ def _repaired(blocks: Sequence[Block], best: dict[str, int], bound: int) -> dict
 
 
 def _lowest_place(block: Block, placed: Sequence[tuple[int, Block]]) -> int:
-    """The lowest offset at which no placed piece lies that lives at the same time."""
+    """The lowest offset without overlap with a placed piece that is live at the same time."""
     taken = [
-        (start + other.at - own.at - own.size, start + other.at + other.size - own.at)  # both ends excluded
+        (start + other.at - own.at - own.size, start + other.at + other.size - own.at)  # exclusive ends
         for start, there in placed
         for other in there.pieces
         for own in block.pieces

@@ -1,4 +1,4 @@
-"""In which order to do things so that the memory they need at once is least."""
+"""Orders tasks so that the peak of live bytes is least."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-Tasks: TypeAlias = int  # a set of tasks: bit i for the one that is given at position i
-NODES = 5_000  # what one schedule may take of the exact search: sets of done tasks
-BEAM = 32  # sets of done tasks that are followed at once where the exact search gives up
+Tasks: TypeAlias = int  # a set of tasks: bit i is the task at position i
+NODES = 5_000  # limit of the exact search, in sets of done tasks
+BEAM = 32  # width of the beam search, used if the exact search gives up
 
 
 class Task(NamedTuple):
-    """What is done at one step. reads, writes: names of pieces of memory, which are all needed while it is done."""
+    """One step. reads, writes: names of buffers, all live while it runs."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
 
 
 class Schedule(NamedTuple):
-    """order: positions of the given tasks. peak: the most bytes that are needed at a step. proven: no order needs less."""
+    """order: positions of the given tasks. peak: the most live bytes at any step. proven: no order needs less."""
 
     order: tuple[int, ...]
     peak: int
@@ -35,12 +35,11 @@ def schedule(
     before: Collection[tuple[int, int]] = (),
     nodes: int = NODES,
 ) -> Schedule:
-    """The order of least peak; never worse than the given one, and the given one if none is better.
+    """The order with the least peak; the given order if none is better.
 
-    A piece needs its `sizes` bytes from the first task that has to do with it to the last; those `given` from the start, those
-    `kept` to the end. Who writes comes before who reads; `before` holds further pairs of tasks in their order. The exact search
-    looks at no more than `nodes` sets of tasks, so that the result does not depend on the machine; behind that limit a beam
-    search looks for something better.
+    A buffer is live from its first task to its last; `given` buffers from the start, `kept` ones to the end. Writers precede
+    readers; `before` lists further ordered pairs of tasks. The exact search visits at most `nodes` sets of tasks, so the
+    result does not depend on the machine; beyond that, a beam search tries to improve the order.
     """
     needs = _Needs(tasks, sizes, given, kept, before)
     same = tuple(range(len(tasks)))
@@ -57,7 +56,7 @@ def schedule(
 
 
 class _Needs:
-    """Which tasks may follow on which, and what they need."""
+    """The order constraints and live bytes of tasks."""
 
     def __init__(
         self,
@@ -87,8 +86,8 @@ class _Needs:
         always = set(given) & set(kept)
         own = (sum(sizes[name] for name in those | always) for those in pieces)
         self.least = max(self.start, sum(sizes[name] for name in set(kept)), *own)
-        # Of each task: the bytes that are there from it on unless one of those tasks was earlier, and until it unless one is
-        # later. Which are earlier in any case need no mention, so that the parts of a concatenation count as one.
+        # Per task: bytes that become live unless one of the given tasks was earlier, and that die unless one is later. Tasks
+        # that always are earlier are left out, so that the parts of a concatenation count as one.
         self._begins: list[list[tuple[Tasks, int]]] = []
         self._ends: list[list[tuple[Tasks, int]]] = []
         for i, those in enumerate(pieces):
@@ -104,13 +103,13 @@ class _Needs:
             self._ends.append(list(ends.items()))
 
     def does(self, task: int, done: Tasks, live: int) -> tuple[int, int]:
-        """Bytes needed while a task is done that may be next, and after it, if `live` bytes are needed before."""
+        """Bytes live during and after a ready task, given `live` bytes before it."""
         left = ~done
         during = live + sum(size for users, size in self._begins[task] if not users & done)
         return during, during - sum(size for users, size in self._ends[task] if not users & left)
 
     def ready(self, done: Tasks) -> Iterator[int]:
-        """Tasks that may be next, in the given order."""
+        """Tasks that can run next, in the given order."""
         left = self.all & ~done
         while left:
             task = (left & -left).bit_length() - 1
@@ -119,10 +118,9 @@ class _Needs:
                 yield task
 
     def next(self, done: Tasks, live: int, limit: int) -> list[tuple[int, int, int]]:
-        """Tasks worth doing next, with the bytes needed while and after.
+        """Tasks worth running next, with the bytes live during and after.
 
-        One that needs no more than `limit` and leaves no more behind than before is not worth waiting with: whatever is done
-        in between needs no more after it.
+        A task that stays within `limit` and does not add live bytes runs at once: delaying it cannot lower the peak.
         """
         found = []
         for task in self.ready(done):
@@ -142,13 +140,13 @@ class _Needs:
 
 
 def _exactly(needs: _Needs, peak: int, nodes: int) -> tuple[tuple[int, ...] | None, bool]:
-    """An order of the least peak, or None if none is below `peak`; and whether the limit of nodes was enough to know that.
+    """The order with the least peak, or None if none is below `peak`; and whether that is proven within the node limit.
 
-    Of all sets of done tasks the one is gone on from that has needed least so far.
+    Best-first search over sets of done tasks, by the peak so far.
     """
     best = {0: needs.start}
-    last: dict[Tasks, int] = {}  # the task that leads to a set
-    queue = [(needs.start, 0, 0, needs.start)]  # peak so far, how many are left, done, live
+    last: dict[Tasks, int] = {}  # the last task of the best way to a set
+    queue = [(needs.start, 0, 0, needs.start)]  # peak so far, number of tasks left, done, live
     while queue:
         so_far, _, done, live = heapq.heappop(queue)
         if so_far > best[done]:
@@ -175,10 +173,7 @@ def _way_to(done: Tasks, last: Mapping[Tasks, int]) -> tuple[int, ...]:
 
 
 def _nearest(needs: _Needs, order: tuple[int, ...], nodes: int) -> tuple[int, ...]:
-    """Of the orders that need no more than this one, the first when the given order is the alphabet.
-
-    This one, if the limit of nodes comes first.
-    """
+    """The lexicographically first order with the same peak, comparing positions; `order` itself beyond the node limit."""
     ways = _Ways(needs, needs.peak(order), nodes)
     nearest: list[int] = []
     done, live = 0, needs.start
@@ -195,7 +190,7 @@ def _nearest(needs: _Needs, order: tuple[int, ...], nodes: int) -> tuple[int, ..
 
 
 class _Ways:
-    """Whether there is a way from a set of done tasks to the end that needs no more than `limit`."""
+    """Whether the remaining tasks can run within `limit` bytes, for sets of done tasks."""
 
     def __init__(self, needs: _Needs, limit: int, nodes: int) -> None:
         self.needs = needs
@@ -204,7 +199,7 @@ class _Ways:
         self.known = {needs.all: True}
 
     def exists(self, done: Tasks, live: int) -> bool:
-        """False also when the limit of nodes has come."""
+        """Also False if the node limit is reached."""
         stack = [(done, iter(self.needs.next(done, live, self.limit)))]
         while stack and self.nodes > 0:
             here, choices = stack[-1]
@@ -225,7 +220,7 @@ class _Ways:
 
 
 def _by_beam(needs: _Needs, peak: int) -> tuple[int, ...] | None:
-    """An order that needs less than `peak`, if one is found among the most promising."""
+    """An order with a peak below `peak`, or None: beam search."""
     beam: list[tuple[int, int, Tasks, tuple[int, ...]]] = [(needs.start, needs.start, 0, ())]
     for _ in range(needs.all.bit_count()):
         reached: dict[Tasks, tuple[int, int, Tasks, tuple[int, ...]]] = {}

@@ -1,11 +1,11 @@
 """A complete search for offsets within a given capacity.
 
-The idea is that of MiniMalloc (Moffitt, ASPLOS 2023): only canonical solutions are looked at, in which each buffer lies on
-the bottom or on another one; each section of time tells early that it cannot hold what is left; and dominated choices are
-left out. Here a choice is made in any section above which nothing can come to lie lower, each floor knows the choices that
-have raised it, and what fails sends the search back to the last choice that had a part in it.
+It follows MiniMalloc (Moffitt, ASPLOS 2023): it visits only canonical solutions, in which each buffer lies at the bottom or
+on another buffer; it prunes when a section of time cannot hold its remaining buffers; and it skips dominated choices. In
+addition, it may branch in any section whose lowest buffers nothing else can slip below, each floor records the choices that
+raised it, and a failure backtracks to the last choice that contributed to it (conflict-directed backjumping).
 
-Pieces may belong together and move as one block: the first that is placed pins the others, which may hang in the air.
+Pieces of one block move together: the first one placed pins the others, which need not rest on anything.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 Choices: TypeAlias = int  # a set of choices: bit i for the one at depth i of the search
-PLACED = 1 << 60  # stands for the floor of a buffer that has its place
-NOTHING = -1  # the choice to put nothing on the floor of a section
-FIRST_ROUND = 250  # nodes for each attempt; each round has twice as many as the one before
+PLACED = 1 << 60  # the "floor" of a placed buffer
+NOTHING = -1  # the choice to leave the floor of a section empty
+FIRST_ROUND = 250  # nodes per attempt; doubles each round
 
 
 class Outcome(Enum):
@@ -34,7 +34,7 @@ class Outcome(Enum):
 
 
 class Result(NamedTuple):
-    """offsets: of each buffer, empty when none were found. nodes: how many choices were tried."""
+    """offsets: of each block, empty if none were found. nodes: the number of choices tried."""
 
     outcome: Outcome
     offsets: tuple[int, ...]
@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """at: bytes from the start of its block. Live from step `first` to step `last`, both included."""
+    """at: bytes from the start of its block. Live from step `first` to step `last`, inclusive."""
 
     at: int
     size: int
@@ -50,16 +50,10 @@ class Piece(NamedTuple):
     last: int
 
 
-def search(lives: Sequence[tuple[int, int, int]], capacity: int, *, limit: int) -> Result:
-    """As `search_blocks`, for buffers of (size, first step, last step)."""
-    return search_blocks([(Piece(0, *life),) for life in lives], capacity, limit=limit)
-
-
 def search_blocks(blocks: Sequence[Sequence[Piece]], capacity: int, *, limit: int) -> Result:
-    """Offsets for blocks so that all ends of pieces are at most at `capacity`, or the proof that there are none.
+    """Offsets for which all pieces end within `capacity`, or a proof that there are none.
 
-    Sizes are positive, and no block is empty. Gives up after `limit` nodes. The same arguments give the same result on every
-    machine.
+    Sizes are positive, and no block is empty. Gives up after `limit` nodes. Deterministic on all machines.
     """
     table = _Table(blocks)
     nodes, share = 0, FIRST_ROUND
@@ -76,11 +70,11 @@ def search_blocks(blocks: Sequence[Sequence[Piece]], capacity: int, *, limit: in
 
 
 class _Table:
-    """The pieces in order of time, and the sections: the times at which a set of pieces lives that is part of no other.
+    """The pieces in order of time, and the sections: steps with a maximal set of live pieces.
 
-    inside: which piece lives in which section. meets: who lives at the same time as whom, except for pieces of one block. load:
-    the bytes of each section. block: of each piece. family: of each piece that is not a block alone, all pieces of its block,
-    itself among them. unit: all offsets are multiples of it.
+    inside: (piece, section), whether it is live there. meets: (piece, piece), whether both are live at some step and belong
+    to different blocks. load: bytes per section. block: per piece. family: piece -> all pieces of its block, for blocks of
+    several pieces. unit: divides all offsets.
     """
 
     def __init__(self, blocks: Sequence[Sequence[Piece]]) -> None:
@@ -108,11 +102,11 @@ class _Table:
         self.ranks = self._ranks()
 
     def around(self, piece: int) -> Numbers:
-        """All pieces that meet the piece or another one of its block."""
+        """All pieces that meet the piece's block."""
         return np.flatnonzero(np.logical_or.reduce(self.meets[self.family.get(piece, [piece])], axis=0))
 
     def _ranks(self) -> tuple[list[int], ...]:
-        """Orders in which buffers are tried: for each its position, the first is 0."""
+        """Orders of trying buffers: the rank of each buffer, from 0."""
         length, size = self.stop - self.start, self.sizes
         fullest = np.where(self.inside, self.load, 0).max(axis=1, initial=0)
         orders = (
@@ -124,28 +118,24 @@ class _Table:
         return tuple(np.argsort(order).tolist() for order in orders)
 
     def lives(self, buffers: Sequence[int] | Numbers) -> Flags:
-        """The sections in which any of them lives."""
+        """The sections in which any of them is live."""
         found: Flags = np.logical_or.reduce(self.inside[buffers], axis=0)
         return found
 
 
 def _sections(pieces: Sequence[Piece]) -> list[int]:
-    """Steps at which those who live are not all alive at another step too.
-
-    Births only add to the living and deaths only take away: so these are the last births before a death.
-    """
+    """Steps whose live set is not part of another step's: the last births before each death."""
     births = sorted({piece.first for piece in pieces})
     deaths = sorted({piece.last for piece in pieces})
     return sorted({max(b for b in births if b <= death) for death in deaths})
 
 
 class _State:
-    """What is known after some choices.
+    """The state after some choices.
 
-    floors: of each buffer, the lowest place that it may still have. why: of each buffer, the choices that its floor comes
-    from; of a placed one, the choice that placed it. ceilings: the highest place; pins: the choice that it comes from, if it
-    does. Of each section: rest, the bytes to be placed; bottoms, the lowest floor; lowest, how many buffers have it; tops,
-    the lowest end that a buffer may have.
+    Per buffer: floors, the lowest possible offset; why, the choices behind its floor, or the choice that placed it; ceilings,
+    the highest possible offset; pins, the choice behind the ceiling, if any. Per section: rest, the bytes still to be
+    placed; bottoms, the lowest floor; lowest, the number of buffers on it; tops, the lowest possible end of a buffer.
     """
 
     __slots__ = ("bottoms", "ceilings", "floors", "lowest", "pins", "rest", "tops", "why")
@@ -164,7 +154,7 @@ class _State:
         )
 
     def reasons(self, buffers: Iterable[int]) -> Choices:
-        """The choices without which the buffers might lie lower, or not yet have a place."""
+        """The choices behind the floors or places of the buffers."""
         found = 0
         for b in buffers:
             found |= self.why[b]
@@ -172,10 +162,10 @@ class _State:
 
 
 class _Frame:
-    """A choice: which buffer lies at `height`, the floor of `section`.
+    """A branching point: which buffer lies at `height`, the floor of `section`.
 
-    choices: the next one last. dominates: the only choice is as good as any other. conflict: earlier choices that had a part
-    in the failures so far.
+    choices: in reverse order. dominates: the single choice is at least as good as any other. conflict: the earlier choices
+    that contributed to the failures so far.
     """
 
     __slots__ = ("choices", "chosen", "conflict", "dominates", "height", "section", "state")
@@ -190,7 +180,7 @@ class _Frame:
         self.conflict: Choices = 0
 
 
-# Which section is chosen in first, by (branches, slack, floor), of several equal ones the earliest.
+# The order of sections to branch in, from (branches, slack, floor); ties go to the earliest.
 _Preference: TypeAlias = Callable[[Numbers, Numbers, Numbers], Numbers]
 _PREFERENCES: tuple[_Preference, ...] = (
     lambda branches, slack, floor: np.lexsort((floor, slack, branches)),
@@ -199,7 +189,7 @@ _PREFERENCES: tuple[_Preference, ...] = (
 
 
 class _Attempt:
-    """One walk through the search tree, with a limit and orders of choices."""
+    """One traversal of the search tree, with its orders of sections and buffers."""
 
     def __init__(self, table: _Table, capacity: int, rank: Sequence[int], prefer: _Preference) -> None:
         self.table = table
@@ -240,7 +230,7 @@ class _Attempt:
         return Outcome.IMPOSSIBLE
 
     def _begin(self) -> _State | None:
-        """The state before any choice; None when a section is overfull."""
+        """The state before any choice; None if a section is overfull."""
         table = self.table
         ceilings = self.capacity - np.array(table.heights, np.int64)[table.block] + table.at
         if (ceilings < table.at).any():
@@ -250,7 +240,7 @@ class _Attempt:
         return state if self._settle(state, np.ones(len(table.load), np.bool_)) is None else None
 
     def _go_back(self) -> None:
-        """To the last choice that had a part in the failure of all choices of the last frame."""
+        """Backjump to the last choice that contributed to the failure of the last frame."""
         frame, state = self.frames[-1], self.frames[-1].state
         conflict = frame.conflict | state.reasons(self.table.members[frame.section].tolist())
         if frame.dominates:
@@ -263,7 +253,7 @@ class _Attempt:
     # --- choices ---------------------------------------------------------------------------------------------------------
 
     def _open(self, state: _State) -> _Frame | None:
-        """The choices of a section; None when everything is placed."""
+        """The next branching point; None if all buffers are placed."""
         section = self._section(state)
         if section is None:
             return None
@@ -273,13 +263,13 @@ class _Attempt:
         for b in lowest:
             if b in state.pins:
                 return _Frame(state, section, [b], dominates=False)
-        # Of buffers that are alike one is enough.
+        # One of several identical buffers is enough.
         alike = {
             (table.start[b], table.stop[b], table.sizes[b], table.block[b] if b in table.family else -1): b
             for b in reversed(lowest)
         }
         choices = sorted(alike.values(), key=self.rank.__getitem__, reverse=True)
-        # Who fits below all that it meets cannot lie better.
+        # A buffer that fits below all it meets cannot be placed better.
         for b in reversed(choices):
             if self._fits_below(state, b):
                 return _Frame(state, section, [b], dominates=True)
@@ -288,7 +278,7 @@ class _Attempt:
         return _Frame(state, section, choices, dominates=False)
 
     def _fits_below(self, state: _State, piece: int) -> bool:
-        """Whether the whole block can lie on its floor, whatever becomes of those around it."""
+        """Whether the block can lie on its floor wherever its neighbors end up."""
         table, floors = self.table, state.floors
         return all(
             int(floors[table.meets[b]].min(initial=PLACED)) >= int(floors[b] + table.sizes[b])
@@ -296,7 +286,7 @@ class _Attempt:
         )
 
     def _section(self, state: _State) -> int | None:
-        """The preferred one of those below whose lowest buffers nothing else fits."""
+        """The preferred section whose lowest buffers nothing else can slip below."""
         still = np.flatnonzero(state.rest)
         floor = state.bottoms[still]
         slack = self.capacity - floor - state.rest[still]
@@ -312,14 +302,14 @@ class _Attempt:
         return None
 
     def _tried(self, frame: _Frame) -> tuple[_State | None, Choices]:
-        """The state after the frame's choice, or None and the choices that it cannot be made after."""
+        """The state after the frame's choice, or None and the choices it conflicts with."""
         state = frame.state.copy()
         choice = 1 << len(self.frames) - 1
         conflict = self._leave(state, frame, choice) if frame.chosen == NOTHING else self._place(state, frame, choice)
         return (state, 0) if conflict is None else (None, conflict)
 
     def _place(self, state: _State, frame: _Frame, choice: Choices) -> Choices | None:
-        """The chosen buffer lies on its floor, and all that it meets and that is not placed yet above it."""
+        """Place the chosen buffer on its floor, and all unplaced buffers that it meets above it."""
         table, b, floors = self.table, frame.chosen, state.floors
         top = frame.height + int(table.sizes[b])
         for c in table.family.get(b, ()):
@@ -335,9 +325,9 @@ class _Attempt:
         return self._settle(state, here | table.lives(self._families(raised)))
 
     def _leave(self, state: _State, frame: _Frame, choice: Choices) -> Choices | None:
-        """Nothing lies on the section's floor.
+        """Leave the section's floor empty.
 
-        Its lowest buffer then lies on a placed one that is higher, or on one that is still to come and not of this section.
+        Its lowest buffer then rests on a higher placed one, or on an unplaced one outside the section.
         """
         table, floors = self.table, state.floors
         members = table.members[frame.section]
@@ -359,9 +349,9 @@ class _Attempt:
         return self._settle(state, table.lives(self._families(raised)))
 
     def _next_rest(self, state: _State, piece: int, section: int) -> int:
-        """The lowest place above its floor for a piece that is the lowest of a section: some piece of its block must rest there.
+        """The lowest offset above its floor at which a piece of the block rests, for the lowest piece of a section.
 
-        All that has its place and meets the block lies below already.
+        All placed pieces that meet the block are already below it.
         """
         table, floors = self.table, state.floors
         ends = np.where(floors == PLACED, PLACED, floors + table.sizes)
@@ -370,14 +360,14 @@ class _Attempt:
             under = table.meets[b] & ~table.inside[:, section] if b == piece else table.meets[b]
             shift = int(table.at[b] - table.at[piece])
             for end in np.unique(ends[under]).tolist():
-                if end < PLACED:  # who may end below the floor can end anywhere above it
+                if end < PLACED:  # a piece that may end below the floor may end anywhere above it
                     lowest = min(lowest, max(end - shift, int(floors[piece]) + table.unit))
         return lowest
 
     # --- conclusions -----------------------------------------------------------------------------------------------------
 
     def _raise(self, state: _State, piece: int, floor: int, because: Choices) -> Choices | None:
-        """Give a piece, and so its block, a higher floor. The choices that cannot stand together, when that is too high."""
+        """Raise the floor of a piece and its block. Returns the conflicting choices if that is too high."""
         table = self.table
         if floor > state.ceilings[piece]:
             return because | state.pins.get(piece, 0)
@@ -387,11 +377,11 @@ class _Attempt:
         return None
 
     def _families(self, pieces: Sequence[int]) -> list[int]:
-        """The pieces and all that belong to them."""
+        """All pieces of the pieces' blocks."""
         return [b for piece in pieces for b in self.table.family.get(piece, (piece,))]
 
     def _settle(self, state: _State, changed: Flags) -> Choices | None:
-        """Raise floors as far as they must be. The choices that cannot stand together, when a section has too little room."""
+        """Raise floors as far as implied. Returns the conflicting choices if a section has too little room."""
         while changed.any():
             crowd = _Crowd(self.table, state, np.flatnonzero(changed))
             if (conflict := crowd.overflow(state, self.capacity)) is not None:
@@ -410,9 +400,9 @@ class _Attempt:
 
 
 class _Crowd:
-    """The buffers without a place of some sections, by their floors.
+    """The unplaced buffers of some sections, sorted by floor.
 
-    floors, ends: lowest places and ends that they may have. here: which of them lives in which of the sections.
+    floors, ends: their lowest possible offsets and ends. here: (buffer, section), whether it is live there.
     """
 
     def __init__(self, table: _Table, state: _State, sections: Numbers) -> None:
@@ -428,7 +418,7 @@ class _Crowd:
         self.by_end = np.argsort(self.ends, kind="stable")
 
     def overflow(self, state: _State, capacity: int) -> Choices | None:
-        """Whether those from some floor on are too many for a section, and which choices that comes from."""
+        """The choices behind a section whose buffers above some floor do not fit; None if all fit."""
         above = self.bytes[::-1].cumsum(axis=0)[::-1]
         over = (self.floors[:, None] + above > capacity) & self.here
         rows = np.flatnonzero(over.any(axis=1))
@@ -439,7 +429,7 @@ class _Crowd:
         return state.reasons(self.buffers[row:][self.here[row:, section]].tolist())
 
     def raised(self, state: _State, capacity: int) -> list[tuple[int, int, Choices]]:
-        """Buffers that cannot lie on their floors, since all that cannot end below must then lie above: with better floors."""
+        """Higher floors for buffers that cannot lie on theirs, as too many others would have to lie above."""
         ends = self.ends[self.by_end]
         later = np.zeros((len(ends) + 1, len(self.sections)), np.int64)  # bytes of those from the nth end on
         later[:-1] = self.bytes[self.by_end][::-1].cumsum(axis=0)[::-1]
@@ -451,7 +441,7 @@ class _Crowd:
                 others = ends[self.here[self.by_end, section]]
                 others = others[others > self.floors[row]]
                 fits = others + later[np.searchsorted(ends, others, "right"), section] <= capacity
-                # Above the last end there is nobody else, and that is too high.
+                # Above the last end there are no others; that is too high.
                 floor = int(others[fits.argmax()]) if fits.any() else capacity
                 if floor > best:
                     best, where = floor, section
@@ -460,7 +450,7 @@ class _Crowd:
         return found
 
     def note(self, state: _State) -> None:
-        """Write down what the sections are like."""
+        """Store the summary of the sections."""
         if not len(self.buffers):
             state.bottoms[self.sections] = state.tops[self.sections] = PLACED
             return

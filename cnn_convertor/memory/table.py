@@ -1,6 +1,6 @@
-"""Buffers and their offsets as the table that allocators are compared with: id,lower,upper,size and offset, a line a buffer.
+"""Reads and writes the CSV tables of allocation benchmarks: id,lower,upper,size, and offset; one buffer per line.
 
-A buffer lives from lower up to, but not at, upper.
+A buffer is live from lower up to, excluding, upper.
 """
 
 from __future__ import annotations
@@ -12,25 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cnn_convertor.errors import ModelError, Origin, Problem
-from cnn_convertor.memory.planning import Buffer
+from cnn_convertor.memory.buffer import Buffer
 
-# The published instances name the same columns in two ways.
-_NAMES = {
-    "id": "id",
-    "buffer": "id",
-    "lower": "lower",
-    "start": "lower",
-    "upper": "upper",
-    "end": "upper",
-    "size": "size",
-}
+# The published instances use two sets of column names.
 _COLUMNS = ("id", "lower", "upper", "size")
+_NAMES = {name: name for name in _COLUMNS} | {"buffer": "id", "start": "lower", "end": "upper"}
 _WHOLE = re.compile("-?[0-9]{1,20}")
-_LARGEST = 1 << 53  # of any figure, and of the sum of sizes: far from where 64 bits end
+_LARGEST = 1 << 53  # of any number, and of the sum of sizes: far below 64 bits
 
 
 def load(path: Path) -> tuple[Buffer, ...]:
-    """The buffers of a file. Raises ModelError, or OSError when there is none."""
+    """The buffers of a file. Raises ModelError, or OSError if it cannot be read."""
     try:
         return read(path.read_text("utf-8-sig"), str(path))
     except (UnicodeDecodeError, csv.Error) as error:
@@ -38,7 +30,7 @@ def load(path: Path) -> tuple[Buffer, ...]:
 
 
 def read(text: str, file: str) -> tuple[Buffer, ...]:
-    """The buffers of a table. Raises ModelError with all lines that are wrong."""
+    """The buffers of a table. Raises ModelError that lists all invalid lines."""
     rows = csv.reader(io.StringIO(text))
     header = [name.strip().lower() for name in next(rows, [])]
     columns = {_NAMES[name]: position for position, name in enumerate(header) if name in _NAMES}
@@ -73,14 +65,14 @@ def write(buffers: Sequence[Buffer], offsets: Mapping[str, int]) -> str:
 
 
 def _lines(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """The lines that hold something, with their numbers."""
+    """The non-empty lines, with their numbers."""
     for line, row in enumerate(rows, start=2):
         if any(cell.strip() for cell in row):
             yield line, row
 
 
 def _buffer(row: Sequence[str], columns: Mapping[str, int], width: int) -> Buffer | str:
-    """The buffer of one line, or what is wrong with the line."""
+    """The buffer of one line, or what is wrong with it."""
     if len(row) != width:
         return f"{len(row)} columns, where the first line has {width}"
     cells = {column: row[columns[column]].strip() for column in _COLUMNS}

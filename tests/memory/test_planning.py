@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from cnn_convertor.memory import Buffer, Peak, Plan, plan
 from cnn_convertor.memory.checking import check
-from cnn_convertor.memory.planning import lower_bound
 
 
 @st.composite
@@ -124,7 +123,8 @@ def test_networks_take_what_the_peak_takes(seed: int) -> None:
 
 
 def test_lower_bound_counts_both_ends_of_a_life() -> None:
-    assert lower_bound([Buffer("a", 10, 0, 3), Buffer("b", 5, 3, 4), Buffer("c", 7, 4, 9)]) == 15
+    buffers = [Buffer("a", 10, 0, 3), Buffer("b", 5, 3, 4), Buffer("c", 7, 4, 9)]
+    assert plan(buffers, alignment=1).lower_bound == 15
 
 
 WRONG = [

@@ -9,7 +9,7 @@ import pytest
 
 from cnn_convertor.memory import Buffer, plan
 from cnn_convertor.memory.checking import check
-from cnn_convertor.memory.searching import Outcome, search
+from cnn_convertor.memory.searching import Outcome, Piece, Result, search_blocks
 from reference.planning_reference import Life, smallest
 
 LIMIT = 100_000  # nodes
@@ -17,6 +17,11 @@ LIMIT = 100_000  # nodes
 GAP = [
     (2, 0, 0), (2, 1, 1), (4, 0, 2), (1, 2, 3), (1, 3, 3), (1, 2, 4), (3, 3, 4), (1, 4, 5), (1, 4, 5), (4, 5, 6), (2, 6, 6)
 ]  # fmt: skip
+
+
+def search(lives: Sequence[Life], capacity: int, *, limit: int) -> Result:
+    """A search for buffers of (size, first step, last step), each a block."""
+    return search_blocks([(Piece(0, *life),) for life in lives], capacity, limit=limit)
 
 
 def loose(rng: random.Random) -> list[Life]:
