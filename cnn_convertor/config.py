@@ -163,6 +163,13 @@ def _softmax(text: str, _: Path) -> str:
     return text.lower()
 
 
+def _layer_names(text: str, _: Path) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",")) if text else ()
+    if not all(names) or len(set(names)) < len(names):
+        raise ValueError
+    return names
+
+
 def _channel_order(text: str, _: Path) -> str:
     if text.upper() not in {"", "RGB", "BGR"}:
         raise ValueError
@@ -184,6 +191,7 @@ NUMBERS = Kind("a number, or one for each channel, with commas between them", _n
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
 FUSION = Kind("full, conservative or none", _fusion)
 SOFTMAX = Kind("cpu or sdk", _softmax)
+LAYER_NAMES = Kind("names of layers, each once, with commas between them", _layer_names)
 TEXT = Kind("a text", lambda text, _: text)
 
 
@@ -223,6 +231,13 @@ KEYS = (
     Key("INPUT", "scale", NUMBER, "", "by which they multiply pixels after that"),
     Key("INPUT", "channel_order", CHANNEL_ORDER, "", f"of images; empty: {_CHANNEL_ORDERS}"),
     Key("OUTPUT", "output_folder", FOLDER, None, "outputs go to `output_folder/name/`"),
+    Key(
+        "OUTPUT",
+        "outputs",
+        LAYER_NAMES,
+        "",
+        "layers where the network ends; its outputs have this order; empty: the model's own",
+    ),
     Key("OUTPUT", "generate_source", FLAG, "0", "write `name_gen.h` and `name_gen.cpp`"),
     Key("OUTPUT", "generate_doxy", FLAG, "0", "write `doc/`, for Doxygen: Doxyfile, pages.dox"),
     Key("OUTPUT", "generate_dot", FLAG, "0", "write `name.dot`, the graph of the converted network"),
@@ -283,6 +298,7 @@ class Config:
     scale: float | None = None
     channel_order: str = ""
     output_folder: Path
+    outputs: tuple[str, ...] = ()
     generate_source: bool
     generate_doxy: bool
     generate_dot: bool

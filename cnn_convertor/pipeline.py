@@ -24,9 +24,10 @@ from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.emulation import selftest
-from cnn_convertor.errors import Problem
+from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.files import Contents
 from cnn_convertor.frontends.builder import PartialGraph
+from cnn_convertor.frontends.endings import end_at
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimize
 from cnn_convertor.report import Report, report_of
@@ -72,7 +73,10 @@ def read(config: Config, *, with_weights: bool = True) -> PartialGraph:
     with_weights: False where the weights may be missing; files that always hold them are read with them.
     """
     data = None if not with_weights and config.origin.is_without_weights(config.definition) else config.data
-    return config.origin.read(config.definition, data, size=config.size, custom_layers=config.custom_layer)
+    partial = config.origin.read(config.definition, data, size=config.size, custom_layers=config.custom_layer)
+    if not config.outputs:
+        return partial
+    return end_at(partial, config.outputs, Origin(str(config.definition)))
 
 
 class Target(NamedTuple):

@@ -109,6 +109,11 @@ ENTRIES: Mapping[str, Entry] = {
         "The shape function of a custom layer fails, or gives no shape.",
         "Let it give (width, height, channels), all above 0.",
     ),
+    "DV117": Entry(
+        "No such layer",
+        "`outputs` names a layer that the network does not have.",
+        "Write the name as `convertor.py inspect` shows it.",
+    ),
     "DV120": Entry(
         "Over the capacity",
         "`plan` found no plan that needs as little as --capacity.",

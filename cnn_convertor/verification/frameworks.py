@@ -111,6 +111,8 @@ def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps], _: Mapp
         hint = "give the expected outputs together with the inputs (see docs/verify.md)"
         raise UsageError(Problem("DV713", problem, Place(str(config.definition)), hint))
     model = load_keras(config.definition, config.data, config.size)
+    if config.outputs:
+        model = _ending_at(keras, model, config, graph)
     order = _order(model, graph)
     given = [
         _for_keras(inputs[node.name], tensor.shape, order)
@@ -141,6 +143,23 @@ def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps], _: Mapp
         layers={n: m for n, parts in results.items() if (m := as_maps(np.concatenate(parts), order)) is not None},
         order=order,
     )
+
+
+def _ending_at(keras: ModuleType, model: Tensor, config: Config, graph: Graph) -> Tensor:
+    """The part of a model that gives the outputs of the layers which the ini file names."""
+    named = {layer.name: layer for layer in model.layers}
+    outputs: list[Tensor] = []
+    for name in config.outputs:
+        if name not in named:
+            problem = f'"{name}" is part of a layer of Keras, whose output cannot be had alone'
+            hint = "give the expected outputs together with the inputs (see docs/verify.md)"
+            raise UsageError(Problem("DV713", problem, Place(str(config.definition)), hint))
+        outputs += keras.tree.flatten(named[name].output)
+    inputs = list(model.inputs)
+    if len(inputs) != len(graph.inputs):
+        needed = {layer_of(graph, node.name) for node in graph.inputs}
+        inputs = [tensor for tensor in inputs if tensor.name in needed]
+    return keras.Model(inputs, outputs)
 
 
 def _order(model: Tensor, graph: Graph) -> Order:

@@ -75,6 +75,28 @@ def test_several_inputs_and_outputs(keras: Any, tmp_path: Path) -> None:
     assert {"first", "second"} <= set(check(tmp_path / "m.keras"))
 
 
+def test_outputs_that_the_ini_file_names(keras: Any, tmp_path: Path) -> None:
+    """In its order; an input that nothing needs any more is gone."""
+    a, b = keras.Input((6, 5, 3), name="a"), keras.Input((4,), name="b")
+    middle = keras.layers.Conv2D(9, 3, name="middle")(a)
+    flat = keras.layers.Flatten(name="flat")(middle)
+    keras.Model([a, b], keras.layers.Concatenate(name="joined")([flat, b])).save(tmp_path / "m.keras")
+    for names in (("flat", "middle"), ("middle", "flat")):
+        chosen = config(tmp_path / "m.keras", outputs=names)
+        result = verify(chosen)
+        assert result.passed and tuple(output.name for output in result.outputs) == names
+
+
+def test_an_output_inside_a_model_of_its_own_is_left_to_given_results(keras: Any, tmp_path: Path) -> None:
+    inner = keras.Sequential(
+        [keras.Input((4, 4, 3)), keras.layers.ReLU(name="a"), keras.layers.ReLU(name="b")], name="inner"
+    )
+    x = keras.Input((4, 4, 3))
+    keras.Model(x, keras.layers.ReLU()(inner(x))).save(tmp_path / "m.keras")
+    with pytest.raises(UsageError, match="DV713"):
+        verify(config(tmp_path / "m.keras", outputs=("inner/a",)))
+
+
 def test_a_sequential_model_and_weights_of_their_own(keras: Any, tmp_path: Path) -> None:
     def model() -> Any:
         layers = [keras.layers.Conv2D(4, 3, name="c"), keras.layers.Flatten(), keras.layers.Dense(5, name="d")]

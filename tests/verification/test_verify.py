@@ -158,6 +158,19 @@ def test_what_opencv_cannot_run_is_an_error_that_says_what_to_do(tmp_path: Path)
         verify(config(definition, data))
 
 
+def test_outputs_of_a_caffe_network_that_the_ini_file_names(tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    definition = tmp_path / "net.prototxt"
+    definition.write_text(
+        'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 8 dim: 4 dim: 6 } } }\n'
+        'layer { name: "relu" type: "ReLU" bottom: "data" top: "relu" }\n'
+        'layer { name: "abs" type: "AbsVal" bottom: "data" top: "abs" }\n'
+        'layer { name: "prob" type: "Softmax" bottom: "relu" top: "prob" }\n'
+    )
+    result = verify(config(definition, outputs=("abs", "relu")))
+    assert result.passed and [output.name for output in result.outputs] == ["abs", "relu"]
+
+
 @pytest.mark.parametrize(("missing", "extra"), [("cv2", "cnn-convertor\\[verify\\]")])
 def test_a_missing_framework_is_named(
     missing: str, extra: str, digits: Config, monkeypatch: pytest.MonkeyPatch
