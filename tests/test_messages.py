@@ -22,18 +22,22 @@ NO_CODES = {"DV700"}  # is the device's name
 
 # Who may speak of what: the rooms of the package that may use the codes of a group.
 ROOMS = {
-    "0": {"terminal"},
-    "1": {"cli", "config", "convert", "files", "terminal", "memory", "quantize", "frontends", "verify", "devices"},
+    "0": {"cli"},
+    "1": {"cli", "config", "pipeline", "files", "memory", "quantize", "frontends", "trials", "devices"},
     "2": {"frontends", "ir"},
     "3": {"frontends"},
-    "4": {"devices", "convert"},
-    "5": {"devices", "quantize", "convert"},
+    "4": {"devices", "pipeline"},
+    "5": {"devices", "quantize", "pipeline"},
     "6": {"audit"},
-    "7": {"host", "verify"},
+    "7": {"calibration", "emulation", "samples", "trials", "verification"},
     "8": {"layouts", "export", "cli"},
 }
 # Codes with one meaning that several rooms meet.
-SHARED = {"DV110": {"files", "verify"}}
+SHARED = {
+    "DV110": {"files", "trials"},
+    "DV707": {"samples", "trials", "verification"},
+    "DV711": {"samples", "verification"},
+}
 
 
 class Use(NamedTuple):
@@ -104,6 +108,13 @@ def test_codes_are_warnings_or_errors_as_the_page_says() -> None:
     every = entries()
     wrong = [use for use in uses() if use.code in every and use.is_warning != every[use.code].is_warning]
     assert wrong == []
+
+
+def test_rooms_exist() -> None:
+    rooms = set().union(*ROOMS.values(), *SHARED.values())
+    assert [
+        room for room in sorted(rooms) if not (PACKAGE / room).is_dir() and not (PACKAGE / f"{room}.py").is_file()
+    ] == []
 
 
 def test_each_room_speaks_of_what_is_its_own() -> None:
