@@ -49,7 +49,7 @@ def programs(name: str) -> dict[Fusion, Program]:
     with tempfile.TemporaryDirectory() as folder:
         config = replace(Config.read(zoo.build(name, Path(folder))), quantization=False, transpose_weight=True)
         graph = load(config)
-        return {fusion: build(graph, replace(config, fusion=fusion.value)) for fusion in reversed(Fusion)}
+        return {fusion: build(graph, replace(config, fusion=fusion.value)) for fusion in Fusion}
 
 
 def row(name: str, fusion: Fusion, program: Program) -> str:

@@ -152,9 +152,10 @@ def _numbers(text: str, _: Path) -> tuple[float, ...]:
 
 
 def _fusion(text: str, _: Path) -> str:
-    if text.lower() not in {"full", "conservative", "none"}:
+    level = {"conservative": "proven"}.get(text.lower(), text.lower())  # an alias
+    if level not in {"proven", "full", "none"}:
         raise ValueError
-    return text.lower()
+    return level
 
 
 def _softmax(text: str, _: Path) -> str:
@@ -189,7 +190,7 @@ FOLDER = Kind("a folder", _folder)
 NUMBER = Kind("a number other than 0, or a fraction such as 1/255", _number)
 NUMBERS = Kind("a number, or one for each channel, with commas between them", _numbers)
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
-FUSION = Kind("full, conservative or none", _fusion)
+FUSION = Kind("proven, full or none", _fusion)
 SOFTMAX = Kind("cpu or sdk", _softmax)
 LAYER_NAMES = Kind("names of layers, each once, with commas between them", _layer_names)
 TEXT = Kind("a text", lambda text, _: text)
@@ -262,8 +263,8 @@ KEYS = (
         "OPTIONAL",
         "fusion",
         FUSION,
-        "full",
-        "how much one command may do: see docs/fusion.md; conservative is for old firmware",
+        "proven",
+        "how much one command may do: see docs/fusion.md",
     ),
     Key(
         "OPTIONAL",
@@ -307,7 +308,7 @@ class Config:
     quantization_threshold: float = 40.0  # dB
     selftest: bool = False
     python_module: str
-    fusion: str = "full"
+    fusion: str = "proven"
     softmax: str = "cpu"
     verbose: bool
     graphviz_path: str

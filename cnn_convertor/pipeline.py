@@ -53,7 +53,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     weights = f"{program.name}_weights.bin"
     contents[weights] = _counted(contents[weights], program.weight_bytes, progress)
     written = files.replace_all(config.output_folder / config.name, contents)
-    return report_of(program, written, calibration)
+    return report_of(program, written, calibration, Target.of(config).limits)
 
 
 def load(config: Config) -> Graph:

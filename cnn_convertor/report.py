@@ -8,6 +8,8 @@ from typing import NamedTuple
 from cnn_convertor import codegen
 from cnn_convertor.calibration import Calibration
 from cnn_convertor.calls import title
+from cnn_convertor.devices.dv700.fusion.forms import count_accepted
+from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
@@ -28,17 +30,20 @@ class Report(NamedTuple):
     details: tuple[tuple[str, str], ...] = ()
 
 
-def report_of(program: Program, files: tuple[Path, ...], calibration: Calibration | None) -> Report:
+def report_of(program: Program, files: tuple[Path, ...], calibration: Calibration | None, limits: Limits) -> Report:
     details = (("I/O buffer", str(program.plan.peak)),)
-    return Report(files, summary(program), palettes.describe(program), calibration, details)
+    return Report(files, summary(program, limits), palettes.describe(program), calibration, details)
 
 
-def summary(program: Program) -> tuple[tuple[str, str], ...]:
+def summary(program: Program, limits: Limits) -> tuple[tuple[str, str], ...]:
     """What the network needs of the device and the CPU."""
     commands = sum(layer.type is LayerType.CONV for layer in program.layers)
+    accepted = count_accepted(program, limits)
+    evidence = [("evidence", f"{accepted} of {commands} commands rest on the driver's check alone")] if accepted else []
     on_cpu = [_work(layer) for layer in program.layers if layer.type not in _NO_WORK]
     return (
         ("device commands", str(commands)),
+        *evidence,
         ("CPU layers", f"{len(on_cpu)} ({', '.join(dict.fromkeys(on_cpu))})" if on_cpu else "0"),
         ("weights", _weights(program)),
         ("I/O buffer", str(program.plan)),

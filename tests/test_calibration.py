@@ -79,10 +79,15 @@ def images(count: int) -> Maps:
 
 
 def calibrated(
-    graph: Graph, inputs: Maps, folder: Path, transposed: bool = True, quantization: Quantization = Quantization.PALETTE
+    graph: Graph,
+    inputs: Maps,
+    folder: Path,
+    transposed: bool = True,
+    quantization: Quantization = Quantization.PALETTE,
+    fusion: str = "proven",
 ) -> tuple[Program, Calibration | None]:
     """The program before, and what calibrating it gave."""
-    chosen = config(Path("graph.keras"), transpose_weight=transposed, quantization=quantization)
+    chosen = config(Path("graph.keras"), transpose_weight=transposed, quantization=quantization, fusion=fusion)
     program = build(graph, chosen)
     unfused = plan(graph, chosen.name, Target.of(chosen)._replace(fusion=Fusion.NONE))
     return program, calibrate(
@@ -148,7 +153,7 @@ def test_what_convolutions_of_one_command_read_is_known(tmp_path: Path) -> None:
     """A chain whose second run reads from the unified buffer, where nobody sees it."""
     first = ops.Conv2d(normal(40, 16, 1, 1), None, window((1, 1)), activation=ops.Relu())
     graph = graph_of(first, then=ops.Conv2d(normal(24, 40, 3, 3), None, window((3, 3))))
-    before, result = calibrated(graph, images(4), tmp_path)
+    before, result = calibrated(graph, images(4), tmp_path, fusion="full")
     assert result is not None
     assert any(not run.external for layer in before.layers for run in layer.runs), "the case is one command"
     assert [weights.choice and weights.choice.calibrated for weights in result.program.weights] == [True, True]

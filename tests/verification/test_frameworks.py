@@ -54,7 +54,7 @@ def test_models_inside_models(keras: Any, tmp_path: Path) -> None:
     layers = reference(tmp_path / "m.keras").layers
     assert {"middle", "middle/inner", "middle/inner/a", "middle/inner/b", "middle/pool", "last"} <= set(layers)
     assert layers["middle/inner/a"].shape == (frameworks.KEPT, 6, 6, 8)
-    assert check(tmp_path / "m.keras", fusion="conservative") == ["middle/pool", "last"]
+    assert check(tmp_path / "m.keras", fusion="proven") == ["middle/pool", "last"]
 
 
 def test_layers_that_are_called_twice_are_left_out(keras: Any, tmp_path: Path) -> None:

@@ -83,11 +83,14 @@ BRANCHES = graph(
     ("cat2", ops.Concat(), "u v w"), ("pool", MAX, "cat2"), ("out", conv(27, 4), "pool"),
 )  # fmt: skip
 
-# The network, how many runs its commands have, how many of them are sums with a convolution or a pool of their own.
+# The network, the level of fusion, the runs of each command, how many commands carry an addition in a run of their own.
 NETWORKS = {
-    "sums": (SUMS, [2, 1, 1, 1, 1, 1, 1], 3),
-    "chains": (CHAINS, [6, 3, 2, 2], 0),
-    "branches": (BRANCHES, [8, 2, 1, 1, 1, 1], 0),
+    "sums": (SUMS, "full", [2, 1, 1, 1, 1, 1, 1], 3),
+    "chains": (CHAINS, "full", [6, 2, 2, 1, 1, 1], 0),
+    "branches": (BRANCHES, "full", [8, 2, 1, 1, 1, 1], 0),
+    "sums, proven": (SUMS, "proven", [1] * 7, 4),
+    "chains, proven": (CHAINS, "proven", [1] * 13, 0),
+    "branches, proven": (BRANCHES, "proven", [2] + [1] * 12, 0),
 }
 
 
@@ -102,8 +105,8 @@ def shape_of(program: Program) -> tuple[list[int], int]:
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("transposed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["transposed", "plain"])
 def test_fused_commands_give_what_the_graph_means(name: str, transposed: bool, tmp_path: Path) -> None:
-    before, runs, sums = NETWORKS[name]
-    trial = network(before, tmp_path, transpose_weight=transposed)
+    before, fusion, runs, sums = NETWORKS[name]
+    trial = network(before, tmp_path, transpose_weight=transposed, fusion=fusion)
     assert shape_of(trial.program) == (sorted(runs, reverse=True), sums)
     assert not audit(tmp_path / f"{NAME}_gen.cpp", tmp_path / f"{NAME}_weights.bin").findings
     inputs = samples({"x": RANDOM.normal(size=before.shape("x"))})

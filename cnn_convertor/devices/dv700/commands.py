@@ -164,12 +164,6 @@ def inputs_are_layers(graph: Graph) -> bool:
     return len(graph.inputs) > 1 or idle or any(node.name in listed | sliced for node in graph.inputs)
 
 
-def joins_convolution(graph: Graph, pool: Node) -> bool:
-    """Whether a max pool can run in the command of the convolution before it: the device pools before the activation."""
-    before = graph[pool.inputs[0]]
-    return isinstance(pool.op, MaxPool2d) and graph.is_private(before.name) and joins_run((before,), pool)
-
-
 def joins_run(nodes: tuple[Node, ...], node: Node) -> bool:
     """Whether a run that does the work of `nodes` can do that of the next node, too.
 

@@ -33,8 +33,10 @@ def chain(*made: Op, outputs: str = "", shape: Shape = X) -> Graph:
     return Graph(tuple(nodes), tuple(outputs.split()) or (nodes[-1].name,))
 
 
-def steps(graph: Graph, *, palette: bool = False, transposed: bool = True) -> tuple[Command, ...]:
-    return partition(graph, palette=palette, transposed=transposed, fusion=Fusion.NONE).steps
+def steps(
+    graph: Graph, *, palette: bool = False, transposed: bool = True, fusion: Fusion = Fusion.NONE
+) -> tuple[Command, ...]:
+    return partition(graph, palette=palette, transposed=transposed, fusion=fusion).steps
 
 
 def run(graph: Graph, *, palette: bool = False) -> Run:
@@ -69,7 +71,7 @@ def test_a_max_pool_joins_the_convolution_before_it(
     first: Op, pool: ops.MaxPool2d, function: ops.Function | None
 ) -> None:
     graph = chain(first, pool)
-    (step,) = steps(graph)
+    (step,) = steps(graph, fusion=Fusion.FULL)
     assert (step.reads, step.writes, [node.name for node in step.nodes]) == (("x",), "b", ["a", "b"])
     assert [origin.layer for origin in step.origins] == ["a", "b"]
     (found,) = step.runs

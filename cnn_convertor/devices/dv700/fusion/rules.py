@@ -1,4 +1,4 @@
-"""What one command can do: which neighbors it can join, and why it cannot do the work of others."""
+"""Decides which nodes can share a command, and says why others cannot."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from cnn_convertor.devices.dv700.commands import is_view, joins_run, layer_type, run_of
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.fusion.forms import forms_of
+from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Fusion
 from cnn_convertor.devices.dv700.fusion.tiling import RunGeometry
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, why_alone, why_apart
 from cnn_convertor.devices.dv700.limits import Limits
@@ -17,8 +18,8 @@ from cnn_convertor.ir.ops import Add, Dense, PRelu
 Path: TypeAlias = tuple[Node, ...]  # each node reads the one before it; an addition, as either of its inputs
 
 
-class _Unit(NamedTuple):
-    """A run, what it counts for the unified buffer within a branch and at its end, and why it must be alone."""
+class _Sized(NamedTuple):
+    """A run, what it takes of the unified buffer in the middle and at the end of a branch, and why it must be alone."""
 
     run: Run
     inner: RunGeometry
@@ -27,54 +28,55 @@ class _Unit(NamedTuple):
 
 
 class FusionRules:
-    """What commands can do in a graph. device: the names of the nodes that run on it."""
+    """What the commands of a graph can do at a level of fusion. device: the names of the nodes that run on the device."""
 
     def __init__(self, graph: Graph, fusion: Fusion, limits: Limits) -> None:
         self.graph, self.fusion, self.limits = graph, fusion, limits
         workers = (node for node in graph.nodes if not is_view(node))
         self.device = {node.name for node in workers if layer_type(graph, node) is LayerType.CONV}
-        self._units: dict[tuple[str, ...], _Unit] = {}
+        self._sized: dict[tuple[str, ...], _Sized] = {}
 
     def joins(self, before: Node, after: Node) -> bool:
-        """Whether the boundary between neighbors may vanish: the second one alone sees the map, as it lies."""
+        """Whether the map between two neighbors may stay inside a command: only the second one reads it, in device order."""
         on_device = before.name in self.device and after.name in self.device
-        as_it_lies = not isinstance(after.op, Dense) or self.graph.shape(before.name).is_vector
-        return on_device and as_it_lies and self.graph.is_private(before.name)
+        in_device_order = not isinstance(after.op, Dense) or self.graph.shape(before.name).is_vector
+        return on_device and in_device_order and self.graph.is_private(before.name)
 
     def why_not(self, branches: Sequence[Path]) -> str | None:
-        """Why no command does the work of the branches; None when one does."""
-        runs = [split for path in branches for split in split_runs(path)]
-        if any(_has_stray_slopes(nodes) for nodes in runs):
+        """Why no single command does the work of the branches; None when one does."""
+        split = [split_runs(path) for path in branches]
+        nodes_of_runs = [nodes for runs in split for nodes in runs]
+        if any(_has_stray_slopes(nodes) for nodes in nodes_of_runs):
             return "PReLU slopes travel with the kernels of a convolution"
         adds = any(isinstance(node.op, Add) for path in branches for node in path)
-        if len(runs) == 1:
-            allowed = self.fusion is Fusion.FULL or not adds or len(runs[0]) == 1
-            return None if allowed else f"fusion = {self.fusion.value}: an addition has a command of its own"
-        if adds:
-            return "an addition is the only run of its command"
-        if self.fusion is Fusion.NONE or (self.fusion is Fusion.CONSERVATIVE and len(runs) > len(branches)):
-            return f"fusion = {self.fusion.value}: one run after another needs a command of its own"
-        alone = (reason for nodes in runs if (reason := self._unit(nodes).why_alone) is not None)
-        if (reason := next(alone, None)) is not None:
-            return reason
-        given = [
-            self._unit(nodes).last if nodes[-1] is path[-1] else self._unit(nodes).inner
-            for path in branches
-            for nodes in split_runs(path)
-        ]
-        return why_apart(self.run(runs[0]).input, given, self.limits)
+        if len(nodes_of_runs) > 1:
+            if adds:
+                return "an addition is the only run of its command"
+            alone = (self._size(nodes).why_alone for nodes in nodes_of_runs)
+            if (reason := next(filter(None, alone), None)) is not None:
+                return reason
+            sizes = [
+                self._size(nodes).last if nodes is runs[-1] else self._size(nodes).inner
+                for runs in split
+                for nodes in runs
+            ]
+            if (reason := why_apart(self.run(split[0][0]).input, sizes, self.limits)) is not None:
+                return reason
+        forms = forms_of([[self.run(nodes) for nodes in runs] for runs in split], adds=adds, limits=self.limits)
+        excluded = next((form for form in forms if form not in ALLOWED[self.fusion]), None)
+        return None if excluded is None else f"fusion = {self.fusion.value} excludes {excluded.words}"
 
     def run(self, nodes: Path) -> Run:
-        """The run of some nodes, as far as sizes go."""
-        return self._unit(nodes).run
+        """The run of some nodes. It has no palette; sizes do not depend on that."""
+        return self._size(nodes).run
 
-    def _unit(self, nodes: Path) -> _Unit:
+    def _size(self, nodes: Path) -> _Sized:
         names = tuple(node.name for node in nodes)
-        if names not in self._units:
+        if names not in self._sized:
             run = run_of(self.graph, nodes, palette=False, transposed=False)
             inner, last = (geometry(run, external=external) for external in (False, True))
-            self._units[names] = _Unit(run, inner, last, why_alone(run, self.limits))
-        return self._units[names]
+            self._sized[names] = _Sized(run, inner, last, why_alone(run, self.limits))
+        return self._sized[names]
 
 
 def split_runs(path: Path) -> tuple[Path, ...]:
@@ -89,6 +91,6 @@ def split_runs(path: Path) -> tuple[Path, ...]:
 
 
 def _has_stray_slopes(nodes: Path) -> bool:
-    """Whether a run has PReLU slopes, but no kernels to travel with."""
+    """Whether a run has PReLU slopes but no kernels, in whose stream slopes stand."""
     slopes = any(isinstance(getattr(node.op, "activation", None), PRelu) for node in nodes)
     return slopes and not hasattr(nodes[0].op, "weight")

@@ -38,6 +38,9 @@ def why_alone(run: Run, limits: Limits) -> str | None:
     """Why the run is the only one of its command, whatever the others are; None when it need not be."""
     if run.convolution is not None and run.convolution.dilation != ONE:
         return "a dilated convolution is the only run of its command"
+    if run.convolution is not None and run.convolution.kind.is_transposed:
+        # The driver's size formula takes a deconvolution's output for as small as its input.
+        return "a deconvolution is the only run of its command"
     count = strips(run, ub_size=limits.ub_size)
     if count != 1:
         return f"a convolution over {run.input} needs {count or 'too many'} tiles, and several runs have one each"

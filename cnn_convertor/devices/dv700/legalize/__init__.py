@@ -12,10 +12,9 @@ from cnn_convertor.devices.dv700.commands import (
     COPY,
     buffer_owner,
     has_own_place,
-    joins_convolution,
-    joins_run,
     named_inputs,
 )
+from cnn_convertor.devices.dv700.fusion.forms import shares_run
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
 from cnn_convertor.devices.dv700.legalize.clamp_strides import clamp_strides
@@ -70,7 +69,7 @@ def legalize(
         lambda g: (
             g if fusion is Fusion.NONE else pool_parts(g)
         ),  # after these: pools and convolutions are what they will be
-        lambda g: split_activations(g, fusion),  # after these: it must know which nodes can share a run
+        lambda g: split_activations(g, limits, fusion),  # after these: it must know which nodes can share a run
         partial(_each, rule=single_operators, limits=limits),  # and what they set free
         lambda g: g.expand(sdk_softmax) if uses_sdk_softmax else g,
         lambda g: free_reshapes(g, transposed=transposed),
@@ -92,7 +91,7 @@ def _each(graph: Graph, *, rule: Rule, limits: Limits) -> Graph:
 # --- one operator at a time ----------------------------------------------------------------------------------------------
 
 
-def split_activations(graph: Graph, fusion: Fusion) -> Graph:
+def split_activations(graph: Graph, limits: Limits, fusion: Fusion) -> Graph:
     """PReLU slopes travel with kernels, so they leave the operators that have none, and dilated convolutions.
 
     Without fusion any activation leaves an addition.
@@ -100,9 +99,11 @@ def split_activations(graph: Graph, fusion: Fusion) -> Graph:
 
     def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
         match node.op:
-            case Add(activation=PRelu()) if fusion is Fusion.FULL and finds_kernels(graph, node):
-                return None
-            case MaxPool2d(activation=PRelu()) if joins_convolution(graph, node):
+            case Add(activation=PRelu()) | MaxPool2d(activation=PRelu()) if any(
+                isinstance(graph[name].op, Conv2d | ConvTranspose2d)
+                and shares_run(graph, graph[name], node, fusion=fusion, limits=limits)
+                for name in node.inputs
+            ):
                 return None
             case (
                 Add(activation=PRelu() as function)
@@ -122,15 +123,6 @@ def split_activations(graph: Graph, fusion: Fusion) -> Graph:
         return bare, replace(node, op=Activation(function), inputs=(bare.name,))
 
     return graph.expand(rule)
-
-
-def finds_kernels(graph: Graph, sum: Node) -> bool:
-    """Whether a convolution can run in the command of an addition."""
-    return any(
-        isinstance(before.op, Conv2d | ConvTranspose2d) and graph.is_private(name) and joins_run((before,), sum)
-        for name in sum.inputs
-        for before in (graph[name],)
-    )
 
 
 def single_operators(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:

@@ -158,8 +158,8 @@ inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
 }
 
 // "prob" (Softmax)
-inline void Layer_5(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 48, 1, 1, 10, kHalf);
+inline void Layer_8(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x(io, 64, 1, 1, 10, kHalf);
   const Tensor y(io, 0, 1, 1, 10, kFloat);
   Softmax(x, y, Axes{false, false, true});
 }

@@ -7,8 +7,8 @@
 
 #include "dmp_network.h"
 
-// digits_caffe: 30528 bytes of weights, 1536 bytes of I/O memory.
-// Input "data": 8x8x1 FP16 at offset 512, in the order H, W, C.
+// digits_caffe: 30528 bytes of weights, 4096 bytes of I/O memory.
+// Input "data": 8x8x1 FP16 at offset 2048, in the order H, W, C.
 // Output 0 "prob": 10.
 class Cdigits_caffe : public CDMP_Network {
  public:
@@ -28,6 +28,9 @@ class Cdigits_caffe : public CDMP_Network {
   void Layer_3();
   void Layer_4();
   void Layer_5();
+  void Layer_6();
+  void Layer_7();
+  void Layer_8();
 };
 
 #endif  // CDIGITS_CAFFE_GEN_H

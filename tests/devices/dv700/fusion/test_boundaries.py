@@ -19,7 +19,7 @@ from cnn_convertor.passes import optimize
 from reference import random_networks
 
 
-def conv(out: int = 8, channels: int = 8, kernel: int = 1, dilation: int = 1) -> Op:
+def conv(out: int = 8, channels: int = 8, kernel: int = 1, dilation: int = 1) -> ops.Conv2d:
     pad = Padding(*[dilation * (kernel // 2)] * 4)
     window = Window(Pair(kernel, kernel), dilation=Pair(dilation, dilation), padding=pad)
     return ops.Conv2d(Constant.of(np.ones((out, channels, kernel, kernel))), None, window)
@@ -40,8 +40,12 @@ TWO = graph("b", ("a", conv(), "x"), ("b", conv(), "a"))
 SUM = graph("sum", ("a", conv(), "x"), ("b", conv(), "x"), ("c", conv(), "b"), ("sum", ops.Add(), "a c"))
 CASES: dict[str, tuple[Graph, Fusion, list[tuple[str, str, str]]]] = {
     "nothing to say": (TWO, Fusion.FULL, []),
-    "conservative fusion": (
-        TWO, Fusion.CONSERVATIVE, [("a", "b", "fusion = conservative: one run after another needs a command of its own")],
+    "a chain, proven": (
+        TWO, Fusion.PROVEN, [("a", "b", "fusion = proven excludes a chain of runs outside branches")],
+    ),
+    "a deconvolution": (
+        graph("b", ("a", conv(), "x"), ("b", ops.ConvTranspose2d(conv().weight, None, Window(Pair(1, 1))), "a")), Fusion.FULL,
+        [("a", "b", "a deconvolution is the only run of its command")],
     ),
     "an output": (
         graph("a b", ("a", conv(), "x"), ("b", conv(), "a")), Fusion.FULL, [("a", "b", "its map is an output of the network")],
@@ -69,12 +73,19 @@ CASES: dict[str, tuple[Graph, Fusion, list[tuple[str, str, str]]]] = {
     "a sum that another convolution carries": (
         SUM, Fusion.FULL, [("c", "sum", 'it shares a command with "a" already')],
     ),
-    "a sum, conservatively": (
-        SUM, Fusion.CONSERVATIVE,
+    "a sum, proven": (
+        SUM, Fusion.PROVEN,
         [
-            ("b", "c", "fusion = conservative: one run after another needs a command of its own"),
-            ("a", "sum", "fusion = conservative: an addition has a command of its own"),
-            ("c", "sum", "fusion = conservative: an addition has a command of its own"),
+            ("b", "c", "fusion = proven excludes a chain of runs outside branches"),
+            ("c", "sum", 'it shares a command with "a" already'),
+        ],
+    ),
+    "a sum, without fusion": (
+        SUM, Fusion.NONE,
+        [
+            ("b", "c", "fusion = none excludes a chain of runs outside branches"),
+            ("a", "sum", "fusion = none excludes an addition behind a convolution, in one tile"),
+            ("c", "sum", "fusion = none excludes an addition behind a convolution, in one tile"),
         ],
     ),
     "behind a sum": (

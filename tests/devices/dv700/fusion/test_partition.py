@@ -113,8 +113,8 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
         chain(conv(), MAX, conv(kernel=3), AVERAGE, ops.Upsample(Pair(2, 2))), Fusion.FULL,
         ["x: a+b > c > d > e"],
     ),
-    "the same, conservatively": (
-        chain(conv(), MAX, conv(kernel=3), AVERAGE, ops.Upsample(Pair(2, 2))), Fusion.CONSERVATIVE,
+    "the same, proven": (
+        chain(conv(), MAX, conv(kernel=3), AVERAGE, ops.Upsample(Pair(2, 2))), Fusion.PROVEN,
         ["x: a+b", "b: c", "c: d", "d: e"],
     ),
     "an output between": (chain(conv(), conv(), conv(), outputs="b c"), Fusion.FULL, ["x: a > b", "b: c"]),
@@ -133,8 +133,8 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
     "an addition and its convolution; a chain to it": (
         RESIDUAL, Fusion.FULL, ["x: a > b", "b x: c+sum", "sum: out"],
     ),
-    "the same, conservatively: the addition has its activation": (
-        RESIDUAL, Fusion.CONSERVATIVE, ["x: a", "a: b", "b: c", "c x: sum", "sum: out"],
+    "the same, proven: no chain": (
+        RESIDUAL, Fusion.PROVEN, ["x: a", "a: b", "b x: c+sum", "sum: out"],
     ),
     "the branch without a chain carries the addition": (
         PROJECTED, Fusion.FULL, ["x: a > b", "x b: short+sum"],
@@ -167,8 +167,30 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
     "branches of any depth": (
         INCEPTION, Fusion.FULL, ["x: one | r3 > three | p > proj = cat"],
     ),
-    "conservatively, branches of one run": (
-        FIRE, Fusion.CONSERVATIVE, ["x: squeeze", "squeeze: e1 | e3 = cat"],
+    "branches of published sources, proven": (
+        INCEPTION, Fusion.PROVEN, ["x: one | r3 > three | p > proj = cat"],
+    ),
+    "a deeper branch, proven": (
+        graph(
+            "cat", ("a", conv(), "x"), ("b", conv(), "x"), ("c", conv(), "x"), ("d", conv(kernel=3), "c"),
+            ("e", conv(kernel=3), "d"), ("cat", ops.Concat(), "a b e"),
+        ),
+        Fusion.PROVEN, ["x: a | b = cat/a", "x: c", "c: d", "d: e", "CONCAT cat"],
+    ),
+    "an addition in several tiles, full": (
+        graph("sum", ("a", conv(64, 64), "x"), ("sum", ops.Add(), "a x"), shape=Shape(40, 300, 64)), Fusion.FULL,
+        ["x x: a+sum"],
+    ),
+    "an addition in several tiles, proven": (
+        graph("sum", ("a", conv(64, 64), "x"), ("sum", ops.Add(), "a x"), shape=Shape(40, 300, 64)), Fusion.PROVEN,
+        ["x: a", "a x: sum"],
+    ),
+    "a deconvolution is alone": (
+        chain(conv(), ops.ConvTranspose2d(some(8, 8, 2, 2), None, Window(Pair(2, 2), Pair(2, 2))), conv(), conv()), Fusion.FULL,
+        ["x: a", "a: b", "b: c > d"],
+    ),
+    "branches of one run, proven": (
+        FIRE, Fusion.PROVEN, ["x: squeeze", "squeeze: e1 | e3 = cat"],
     ),
     "without fusion, every convolution has a command": (
         FIRE, Fusion.NONE, ["x: squeeze", "squeeze: e1", "squeeze: e3", "CONCAT cat"],
@@ -309,9 +331,9 @@ def partitions(count: int) -> Iterator[list[range]]:
         yield [range(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def by_brute_force(network: Graph, limits: Limits) -> Cost:
+def by_brute_force(network: Graph, fusion: Fusion, limits: Limits) -> Cost:
     """The least cost of all ways to let boundaries vanish and to group parts of concatenations."""
-    possible_in = FusionRules(network, Fusion.FULL, limits)  # only to be asked what one command can do
+    possible_in = FusionRules(network, fusion, limits)  # only to be asked what one command can do
     device = [node for node in network.nodes if not isinstance(node.op, ops.Input | ops.Concat | ops.Reshape)]
     edges = [(network[name], node) for node in device for name in node.inputs if possible_in.joins(network[name], node)]
     concats = [node for node in network.nodes if isinstance(node.op, ops.Concat)]
@@ -386,13 +408,18 @@ def runs_of(path: Sequence[Node]) -> int:
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 4), ub_size=st.sampled_from([3072, 6144, 10240, 655_360]))
-def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int) -> None:
-    network = legalize(optimize(Blocks(seed, steps).graph), Limits(), transposed=True)
+@given(
+    seed=st.integers(0, 1 << 32),
+    steps=st.integers(1, 4),
+    ub_size=st.sampled_from([3072, 6144, 10240, 655_360]),
+    fusion=st.sampled_from([Fusion.FULL, Fusion.PROVEN]),
+)
+def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int, fusion: Fusion) -> None:
     limits = Limits(ub_size=ub_size)
+    network = legalize(optimize(Blocks(seed, steps).graph), limits, transposed=True, fusion=fusion)
     if len(network.nodes) > 14:
         return
-    assert total(chosen(network, limits=limits)) == by_brute_force(network, limits)
+    assert total(chosen(network, fusion, limits)) == by_brute_force(network, fusion, limits)
 
 
 @settings(max_examples=200, deadline=None)
@@ -400,7 +427,7 @@ def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int) -> None
 def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, ub_size: int) -> None:
     network, limits = random_networks.network(seed, steps), Limits(ub_size=ub_size)
     costs, problems = [], []
-    for fusion in (Fusion.FULL, Fusion.CONSERVATIVE, Fusion.NONE):
+    for fusion in (Fusion.FULL, Fusion.PROVEN, Fusion.NONE):
         selection = chosen(legalize(optimize(network), limits, transposed=True, fusion=fusion), fusion, limits)
         costs.append(total(selection))
         problems.append(broken(selection, limits))
@@ -415,11 +442,14 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
     steps=st.integers(2, 9),
     ub_size=st.sampled_from([4096, 8192, 655_360]),
     transposed=st.booleans(),
+    fusion=st.sampled_from([Fusion.FULL, Fusion.PROVEN]),
 )
-def test_what_shares_commands_computes_the_same(seed: int, steps: int, ub_size: int, transposed: bool) -> None:
+def test_what_shares_commands_computes_the_same(
+    seed: int, steps: int, ub_size: int, transposed: bool, fusion: Fusion
+) -> None:
     network, limits = Blocks(seed, steps).graph, Limits(ub_size=ub_size)
-    legal = legalize(optimize(network), limits, transposed=transposed)
-    selection = partition(legal, palette=False, transposed=transposed, limits=limits)
+    legal = legalize(optimize(network), limits, transposed=transposed, fusion=fusion)
+    selection = partition(legal, palette=False, transposed=transposed, fusion=fusion, limits=limits)
     program = lower(*selection, name="net", transposed=transposed)
     x = random_networks.inputs_for(network)
     values, results = ir_reference.run(network, x), program_reference.run(program, x)

@@ -71,5 +71,5 @@ def test_a_pool_stays_where_a_part_cannot_take_it(before: Graph) -> None:
 def test_without_fusion_it_stays() -> None:
     graph = joined(conv(), conv())
     kept = legalize(graph, Limits(), transposed=True, fusion=Fusion.NONE)
-    moved = legalize(graph, Limits(), transposed=True, fusion=Fusion.CONSERVATIVE)
+    moved = legalize(graph, Limits(), transposed=True, fusion=Fusion.PROVEN)
     assert isinstance(kept["p"].op, ops.MaxPool2d) and isinstance(moved["p"].op, ops.Concat)
