@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from cnn_convertor.frontends.caffe.weights import Weights
+from cnn_convertor.frontends.caffe.weights import WeightsFile
 
 CHECKOUT: Final = Path(__file__).resolve().parents[1]
 NETWORK: Final = "caffe_vgg16"
@@ -67,7 +67,7 @@ def cost(command: list[str]) -> Cost:
 
 def weight_places(path: Path) -> list[tuple[int, int]]:
     """Offset in bytes and count of the numbers of each blob; the zoo writes a blob's numbers at its end."""
-    weights = Weights.open(path)
+    weights = WeightsFile.open(path)
     counts = {name: [sum(map(len, blob.parts)) for blob in weights.blobs(name)] for name in weights.layers}
     return [
         (field.stop - 4 * count, count)

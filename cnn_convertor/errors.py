@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, TypeVar
+
+E = TypeVar("E", bound="ConvertorError")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class ConvertorError(Exception):
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
         assert self.problems, "an error without a reason"
         super().__init__("\n".join(map(str, self.problems)))
+
+    @classmethod
+    def of(cls: type[E], code: str, message: str, where: Origin | None = None, hint: str = "") -> E:
+        """An error with one problem."""
+        return cls(Problem(code, message, where, hint))
 
 
 class UsageError(ConvertorError):

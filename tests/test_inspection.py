@@ -23,9 +23,9 @@ from cnn_convertor import cli
 from cnn_convertor.cli import console
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorError, UsageError
-from cnn_convertor.frontends.caffe.weights import Weights
+from cnn_convertor.frontends.caffe.weights import WeightsFile
 from cnn_convertor.frontends.caffe.writing import write
-from cnn_convertor.frontends.keras.shapes import known_shapes
+from cnn_convertor.frontends.keras.shape_hints import known_shapes
 from cnn_convertor.inspection import Inspection, Row, Runs, inspect
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import build, load
@@ -344,7 +344,7 @@ def test_the_parameters_of_real_networks_are_those_in_their_files(shared: Path) 
     for path in (shared / "models").glob("*keras2/*.h*5"):
         assert inspect(path).parameters == numbers_in(path), path.name
     for path in (shared / "models").glob("*/*.caffemodel"):
-        weights = Weights.open(path)
+        weights = WeightsFile.open(path)
         (definition,) = path.parent.glob(f"{path.stem[:4]}*.prototxt" if "mtcnn" in str(path) else "*.prototxt")
         result = inspect(definition)
         layers = {found.origin.layer for found in result.rows}  # some files hold what only training needed, too
@@ -443,7 +443,7 @@ relu    ReLU         ~14x14x8                      rewritten  average pool 1x1
 
 ~ is a guess, since a layer before it cannot be read; what depends on its size is not known.
 It cannot be converted. What to change:
-  DV301  o[b]dd: take it out, or let the network end before it
+  DV301  o[b]dd: remove it, or let the network end before it
 """
     )
     assert err == ""
@@ -495,7 +495,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: list[st
         "steps": [],
         "problems": [],
     }
-    hint = "take it out, or let the network end before it"
+    hint = "remove it, or let the network end before it"
     problem = {"code": "DV301", "message": "layers of the type Foo cannot be converted", "hint": hint}
     assert found["layers"][2]["problems"] == [problem]
     assert found["problems"] == [{**problem, "file": "net.prototxt", "line": 3, "layer": "odd", "type": "Foo"}]
@@ -554,7 +554,7 @@ def test_a_model_is_known_by_its_beginning_too(tmp_path: Path) -> None:
 
 def test_weights_alone_are_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["inspect", str(ROOT / "examples/digits_caffe/digits.caffemodel")]) == 1
-    assert "error DV201: the definition is a binary file, not a text" in capsys.readouterr().err
+    assert "error DV201: the definition is a binary file, not text" in capsys.readouterr().err
 
 
 def test_device_options_are_heard(look: Look, tmp_path: Path) -> None:

@@ -1,19 +1,17 @@
-"""The layers that can be converted: the page docs/layers.md, made from the readers themselves."""
+"""The page docs/layers.md: the layers that can be converted, made from what their readers declare."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
-from cnn_convertor.frontends.caffe import reading as caffe_reading
 from cnn_convertor.frontends.caffe.layers import caffe
-from cnn_convertor.frontends.keras import functions
-from cnn_convertor.frontends.keras import reading as keras_reading
-from cnn_convertor.frontends.keras.importer import OPERATIONS_HARMLESS, layer_types
-from cnn_convertor.frontends.readers import Registry
-from cnn_convertor.frontends.tracing import trace
+from cnn_convertor.frontends.caffe.reading import HARMLESS as CAFFE_HARMLESS
+from cnn_convertor.frontends.keras.importer import OPERATIONS_HARMLESS
+from cnn_convertor.frontends.keras.reading import HARMLESS as KERAS_HARMLESS
+from cnn_convertor.frontends.keras.reading import keras, operations
+from cnn_convertor.frontends.readers import LayerReader, Registry
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Op
 
@@ -50,73 +48,17 @@ RUNS: Mapping[type, str] = {
 OPERATORS: frozenset[type] = frozenset(get_args(Op))
 
 
-class Entry(NamedTuple):
-    """What is known of a layer type. makes: operators and functions, in words. refused: what is not converted of it.
-
-    arranges: operators that only bring inputs and results into another order.
-    """
-
-    type: str
-    meaning: str
-    makes: tuple[str, ...]
-    arranges: tuple[str, ...]
-    runs: tuple[str, ...]
-    settings: tuple[str, ...]
-    refused: tuple[str, ...]
-
-
 class Framework(NamedTuple):
-    """apart: functions of the readers that are told of on their own, and the settings that they take."""
-
     name: str
     registry: Registry[Any]
-    classes: tuple[type, ...]
-    apart: Mapping[Callable[..., Any], str]
     harmless: frozenset[str]
 
 
 FRAMEWORKS = (
-    Framework("Caffe", caffe, (caffe_reading.Reading, caffe_reading.Parameters), {}, caffe_reading.HARMLESS),
-    Framework(
-        "Keras",
-        keras_reading.keras,
-        (keras_reading.Reading,),
-        {functions.take_activation: "activation"},
-        keras_reading.HARMLESS,
-    ),
-    Framework(
-        "Keras: functions between layers", keras_reading.operations, (keras_reading.Reading,), {}, OPERATIONS_HARMLESS
-    ),
+    Framework("Caffe", caffe, CAFFE_HARMLESS),
+    Framework("Keras", keras, KERAS_HARMLESS),
+    Framework("Keras: functions between layers", operations, OPERATIONS_HARMLESS),
 )
-assert list(layer_types())  # importing the package of a framework enters its readers
-
-
-def entries(framework: Framework) -> tuple[Entry, ...]:
-    """Of every layer type that the framework's frontend reads, sorted."""
-    return tuple(_entry(framework, type) for type in framework.registry)
-
-
-def _entry(framework: Framework, type: str) -> Entry:
-    reader = framework.registry.get(type)
-    assert reader is not None
-    apart = {} if type == "Activation" else framework.apart
-    found = trace(reader, type, framework.classes, apart)
-    of_its_own = found.made or found.arranged
-    runs = dict.fromkeys(RUNS.get(made, CPU) for made in of_its_own if made in OPERATORS)
-    return Entry(
-        type=type,
-        meaning=_first_line(reader.__doc__ or ""),
-        makes=_in_words(of_its_own),
-        arranges=_in_words(found.arranged),
-        runs=tuple(sorted(runs, key=list(PLACES).index)),
-        settings=tuple(found.settings),
-        refused=tuple(found.refused),
-    )
-
-
-def _in_words(made: Iterable[type]) -> tuple[str, ...]:
-    """Without the operators that only apply a function, since that is there, too."""
-    return tuple(dict.fromkeys(words_of(one) for one in made if one not in (ops.Activation, ops.Unary)))
 
 
 _WORDS: Mapping[type, str] = {
@@ -137,8 +79,11 @@ def words_of(made: type) -> str:
     return _WORDS.get(made) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", made.__name__.removesuffix("2d")).lower()
 
 
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
+def _places(reader: LayerReader[Any]) -> list[str]:
+    """Where what the reader makes runs, functions within the operator that applies them."""
+    by_function = dict.fromkeys(get_args(ops.Function), ops.Activation)
+    operators = (made if made in OPERATORS else by_function.get(made, ops.Unary) for made in reader.makes)
+    return sorted({RUNS.get(operator, CPU) for operator in operators}, key=list(PLACES).index)
 
 
 # --- the page ------------------------------------------------------------------------------------------------------------
@@ -152,12 +97,12 @@ def manual() -> str:
 def _lines() -> Iterator[str]:
     yield "# Layers that can be converted"
     yield ""
-    yield "This page is made from the readers of the frontends (`cnn_convertor/frontends`): what they take, make and refuse."
+    yield "This page is made from the readers of the frontends (`cnn_convertor/frontends`): what they declare."
     yield ""
-    yield "A layer of another type, or with a setting that is not listed, is an error (DV301, DV302), never left out in silence;"
-    yield "custom layers of Keras models are the exception: the author of the firmware writes them. `convertor.py inspect` shows"
-    yield "for the layers of one network where each runs. Sizes have the limits of [device-rules.md](device-rules.md)."
-    yield "Where axes come in another order than a layer takes them, the CPU moves them before it."
+    yield "A layer of another type, or with a setting that is not listed, is an error (DV301, DV302) and never ignored. Custom layers"
+    yield "of Keras models are the exception: firmware implements them. `convertor.py inspect` shows where each layer of a network"
+    yield "runs. Sizes have the limits of [device-rules.md](device-rules.md). Where a layer takes axes in another order, the CPU moves"
+    yield "the elements before it."
     yield ""
     yield "| runs | meaning |"
     yield "|---|---|"
@@ -171,35 +116,28 @@ def _table(framework: Framework) -> Iterator[str]:
     yield ""
     yield f"## {framework.name}"
     yield ""
-    yield f"Of no consequence in any layer: {_code(sorted(framework.harmless))}."
-    every = entries(framework)
-    common = _common(every)
-    if common:
-        yield f"Is refused in most of them: {'; '.join(map(_cell, common))}."
-    for function, setting in framework.apart.items():
-        yield f"`{setting}` takes what a layer of the type `{setting.capitalize()}` takes ({_first_line(function.__doc__ or '')})"
+    yield f"These settings change nothing: {_code(sorted(framework.harmless))}."
+    if "activation" in {name for type in framework.registry for name in framework.registry[type].settings}:
+        yield "`activation` takes what a layer of the type `Activation` takes."
     yield ""
-    yield "| type | becomes | runs | settings | is refused |"
+    yield "| type | becomes | runs | settings | limits |"
     yield "|---|---|---|---|---|"
-    for types, entry in _grouped(every):
-        meaning = f"{_cell(entry.meaning)} " * bool(entry.meaning)
-        makes = f"({', '.join(entry.makes)})" if meaning else ", ".join(entry.makes)
-        refused = "<br>".join(_cell(text) for text in entry.refused if text not in common)
-        yield f"| {_code(types)} | {meaning}{makes} | {', '.join(entry.runs)} | {_code(entry.settings)} | {refused} |"
+    for reader, types in _by_reader(framework.registry).items():
+        words = ", ".join(dict.fromkeys(map(words_of, reader.makes)))
+        meaning = _cell((reader.read.__doc__ or "").strip().partition("\n")[0])
+        settings = (
+            "all, without effect" if "*" in reader.ignores else _code([*reader.settings, *sorted(reader.ignores)])
+        )
+        becomes = f"{meaning} ({words})" if meaning else words
+        yield f"| {_code(types)} | {becomes} | {', '.join(_places(reader))} | {settings} | {_cell(reader.limits)} |"
 
 
-def _common(every: Sequence[Entry]) -> list[str]:
-    """What is refused of more than half of the types."""
-    told = Counter(text for entry in every for text in entry.refused)
-    return [text for text, count in told.items() if 2 * count > len(every)]
-
-
-def _grouped(every: Sequence[Entry]) -> list[tuple[list[str], Entry]]:
-    """Types of which the same is known, together, where the first of them stands."""
-    groups: dict[Entry, list[str]] = {}
-    for entry in every:
-        groups.setdefault(entry._replace(type=""), []).append(entry.type)
-    return [(types, entry) for entry, types in groups.items()]
+def _by_reader(registry: Registry[Any]) -> dict[LayerReader[Any], list[str]]:
+    """Types of the same reader together, where the first of them stands."""
+    found: dict[LayerReader[Any], list[str]] = {}
+    for type in registry:
+        found.setdefault(registry[type], []).append(type)
+    return found
 
 
 def _code(names: Sequence[str]) -> str:

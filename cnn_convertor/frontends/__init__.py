@@ -12,14 +12,18 @@ FRONTENDS = (CAFFE, KERAS)
 
 
 def recognize(*paths: Path) -> Frontend | None:
-    """The framework of a model's files: by the suffix of any, or else by how the first one begins."""
+    """The framework of a model's files: by the suffix of any, or else by the content of the first."""
     for path in paths:
         for frontend in FRONTENDS:
             if path.suffix.lower() in frontend.suffixes:
                 return frontend
     try:
         with paths[0].open("rb") as file:
-            start = file.read(8)
+            return recognize_content(file.read(8))
     except (OSError, ValueError):  # reading the model reports it
         return None
+
+
+def recognize_content(start: bytes) -> Frontend | None:
+    """The framework whose files begin so."""
     return next((frontend for frontend in FRONTENDS if start.startswith(frontend.magic)), None)

@@ -20,8 +20,8 @@ from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.frontends.caffe.blobs import shape_of
-from cnn_convertor.frontends.caffe.definition import Layer, read_definition
-from cnn_convertor.frontends.keras.files import keras_version
+from cnn_convertor.frontends.caffe.definition import CaffeLayer, read_definition
+from cnn_convertor.frontends.keras.files import open_model
 from cnn_convertor.frontends.keras.versions import bilinear_sampling
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Sampling, Shape
@@ -200,9 +200,9 @@ def load_keras(definition: Path, data: Path, size: tuple[int, int] | None) -> Te
             model.load_weights(data)
         if size is not None:
             model = _resized(keras, model, size)
-        version, writer = keras_version(definition)
-        if version < 3:
-            _as_keras_2(keras, model, writer)
+        opened = open_model(definition)
+        if opened.version < 3:
+            _as_keras_2(keras, model, opened.writer)
     except Exception as error:  # Keras raises whatever it likes
         problem = f"Keras refuses the model: {_first_line(error)}"
         hint = "load and save it with the version of Keras that made it, or give the expected outputs with the inputs"
@@ -374,7 +374,7 @@ def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps], choices
     )
 
 
-def _samples_set(net: Tensor, graph: Graph, layers: Sequence[Layer], inputs: Mapping[str, Maps]) -> Iterator[int]:
+def _samples_set(net: Tensor, graph: Graph, layers: Sequence[CaffeLayer], inputs: Mapping[str, Maps]) -> Iterator[int]:
     """Give the network one sample after the other."""
     tops = {layer.name: layer.tops[0] for layer in layers if layer.tops}
     for sample in range(len(next(iter(inputs.values())))):
@@ -384,7 +384,7 @@ def _samples_set(net: Tensor, graph: Graph, layers: Sequence[Layer], inputs: Map
         yield sample
 
 
-def _has_one_map(layer: Layer) -> bool:
+def _has_one_map(layer: CaffeLayer) -> bool:
     """Whether OpenCV's name of the layer says which map is meant; that of a pooling with a mask means the maxima."""
     return (len(layer.tops) == 1 or layer.type == "Pooling") and layer.type != "DetectionOutput"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from cnn_convertor.errors import Problem
-from cnn_convertor.frontends.caffe.definition import Layer
-from cnn_convertor.frontends.caffe.weights import Weights
+from cnn_convertor.frontends.caffe.definition import CaffeLayer
+from cnn_convertor.frontends.caffe.weights import WeightsFile
 
 HINT = "give the expected outputs together with the inputs (see docs/verify.md)"
 
-# Layer type -> (whether the layer's settings are ones of these, what OpenCV does with them).
+# layer type -> (whether the layer's settings are ones of these, what OpenCV does with them).
 DIFFERENT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "InnerProduct": (lambda layer: layer.inner_product_param.transpose, "takes no notice of transpose"),
     "Log": (
@@ -34,9 +34,9 @@ DIFFERENT: dict[str, tuple[Callable[[Any], bool], str]] = {
 WEIGHTED = {"Convolution", "Deconvolution", "InnerProduct"}  # without weights OpenCV does not end well
 
 
-def differences(layers: Sequence[Layer], weights: Path | None) -> Iterator[Problem]:
+def differences(layers: Sequence[CaffeLayer], weights: Path | None) -> Iterator[Problem]:
     """A problem for each layer that OpenCV must not be asked about. weights: the .caffemodel, if there is one."""
-    held = None if weights is None else Weights.open(weights)
+    held = None if weights is None else WeightsFile.open(weights)
     for layer in layers:
         applies, says = DIFFERENT.get(layer.type, (None, ""))
         if applies is not None and applies(layer.message):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cnn_convertor.emulation.run import Maps
-from cnn_convertor.frontends.caffe.definition import Layer
+from cnn_convertor.frontends.caffe.definition import CaffeLayer
 from cnn_convertor.verification.unpooling import Choice, Places
 
 UPSAMPLE = "Upsample"
@@ -28,7 +28,7 @@ class Running:
     """
 
     kept: int
-    made: Layer | None = None
+    made: CaffeLayer | None = None
     sample: int = 0
     error: Exception | None = None
     choices: Mapping[str, Choice] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Running:
 class Upsample:
     """The layer as OpenCV calls it. layer: as the definition has it; None: one whose results do not matter."""
 
-    def __init__(self, layer: Layer | None, running: Running) -> None:
+    def __init__(self, layer: CaffeLayer | None, running: Running) -> None:
         self._name = "" if layer is None else layer.name
         self._settings = {
             name: 0 if layer is None else int(getattr(layer.message.upsample_param, name)) for name in SETTINGS
@@ -110,7 +110,7 @@ def added(cv2: ModuleType, *, kept: int) -> Iterator[Running]:
         cv2.dnn_unregisterLayer(UPSAMPLE)
 
 
-def make_layers(net: Any, layers: Sequence[Layer], running: Running) -> None:
+def make_layers(net: Any, layers: Sequence[CaffeLayer], running: Running) -> None:
     """Have OpenCV make a network's layers, one by one: it does not say which one it makes, and chooses the order itself."""
     known = set(net.getLayerNames())
     for layer in layers:

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from cnn_convertor.frontends.keras.files import keras_version
+from cnn_convertor.frontends.keras.files import open_model
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.trials import verify
 from cnn_convertor.verification.frameworks import import_keras, load_keras
@@ -85,7 +85,8 @@ def test_a_file_of_keras_2_keeps_its_hard_sigmoid(keras: Any, tmp_path: Path) ->
     for version, slope in (("3.5.0", 1 / 6), ("2.4.0", 0.2)):
         with h5py.File(path, "a") as file:
             file.attrs["keras_version"] = version
-        assert keras_version(path) == (int(version[0]), version)
+        opened = open_model(path)
+        assert (opened.version, opened.writer) == (int(version[0]), version)
         np.testing.assert_allclose(np.asarray(load_keras(path, path, None)(x)), x * slope + 0.5, rtol=1e-5)
         assert verify(config(path), samples=2).passed
 

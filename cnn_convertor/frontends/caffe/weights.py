@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends.caffe import wire
 from cnn_convertor.frontends.caffe.wire import Field, WireError, WireType
 from cnn_convertor.ir.constant import Array
@@ -60,8 +60,8 @@ class MappedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """The weights file: layer name -> where its blobs lie, in the order of the file. named: whether the user named one."""
+class WeightsFile:
+    """An indexed .caffemodel. layers: name -> where its blobs lie, in the file's order. named: whether the user named one."""
 
     path: Path
     file: MappedFile
@@ -69,19 +69,19 @@ class Weights:
     named: bool = True
 
     @staticmethod
-    def open(path: Path) -> Weights:
+    def open(path: Path) -> WeightsFile:
         """Index a .caffemodel. Raises ModelError when it is none."""
         check_file(path, "weights")
         file = MappedFile(path)
         try:
-            return Weights(path, file, _index(file.data))
+            return WeightsFile(path, file, _index(file.data))
         except WireError as error:
             raise _damaged(path, error, _what_it_is(file.data)) from None
 
     @staticmethod
-    def none(definition: Path) -> Weights:
-        """What stands in for the weights where the user names none."""
-        return Weights(definition, MappedFile(definition), {}, named=False)
+    def none(definition: Path) -> WeightsFile:
+        """An empty index, for a user who names no weights."""
+        return WeightsFile(definition, MappedFile(definition), {}, named=False)
 
     def blobs(self, layer: str) -> tuple[Blob, ...]:
         """A layer's blobs; none when the file does not have the layer."""
@@ -100,9 +100,7 @@ class Weights:
         if math.prod(shape) != (held := sum(map(len, parts))):
             size = "x".join(map(str, shape))
             message = f"a blob of layer {layer!r} at byte {place.start:,} says {size}, but holds {held:,} numbers"
-            raise ModelError(
-                Problem("DV201", message, Origin(str(self.path)), "the file is damaged; download it again")
-            )
+            raise ModelError.of("DV201", message, Origin(str(self.path)), "the file is damaged; download it again")
         return Blob(shape, parts, self.file)
 
 
@@ -111,18 +109,17 @@ def check_file(path: Path, what: str) -> None:
     origin = Origin(str(path))
     try:
         if path.is_dir():
-            raise ModelError(Problem("DV201", f"the file of the {what} is a folder", origin, "name the file inside it"))
+            raise ModelError.of("DV201", f"the file of the {what} is a folder", origin, "name the file inside it")
         with path.open("rb") as file:
             empty = not file.read(1)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ModelError(
-            Problem("DV201", f"the file of the {what} cannot be read: {reason}", origin, "check its name")
-        ) from None
+        problem = f"the file of the {what} cannot be read: {reason}"
+        raise ModelError.of("DV201", problem, origin, "check its name") from None
     except ValueError:
-        raise ModelError(Problem("DV201", f"the name of the {what} is no file name", origin)) from None
+        raise ModelError.of("DV201", f"the name of the {what} is not a file name", origin) from None
     if empty:
-        raise ModelError(Problem("DV201", f"the file of the {what} is empty", origin, "download it again"))
+        raise ModelError.of("DV201", f"the file of the {what} is empty", origin, "download it again")
 
 
 def _index(data: wire.Data) -> dict[str, tuple[Field, ...]]:
@@ -206,13 +203,12 @@ def _packed(data: wire.Data, field: Field, dtype: np.dtype[Any]) -> Numbers:
 def _damaged(path: Path, error: WireError, hint: str, layer: str = "") -> ModelError:
     inside = f" (in layer {layer!r})" if layer else ""
     message = f"this is no .caffemodel, or a damaged one: {error}, at byte {error.offset:,}{inside}"
-    return ModelError(
-        Problem("DV201", message, Origin(str(path)), hint or "the file is cut short or damaged; download it again")
-    )
+    hint = hint or "the file is cut short or damaged; download it again"
+    return ModelError.of("DV201", message, Origin(str(path)), hint)
 
 
 def _what_it_is(data: wire.Data) -> str:
-    """A guess at what a file is that is not a .caffemodel."""
+    """The likely kind of a file that is not a .caffemodel."""
     head = bytes(data[:200])
     if head.startswith(b"\x89HDF"):
         caffe = "let Caffe write a .caffemodel (snapshot_format: BINARYPROTO)"
@@ -220,5 +216,5 @@ def _what_it_is(data: wire.Data) -> str:
     if head.startswith(b"version https://git-lfs"):
         return "this is only the pointer of a Git LFS file; fetch the file itself (git lfs pull)"
     if not set(head) & set(range(9)):
-        return "this looks like a text; the weights are in the binary .caffemodel"
+        return "this looks like text; the weights are in the binary .caffemodel"
     return ""

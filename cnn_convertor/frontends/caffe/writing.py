@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.frontends.caffe.definition import V1_TYPES
+from cnn_convertor.frontends.caffe.definition import type_of_v1
 from cnn_convertor.frontends.caffe.schema import message_type
 from cnn_convertor.frontends.caffe.wire import WireType, encode, tag
 
@@ -55,5 +55,4 @@ def _bytes(number: int, content: bytes) -> bytes:
 
 def _v1_number(type: str) -> int:
     numbers = message_type("V1LayerParameter").DESCRIPTOR.enum_types_by_name["LayerType"].values_by_name
-    names = (name for name, long_name in V1_TYPES.items() if long_name == type and name in numbers)
-    return int(numbers[next(names, "NONE")].number)
+    return int(numbers[next((name for name in numbers if type_of_v1(name) == type), "NONE")].number)

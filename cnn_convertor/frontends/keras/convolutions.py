@@ -1,24 +1,31 @@
-"""Readers of the layers that have kernels: convolutions and Dense."""
+"""Layers that have kernels: convolutions and Dense."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from cnn_convertor.frontends.arithmetic import same_padding
 from cnn_convertor.frontends.keras.functions import add_activated, take_activation
+from cnn_convertor.frontends.keras.hdf5 import Variable
 from cnn_convertor.frontends.keras.reading import Reading, constant, keras
-from cnn_convertor.frontends.keras.storage import Variable
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.versions import warn_of_theano
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.ops import ONE, Padding, Pair, Shape, Window
 
-BLOCK = 256  # rows and columns of a piece when a matrix is turned: a piece stays in the cache
+BLOCK = 256  # rows and columns of a piece when a matrix is transposed: a piece stays in the cache
+WINDOW = "activation data_format padding kernel_size strides dilation_rate use_bias"
+NO_THEANO = "not saved by Keras on Theano"
+
+# Each reader takes the activation first, so that a refused one is reported whatever else is wrong.
 
 
-@keras.reads("Conv1D", "Conv2D")
+@keras.reads("Conv1D", "Conv2D", settings=f"{WINDOW} groups filters", makes=[ops.Conv2d])
 def convolution(reading: Reading) -> Value:
-    activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
+    activation = take_activation(reading)
     source = reading.map_input()
     shape = reading.builder.shape(source.node)
     window = padded(reading, read_window(reading), shape)
@@ -30,48 +37,57 @@ def convolution(reading: Reading) -> Value:
     return add_activated(reading, op, source.node, source.axes, activation)
 
 
-@keras.reads("DepthwiseConv1D", "DepthwiseConv2D")
+# Keras 2 writes `groups`, which has no meaning for depthwise kernels.
+@keras.reads(
+    "DepthwiseConv1D", "DepthwiseConv2D", settings=f"{WINDOW} depth_multiplier", ignores="groups", makes=[ops.Conv2d],
+    limits=NO_THEANO,
+)  # fmt: skip
 def depthwise_convolution(reading: Reading) -> Value:
-    activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
+    activation = take_activation(reading)
     source = reading.map_input()
-    shape = reading.builder.shape(source.node)
-    refuse_theano(reading)
-    window = padded(reading, read_window(reading), shape)
-    multiplier = reading.integer("depth_multiplier")
-    reading.settings.take("groups")  # written by Keras 2, which has one group a channel whatever it says
-    kernel = read_kernel(reading, "depthwise_kernel", (*window.kernel, shape.channels, multiplier))
-    op = ops.Conv2d(depthwise_kernel(kernel), bias(reading, shape.channels * multiplier), window, shape.channels)
-    return add_activated(reading, op, source.node, source.axes, activation)
+    op = _depthwise(reading, source)
+    return add_activated(
+        reading, replace(op, bias=bias(reading, op.weight.shape[0])), source.node, source.axes, activation
+    )
 
 
-@keras.reads("SeparableConv1D", "SeparableConv2D")
+@keras.reads(
+    "SeparableConv1D", "SeparableConv2D", settings=f"{WINDOW} depth_multiplier filters", ignores="groups",
+    makes=[ops.Conv2d], limits=NO_THEANO,
+)  # fmt: skip
 def separable_convolution(reading: Reading) -> Value:
-    activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
+    activation = take_activation(reading)
     source = reading.map_input()
-    shape = reading.builder.shape(source.node)
-    refuse_theano(reading)
-    window = padded(reading, read_window(reading), shape)
-    multiplier, filters = reading.integer("depth_multiplier"), reading.integer("filters")
-    reading.settings.take("groups")  # see above
-    middle = shape.channels * multiplier
-    kernel = read_kernel(reading, "depthwise_kernel", (*window.kernel, shape.channels, multiplier))
-    pointwise = read_kernel(reading, "pointwise_kernel", (1, 1, middle, filters))
-    depthwise = ops.Conv2d(depthwise_kernel(kernel), None, window, shape.channels)
+    depthwise, filters = _depthwise(reading, source), reading.integer("filters")
+    pointwise = read_kernel(reading, "pointwise_kernel", (1, 1, depthwise.weight.shape[0], filters))
     op = ops.Conv2d(convolution_kernel(pointwise), bias(reading, filters), Window(ONE))
     name = reading.add(depthwise, source.node, part="depthwise")
     return add_activated(reading, op, name, source.axes, activation)
 
 
-@keras.reads("Conv1DTranspose", "Conv2DTranspose")
+def _depthwise(reading: Reading, source: Value) -> ops.Conv2d:
+    """The convolution of each channel with its own kernels, without a bias."""
+    shape = reading.builder.shape(source.node)
+    if is_flipped(reading):
+        hint = "load and save the model with TensorFlow"
+        reading.refuse("depthwise kernels saved by Keras on Theano are not supported", hint)
+    window = padded(reading, read_window(reading), shape)
+    sizes = (*window.kernel, shape.channels, reading.integer("depth_multiplier"))
+    return ops.Conv2d(depthwise_kernel(read_kernel(reading, "depthwise_kernel", sizes)), None, window, shape.channels)
+
+
+@keras.reads(
+    "Conv1DTranspose", "Conv2DTranspose", settings=f"{WINDOW} filters groups output_padding",
+    makes=[ops.ConvTranspose2d], limits="dilation_rate: 1; groups: 1",
+)  # fmt: skip
 def transposed_convolution(reading: Reading) -> Value:
-    activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
+    activation = take_activation(reading)
     source = reading.map_input()
     shape = reading.builder.shape(source.node)
     window, filters = read_window(reading), reading.integer("filters")
     if window.dilation != ONE:
-        reading.refuse(
-            f"a dilation_rate of {tuple(window.dilation)} in a transposed convolution is not supported", "use 1"
-        )
+        rate = tuple(window.dilation)
+        reading.refuse(f"a dilation_rate of {rate} in a transposed convolution is not supported", "use 1")
     if reading.integer("groups") != 1:
         reading.refuse("a transposed convolution in groups is not supported", "use groups=1")
     same, extra = reading.same(), _output_padding(reading)
@@ -82,10 +98,8 @@ def transposed_convolution(reading: Reading) -> Value:
         for size, kernel, stride, more in zip(shape[:2], window.kernel, window.stride, extra, strict=True)
     )
     if height is None or width is None:
-        reading.misfit(
-            f"with output_padding {extra}, no convolution would turn the output into the input again",
-            "leave output_padding at None",
-        )
+        hint = "leave output_padding at None"
+        reading.misfit(f"with output_padding {extra}, no convolution would turn the output into the input again", hint)
     padding, output_padding = transposed_padding(shape, window, Pair(height, width))
     kernel = read_kernel(reading, "kernel", (*window.kernel, filters, shape.channels))
     weight = transposed_kernel(kernel, flip=is_flipped(reading))
@@ -93,10 +107,15 @@ def transposed_convolution(reading: Reading) -> Value:
     return add_activated(reading, op, source.node, source.axes, activation)
 
 
-@keras.reads("Dense")
+@keras.reads(
+    "Dense",
+    settings="activation units use_bias",
+    makes=[ops.Dense, ops.Conv2d],
+    limits="at most three axes and the batch",
+)
 def dense(reading: Reading) -> Value:
     """Works on the last axis: a fully connected layer on a vector, a 1x1 convolution on a map."""
-    activation = take_activation(reading)  # first, so that one which is refused is told whatever else is wrong
+    activation = take_activation(reading)
     units, source = reading.integer("units"), reading.input
     last_channels = {4: Axes.HWC, 3: Axes.WC, 2: Axes.C}.get(source.axes.rank)
     if source.axes is Axes.MANY or last_channels is None:
@@ -124,8 +143,8 @@ def read_window(reading: Reading) -> Window:
 
 
 def padded(reading: Reading, window: Window, shape: Shape) -> Window:
-    """With the padding of the layer's `padding`: "same", "valid", or on rows also "causal", which pads the start alone."""
-    if reading.layer.type == "Conv1D" and reading.settings.take("padding") == "causal":
+    """With the padding of the layer's `padding`: "same", "valid", or on rows "causal", which pads only the start."""
+    if reading.layer.type == "Conv1D" and reading.take("padding") == "causal":
         return window._replace(padding=Padding(0, 0, window.extent.width - 1, 0))
     if not reading.same():
         return window
@@ -133,19 +152,10 @@ def padded(reading: Reading, window: Window, shape: Shape) -> Window:
     return window._replace(padding=same_padding(window, shape))
 
 
-def same_padding(window: Window, shape: Shape) -> Padding:
-    """What makes the output input / stride long, rounded up; an odd rest goes to the bottom and right."""
-    sides: list[int] = []
-    for size, extent, stride in zip(shape[:2], window.extent, window.stride, strict=True):
-        total = max((-(-size // stride) - 1) * stride + extent - size, 0)
-        sides += (total // 2, total - total // 2)
-    return Padding(*sides)
-
-
 def transposed_size(size: int, kernel: int, stride: int, extra: int | None, *, same: bool) -> int | None:
-    """Keras's rule for the output of a transposed convolution, along one axis; None where it cannot be run.
+    """Keras's rule for the output of a transposed convolution, along one axis; None where it cannot run.
 
-    It runs when the convolution that it transposes makes an output of `size` from such an input.
+    It runs if the convolution that it transposes makes an output of `size` from such an input.
     """
     reach = (size - 1) * stride + kernel
     if extra is not None:
@@ -157,7 +167,7 @@ def transposed_size(size: int, kernel: int, stride: int, extra: int | None, *, s
 
 
 def transposed_padding(shape: Shape, window: Window, output: Pair) -> tuple[Padding, Pair]:
-    """What is cut off a transposed convolution's full output (as "same" pads), and what is added at the bottom and right."""
+    """What is cut off a transposed convolution's full output, as "same" pads, and added at the bottom and right."""
     sides: list[int] = []
     added: list[int] = []
     for size, kernel, stride, wanted in zip(shape[:2], window.kernel, window.stride, output, strict=True):
@@ -169,7 +179,7 @@ def transposed_padding(shape: Shape, window: Window, output: Pair) -> tuple[Padd
 
 
 def _output_padding(reading: Reading) -> tuple[int | None, int | None]:
-    match reading.settings.take("output_padding"):
+    match reading.take("output_padding"):
         case None:
             return None, None
         case int(steps) | [int(steps)] if reading.is_1d and steps >= 0:
@@ -183,22 +193,15 @@ def _output_padding(reading: Reading) -> tuple[int | None, int | None]:
 
 
 def is_flipped(reading: Reading) -> bool:
-    """Theano turns kernels around when it convolves."""
+    """Theano flips kernels when it convolves."""
     return reading.weights.backend == "theano"
-
-
-def refuse_theano(reading: Reading) -> None:
-    if is_flipped(reading):
-        reading.refuse(
-            "depthwise kernels saved by Keras on Theano are not supported", "load and save the model with TensorFlow"
-        )
 
 
 # --- kernels -------------------------------------------------------------------------------------------------------------
 
 
 def read_kernel(reading: Reading, role: str, shape: tuple[int, int, int, int]) -> Variable:
-    """An array (height, width, in, out), which has no height in the file of a layer on rows."""
+    """An array (height, width, in, out), which has no height in the file if the layer works on rows."""
     if not reading.is_1d:
         return reading.variable(role, shape)
     found = reading.variable(role, shape[1:])
@@ -253,7 +256,7 @@ def _flipped(kernels: Array, flip: bool) -> Array:
 
 
 def turned(matrix: Array) -> Array:
-    """The transposed matrix in memory order, moved in pieces that fit the cache."""
+    """The transposed matrix in memory order, copied in pieces that fit the cache."""
     result = np.empty(matrix.shape[::-1], np.float32)
     for at in range(0, len(matrix), BLOCK):
         result[:, at : at + BLOCK] = np.ascontiguousarray(matrix[at : at + BLOCK]).T  # a file's rows lie far apart

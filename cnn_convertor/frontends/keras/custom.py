@@ -1,4 +1,4 @@
-"""Layer types that the user defines: the firmware's author implements them, a Python file tells their shapes."""
+"""Layer types that the user defines: firmware implements them, a Python file gives their shapes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError
+from cnn_convertor.errors import Origin, UnsupportedError, UsageError
 from cnn_convertor.frontends.keras.reading import Reading
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
@@ -20,32 +20,24 @@ EXPECTED = "custom_layer = {'TypeName': (('parameter', ...), lambda config, inpu
 
 def load_custom_layers(path: Path) -> dict[str, CustomLayer]:
     """Run the user's file and take its `custom_layer`. Raises UsageError."""
-    where = Origin(str(path))
+    where, write = Origin(str(path)), f"write {EXPECTED}"
     if not path.is_file():
-        raise UsageError(
-            Problem("DV115", "there is no such file of custom layers", where, "check custom_layer in the ini file")
-        )
+        problem = "there is no such file of custom layers"
+        raise UsageError.of("DV115", problem, where, "check custom_layer in the ini file")
     try:
         found = runpy.run_path(str(path)).get("custom_layer")
     except (Exception, SystemExit) as error:  # the user's code may raise anything
-        raise UsageError(
-            Problem("DV115", f"the file of custom layers fails: {type(error).__name__}: {error}", where)
-        ) from error
+        problem = f"the file of custom layers fails: {type(error).__name__}: {error}"
+        raise UsageError.of("DV115", problem, where) from error
     if not isinstance(found, Mapping):
-        raise UsageError(Problem("DV115", "the file defines no dictionary `custom_layer`", where, f"write {EXPECTED}"))
+        raise UsageError.of("DV115", "the file defines no dictionary `custom_layer`", where, write)
     for name, entry in found.items():
         match entry:
             case (params, function) if callable(function) and _are_names(params) and isinstance(name, str):
                 pass
             case _:
-                raise UsageError(
-                    Problem(
-                        "DV115",
-                        f"the custom layer {name!r} is not (parameter names, function)",
-                        where,
-                        f"write {EXPECTED}",
-                    )
-                )
+                problem = f"the custom layer {name!r} is not (parameter names, function)"
+                raise UsageError.of("DV115", problem, where, write)
     return {name: (tuple(params), function) for name, (params, function) in found.items()}
 
 
@@ -65,39 +57,32 @@ def read_custom(reading: Reading, layer: CustomLayer) -> Value:
 
 
 def _parameter(reading: Reading, name: str) -> Parameter:
-    if name not in reading.layer.config:
-        raise UnsupportedError(
-            Problem("DV303", f"the layer has no setting {name!r}, which the custom layer file names", reading.origin,
-                    f"its settings are {', '.join(reading.layer.config)}"))  # fmt: skip
-    value = reading.layer.config[name]
+    config = reading.layer.config
+    if name not in config:
+        problem = f"the layer has no setting {name!r}, which the custom layer file names"
+        raise UnsupportedError.of("DV303", problem, reading.origin, f"its settings are {', '.join(config)}")
+    value = config[name]
     items = value if isinstance(value, list) else [value]
     for kind in (bool, int, float):
         if items and all(type(item) is kind for item in items):
             return tuple(items) if isinstance(value, list) else value
-    raise UnsupportedError(
-        Problem("DV303", f"the parameter {name!r} is {value!r}, which firmware cannot be given", reading.origin,
-                "use an int, a bool, a float, or a list of one of them"))  # fmt: skip
+    problem = f"the parameter {name!r} is {value!r}, which cannot be passed to firmware"
+    raise UnsupportedError.of("DV303", problem, reading.origin, "use an int, a bool, a float, or a list of one of them")
 
 
 def _output_shape(reading: Reading, function: Callable[..., Any]) -> Shape:
-    """Ask the user's function; shapes are (width, height, channels) there; several inputs come as a list."""
+    """Ask the user's function; its shapes are (width, height, channels), and several inputs come as a list."""
     shapes = [(s.width, s.height, s.channels) for s in (reading.builder.shape(value.node) for value in reading.inputs)]
     try:
         found = function(dict(reading.layer.config), shapes[0] if len(shapes) == 1 else shapes)
         sizes = [int(n) for n in found]
     except Exception as error:  # the user's code may raise anything
         reason = f"the custom layer's shape function fails: {type(error).__name__}: {error}"
-        raise UsageError(Problem("DV116", reason, reading.origin)) from error
+        raise UsageError.of("DV116", reason, reading.origin) from error
     if len(sizes) == 1:
         sizes = [1, 1, *sizes]
     if len(sizes) != 3 or min(sizes) < 1:
-        raise UsageError(
-            Problem(
-                "DV116",
-                f"the custom layer's shape function gives {found!r}",
-                reading.origin,
-                "give (width, height, channels)",
-            )
-        )
+        reason = f"the custom layer's shape function gives {found!r}"
+        raise UsageError.of("DV116", reason, reading.origin, "give (width, height, channels)")
     width, height, channels = sizes
     return Shape(height, width, channels)

@@ -1,4 +1,4 @@
-"""Activation functions: layers of their own, or the `activation` of another layer."""
+"""Activation functions, as layers or as the `activation` of another layer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
+from cnn_convertor.frontends.arithmetic import crop, scale_and_shift
 from cnn_convertor.frontends.keras.model import is_foreign
 from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Reduction, Shape
+from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Reduction
 
 INFINITE = math.inf
 SELU = ops.ScaledElu(alpha=1.6732632423543772, scale=1.0507009873554805)
@@ -25,29 +26,25 @@ KERAS_2_HARD_SIGMOID = ops.HardSigmoid(0.2, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """What several nodes compute. add: appends them all; gives the last, which has the layer's name."""
+    """A function that takes several nodes. add: appends them all; returns the last, which has the layer's name."""
 
     add: Callable[[Reading, Value], str]
 
 
-# None is the identity. A softmax is no function of single values, and becomes a node of its own.
+# None is the identity. A softmax is not a function of single values, and becomes a node of its own.
 Named: TypeAlias = ops.Function | ops.ScalarFunction | ops.Softmax | Composed | None
 
 
 # --- functions that are made of others -----------------------------------------------------------------------------------
 
 
-def per_channel(reading: Reading, value: Value, number: float) -> Constant:
-    return Constant.of(np.full(reading.builder.shape(value.node).channels, number))
-
-
 def scaled(reading: Reading, value: Value, factor: float, shift: float = 0.0) -> Op:
     """factor * x + shift"""
-    return ops.Scale(per_channel(reading, value, factor), per_channel(reading, value, shift) if shift else None)
+    return scale_and_shift(reading.builder.shape(value.node).channels, factor, shift or None)
 
 
 def _log_softmax(reading: Reading, value: Value) -> str:
-    """x - max - log(sum(exp(x - max))), which overflows nowhere."""
+    """x - max - log(sum(exp(x - max))), which never overflows."""
     axis = softmax_axis(reading, value.axes)
     largest = reading.add(ops.Reduce(Reduction.MAXIMUM, (axis,)), value.node, part="largest")
     below = reading.add(ops.Binary(BinaryOp.SUBTRACT), value.node, largest, part="below")
@@ -104,11 +101,8 @@ def _gated_linear(reading: Reading, value: Value) -> str:
     if shape[axis] % 2:
         reading.misfit(f"glu halves {shape[axis]} values")
     size = shape[axis] // 2
-    start, stop = ([*shape] for _ in range(2))
-    start[axis], stop[axis] = size, size
-    first = reading.add(ops.Crop(Shape(0, 0, 0), Shape(*stop)), value.node, part="first")
-    begin = Shape(*(size if place == axis else 0 for place in range(3)))
-    second = reading.add(ops.Crop(begin, shape), value.node, part="second")
+    first = reading.add(crop(shape, {axis: (0, size)}), value.node, part="first")
+    second = reading.add(crop(shape, {axis: (size, 2 * size)}), value.node, part="second")
     gate = reading.add(ops.Activation(ops.Sigmoid()), second, part="gate")
     return reading.add(ops.Binary(BinaryOp.MULTIPLY), first, gate)
 
@@ -171,12 +165,20 @@ NAMED: Mapping[str, Named] = {
     "sparse_sigmoid": ops.HardSigmoid(0.5, 0.5),
     "glu": Composed(_gated_linear),
 }
+RELUS = (ops.Relu, ops.Relu6, ops.BoundedRelu)
+RELU_LIMITS = "threshold: 0 or more; max_value: not below the threshold"
+# What a name or a layer as `activation` may become.
+FUNCTIONS = (
+    ops.Identity, *RELUS, ops.Elu, ops.ScaledElu, ops.Sigmoid, ops.Tanh, ops.Softmax, ops.Swish, ops.HardSwish, ops.HardSigmoid,
+    ops.Clip, ops.Gelu, ops.Mish, ops.Softplus, ops.Softsign, ops.Exponential, ops.Logarithm, ops.Absolute, ops.Threshold,
+    ops.Power, ops.Scale, ops.Binary, ops.Add, ops.Reduce, ops.Crop,
+)  # fmt: skip
 USE = "use one of " + ", ".join(name for name in NAMED if name != "linear")
 
 
 def take_activation(reading: Reading) -> Named:
-    """The layer's `activation`: a name, a function or a layer in written form."""
-    return named(reading, reading.settings.take("activation"))
+    """The layer's `activation`: the name of a function, or the configuration of a function or layer."""
+    return named(reading, reading.take("activation"))
 
 
 def named(reading: Reading, given: Any) -> Named:
@@ -203,12 +205,11 @@ def named(reading: Reading, given: Any) -> Named:
 
 def _layer(reading: Reading, name: str, config: Mapping[str, Any]) -> Named:
     """A layer that is another one's activation."""
-    inner = replace(reading, settings=Settings(config, HARMLESS))
+    inner = replace(reading, settings=Settings(config, keras[name].settings, HARMLESS))
     function = LAYERS[name](inner)
     if left := [f"{setting} = {value!r}" for setting, value in inner.settings.left().items() if value is not None]:
-        reading.refuse(
-            f"the setting {', '.join(left)} of the activation {name} is not supported", "set it to its default"
-        )
+        problem = f"the setting {', '.join(left)} of the activation {name} is not supported"
+        reading.refuse(problem, "set it to its default")
     return function
 
 
@@ -221,8 +222,8 @@ def _of_version(reading: Reading, name: str) -> Named:
 
 def relu(reading: Reading) -> Named:
     slope = reading.number("negative_slope", 0.0)
-    limit = None if reading.settings.take("max_value") is None else reading.number("max_value", 6)
-    threshold = 0.0 if reading.settings.take("threshold") is None else reading.number("threshold", 0)
+    limit = None if reading.take("max_value") is None else reading.number("max_value", 6)
+    threshold = 0.0 if reading.take("threshold") is None else reading.number("threshold", 0)
     return bounded_relu(reading, slope=slope, limit=limit, threshold=threshold)
 
 
@@ -242,14 +243,14 @@ def elu(reading: Reading) -> Named:
 
 
 def softmax(reading: Reading) -> Named:
-    """Along an axis of what it is applied to, which need not be the layer's input."""
-    axis = reading.settings.take("axis", -1)
+    """Along an axis of the tensor that it is applied to, which may not be the layer's input."""
+    axis = reading.take("axis", -1)
     if isinstance(axis, list) and len(axis) != 1:
         reading.refuse(f"a softmax over the axes {axis} together is not supported", "use one axis")
 
     def add(reading: Reading, value: Value) -> str:
         if (found := value.axes.at(axis)) is None:
-            reading.misfit(f"a softmax over axis {axis} of a tensor {value.axes.value} is none over one of its axes")
+            reading.misfit(f"a tensor {value.axes.value} has no axis {axis} for a softmax")
         return reading.add(ops.Softmax(found), value.node)
 
     return Composed(add)
@@ -264,39 +265,41 @@ LAYERS: Mapping[str, Callable[[Reading], Named]] = {
 }
 
 
-@keras.reads("ReLU", "LeakyReLU", "ThresholdedReLU", "ELU", "Softmax")
+@keras.reads("ReLU", settings="negative_slope max_value threshold", makes=RELUS, limits=RELU_LIMITS)
+@keras.reads("LeakyReLU", settings="negative_slope alpha", makes=[ops.Relu])
+@keras.reads("ThresholdedReLU", settings="theta", makes=RELUS, limits=RELU_LIMITS)
+@keras.reads("ELU", settings="alpha", makes=[ops.Elu, ops.ScaledElu])
+@keras.reads("Softmax", settings="axis", makes=[ops.Softmax], limits="one axis")
 def function_layer(reading: Reading) -> Value:
     return add_function(reading, reading.input, LAYERS[reading.layer.type](reading))
 
 
-@keras.reads("Activation")
+@keras.reads("Activation", settings="activation", makes=FUNCTIONS, limits=USE.removeprefix("use "))
 def activation(reading: Reading) -> Value:
     return add_function(reading, reading.input, take_activation(reading))
 
 
-@keras.reads("PReLU")
+@keras.reads("PReLU", settings="shared_axes", makes=[ops.PRelu])
 def prelu(reading: Reading) -> Value:
     """Its array has the input's axes, with 1 for the shared ones."""
     axes, shape = reading.input.axes, reading.shape
-    shared = reading.settings.take("shared_axes") or []
+    shared = reading.take("shared_axes") or []
     if not isinstance(shared, list):
         shared = [shared]
     sizes = reading.sizes(reading.input)
     full = tuple(1 if at in shared else size for at, size in enumerate(sizes, start=1))
-    variable = reading.variable("alpha", full)
     everything = (slice(None),) * len(full)
     longer = [axis for axis, size in enumerate(full) if size > 1]
     channel = axes.value.find("C")
     if longer in ([], [channel]) and axes is not Axes.MANY:
+        variable = reading.variable("alpha", full)
 
         def read(rows: slice) -> Any:
             index = (*everything[:channel], rows, *everything[channel + 1 :]) if longer else everything
             return np.broadcast_to(variable.read(index).reshape(-1), (rows.stop - rows.start,)).copy()
 
-        return reading.input._replace(
-            node=reading.add(ops.Activation(ops.PRelu(Constant((shape.channels,), read)))), origin=None
-        )
-    slopes = np.broadcast_to(variable.read(everything), sizes).reshape(-1)
+        return reading.input.computed_by(reading.add(ops.Activation(ops.PRelu(Constant((shape.channels,), read)))))
+    slopes = np.broadcast_to(reading.whole("alpha", full), sizes).reshape(-1)
     flat = reading.counted(reading.input)
     node = reading.add(ops.Activation(ops.PRelu(Constant.of(slopes))), flat, part="slopes")
     return reading.counted_back(node, reading.input)
@@ -315,27 +318,22 @@ def add_function(reading: Reading, value: Value, function: Named) -> Value:
         case None:
             return value._replace(node=reading.add(ops.Identity(), value.node))
         case Composed():
-            return _like(value, function.add(reading, value))
+            return value.computed_by(function.add(reading, value))
         case ops.Softmax():
-            return _like(value, reading.add(ops.Softmax(softmax_axis(reading, value.axes)), value.node))
+            return value.computed_by(reading.add(ops.Softmax(softmax_axis(reading, value.axes)), value.node))
         case _:
-            return _like(value, reading.add(applied(function), value.node))
+            return value.computed_by(reading.add(applied(function), value.node))
 
 
 def add_activated(
     reading: Reading, op: ops.Conv2d | ops.ConvTranspose2d | ops.Dense, source: str, axes: Axes, function: Named
 ) -> Value:
-    """The node of a layer with an activation; what the operator cannot apply itself stands behind it, on its own."""
+    """A layer with an activation; a function that the operator cannot apply becomes a node after it."""
     if isinstance(function, get_args(ops.Function)):
         return Value(reading.add(replace(op, activation=function), source), axes)
     if function is None:
         return Value(reading.add(op, source), axes)
     return add_function(reading, Value(reading.add(op, source, part="linear"), axes), function)
-
-
-def _like(value: Value, node: str) -> Value:
-    """The node's output, a tensor of the same axes."""
-    return value._replace(node=node, origin=None)
 
 
 def softmax_axis(reading: Reading, axes: Axes) -> Axis:

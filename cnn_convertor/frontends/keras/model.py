@@ -1,4 +1,4 @@
-"""The layers of a Keras model and their calls, as the configuration in its file has them."""
+"""The layers of a Keras model and their calls, as the configuration in its file gives them."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
-from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.errors import ModelError, Origin
 
-Json: TypeAlias = Any  # whatever json.loads gives; every use checks what it takes
+Json: TypeAlias = Any  # what json.loads gives; every use checks it
 FUNCTIONAL = ("Functional", "Model")
 SEQUENTIAL = "Sequential"
-KERAS = frozenset({"keras", "keras_core", "tf_keras", "tensorflow"})  # packages whose classes are Keras's own
+KERAS_PACKAGES = frozenset({"keras", "keras_core", "tf_keras", "tensorflow"})  # whose classes are Keras's own
 
 
 class TensorRef(NamedTuple):
-    """A layer's output: of which layer, in which of its calls, which one."""
+    """An output, as a configuration refers to it: layer, number of its call, number of the output."""
 
     layer: str
     call: int
     output: int
 
 
-class Place(NamedTuple):
-    """Stands for a tensor among the arguments of a call: which of the call's inputs."""
+class TensorPlace(NamedTuple):
+    """Stands for a tensor among the arguments of a call: the number of the call's input."""
 
     input: int
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a layer or function is called with: JSON, where a Place stands for each tensor."""
+    """The arguments of a layer or function: JSON, where a TensorPlace stands for each tensor."""
 
     positional: tuple[Json, ...] = ()
     keywords: Mapping[str, Json] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Arguments:
 
 def _holds_tensors(value: Json) -> bool:
     match value:
-        case Place():
+        case TensorPlace():
             return True
         case list():
             return any(map(_holds_tensors, value))
@@ -56,18 +56,18 @@ def _holds_tensors(value: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """One call of a layer, as its configuration tells it."""
+    """One call of a layer in its configuration."""
 
     inputs: tuple[TensorRef, ...]
     arguments: Arguments
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """A layer, or a model used as one (it has `layers`, and maybe inputs and outputs).
+class KerasLayer:
+    """A layer, or a model used as one (with `layers`, and inputs and outputs if it is functional).
 
-    name: with the names of the models that it is in, joined by `/`. key: its places in the lists of layers, from the top.
-    is_foreign: whether its class is none of Keras's, whatever it is called.
+    name: after those of the models around it, with `/` between them. key: its positions in the lists of layers, from the top.
+    is_foreign: whether its class is not Keras's own.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Layer:
     is_foreign: bool = False
     nodes: tuple[NodeConfig, ...] = ()
     by_keras_3: bool = False
-    layers: tuple[Layer, ...] = ()
+    layers: tuple[KerasLayer, ...] = ()
     inputs: tuple[TensorRef, ...] = ()
     outputs: tuple[TensorRef, ...] = ()
 
@@ -88,29 +88,29 @@ class Layer:
         return (self.type in FUNCTIONAL or self.type == SEQUENTIAL) and not self.is_foreign
 
 
-class Tensor(NamedTuple):
-    """Of which call, which output."""
+class LayerOutput(NamedTuple):
+    """An output of a call, both by number."""
 
     call: int
     output: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One call of a layer that is no model. number: counts the calls."""
+class LayerCall:
+    """One call of a layer that is not a model. number: counts the calls."""
 
-    layer: Layer
-    inputs: tuple[Tensor, ...]
+    layer: KerasLayer
+    inputs: tuple[LayerOutput, ...]
     number: int
     arguments: Arguments
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
-    """A whole model without nesting: calls in execution order; inputs come first."""
+class KerasNetwork:
+    """A model without nesting: calls in execution order; inputs come first."""
 
-    calls: tuple[Call, ...]
-    outputs: tuple[Tensor, ...]
+    calls: tuple[LayerCall, ...]
+    outputs: tuple[LayerOutput, ...]
 
 
 # --- reading the configuration -------------------------------------------------------------------------------------------
@@ -122,9 +122,7 @@ class _Parser:
 
     def fail(self, reason: str) -> NoReturn:
         hint = "save the model again, with model.save('model.keras')"
-        raise ModelError(
-            Problem("DV201", f"the model's configuration makes no sense: {reason}", Origin(self.file), hint)
-        )
+        raise ModelError.of("DV201", f"the model's configuration makes no sense: {reason}", Origin(self.file), hint)
 
     def field(self, values: Json, name: str, kind: type, default: Json = None) -> Any:
         found = values.get(name, default) if isinstance(values, dict) else None
@@ -132,7 +130,7 @@ class _Parser:
             self.fail(f"{name!r} is {_short(found)}, not a {kind.__name__}")
         return found
 
-    def layer(self, data: Json, prefix: str, key: tuple[int, ...]) -> Layer:
+    def layer(self, data: Json, prefix: str, key: tuple[int, ...]) -> KerasLayer:
         type = self.field(data, "class_name", str)
         config = data.get("config")
         if type == SEQUENTIAL and isinstance(config, list):  # Keras before 2.2.3
@@ -142,7 +140,7 @@ class _Parser:
         own_name = str(data.get("name") or config.get("name") or type.lower())
         name = prefix + own_name
         raw_nodes = self.field(data, "inbound_nodes", list, [])
-        shell = Layer(
+        shell = KerasLayer(
             name=name if key else "",
             own_name=own_name,
             type=type,
@@ -155,7 +153,7 @@ class _Parser:
         )
         return self._with_layers(shell) if shell.is_model and not shell.is_operation else shell
 
-    def _with_layers(self, model: Layer) -> Layer:
+    def _with_layers(self, model: KerasLayer) -> KerasLayer:
         prefix = f"{model.name}/" if model.key else ""
         raw = self.field(model.config, "layers", list)
         layers = tuple(self.layer(data, prefix, (*model.key, i)) for i, data in enumerate(raw))
@@ -180,7 +178,7 @@ class _Parser:
                 for item in data:
                     yield from self.refs(item)
             case dict():
-                yield from self.refs([data[key] for key in sorted(data)])  # Keras counts them in this order
+                yield from self.refs([data[key] for key in sorted(data)])  # in Keras's order
             case _:
                 self.fail(f"{_short(data)} names no tensor")
 
@@ -206,13 +204,11 @@ class _Parser:
         match data:
             case {"class_name": "__keras_tensor__", "config": {"keras_history": history}}:
                 inputs += self.refs(history)
-                return Place(len(inputs) - 1)
+                return TensorPlace(len(inputs) - 1)
             case list():
                 return [self.argument(item, inputs) for item in data]
             case dict():
-                return {
-                    name: self.argument(data[name], inputs) for name in sorted(data)
-                }  # Keras counts them in this order
+                return {name: self.argument(data[name], inputs) for name in sorted(data)}  # in Keras's order
             case _:
                 return data
 
@@ -223,7 +219,7 @@ class _Parser:
                 return value
             case [str(), int(), int(), *_]:
                 inputs += self.refs(data)
-                return Place(len(inputs) - 1)
+                return TensorPlace(len(inputs) - 1)
             case _:
                 self.fail(f"{_short(data)} is no call of a layer")
 
@@ -234,7 +230,7 @@ class _Parser:
                 return value
             case [str(), int(), int()]:
                 inputs += self.refs(data)
-                return Place(len(inputs) - 1)
+                return TensorPlace(len(inputs) - 1)
             case list():
                 return [self.old_argument(item, inputs) for item in data]
             case dict():
@@ -244,8 +240,8 @@ class _Parser:
 
 
 def _count_from_zero(
-    layers: tuple[Layer, ...], outputs: tuple[TensorRef, ...]
-) -> tuple[tuple[Layer, ...], tuple[TensorRef, ...]]:
+    layers: tuple[KerasLayer, ...], outputs: tuple[TensorRef, ...]
+) -> tuple[tuple[KerasLayer, ...], tuple[TensorRef, ...]]:
     """Make all references to a model's calls count from 0.
 
     Keras counts the calls of an inner model from 1, since the model has a call of its own, on its own inputs: Keras 2 does so
@@ -261,15 +257,15 @@ def _count_from_zero(
     def shifted(ref: TensorRef, first: Mapping[str, int]) -> TensorRef:
         return ref._replace(call=ref.call - first.get(ref.layer, 0))
 
-    def recounted(layer: Layer) -> Layer:
+    def recounted(layer: KerasLayer) -> KerasLayer:
         nodes = (replace(node, inputs=tuple(shifted(ref, first) for ref in node.inputs)) for node in layer.nodes)
         return replace(layer, nodes=tuple(nodes))
 
     return tuple(map(recounted, layers)), tuple(shifted(ref, first_in_outputs) for ref in outputs)
 
 
-def _first_call(model: Layer, refs: Sequence[TensorRef], *, in_outputs: bool) -> int:
-    """The number of an inner model's first call: what the references show, or else what this version of Keras does."""
+def _first_call(model: KerasLayer, refs: Sequence[TensorRef], *, in_outputs: bool) -> int:
+    """The number of an inner model's first call: as the references show it, or else as this version of Keras counts."""
     calls = {ref.call for ref in refs if ref.layer == model.own_name}
     if not calls or 0 in calls:
         return 0
@@ -281,8 +277,8 @@ def _first_call(model: Layer, refs: Sequence[TensorRef], *, in_outputs: bool) ->
 
 
 def is_foreign(data: Mapping[str, Json]) -> bool:
-    """Whether a class is the user's own: .keras files tell of each where it comes from, others do not."""
-    return "registered_name" in data and str(data.get("module")).partition(".")[0] not in KERAS
+    """Whether a class is the user's own. Only .keras files give the package of each class."""
+    return "registered_name" in data and str(data.get("module")).partition(".")[0] not in KERAS_PACKAGES
 
 
 def _arguments(rest: Sequence[Json]) -> Mapping[str, Json]:
@@ -290,10 +286,10 @@ def _arguments(rest: Sequence[Json]) -> Mapping[str, Json]:
 
 
 def _is_operation(data: Json, config: Json, nodes: Sequence[Json]) -> bool:
-    """Whether it is a function on tensors (x + y, keras.ops.relu), which Keras 3 keeps beside the layers.
+    """Whether it is a function on tensors (x + y, keras.ops.relu), which Keras 3 keeps among the layers.
 
-    Whole-model .h5 files do not give the module; but every layer has the entry `trainable` or `dtype`, no operation but a
-    cast has.
+    Whole-model .h5 files do not give the module; but every layer has an entry `trainable` or `dtype`, and of the operations
+    only a cast has one.
     """
     if ".ops" in str(data.get("module")):
         return True
@@ -307,55 +303,51 @@ def _short(value: Json) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def parse(data: Json, file: str) -> Layer:
-    """The whole model, as the layer that holds all others. Raises ModelError when it is no Sequential or functional one."""
+def parse(data: Json, file: str) -> KerasLayer:
+    """The model, as the layer that holds all others. Raises ModelError when it is neither Sequential nor functional."""
     parser = _Parser(file)
     model = parser.layer(data, "", ())
     if not model.is_model:
         what = f"{'class of your own, a ' * model.is_foreign}{model.type}"
-        raise ModelError(
-            Problem(
-                "DV201",
-                f"the model is a {what}, whose layers are joined by Python code that the file does not hold",
-                Origin(file),
-                "build the network as a Sequential or functional model, copy the weights over and save that",
-            )
-        )
+        reason = f"the model is a {what}, whose layers are connected by Python code that the file does not hold"
+        hint = "build the network as a Sequential or functional model, copy the weights over and save that"
+        raise ModelError.of("DV201", reason, Origin(file), hint)
     return model
 
 
-# --- taking the nesting apart --------------------------------------------------------------------------------------------
+# --- flattening ----------------------------------------------------------------------------------------------------------
 
 
 class _Flattener:
     def __init__(self, file: str) -> None:
-        self._file = file
-        self.calls: list[Call] = []
+        self._fail = _Parser(file).fail
+        self.calls: list[LayerCall] = []
 
-    def call(self, layer: Layer, inputs: Sequence[Tensor], arguments: Arguments) -> Sequence[Tensor]:
-        """Call a layer or a nested model (whose layers inherit the arguments that are no tensors); gives its outputs.
+    def call(self, layer: KerasLayer, inputs: Sequence[LayerOutput], arguments: Arguments) -> Sequence[LayerOutput]:
+        """The outputs of a call of a layer or nested model, whose layers inherit the arguments that are not tensors.
 
-        How many outputs a layer has is not known: the first stands for all.
+        The number of a layer's outputs is not known here: the first stands for all.
         """
-        if layer.type == SEQUENTIAL and layer.is_model and not layer.is_operation:
-            return self._sequential(layer, inputs, arguments)
         if layer.is_model and not layer.is_operation:
-            return self._functional(layer, inputs, arguments)
-        self.calls.append(Call(layer, tuple(inputs), len(self.calls), arguments))
-        return [Tensor(len(self.calls) - 1)]
+            call = self._sequential if layer.type == SEQUENTIAL else self._functional
+            return call(layer, inputs, arguments)
+        self.calls.append(LayerCall(layer, tuple(inputs), len(self.calls), arguments))
+        return [LayerOutput(len(self.calls) - 1)]
 
-    def _sequential(self, model: Layer, tensors: Sequence[Tensor], arguments: Arguments) -> Sequence[Tensor]:
+    def _sequential(
+        self, model: KerasLayer, tensors: Sequence[LayerOutput], arguments: Arguments
+    ) -> Sequence[LayerOutput]:
         for layer in model.layers:
             if layer.type != "InputLayer":
                 tensors = self.call(layer, tensors, arguments)
         return tensors
 
-    def _functional(self, model: Layer, given: Sequence[Tensor], arguments: Arguments) -> Sequence[Tensor]:
+    def _functional(
+        self, model: KerasLayer, given: Sequence[LayerOutput], arguments: Arguments
+    ) -> Sequence[LayerOutput]:
         if len(given) != len(model.inputs):
-            _Parser(self._file).fail(
-                f"the model {model.name!r} takes {len(model.inputs)} inputs and is given {len(given)}"
-            )
-        known: dict[tuple[str, int], Sequence[Tensor]] = {
+            self._fail(f"the model {model.name!r} takes {len(model.inputs)} inputs and is given {len(given)}")
+        known: dict[tuple[str, int], Sequence[LayerOutput]] = {
             (ref.layer, ref.call): [tensor] for ref, tensor in zip(model.inputs, given, strict=True)
         }
         waiting = [
@@ -374,39 +366,39 @@ class _Flattener:
                     later.append((layer, i, node))
             if len(later) == len(waiting):
                 missing = sorted({ref.layer for _, _, node in later for ref in node.inputs if ref[:2] not in known})
-                _Parser(self._file).fail(f"nothing computes the outputs of {', '.join(map(repr, missing))}")
+                self._fail(f"nothing computes the outputs of {', '.join(map(repr, missing))}")
             waiting = later
         for ref in model.outputs:
             if ref[:2] not in known:
-                _Parser(self._file).fail(f"the output {ref.layer!r} is no layer of the model {model.own_name!r}")
+                self._fail(f"the output {ref.layer!r} is no layer of the model {model.own_name!r}")
         return [self._take(known, ref) for ref in model.outputs]
 
-    def _take(self, known: Mapping[tuple[str, int], Sequence[Tensor]], ref: TensorRef) -> Tensor:
+    def _take(self, known: Mapping[tuple[str, int], Sequence[LayerOutput]], ref: TensorRef) -> LayerOutput:
         outputs = known[ref[:2]]
         if len(outputs) == 1 and ref.output >= 0:
             return outputs[0] if outputs[0].output else outputs[0]._replace(output=ref.output)
         if not 0 <= ref.output < len(outputs):
-            _Parser(self._file).fail(f"the model {ref.layer!r} has no output {ref.output}")
+            self._fail(f"the model {ref.layer!r} has no output {ref.output}")
         return outputs[ref.output]
 
 
 def _inherited(own: Arguments, outer: Arguments) -> Arguments:
-    """The arguments of a call inside of a model that is called with others, such as training=True."""
+    """The arguments of a call inside a model that is called with others, such as training=True."""
     return Arguments(own.positional, {**outer.extras, **own.keywords})
 
 
-def flatten(model: Layer, file: str) -> Network:
+def flatten(model: KerasLayer, file: str) -> KerasNetwork:
     """All calls of the model and of the models in it, inputs first."""
     flattener = _Flattener(file)
-    inputs: list[Tensor] = []
+    inputs: list[LayerOutput] = []
     for layer in _input_layers(model, file):
         inputs += flattener.call(layer, (), Arguments())
     outputs = tuple(flattener.call(model, inputs, Arguments()))  # before the calls are counted
-    return Network(tuple(flattener.calls), outputs)
+    return KerasNetwork(tuple(flattener.calls), outputs)
 
 
-def _input_layers(model: Layer, file: str) -> list[Layer]:
-    """The layers through which data enter the whole model."""
+def _input_layers(model: KerasLayer, file: str) -> list[KerasLayer]:
+    """The input layers of the whole model."""
     if model.type != SEQUENTIAL:
         by_name = {layer.own_name: layer for layer in model.layers}
         found = [by_name.get(ref.layer) for ref in model.inputs]
@@ -418,12 +410,11 @@ def _input_layers(model: Layer, file: str) -> list[Layer]:
     if first.type == "InputLayer":
         return [first]
     shape = _first_shape(first) or model.config.get("build_input_shape")
-    return [
-        Layer(f"{first.own_name}_input", f"{first.own_name}_input", "InputLayer", {"batch_shape": shape}, key=(-1,))
-    ]
+    name = f"{first.own_name}_input"
+    return [KerasLayer(name, name, "InputLayer", {"batch_shape": shape}, key=(-1,))]
 
 
-def _first_shape(layer: Layer) -> Json:
+def _first_shape(layer: KerasLayer) -> Json:
     """The input shape that a layer, or the first layer of a model, gives."""
     given = layer.config.get("batch_input_shape") or layer.config.get("batch_shape")
     if given or not layer.is_model or layer.is_operation:

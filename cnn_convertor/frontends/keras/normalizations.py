@@ -1,4 +1,4 @@
-"""Readers of the layers that scale and shift: with numbers of their own, or with the input's own statistics."""
+"""Layers that scale and shift, by arrays, by settings or by the input's own statistics."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.frontends.keras.joins import combined
+from cnn_convertor.frontends import arithmetic
+from cnn_convertor.frontends.keras.merge import ALIKE, combined
 from cnn_convertor.frontends.keras.reading import Reading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.ir.constant import Array
 from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Order, Shape
 
 Numbers: TypeAlias = NDArray[np.floating[Any]] | float | None
 EPSILON = 1e-7  # keras.backend.epsilon()
 
 
-@keras.reads(*BATCH_NORMALIZATIONS)
+@keras.reads(
+    *BATCH_NORMALIZATIONS, settings="renorm axis scale center epsilon",
+    ignores="momentum fused synchronized renorm_clipping renorm_momentum", makes=[ops.BatchNorm], limits="renorm: False",
+)  # fmt: skip
 def batch_normalization(reading: Reading) -> Value:
     if reading.flag("renorm", False):
         reading.refuse("batch renormalization is not supported", "train without renorm")
-    for name in ("momentum", "fused", "synchronized", "renorm_clipping", "renorm_momentum"):  # for training alone
-        reading.settings.take(name)
-    axis = _axis(reading, reading.settings.take("axis", -1))
+    axis = _axis(reading, reading.take("axis", -1))
     size = reading.shape[axis]
     op = ops.BatchNorm(
         mean=reading.vector("moving_mean", size),
@@ -49,34 +51,31 @@ def _axis(reading: Reading, given: object) -> Axis:
 
 
 def _along(reading: Reading, op: Op, axis: Axis) -> Value:
-    """An operator on channels, along another axis: that axis is made the channels, and turned back."""
-    value = reading.input._replace(origin=None)
+    """An operator on channels, along another axis, which becomes the channels and is moved back."""
     if axis is Axis.CHANNELS:
-        return value._replace(node=reading.add(op))
+        return reading.input.computed_by(reading.add(op))
     shape = reading.shape
     order = (*(place for place in range(3) if place != axis), int(axis))
     turned = Shape(*(shape[place] for place in order))
     node = reading.add(ops.TransposeReshape(tuple(shape), order, turned, Order.HWC), part="turned")
     node = reading.add(op, node, part="scaled")
     back = tuple(order.index(place) for place in range(3))
-    return value._replace(node=reading.add(ops.TransposeReshape(tuple(turned), back, shape, Order.HWC), node))
+    return reading.input.computed_by(reading.add(ops.TransposeReshape(tuple(turned), back, shape, Order.HWC), node))
 
 
 def scale_and_shift(reading: Reading, node: str, factor: Numbers, shift: Numbers, part: str = "") -> Value:
-    """node * factor + shift, these being arrays that fit the axes of the input, the batch left out."""
-    value, sizes = reading.input._replace(origin=None), reading.sizes(reading.input)
-    arrays = [None if a is None else _widened(a, len(sizes)) for a in (factor, shift)]
-    longer = {axis for a in arrays if a is not None for axis, size in enumerate(a.shape) if size > 1}
-    channel = reading.input.axes.value.find("C")
-    if reading.input.axes is not Axes.MANY and longer <= {channel}:
-        channels = reading.shape.channels
-        row, shifts = (None if a is None else np.broadcast_to(a.reshape(-1), (channels,)) for a in arrays)
-        return value._replace(node=reading.add(_scale(row, shifts, channels), node, part=part))
-    every, offsets = (None if a is None else np.broadcast_to(a, sizes).reshape(-1) for a in arrays)
-    counted = reading.counted(value._replace(node=node), part=f"{part}/counted" if part else "counted")
-    counted = reading.add(
-        _scale(every, offsets, math.prod(sizes)), counted, part=f"{part}/scaled" if part else "scaled"
-    )
+    """node * factor + shift, with arrays that fit the axes of the input, without the batch."""
+    value, sizes = reading.input, reading.sizes(reading.input)
+    arrays = [_widened(1.0 if factor is None else factor, len(sizes))]
+    arrays += [] if shift is None else [_widened(shift, len(sizes))]
+    longer = {axis for array in arrays for axis, size in enumerate(array.shape) if size > 1}
+    if value.axes is not Axes.MANY and longer <= {value.axes.value.find("C")}:
+        op = arithmetic.scale_and_shift(reading.shape.channels, *(array.reshape(-1) for array in arrays))
+        return value.computed_by(reading.add(op, node, part=part))
+    inside = f"{part}/" if part else ""
+    counted = reading.counted(value.computed_by(node), part=f"{inside}counted")
+    every = (np.broadcast_to(array, sizes).reshape(-1) for array in arrays)
+    counted = reading.add(arithmetic.scale_and_shift(math.prod(sizes), *every), counted, part=f"{inside}scaled")
     return reading.counted_back(counted, value)
 
 
@@ -86,22 +85,11 @@ def _widened(values: NDArray[np.floating[Any]] | float, rank: int) -> Array:
     return array.reshape((1,) * (rank - array.ndim) + array.shape)
 
 
-def _scale(factor: Array | None, shift: Array | None, size: int) -> Op:
-    return ops.Scale(
-        Constant.of(np.ones(size) if factor is None else factor), None if shift is None else Constant.of(shift)
-    )
-
-
-def _whole(reading: Reading, role: str, shape: tuple[int, ...]) -> Array:
-    variable = reading.variable(role, shape)
-    return variable.read((slice(None),) * len(shape))
-
-
 # --- with the input's own statistics -------------------------------------------------------------------------------------
 
 
 def map_axes_of(reading: Reading, given: Any) -> tuple[list[int], tuple[Axis, ...]]:
-    """Places of axes in the tensor, the batch not counted, as they are listed; and the map's axes, sorted."""
+    """The positions of axes in the tensor, without the batch, as they are listed; and the map's axes, sorted."""
     rank = len(reading.sizes(reading.input)) + 1
     items = given if isinstance(given, list) else [given]
     found = [reading.input.axes.at(item) for item in items]
@@ -110,39 +98,44 @@ def map_axes_of(reading: Reading, given: Any) -> tuple[list[int], tuple[Axis, ..
     places = [int(item) % rank - 1 for item in items]
     axes = {axis for axis in found if axis is not None}
     everything = {Axis("HWC".index(letter)) for letter in reading.input.axes.value}
-    if everything == axes:  # those of length 1 change nothing, and all axes together are simple
+    if everything == axes:  # axes of length 1 change nothing, and all axes together are simple
         axes = set(Axis)
     return places, tuple(sorted(axes))
 
 
 def _parameters(reading: Reading, places: list[int], roles: dict[str, bool]) -> list[Array | None]:
-    """The layer's arrays, which have the axes at these places, with ones for the other axes.
+    """The layer's arrays, which have the axes at these positions, with length 1 along the others.
 
-    Keras counts the elements anew where the axes are not in order: nothing is transposed.
+    Where the axes are not in order, Keras reshapes the arrays, and does not transpose them.
     """
     sizes = reading.sizes(reading.input)
     wide = tuple(size if place in places else 1 for place, size in enumerate(sizes))
     own = tuple(sizes[place] for place in places)
-    return [_whole(reading, role, own).reshape(wide) if wanted else None for role, wanted in roles.items()]
+    return [reading.whole(role, own).reshape(wide) if wanted else None for role, wanted in roles.items()]
 
 
-@keras.reads("LayerNormalization")
+@keras.reads(
+    "LayerNormalization", settings="rms_scaling axis epsilon scale center", makes=[ops.MeanVarianceNorm, ops.Scale],
+    limits="rms_scaling: False",
+)  # fmt: skip
 def layer_normalization(reading: Reading) -> Value:
     if reading.flag("rms_scaling", False):
-        reading.refuse("rms_scaling divides without taking the mean away", "use an RMSNormalization layer")
-    places, axes = map_axes_of(reading, reading.settings.take("axis", -1))
+        reading.refuse("rms_scaling divides without subtracting the mean", "use an RMSNormalization layer")
+    places, axes = map_axes_of(reading, reading.take("axis", -1))
     op = ops.MeanVarianceNorm(axes, reading.number("epsilon", 1e-3))
     roles = {"gamma": reading.flag("scale", True), "beta": reading.flag("center", True)}
     return _then_scaled(reading, op, *_parameters(reading, places, roles))
 
 
-@keras.reads("RMSNormalization")
+@keras.reads(
+    "RMSNormalization", settings="axis epsilon", makes=[ops.L2Normalize, ops.Scale], limits="axis: the last axes"
+)
 def rms_normalization(reading: Reading) -> Value:
     """x / sqrt(mean of squares + epsilon), which is sqrt(count) * x / sqrt(sum of squares + count * epsilon)."""
-    places, axes = map_axes_of(reading, reading.settings.take("axis", -1))
+    places, axes = map_axes_of(reading, reading.take("axis", -1))
     rank = len(reading.sizes(reading.input))
     if places != list(range(rank - len(places), rank)):
-        reading.misfit("its scale fits the last axes alone, whatever its setting `axis` says", "use axis=-1")
+        reading.misfit("its scale only fits the last axes, for any setting `axis`", "use axis=-1")
     count = math.prod(reading.sizes(reading.input)[place] for place in places)
     op = ops.L2Normalize(axes, reading.number("epsilon", 1e-6) * count)
     (scale,) = _parameters(reading, places, {"scale": True})
@@ -150,14 +143,17 @@ def rms_normalization(reading: Reading) -> Value:
     return _then_scaled(reading, op, scale * np.float32(math.sqrt(count)), None)
 
 
-@keras.reads("GroupNormalization")
+@keras.reads(
+    "GroupNormalization", settings="axis groups epsilon scale center", makes=[ops.MeanVarianceNorm, ops.Scale],
+    limits="axis: the channels",
+)  # fmt: skip
 def group_normalization(reading: Reading) -> Value:
-    axis = reading.settings.take("axis", -1)
+    axis = reading.take("axis", -1)
     places, along = map_axes_of(reading, axis)
     if along != (Axis.CHANNELS,) and reading.input.axes is not Axes.C:
-        reading.misfit(f"groups along axis {axis}, which is not that of the channels, are not supported", "use axis=-1")
+        reading.misfit(f"groups along axis {axis}, which is not the channels, are not supported", "use axis=-1")
     channels = reading.shape.channels
-    groups = reading.settings.take("groups", 32)
+    groups = reading.take("groups", 32)
     groups = channels if groups == -1 else reading.integer("groups", 32)
     if channels % groups:
         reading.misfit(f"{channels} channels cannot be cut into {groups} groups")
@@ -166,33 +162,32 @@ def group_normalization(reading: Reading) -> Value:
     return _then_scaled(reading, op, *_parameters(reading, places, roles))
 
 
-@keras.reads("UnitNormalization")
+@keras.reads("UnitNormalization", settings="axis", makes=[ops.L2Normalize])
 def unit_normalization(reading: Reading) -> Value:
-    _, axes = map_axes_of(reading, reading.settings.take("axis", -1))
-    smallest = 1e-12 if reading.version < 3 else 1e-24  # of the sum; Keras 3 tells it of the length
-    return reading.input._replace(node=reading.add(ops.L2Normalize(axes, smallest, at_least=True)), origin=None)
+    _, axes = map_axes_of(reading, reading.take("axis", -1))
+    smallest = 1e-12 if reading.version < 3 else 1e-24  # of the sum; Keras 3 limits the length
+    return reading.input.computed_by(reading.add(ops.L2Normalize(axes, smallest, at_least=True)))
 
 
 def _then_scaled(reading: Reading, op: Op, factor: Numbers, shift: Numbers) -> Value:
     if factor is None and shift is None:
-        return reading.input._replace(node=reading.add(op), origin=None)
+        return reading.input.computed_by(reading.add(op))
     return scale_and_shift(reading, reading.add(op, part="normal"), factor, shift)
 
 
 # --- with numbers from the settings --------------------------------------------------------------------------------------
 
 
-@keras.reads("Rescaling")
+@keras.reads("Rescaling", settings="scale offset", makes=[ops.Scale], limits="arrays that fit the input")
 def rescaling(reading: Reading) -> Value:
-    scale = reading.numbers("scale", reading.settings.take("scale", 1.0))
-    offset = reading.numbers("offset", reading.settings.take("offset", 0.0))
+    scale = reading.numbers("scale", reading.take("scale", 1.0))
+    offset = reading.numbers("offset", reading.take("offset", 0.0))
     rank = len(reading.sizes(reading.input))
     if reading.input.axes is Axes.CHW and scale.ndim == 1:
         scale = scale.reshape(-1, 1, 1)
     if max(scale.ndim, offset.ndim) > rank:
-        reading.refuse(
-            f"arrays of {scale.ndim} and {offset.ndim} axes scale a tensor of {rank}", "use one number a channel"
-        )
+        problem = f"arrays of {scale.ndim} and {offset.ndim} axes scale a tensor of {rank}"
+        reading.refuse(problem, "use one number a channel")
     _fits(reading, scale, offset)
     return scale_and_shift(reading, reading.input.node, scale, offset if np.any(offset) else None)
 
@@ -205,11 +200,11 @@ def _fits(reading: Reading, *arrays: Array) -> None:
             reading.misfit(f"an array of {array.shape} does not fit a tensor of {sizes}")
 
 
-@keras.reads("Normalization")
+@keras.reads("Normalization", settings="axis mean variance invert", makes=[ops.Scale])
 def normalization(reading: Reading) -> Value:
-    """(x - mean) / deviation, or the inverse of it; mean and variance are arrays of the file, or settings."""
+    """(x - mean) / deviation, or its inverse; mean and variance are arrays or settings."""
     sizes = reading.sizes(reading.input)
-    axis = reading.settings.take("axis", -1)
+    axis = reading.take("axis", -1)
     items = [] if axis is None else axis if isinstance(axis, list) else [axis]
     if not all(type(item) is int and abs(item) <= len(sizes) for item in items):
         reading.refuse(f"axis is {axis!r}, not axes of a tensor", "use axis=-1")
@@ -226,10 +221,10 @@ def _statistics(reading: Reading, role: str, places: list[int]) -> Array:
     wide = tuple(size if place in places else 1 for place, size in enumerate(sizes))
     own = tuple(sizes[place] for place in places if 0 <= place < len(sizes))
     if len({*places} & {*range(len(sizes))}) < len(places):
-        reading.misfit("the layer normalizes axes that its input has not")
-    given = reading.settings.take(role)
+        reading.misfit("the layer normalizes axes that its input does not have")
+    given = reading.take(role)
     if given is None:
-        return _whole(reading, role, own).reshape(wide)
+        return reading.whole(role, own).reshape(wide)
     values = reading.numbers(role, given)
     if math.prod(values.shape) not in (1, math.prod(own)):
         reading.misfit(f"{role} holds {values.size} numbers; the input needs {math.prod(own)}")
@@ -239,25 +234,21 @@ def _statistics(reading: Reading, role: str, places: list[int]) -> Array:
 # --- of keras.applications -----------------------------------------------------------------------------------------------
 
 
-@keras.reads("LayerScale")
+@keras.reads("LayerScale", settings="projection_dim", ignores="init_values", makes=[ops.Scale])
 def layer_scale(reading: Reading) -> Value:
     """Of ConvNeXt: x * gamma."""
-    reading.settings.take("init_values")
     size = reading.sizes(reading.input)[-1]
-    if reading.settings.take("projection_dim", size) != size:
-        reading.misfit(
-            f"projection_dim is {reading.settings.take('projection_dim')}, but the input has {size} channels"
-        )
-    return scale_and_shift(reading, reading.input.node, _whole(reading, "gamma", (size,)), None)
+    if (given := reading.take("projection_dim", size)) != size:
+        reading.misfit(f"projection_dim is {given}, but the input has {size} channels")
+    return scale_and_shift(reading, reading.input.node, reading.whole("gamma", (size,)), None)
 
 
-@keras.reads("CustomScaleLayer")
+@keras.reads("CustomScaleLayer", settings="scale", makes=[ops.Scale, ops.Add, ops.Binary], limits=ALIKE)
 def custom_scale(reading: Reading) -> Value:
     """Of InceptionResNetV2: x + scale * y."""
     if len(reading.inputs) != 2:
         reading.misfit(f"the layer takes two inputs, not {len(reading.inputs)}")
     first, second = reading.inputs
-    channels = reading.builder.shape(second.node).channels
-    factor = Constant.of(np.full(channels, reading.number("scale", 1.0)))
-    node = reading.add(ops.Scale(factor), second.node, part="scaled")
-    return combined(reading, BinaryOp.ADD, [first, second._replace(node=node, origin=None)])
+    scale = arithmetic.scale_and_shift(reading.builder.shape(second.node).channels, reading.number("scale", 1.0))
+    node = reading.add(scale, second.node, part="scaled")
+    return combined(reading, BinaryOp.ADD, [first, second.computed_by(node)])

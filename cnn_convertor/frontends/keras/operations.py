@@ -1,4 +1,4 @@
-"""Readers of functions that are called between layers: keras.ops of Keras 3, and TensorFlow's in files of Keras 2."""
+"""Functions called between layers: keras.ops of Keras 3, and TensorFlow's in files of Keras 2."""
 
 from __future__ import annotations
 
@@ -9,33 +9,51 @@ from typing import Any
 
 import numpy as np
 
+from cnn_convertor.frontends.arithmetic import crop
 from cnn_convertor.frontends.keras.functions import (
     NAMED,
+    RELU_LIMITS,
+    RELUS,
     SELU,
     Named,
     add_function,
-    bounded_relu,
     celu,
+    elu,
+    relu,
     softmax,
 )
-from cnn_convertor.frontends.keras.joins import combined, joined
-from cnn_convertor.frontends.keras.maps import is_order, permuted, pooled, reshaped, resized
-from cnn_convertor.frontends.keras.model import Place
+from cnn_convertor.frontends.keras.merge import ALIKE, combined, joined
+from cnn_convertor.frontends.keras.model import TensorPlace
 from cnn_convertor.frontends.keras.normalizations import EPSILON, map_axes_of, scale_and_shift
 from cnn_convertor.frontends.keras.reading import Reading, operations, plain
+from cnn_convertor.frontends.keras.reshape import MOVES, is_order, permuted, reshaped
+from cnn_convertor.frontends.keras.resize import INTERPOLATED, POOLS, RESIZING_FLAGS, pooled, refuse_flags, resized
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array
 from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Order, Padding, Pair, Reduction, Shape, Window
 
 MISSING = object()
+TENSORS = (
+    "x",
+    "inputs",
+    "input",
+    "tensor",
+    "value",
+    "features",
+    "images",
+    "logits",
+    "a",
+)  # names of an argument that is a tensor
+# What every operation may take.
+ARGUMENTS = frozenset({*TENSORS, *(f"argument {position}" for position in range(10))})
 
 
 def argument(reading: Reading, position: int, *names: str, default: Any = MISSING) -> Any:
-    """What the function is called with: by name, among the operation's own settings, or by its position."""
+    """An argument of the function, by name or by position."""
     for name in (*names, f"argument {position}"):
         if name in reading.settings:
-            return reading.settings.take(name)
+            return reading.take(name)
     if default is MISSING:
         reading.refuse(f"the argument {names[0] if names else position!r} is missing", "save the model again")
     return default
@@ -43,13 +61,13 @@ def argument(reading: Reading, position: int, *names: str, default: Any = MISSIN
 
 def tensor(reading: Reading, position: int = 0, *names: str) -> Value:
     """An argument that is a tensor of the network."""
-    given = argument(reading, position, *names, "x", "inputs", "input", "tensor", "value", "features", "images", "a")
-    if not isinstance(given, Place):
+    given = argument(reading, position, *names, *TENSORS)
+    if not isinstance(given, TensorPlace):
         reading.refuse(f"the operation works on {given!r}, which is no tensor of the network", "use a layer instead")
     return reading.inputs[given.input]
 
 
-def whole(reading: Reading, given: Any, what: str) -> int:
+def integer(reading: Reading, given: Any, what: str) -> int:
     given = plain(given)
     if not isinstance(given, int) or isinstance(given, bool):
         reading.refuse(f"{what} is {given!r}, not a whole number")
@@ -57,6 +75,10 @@ def whole(reading: Reading, given: Any, what: str) -> int:
 
 
 # --- arithmetic ----------------------------------------------------------------------------------------------------------
+
+NO_BATCH = "not along the batch"
+OF_MAP = "of a map (height, width, channels)"
+FLAGS = (*RESIZING_FLAGS, "preserve_aspect_ratio")
 
 ARITHMETIC: Mapping[str, BinaryOp] = {
     **dict.fromkeys(("Add", "math.add", "add", "__operators__.add"), BinaryOp.ADD),
@@ -68,16 +90,19 @@ ARITHMETIC: Mapping[str, BinaryOp] = {
 }  # fmt: skip
 
 
-@operations.reads(*ARITHMETIC)
+@operations.reads(
+    *ARITHMETIC, settings="x1 x2 y", makes=[ops.Add, ops.Binary, ops.Scale, ops.Power, ops.Clip, ops.Relu],
+    limits=f"tensors of equal ranks; {ALIKE}; maximum, minimum: one constant",
+)  # fmt: skip
 def arithmetic(reading: Reading) -> Value:
     operation = ARITHMETIC[function_of(reading)]
     operands = [argument(reading, 0, "x1", "x"), argument(reading, 1, "x2", "y")]
-    tensors = [reading.inputs[given.input] for given in operands if isinstance(given, Place)]
+    tensors = [reading.inputs[given.input] for given in operands if isinstance(given, TensorPlace)]
     if len(tensors) == 2:
         return combined(reading, operation, tensors, widen=False)
     if not tensors:
-        reading.refuse("the operation is on constants alone", "leave it out")
-    swapped = not isinstance(operands[0], Place)
+        reading.refuse("the operation is on constants only", "leave it out")
+    swapped = not isinstance(operands[0], TensorPlace)
     numbers = reading.numbers("the constant", operands[0] if swapped else operands[1])
     rank = len(reading.sizes(tensors[0]))
     if numbers.ndim == rank + 1 and len(numbers) == 1:
@@ -115,10 +140,18 @@ def _with_constant(reading: Reading, operation: BinaryOp, value: Value, numbers:
             return add_function(reading, value, ops.Clip(-math.inf, numbers.item()))
 
 
-@operations.reads("Power", "math.pow", "pow", "__operators__.pow")
+@operations.reads(
+    "Power",
+    "math.pow",
+    "pow",
+    "__operators__.pow",
+    settings="x1 x2 y",
+    makes=[ops.Power],
+    limits="a number as exponent",
+)
 def power(reading: Reading) -> Value:
     value, exponent = argument(reading, 0, "x1", "x"), argument(reading, 1, "x2", "y")
-    if not isinstance(value, Place) or isinstance(exponent, Place):
+    if not isinstance(value, TensorPlace) or isinstance(exponent, TensorPlace):
         reading.refuse("an exponent that is a tensor is not supported", "use a number")
     number = reading.numbers("the exponent", exponent)
     if number.size != 1:
@@ -134,7 +167,7 @@ def function_of(reading: Reading) -> str:
 
 
 def operation_name(type: str, config: Mapping[str, Any]) -> str:
-    """What an operation is called: Keras 3's class, or TensorFlow's function."""
+    """The name of an operation: Keras 3's class, or TensorFlow's function."""
     return str(config.get("function", type)).removeprefix("compat.v1.").removeprefix("compat.v2.")
 
 
@@ -164,17 +197,22 @@ FUNCTIONS: Mapping[str, Named] = {
 }  # fmt: skip
 
 
-@operations.reads(*FUNCTIONS)
+@operations.reads(
+    *FUNCTIONS,
+    makes=[ops.Identity, ops.Relu, ops.Relu6, ops.Elu, ops.ScaledElu, ops.Sigmoid, ops.Tanh, ops.Swish, ops.HardSigmoid,
+           ops.HardSwish, ops.Clip, ops.Mish, ops.Softplus, ops.Softsign, ops.Exponential, ops.Logarithm, ops.Absolute, ops.Power,
+           ops.Scale, ops.Binary, ops.Add],
+)  # fmt: skip
 def function(reading: Reading) -> Value:
     return add_function(reading, tensor(reading), FUNCTIONS[function_of(reading)])
 
 
-@operations.reads("Negative", "math.negative", "negative")
+@operations.reads("Negative", "math.negative", "negative", makes=[ops.Scale])
 def negative(reading: Reading) -> Value:
     return scale_and_shift(reading, tensor(reading).node, -1.0, None)
 
 
-@operations.reads("Cast", "cast")
+@operations.reads("Cast", "cast", settings="dtype", makes=[ops.Identity], limits="to floating-point numbers")
 def cast(reading: Reading) -> Value:
     value, dtype = tensor(reading), str(argument(reading, 1, "dtype"))
     if not dtype.removeprefix("<dtype: '").startswith(("float", "bfloat")):
@@ -182,7 +220,10 @@ def cast(reading: Reading) -> Value:
     return add_function(reading, value, None)
 
 
-@operations.reads("Clip", "clip_by_value")
+@operations.reads(
+    "Clip", "clip_by_value", settings="x_min clip_value_min x_max clip_value_max", makes=[ops.Relu6, ops.Clip],
+    limits="two numbers as limits",
+)  # fmt: skip
 def clip(reading: Reading) -> Value:
     value = tensor(reading)
     low, high = argument(reading, 1, "x_min", "clip_value_min"), argument(reading, 2, "x_max", "clip_value_max")
@@ -193,23 +234,8 @@ def clip(reading: Reading) -> Value:
     return add_function(reading, value, ops.Relu6() if (low, high) == (0, 6) else ops.Clip(low, high))
 
 
-def _relu(reading: Reading) -> Named:
-    limit = reading.settings.take("max_value")
-    return bounded_relu(
-        reading,
-        slope=reading.number("negative_slope", 0.0),
-        limit=None if limit is None else reading.number("max_value", 6),
-        threshold=reading.number("threshold", 0.0),
-    )
-
-
 def _leaky_relu(reading: Reading) -> Named:
     return ops.Relu(reading.number("alpha" if function_of(reading) == "nn.leaky_relu" else "negative_slope", 0.2))
-
-
-def _elu(reading: Reading) -> Named:
-    alpha = reading.number("alpha", 1.0)
-    return ops.Elu() if alpha == 1 else ops.ScaledElu(alpha)
 
 
 def _celu(reading: Reading) -> Named:
@@ -222,7 +248,7 @@ def _gelu(reading: Reading) -> Named:
 
 def _of_last_axis(reading: Reading) -> Named:
     name = {"LogSoftmax": "log_softmax", "nn.log_softmax": "log_softmax", "Glu": "glu"}[function_of(reading)]
-    axis, rank = reading.settings.take("axis", -1), len(reading.sizes(reading.input)) + 1
+    axis, rank = reading.take("axis", -1), len(reading.sizes(reading.input)) + 1
     if axis not in (None, -1, rank - 1):
         reading.refuse(f"{name} over axis {axis} is not supported", "use the last axis")
     return NAMED[name]
@@ -243,9 +269,9 @@ def _square_plus(reading: Reading) -> Named:
 
 # Functions that have settings.
 SET: Mapping[str, Callable[[Reading], Named]] = {
-    "ReLU": _relu,
+    "ReLU": relu,
     **dict.fromkeys(("LeakyRelu", "nn.leaky_relu"), _leaky_relu),
-    "Elu": _elu,
+    "Elu": elu,
     "Celu": _celu,
     **dict.fromkeys(("Gelu", "nn.gelu"), _gelu),
     **dict.fromkeys(("Softmax", "nn.softmax"), softmax),
@@ -255,16 +281,32 @@ SET: Mapping[str, Callable[[Reading], Named]] = {
 }
 
 
-@operations.reads(*SET)
+@operations.reads("ReLU", settings="max_value negative_slope threshold", makes=RELUS, limits=RELU_LIMITS)
+@operations.reads("LeakyRelu", "nn.leaky_relu", settings="alpha negative_slope", makes=[ops.Relu])
+@operations.reads("Elu", settings="alpha", makes=[ops.Elu, ops.ScaledElu])
+@operations.reads("Celu", settings="alpha", makes=[ops.Elu, ops.Scale])
+@operations.reads("Gelu", "nn.gelu", settings="approximate", makes=[ops.Gelu])
+@operations.reads("Softmax", "nn.softmax", settings="axis", makes=[ops.Softmax], limits="one axis")
+@operations.reads(
+    "LogSoftmax", "nn.log_softmax", settings="axis", limits="axis: the last one",
+    makes=[ops.Reduce, ops.Binary, ops.Exponential, ops.Logarithm],
+)  # fmt: skip
+@operations.reads(
+    "Glu", settings="axis", makes=[ops.Crop, ops.Sigmoid, ops.Binary], limits="axis: the last one, of an even length"
+)
+@operations.reads(
+    "SoftShrink", "HardShrink", settings="threshold", limits="threshold: 0.5",
+    makes=[ops.Clip, ops.Absolute, ops.Threshold, ops.Binary],
+)  # fmt: skip
+@operations.reads("Squareplus", settings="b", makes=[ops.Power, ops.Add, ops.Scale], limits="b: 4")
 def set_function(reading: Reading) -> Value:
-    value = tensor(reading, 0, "logits")
-    return add_function(reading, value, SET[function_of(reading)](reading))
+    return add_function(reading, tensor(reading), SET[function_of(reading)](reading))
 
 
 # --- shapes --------------------------------------------------------------------------------------------------------------
 
 
-@operations.reads("Reshape", "reshape")
+@operations.reads("Reshape", "reshape", settings="newshape shape", makes=MOVES, limits="keeps the batch")
 def reshape(reading: Reading) -> Value:
     value, given = tensor(reading), argument(reading, 1, "newshape", "shape")
     match given:
@@ -272,34 +314,33 @@ def reshape(reading: Reading) -> Value:
             return reshaped(reading, value, sizes)
         case _:
             reading.refuse(
-                f"a reshape to {given!r} is not supported", "use a keras.layers.Reshape, which keeps the batch"
+                f"a reshape to {given!r} is not supported", "use keras.layers.Reshape, which keeps the batch"
             )
 
 
-@operations.reads("Transpose", "transpose")
+@operations.reads("Transpose", "transpose", settings="axes perm", makes=MOVES, limits="keeps the batch")
 def transpose(reading: Reading) -> Value:
     value, given = tensor(reading), argument(reading, 1, "axes", "perm", default=None)
     if not is_order(given, range(len(reading.sizes(value)) + 1)) or given[0] != 0:
-        reading.refuse(
-            f"a transposition by {given!r} is not supported", "use a keras.layers.Permute, which keeps the batch"
-        )
+        hint = "use keras.layers.Permute, which keeps the batch"
+        reading.refuse(f"a transposition by {given!r} is not supported", hint)
     return permuted(reading, value, tuple(axis - 1 for axis in given[1:]))
 
 
 def _places(reading: Reading, value: Value, given: Any) -> list[int]:
-    """Axes of a tensor, the batch not counted, sorted; None is all of them."""
+    """Axes of a tensor, counted without the batch, sorted; None is all of them."""
     rank = len(reading.sizes(value)) + 1
     items = plain(given)
     items = list(range(1, rank)) if items is None else items if isinstance(items, list) else [items]
     if not all(isinstance(item, int) and -rank <= item < rank for item in items):
-        reading.refuse(f"the axes {given!r} are none of a tensor of {rank}")
+        reading.refuse(f"a tensor of {rank} axes does not have the axes {given!r}")
     found = sorted({item % rank for item in items})
     if not found or found[0] == 0:
         reading.refuse("the axis of the batch is among the axes", "leave it out")
     return [axis - 1 for axis in found]
 
 
-@operations.reads("Squeeze", "squeeze")
+@operations.reads("Squeeze", "squeeze", settings="axis", makes=MOVES, limits=NO_BATCH)
 def squeeze(reading: Reading) -> Value:
     value = tensor(reading)
     sizes = reading.sizes(value)
@@ -310,10 +351,10 @@ def squeeze(reading: Reading) -> Value:
     return reshaped(reading, value, [size for at, size in enumerate(sizes) if at not in gone])
 
 
-@operations.reads("ExpandDims", "expand_dims")
+@operations.reads("ExpandDims", "expand_dims", settings="axis", makes=MOVES, limits="after the batch")
 def expand_dims(reading: Reading) -> Value:
     value = tensor(reading)
-    axis = whole(reading, argument(reading, 1, "axis"), "axis")
+    axis = integer(reading, argument(reading, 1, "axis"), "axis")
     return reshaped(reading, value, _widened(reading, value, axis))
 
 
@@ -321,11 +362,14 @@ def _widened(reading: Reading, value: Value, axis: int) -> list[int]:
     sizes = list(reading.sizes(value))
     at = axis % (len(sizes) + 2)
     if at == 0:
-        reading.refuse("an axis before that of the batch is not supported")
+        reading.refuse("an axis before the batch is not supported")
     return [*sizes[: at - 1], 1, *sizes[at - 1 :]]
 
 
-@operations.reads("GetItem", "__operators__.getitem", "strided_slice")
+@operations.reads(
+    "GetItem", "__operators__.getitem", "strided_slice", settings="slice_spec key", makes=[ops.Crop],
+    limits="keeps the batch; slices with positive steps; at most four axes",
+)  # fmt: skip
 def get_item(reading: Reading) -> Value:
     value = tensor(reading)
     if value.axes is Axes.MANY:
@@ -344,9 +388,8 @@ def get_item(reading: Reading) -> Value:
     taken = Value(node, value.axes)
     if not any(dropped):
         return taken
-    return reshaped(
-        reading, taken, [size for size, gone in zip(reading.sizes(taken), dropped, strict=True) if not gone]
-    )
+    kept = [size for size, gone in zip(reading.sizes(taken), dropped, strict=True) if not gone]
+    return reshaped(reading, taken, kept)
 
 
 def _full(reading: Reading, keys: list[Any], rank: int) -> list[Any]:
@@ -379,11 +422,13 @@ def _bounds(reading: Reading, key: Any, size: int) -> tuple[int, int, int]:
     reading.refuse(f"the part {key!r} of an axis of {size} is not supported", "use slices with a positive step")
 
 
-@operations.reads("Split", "split")
+@operations.reads(
+    "Split", "split", settings="indices_or_sections num_or_size_splits axis", makes=[ops.Crop], limits=NO_BATCH
+)
 def split(reading: Reading) -> Sequence[Value]:
     value = tensor(reading)
     given = plain(argument(reading, 1, "indices_or_sections", "num_or_size_splits"))
-    axis = whole(reading, argument(reading, 2, "axis", default=0), "axis")
+    axis = integer(reading, argument(reading, 2, "axis", default=0), "axis")
     at, shape = value.axes.at(axis), reading.builder.shape(value.node)
     if at is None:
         reading.misfit(f"a split of axis {axis} is not supported")
@@ -391,35 +436,35 @@ def split(reading: Reading) -> Sequence[Value]:
     if isinstance(given, int) and given > 0 and size % given == 0:
         borders = list(range(0, size + 1, size // given))
     elif isinstance(given, list) and all(isinstance(n, int) and 0 < n <= size for n in given):
-        by_sizes = function_of(reading) == "split"  # TensorFlow's takes sizes, Keras's the places of cuts
+        by_sizes = function_of(reading) == "split"  # TensorFlow takes sizes, Keras the positions of cuts
         borders = [0, *np.cumsum(given).tolist()] if by_sizes else [0, *given, size]
     else:
         reading.refuse(f"a split of {size} into {given!r} is not supported")
-    made = []
-    for count, (first, last) in enumerate(pairwise(borders)):
-        start = Shape(*(first if place == at else 0 for place in Axis))
-        stop = Shape(*(last if place == at else shape[place] for place in Axis))
-        made.append(Value(reading.add(ops.Crop(start, stop), value.node, part=f"part{count}"), value.axes))
-    return made
+    return [
+        Value(reading.add(crop(shape, {at: bounds}), value.node, part=f"part{count}"), value.axes)
+        for count, bounds in enumerate(pairwise(borders))
+    ]
 
 
-@operations.reads("Concatenate", "concat")
+@operations.reads(
+    "Concatenate", "concat", settings="xs values axis", makes=[ops.Concat], limits=f"no constants; {ALIKE}"
+)
 def concatenate(reading: Reading) -> Value:
     return joined(reading, _listed(reading), argument(reading, 1, "axis", default=0))
 
 
 def _listed(reading: Reading) -> list[Value]:
     """The tensors of an argument that is a list of them."""
-    given = argument(reading, 0, "xs", "values", "x", "inputs")
-    if not isinstance(given, list) or not all(isinstance(item, Place) for item in given):
-        reading.refuse("constants among the tensors that are joined are not supported", "join tensors alone")
+    given = argument(reading, 0, "xs", "values", *TENSORS)
+    if not isinstance(given, list) or not all(isinstance(item, TensorPlace) for item in given):
+        reading.refuse("constants among the tensors that are joined are not supported", "join only tensors")
     return [reading.inputs[item.input] for item in given]
 
 
-@operations.reads("Stack", "stack")
+@operations.reads("Stack", "stack", settings="xs values axis", makes=[ops.Concat], limits=f"no constants; {ALIKE}")
 def stack(reading: Reading) -> Value:
     values = _listed(reading)
-    axis = whole(reading, argument(reading, 1, "axis", default=0), "axis")
+    axis = integer(reading, argument(reading, 1, "axis", default=0), "axis")
     wider = []
     for count, value in enumerate(values, start=1):
         sizes = tuple(_widened(reading, value, axis))
@@ -428,7 +473,10 @@ def stack(reading: Reading) -> Value:
     return joined(reading, wider, axis)
 
 
-@operations.reads("Pad", "pad")
+@operations.reads(
+    "Pad", "pad", settings="pad_width paddings mode constant_values", makes=[ops.Pad],
+    limits="height and width, with zeros",
+)  # fmt: skip
 def pad(reading: Reading) -> Value:
     value, widths = tensor(reading), plain(argument(reading, 1, "pad_width", "paddings"))
     mode = str(argument(reading, 2, "mode", default="constant")).lower()
@@ -451,7 +499,7 @@ def pad(reading: Reading) -> Value:
                 assert axis is not None
                 sides[axis] = [before, after]
             case _:
-                reading.refuse(f"a padding of {widths!r} is not supported", "pad height and width alone")
+                reading.refuse(f"a padding of {widths!r} is not supported", "pad only height and width")
     padding = Padding(*sides.get(Axis.HEIGHT, [0, 0]), *sides.get(Axis.WIDTH, [0, 0]))
     return Value(reading.add(ops.Pad(padding), value.node), value.axes)
 
@@ -460,35 +508,34 @@ def pad(reading: Reading) -> Value:
 
 
 def _map(reading: Reading, *names: str) -> Value:
-    """An argument that is a map, laid out as data_format says."""
+    """An argument that is a map, in the layout of data_format."""
     value = tensor(reading, 0, *names)
     if len(reading.sizes(value)) != 3:
         reading.misfit("the operation takes a map (height, width, channels)")
-    given = {"NHWC": "channels_last", "NCHW": "channels_first"}.get(
-        str(reading.settings.take("data_format")), reading.settings.take("data_format")
-    )
-    return reading.as_axes(value, Axes.CHW if given == "channels_first" else Axes.HWC)
+    is_first = reading.take("data_format") in ("NCHW", "channels_first")
+    return reading.as_axes(value, Axes.CHW if is_first else Axes.HWC)
 
 
-@operations.reads("Resize", "image.resize")
+@operations.reads(
+    "Resize", "image.resize", settings=f"data_format image size interpolation method {' '.join(FLAGS)}",
+    ignores="fill_mode fill_value", makes=[ops.Resize], limits=f"{INTERPOLATED}; {', '.join(FLAGS)}: False",
+)  # fmt: skip
 def resize(reading: Reading) -> Value:
-    value = _map(reading, "images", "image")
+    value = _map(reading, "image")
     match plain(argument(reading, 1, "size")):
         case [int(height), int(width)] if min(height, width) > 0:
             size = Pair(height, width)
         case other:
             reading.refuse(f"a size of {other!r} is not supported", "use two numbers: (height, width)")
-    for name in ("antialias", "crop_to_aspect_ratio", "pad_to_aspect_ratio", "preserve_aspect_ratio"):
-        if reading.flag(name, False):
-            reading.refuse(f"resizing with {name} is not supported", f"use {name}=False")
-    for name in ("fill_mode", "fill_value"):
-        reading.settings.take(name)
+    refuse_flags(reading, FLAGS)
     return resized(reading, value, size, argument(reading, 2, "interpolation", "method", default="bilinear"))
 
 
-@operations.reads("DepthToSpace", "nn.depth_to_space")
+@operations.reads(
+    "DepthToSpace", "nn.depth_to_space", settings="data_format block_size", makes=[ops.TransposeReshape], limits=OF_MAP
+)
 def depth_to_space(reading: Reading) -> Value:
-    value, block = _map(reading), whole(reading, argument(reading, 1, "block_size"), "block_size")
+    value, block = _map(reading), integer(reading, argument(reading, 1, "block_size"), "block_size")
     height, width, channels = shape = reading.builder.shape(value.node)
     if block < 1 or channels % block**2:
         reading.misfit(f"{channels} channels are not pixels of blocks of {block}x{block}")
@@ -498,30 +545,37 @@ def depth_to_space(reading: Reading) -> Value:
     return Value(reading.add(ops.TransposeReshape(dims, (0, 2, 1, 3, 4), result, Order.HWC), value.node), value.axes)
 
 
-@operations.reads("SpaceToDepth", "nn.space_to_depth")
+@operations.reads(
+    "SpaceToDepth", "nn.space_to_depth", settings="data_format block_size", makes=[ops.SpaceToDepth], limits=OF_MAP
+)
 def space_to_depth(reading: Reading) -> Value:
-    value, block = _map(reading), whole(reading, argument(reading, 1, "block_size"), "block_size")
+    value, block = _map(reading), integer(reading, argument(reading, 1, "block_size"), "block_size")
     if block < 1:
         reading.refuse(f"block_size is {block}")
     return Value(reading.add(ops.SpaceToDepth(Pair(block, block)), value.node), value.axes)
 
 
-@operations.reads("MaxPool", "AveragePool")
+@operations.reads(
+    "MaxPool", "AveragePool", settings="data_format pool_size strides padding", makes=POOLS, limits=OF_MAP
+)
 def pool(reading: Reading) -> Value:
     value = _map(reading)
     kernel = reading.pair("pool_size", 2)
-    stride = kernel if reading.settings.take("strides") is None else reading.pair("strides")
+    stride = kernel if reading.take("strides") is None else reading.pair("strides")
     maximum = function_of(reading) == "MaxPool"
     return pooled(reading, value, Window(kernel, stride), same=reading.same(), maximum=maximum)
 
 
-@operations.reads("nn.local_response_normalization", "nn.lrn")
+@operations.reads(
+    "nn.local_response_normalization", "nn.lrn", settings="depth_radius bias alpha beta", makes=[ops.LocalResponseNorm],
+    limits=OF_MAP,
+)  # fmt: skip
 def local_response_norm(reading: Reading) -> Value:
-    """TensorFlow multiplies the sum itself with alpha."""
+    """TensorFlow multiplies the sum by alpha, Caffe the mean."""
     value = tensor(reading)
     if not value.axes.is_channels(3):
         reading.misfit("the operation takes a map (height, width, channels)")
-    size = 2 * whole(reading, argument(reading, 1, "depth_radius", default=5), "depth_radius") + 1
+    size = 2 * integer(reading, argument(reading, 1, "depth_radius", default=5), "depth_radius") + 1
     numbers = {name: reading.number(name, default) for name, default in (("bias", 1.0), ("alpha", 1.0), ("beta", 0.5))}
     op = ops.LocalResponseNorm(size, numbers["alpha"] * size, numbers["beta"], numbers["bias"])
     return Value(reading.add(op, value.node), value.axes)
@@ -537,7 +591,12 @@ REDUCTIONS: Mapping[str, Reduction] = {
 }
 
 
-@operations.reads(*REDUCTIONS)
+@operations.reads(
+    *REDUCTIONS,
+    settings="input_tensor axis keepdims",
+    makes=[*POOLS, ops.Reduce],
+    limits=f"at most four axes; {NO_BATCH}",
+)
 def reduction(reading: Reading) -> Value:
     value = tensor(reading, 0, "input_tensor")
     if value.axes is Axes.MANY:
@@ -553,7 +612,7 @@ def reduction(reading: Reading) -> Value:
 
 
 def _reduced(reading: Reading, value: Value, reduction: Reduction, places: list[int]) -> Op:
-    """A pool of the whole map where that is what it is, since devices have it."""
+    """As a pool of the whole map where possible, since devices run pools."""
     shape = reading.builder.shape(value.node)
     axes = {axis for place in places if (axis := value.axes.at(place + 1)) is not None}
     whole = {axis for axis in (Axis.HEIGHT, Axis.WIDTH) if shape[axis] > 1}
@@ -567,16 +626,16 @@ def _reduced(reading: Reading, value: Value, reduction: Reduction, places: list[
     return ops.Reduce(reduction, tuple(sorted(axes)))
 
 
-@operations.reads("Argmax", "math.argmax")
+@operations.reads(
+    "Argmax", "math.argmax", settings="axis keepdims", ignores="output_type", makes=[ops.ArgMax], limits="one axis"
+)
 def arg_max(reading: Reading) -> Value:
     value = tensor(reading)
     axis = argument(reading, 1, "axis", default=None)
     kept = bool(argument(reading, 2, "keepdims", default=False))
-    for name in ("output_type",):
-        reading.settings.take(name)
     at = value.axes.at(axis)
     if at is None:
-        reading.refuse(f"the place of the largest number along {axis!r} is not supported", "use one axis")
+        reading.refuse(f"the position of the largest number along {axis!r} is not supported", "use one axis")
     node = reading.add(ops.ArgMax(at), value.node, part="" if kept else "kept")
     result = Value(node, value.axes)
     if kept:
@@ -585,7 +644,10 @@ def arg_max(reading: Reading) -> Value:
     return reshaped(reading, result, [n for place, n in enumerate(reading.sizes(result)) if place != gone] or [1])
 
 
-@operations.reads("Normalize", "math.l2_normalize", "nn.l2_normalize")
+@operations.reads(
+    "Normalize", "math.l2_normalize", "nn.l2_normalize", settings="axis order epsilon", makes=[ops.L2Normalize],
+    limits="order: 2",
+)  # fmt: skip
 def normalize(reading: Reading) -> Value:
     value = tensor(reading)
     keras_3 = function_of(reading) == "Normalize"
@@ -593,9 +655,6 @@ def normalize(reading: Reading) -> Value:
         reading.refuse(f"a norm of the order {order!r} is not supported", "use order=2")
     _, axes = map_axes_of(reading, argument(reading, 1, "axis", default=-1))
     epsilon = argument(reading, 3, "epsilon", default=None)
-    smallest = (
-        (EPSILON if epsilon is None else float(epsilon)) ** 2
-        if keras_3
-        else float(1e-12 if epsilon is None else epsilon)
-    )
+    default = EPSILON if keras_3 else 1e-12
+    smallest = float(default if epsilon is None else epsilon) ** (2 if keras_3 else 1)
     return Value(reading.add(ops.L2Normalize(axes, smallest, at_least=True), value.node), value.axes)

@@ -1,4 +1,4 @@
-"""What a reader of one layer type works with: the layer's settings, inputs and arrays, and the graph that grows."""
+"""What the reader of a layer works with: the layer's settings, inputs and arrays, and the graph under construction."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError
 from cnn_convertor.frontends.builder import Builder
-from cnn_convertor.frontends.keras.model import Layer
-from cnn_convertor.frontends.keras.storage import Index, Variable
+from cnn_convertor.frontends.keras.hdf5 import Index, Variable
+from cnn_convertor.frontends.keras.model import KerasLayer
 from cnn_convertor.frontends.keras.tensors import DATA_FORMATS, Axes, Rearranged, Value
 from cnn_convertor.frontends.keras.variables import slots
-from cnn_convertor.frontends.keras.weights import Weights
+from cnn_convertor.frontends.keras.weights import LayerArrays
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.ops import Op, Order, Pair, Shape
 
-# Settings that never change what a trained layer computes. `dtype` is looked at for every layer.
+# Settings that never change what a trained layer computes. `dtype` is checked for every layer.
 HARMLESS = frozenset(
     {"name", "trainable", "dtype", "autocast", "batch_input_shape", "batch_shape", "batch_size", "input_dtype", "input_shape",
      "activity_regularizer", "kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer",
@@ -35,18 +35,22 @@ FLOATS = frozenset({"float16", "bfloat16", "float32", "float64", "mixed_float16"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One call of one layer. inputs: what it reads."""
+    """One call of one layer.
 
-    layer: Layer
+    map_axes: rank -> the layout in which later layers read this layer's output. size: of the input, to convert for.
+    version: of the Keras that saved the file, its first number; writer: all of it, as the file gives it.
+    """
+
+    layer: KerasLayer
     settings: Settings
     inputs: tuple[Value, ...]
     builder: Builder
-    weights: Weights
+    weights: LayerArrays
     origin: Origin
-    map_axes: Callable[[int], Axes]  # rank -> the layout in which later layers take this layer's output
-    size: tuple[int, int] | None  # the input size to convert for
-    version: int = 3  # of the Keras that saved the file
-    writer: str = ""  # the whole of that version, as the file tells it
+    map_axes: Callable[[int], Axes]
+    size: tuple[int, int] | None
+    version: int
+    writer: str
 
     # --- inputs ---
 
@@ -68,7 +72,7 @@ class Reading:
         return "1D" in self.layer.type
 
     def map_input(self) -> Value:
-        """The only input, a map (or rows of channels) laid out as the layer's data_format says."""
+        """The only input, a map (or rows of channels) in the layout of the layer's data_format."""
         wanted = self.data_format()
         if len(self.sizes(self.input)) != wanted.rank - 1:
             what = "rows (steps, channels)" if self.is_1d else "a map (height, width, channels)"
@@ -76,7 +80,7 @@ class Reading:
         return self.as_axes(self.input, wanted)
 
     def data_format(self) -> Axes:
-        given = self.settings.take("data_format")
+        given = self.take("data_format")
         if given not in (None, "channels_last", "channels_first"):
             self.refuse(f"data_format is {given!r}", "use channels_last or channels_first")
         axes = DATA_FORMATS[given]
@@ -84,9 +88,13 @@ class Reading:
 
     # --- settings ---
 
+    def take(self, name: str, default: Any = None) -> Any:
+        """A setting, or the default when the file does not give it."""
+        return self.settings.take(name, default)
+
     def pair(self, name: str, default: Any = 1) -> Pair:
         """A setting that is (height, width), or one number for both; of a layer on rows: (1, steps)."""
-        match self.settings.take(name, default):
+        match self.take(name, default):
             case bool():
                 pass
             case int(steps) | [int(steps)] if self.is_1d:
@@ -99,7 +107,7 @@ class Reading:
                 return self._sizes(name, height, width)
             case [int(both)]:  # written so by some versions
                 return self._sizes(name, both, both)
-        self.refuse(f"{name} is {self.settings.take(name, default)!r}, not (height, width)")
+        self.refuse(f"{name} is {self.take(name, default)!r}, not (height, width)")
 
     def _sizes(self, name: str, height: int, width: int) -> Pair:
         if min(height, width) < 1:
@@ -108,7 +116,7 @@ class Reading:
 
     def number(self, name: str, default: float) -> float:
         """A setting that is a number; some versions wrote NumPy arrays."""
-        found = plain(self.settings.take(name, default))
+        found = plain(self.take(name, default))
         if not isinstance(found, (int, float)) or isinstance(found, bool):
             self.refuse(f"{name} is {found!r}, not a number")
         return float(found)
@@ -121,17 +129,17 @@ class Reading:
             self.refuse(f"{name} is {given!r}, not numbers")
 
     def integer(self, name: str, default: int = 1) -> int:
-        found = self.settings.take(name, default)
+        found = self.take(name, default)
         if not isinstance(found, int) or isinstance(found, bool) or found < 1:
             self.refuse(f"{name} is {found!r}, not a whole number above 0")
         return found
 
     def flag(self, name: str, default: bool) -> bool:
-        return bool(self.settings.take(name, default))
+        return bool(self.take(name, default))
 
     def same(self) -> bool:
         """Whether `padding` is "same" rather than "valid"."""
-        padding = self.settings.take("padding", "valid")
+        padding = self.take("padding", "valid")
         if padding not in ("same", "valid"):
             self.refuse(f"padding is {padding!r}", "use 'same', 'valid' or a ZeroPadding2D layer")
         return bool(padding == "same")
@@ -143,28 +151,30 @@ class Reading:
         roles = [slot.role for slot in slots(self.layer.type, self.layer.config)]
         arrays = self.weights.arrays.get(self.layer.key, ())
         where = Origin(self.weights.file, self.layer.name, self.layer.type)
+        hint = "check that `data` names the weights of this network"
         if not arrays:
-            hint = "check that `data` names the weights of this network"
             if where.file == self.origin.file:
-                hint = "save it again; as model.h5, if the layer is in two models: of those, a .keras file keeps one"
-            raise ModelError(
-                Problem("DV204", f"the file has no weights for this layer ({', '.join(roles)})", where, hint)
-            )
+                hint = "save it again; as model.h5 if the layer is in two models: a .keras file keeps one of them"
+            raise ModelError.of("DV204", f"the file has no weights for this layer ({', '.join(roles)})", where, hint)
         if len(arrays) != len(roles):
             reason = f"the layer has {len(roles)} arrays ({', '.join(roles)}), but the file has {len(arrays)} for it"
-            raise ModelError(Problem("DV204", reason, where, "check that `data` names the weights of this network"))
+            raise ModelError.of("DV204", reason, where, hint)
         self.builder.count(self.origin, role, shape)
         array = arrays[roles.index(role)]
         if array.shape != tuple(shape):
             reason = f"{role} must have the shape {tuple(shape)}, but has {array.shape} in the file ({array.name})"
             size = "the network's input size (width_override and height_override change it)"
             hint = f"check {size}, and that `data` names the weights of this network"
-            raise ModelError(Problem("DV205", reason, where, hint))
+            raise ModelError.of("DV205", reason, where, hint)
         if array.flaw:
-            raise ModelError(
-                Problem("DV201", f"the array {array.name!r} {array.flaw}", where, "save or copy the model again")
+            raise ModelError.of(
+                "DV201", f"the array {array.name!r} {array.flaw}", where, "save or copy the model again"
             )
         return array
+
+    def whole(self, role: str, shape: Sequence[int]) -> Array:
+        """All numbers of the layer's array of that role."""
+        return self.variable(role, shape).read((slice(None),) * len(shape))
 
     def vector(self, role: str, size: int) -> Constant:
         """One number a channel."""
@@ -188,7 +198,7 @@ class Reading:
         self, source: Value, dims: tuple[int, ...], permutation: tuple[int, ...], sizes: tuple[int, ...], axes: Axes,
         *, part: str = "",
     ) -> Value:  # fmt: skip
-        """The source tensor reshaped to dims, its axes permuted, and reshaped to sizes. dims and sizes are without the batch."""
+        """The source tensor reshaped to dims, its axes permuted, and reshaped to sizes; all without the batch."""
         assert sorted(permutation) == list(range(len(dims)))
         straight = list(permutation) == sorted(permutation)
         origin = source.origin
@@ -215,11 +225,8 @@ class Reading:
         elif target.is_vector:
             orders = {source.axes.order}
         if len(orders) == 2:
-            node = self.add(
-                ops.Reshape(Shape(1, 1, shape.size), source.axes.order),
-                node,
-                part=f"{part}/counted" if part else "counted",
-            )
+            counted = ops.Reshape(Shape(1, 1, shape.size), source.axes.order)
+            node = self.add(counted, node, part=f"{part}/counted" if part else "counted")
             orders = {axes.order}
         (order,) = orders
         if list(permutation) == sorted(permutation):
@@ -242,36 +249,31 @@ class Reading:
     def counted(self, value: Value, part: str = "counted") -> str:
         """A vector of all elements, counted as the framework does."""
         shape = self.builder.shape(value.node)
-        return (
-            value.node
-            if shape.is_vector
-            else self.add(ops.Reshape(Shape(1, 1, shape.size), value.axes.order), value.node, part=part)
-        )
+        if shape.is_vector:
+            return value.node
+        return self.add(ops.Reshape(Shape(1, 1, shape.size), value.axes.order), value.node, part=part)
 
     def counted_back(self, node: str, like: Value) -> Value:
-        """A vector as a tensor like that which was counted; the layer's last node."""
+        """A vector of all elements as a tensor like the one it was counted from; the layer's last node."""
         shape = self.builder.shape(like.node)
-        return like._replace(
-            node=self.add(_reshaped(self.builder.shape(node), shape, like.axes.order), node), origin=None
-        )
+        return like.computed_by(self.add(_reshaped(self.builder.shape(node), shape, like.axes.order), node))
 
     # --- results ---
 
     def add(self, op: Op, *inputs: str, part: str = "") -> str:
-        """Append a node (by default on the only input). part: what it does of a layer that becomes several nodes."""
+        """Append a node (by default on the only input). part: names one of several nodes of the layer."""
         name = f"{self.layer.name}/{part}" if part else self.layer.name
         return self.builder.add(name, op, inputs or (self.input.node,), self.origin)
 
     def refuse(self, reason: str, hint: str = "") -> NoReturn:
         """The layer's settings cannot be converted."""
-        raise UnsupportedError(Problem("DV302", reason, self.origin, hint))
+        raise UnsupportedError.of("DV302", reason, self.origin, hint)
 
     def misfit(self, reason: str, hint: str = "") -> NoReturn:
-        """The layer cannot be converted with the inputs that it has; says nothing when these were guessed."""
-        problem = Problem("DV302", reason, self.origin, hint)
-        if any(self.builder.is_guessed(value.node) for value in self.inputs):
-            raise ModelError(problem)  # which the builder drops: it may follow from the guess
-        raise UnsupportedError(problem)
+        """The layer cannot be converted with its inputs; not reported when these are guesses."""
+        is_guess = any(self.builder.is_guessed(value.node) for value in self.inputs)
+        error = ModelError if is_guess else UnsupportedError  # the builder drops a ModelError that a guess may cause
+        raise error.of("DV302", reason, self.origin, hint)
 
 
 def _reshaped(shape: Shape, target: Shape, order: Order) -> Op:
@@ -284,7 +286,7 @@ operations: Registry[Reader] = Registry()  # functions that are called between l
 
 
 def plain(value: Any) -> Any:
-    """A setting without the wrapping in which Keras writes NumPy arrays and tensors."""
+    """A setting without the wrapper in which Keras writes NumPy arrays and tensors."""
     match value:
         case {"class_name": str(), "config": {"value": inner}} | {"value": inner}:
             return inner
@@ -301,22 +303,19 @@ def constant(
 
 def check_dtype(reading: Reading) -> None:
     """Refuse a layer that does not compute with floating-point numbers."""
-    dtype = _dtype(reading.settings.take("dtype"))
+    dtype = _dtype(reading.take("dtype"))
     if dtype not in FLOATS and reading.layer.type != "InputLayer":
-        hint = "use floating-point numbers; a model that is quantized is to be saved before that"
+        hint = "use floating-point numbers; save a model before it is quantized"
         reading.refuse(f"the setting dtype = {dtype!r} is not supported", hint)
 
 
 def check_leftovers(reading: Reading) -> None:
-    """Refuse settings that no reader knows; None means that a feature is off."""
-    unknown = [f"{name} = {value!r}" for name, value in reading.settings.left().items() if value is not None]
-    if unknown:
-        raise UnsupportedError(
-            [
-                Problem("DV302", f"the setting {text} is not supported", reading.origin, "set it to its default")
-                for text in unknown
-            ]
-        )
+    """Refuse settings that the reader does not take; None means that a feature is off."""
+    left = [f"{name} = {value!r}" for name, value in reading.settings.left().items() if value is not None]
+    if left:
+        hint = "set it to its default"
+        problems = [Problem("DV302", f"the setting {text} is not supported", reading.origin, hint) for text in left]
+        raise UnsupportedError(problems)
 
 
 def _dtype(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Which axis of a framework's tensor is which, so that axes, orders and shapes mean the same in the graph."""
+"""Maps the axes of Keras's tensors to those of the graph's maps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from cnn_convertor.frontends.keras.model import Call, Network, Tensor
+from cnn_convertor.frontends.keras.model import KerasNetwork, LayerCall, LayerOutput
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.ir.ops import Axis, Order, Shape
 
@@ -18,22 +18,22 @@ class Axes(Enum):
     CHW = "CHW"  # a map, channels_first
     WC = "WC"  # rows of channels, channels_last: height is 1
     CW = "CW"  # rows of channels, channels_first: height is 1
-    HW = "HW"  # an image without channels, as inputs may be: channels is 1
+    HW = "HW"  # an image without channels, as an input may be: channels is 1
     C = "C"  # a vector
-    MANY = ""  # more than three axes, as stand between reshapes: a vector of all elements
+    MANY = ""  # more than three axes, between reshapes: a vector of all elements
 
     @property
     def rank(self) -> int:
-        """Number of axes, the batch included. (MANY has no letters; a Value knows.)"""
+        """Number of axes, the batch included. For MANY, ask the Value."""
         return len(self.value) + 1
 
     @property
     def order(self) -> Order:
-        """How the framework counts the elements."""
+        """The order in which Keras counts the elements."""
         return Order.CHW if self in (Axes.CHW, Axes.CW) else Order.HWC
 
     def at(self, axis: object) -> Axis | None:
-        """The map's axis that is an axis of the tensor, as the framework counts it (negative ones from the end)."""
+        """The map's axis that is an axis of the tensor, as Keras counts it (negative ones from the end)."""
         if isinstance(axis, list) and len(axis) == 1:
             (axis,) = axis
         if not isinstance(axis, int) or isinstance(axis, bool) or not -self.rank <= axis < self.rank:
@@ -42,7 +42,7 @@ class Axes(Enum):
         return None if place == 0 else Axis("HWC".index(self.value[place - 1]))
 
     def is_channels(self, axis: object) -> bool:
-        """Whether an axis, as the framework counts it, is that of the channels."""
+        """Whether an axis, as Keras counts it, is that of the channels."""
         return self.at(axis) is Axis.CHANNELS
 
     def sizes(self, shape: Shape) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class Axes(Enum):
         return tuple(shape["HWC".index(letter)] for letter in self.value)
 
     def shape(self, sizes: Sequence[int]) -> Shape:
-        """The map that a tensor of these sizes is."""
+        """The map for a tensor of these sizes."""
         given = dict(zip(self.value, sizes, strict=True))
         return Shape(*(given.get(letter, 1) for letter in "HWC"))
 
@@ -58,13 +58,17 @@ class Axes(Enum):
 class Value(NamedTuple):
     """A tensor: the node that computes it, and its axes.
 
-    sizes: of a tensor of MANY axes. origin: what the tensor is a rearrangement of, if it is one.
+    sizes: of a tensor of MANY axes. origin: the tensor that this one rearranges, if any.
     """
 
     node: str
     axes: Axes
     sizes: tuple[int, ...] = ()
     origin: Rearranged | None = None
+
+    def computed_by(self, node: str) -> Value:
+        """A tensor like this one, that another node computes."""
+        return self._replace(node=node, origin=None)
 
 
 class Rearranged(NamedTuple):
@@ -76,16 +80,16 @@ class Rearranged(NamedTuple):
 
 
 DATA_FORMATS: Mapping[object, Axes] = {None: Axes.HWC, "channels_last": Axes.HWC, "channels_first": Axes.CHW}
-_WEAK = ("Flatten", "Concatenate")  # layers that work on any axes, so that they tell little
-# Layers and operations behind which axes mean something else.
+_WEAK = ("Flatten", "Concatenate")  # layers that work on any axes, whose settings are weak evidence
+# Layers and operations after which axes have another meaning.
 _ENDS = frozenset(
     {"Flatten", "Reshape", "Permute", "RepeatVector", "GlobalAveragePooling1D", "GlobalMaxPooling1D", "GlobalAveragePooling2D",
      "GlobalMaxPooling2D", "Transpose", "GetItem", "Squeeze", "ExpandDims", "Stack", "Mean", "Max", "Min", "Sum"}
 )  # fmt: skip
 
 
-def map_axes(network: Network, tensor: Tensor, rank: int = 4) -> Axes:
-    """How a tensor whose maker does not say it is laid out: as the first layer that uses it expects.
+def map_axes(network: KerasNetwork, tensor: LayerOutput, rank: int = 4) -> Axes:
+    """The layout of a tensor that its own layer does not define: the one that the first layer reading it expects.
 
     rank: of the tensor, the batch included.
     """
@@ -99,9 +103,9 @@ def map_axes(network: Network, tensor: Tensor, rank: int = 4) -> Axes:
     return Axes.HW if first is None else Axes.CW if first else Axes.WC
 
 
-def _channels_first(network: Network, tensor: Tensor, rank: int) -> bool | None:
-    """Whether the channels come first; None when no layer tells."""
-    users: dict[int, list[Call]] = {}
+def _channels_first(network: KerasNetwork, tensor: LayerOutput, rank: int) -> bool | None:
+    """Whether the channels come first; None when no layer shows it."""
+    users: dict[int, list[LayerCall]] = {}
     for call in network.calls:
         for source in call.inputs:
             users.setdefault(source.call, []).append(call)
@@ -109,19 +113,19 @@ def _channels_first(network: Network, tensor: Tensor, rank: int) -> bool | None:
     queue, seen = [tensor.call], {tensor.call}
     while queue:
         for call in users.get(queue.pop(0), ()):
-            told = _expected(call, rank)
-            if told is not None and call.layer.type not in _WEAK:
-                return told
-            if told is not None:
-                weak.append(told)
+            expected = _expected(call, rank)
+            if expected is not None and call.layer.type not in _WEAK:
+                return expected
+            if expected is not None:
+                weak.append(expected)
             if call.layer.type not in _ENDS and call.number not in seen:
                 seen.add(call.number)
                 queue.append(call.number)
     return weak[0] if weak and rank == 4 else None
 
 
-def _expected(call: Call, rank: int) -> bool | None:
-    """Whether a layer takes its input's channels first, where its settings tell."""
+def _expected(call: LayerCall, rank: int) -> bool | None:
+    """Whether a layer expects the channels first; None when its settings do not show it."""
     config, type = call.layer.config, call.layer.type
     if call.layer.is_operation:
         return None

@@ -1,11 +1,11 @@
-"""What to say of layers that cannot be converted: the reason, and a way out."""
+"""Why layers cannot be converted, and a way out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from cnn_convertor.errors import Origin, Problem
-from cnn_convertor.frontends.keras.model import Layer
+from cnn_convertor.frontends.keras.model import KerasLayer
 from cnn_convertor.frontends.keras.operations import operation_name
 from cnn_convertor.frontends.keras.reading import keras
 
@@ -14,20 +14,20 @@ KERAS_1 = "the file is of Keras 1: load it with Keras 2 (up to TensorFlow 2.15, 
 ANYWAY = "define it as a custom layer, or replace it"
 
 _RECURRENT = "the device runs no recurrent layers: use convolutions over time (Conv1D with padding='causal'), or run this part elsewhere"
-_ATTENTION = "the device multiplies no two maps as matrices: use convolutions, or cut the network before it and run the rest elsewhere"
-_TEXT = "it takes no images: do this in the application, and start the network behind it"
+_ATTENTION = "the device does not multiply maps as matrices: use convolutions, or end the network before it and run the rest elsewhere"
+_TEXT = "it does not work on images: do this in the application, and start the network after it"
 _WRAPPER = "use the layer itself, without the wrapper"
-_VOLUME = "the device has no volumes: use the 2D layers, with the depth among the channels"
+_VOLUME = "the device has no 3D layers: use the 2D layers, with the depth among the channels"
 _ADVICE: Mapping[str, str] = {
     **dict.fromkeys(("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "StackedRNNCells", "CuDNNLSTM", "CuDNNGRU"), _RECURRENT),
     **dict.fromkeys(("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"), _RECURRENT),
     **dict.fromkeys(("MultiHeadAttention", "GroupQueryAttention", "Attention", "AdditiveAttention", "Dot", "EinsumDense"), _ATTENTION),
     **dict.fromkeys(("TextVectorization", "StringLookup", "IntegerLookup", "Hashing", "HashedCrossing", "CategoryEncoding"), _TEXT),
     **dict.fromkeys(("Discretization", "MelSpectrogram", "STFTSpectrogram"), _TEXT),
-    **dict.fromkeys(("Embedding", "ReversibleEmbedding"), "look the vectors up in the application, and start the network behind it"),
-    "Masking": "steps cannot be left out: take the layer away and give all steps",
-    "Lambda": "its Python code is not converted: use layers (Rescaling, Multiply, Reshape), or define it as a custom layer",
-    "TimeDistributed": "use the layer on maps: Dense and Conv1D work on every step anyway",
+    **dict.fromkeys(("Embedding", "ReversibleEmbedding"), "look the vectors up in the application, and start the network after it"),
+    "Masking": "steps cannot be skipped: remove the layer and give all steps",
+    "Lambda": "Python code is not converted: use layers (Rescaling, Multiply, Reshape), or define it as a custom layer",
+    "TimeDistributed": "use the layer on maps: Dense and Conv1D work on every step",
     **dict.fromkeys(("SpectralNormalization", "Wrapper"), _WRAPPER),
     **{f"{name}3D": _VOLUME for name in (
         "Conv", "SeparableConv", "MaxPooling", "AveragePooling", "GlobalMaxPooling", "GlobalAveragePooling", "UpSampling", "ZeroPadding",
@@ -42,7 +42,7 @@ _ADVICE: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def unsupported(layer: Layer, origin: Origin) -> Problem:
+def unsupported(layer: KerasLayer, origin: Origin) -> Problem:
     type = layer.type
     if layer.is_foreign and keras.get(type) is not None:
         what = f"layers of a class {type} that is not Keras's own are not supported"

@@ -52,5 +52,5 @@ _SLOTS: Mapping[str, Callable[[Mapping[str, Any]], tuple[Slot, ...]]] = {
 
 
 def slots(type: str, config: Mapping[str, Any]) -> tuple[Slot, ...]:
-    """The variables of a layer; none for types that have none (or that nobody can read)."""
+    """The variables of a layer; none for types that have none or are unknown."""
     return _SLOTS[type](config) if type in _SLOTS else ()

@@ -1,6 +1,6 @@
-"""Finds which arrays of a weights file belong to which layer.
+"""Assigns the arrays of a weights file to layers.
 
-Two arrangements exist. Keras 2, and every whole-model .h5 file, has one group for each layer of the outermost model, listed in
+Two forms exist. Keras 2, and every whole-model .h5 file, has one group for each layer of the outermost model, listed in
 `layer_names`, with the layer's arrays listed in `weight_names`; a nested model is one such layer, the arrays of all its layers
 in one list, trainable ones first. Keras matches those groups with the layers that have weights one after the other.
 
@@ -17,64 +17,62 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cnn_convertor.errors import ModelError, Origin, Problem
-from cnn_convertor.frontends.keras.model import Layer
-from cnn_convertor.frontends.keras.storage import Contents, Variable
+from cnn_convertor.errors import ModelError, Origin
+from cnn_convertor.frontends.keras.hdf5 import Contents, Variable
+from cnn_convertor.frontends.keras.model import KerasLayer
 from cnn_convertor.frontends.keras.variables import Slot, slots
 
 CONTAINERS = ("layers", "_layer_checkpoint_dependencies")
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """The arrays of every layer that has some, by Layer.key, in the order of variables.slots()."""
+class LayerArrays:
+    """The arrays of every layer that has some, by KerasLayer.key, in the order of variables.slots()."""
 
     file: str
     backend: str
     arrays: Mapping[tuple[int, ...], tuple[Variable, ...]]
 
 
-def match_weights(model: Layer, contents: Contents, *, same_file: bool) -> Weights:
-    """same_file: whether the model's configuration comes from the same file, so that its layers' names mean the same."""
+def match_weights(model: KerasLayer, contents: Contents, *, same_file: bool) -> LayerArrays:
+    """Find each layer's arrays.
+
+    same_file: whether the configuration comes from the same file, so that names of layers mean the same.
+    Raises ModelError when the file holds no weights.
+    """
     root = "model_weights" if "model_weights" in contents.groups else ""
     backend = contents.text(root, "backend") or contents.text("", "backend") or ""
     names = contents.texts(root, "layer_names")
     if names is not None:
-        return Weights(contents.file, backend, _match_groups(model, _list_groups(contents, root, names)))
+        return LayerArrays(contents.file, backend, _match_groups(model, _list_groups(contents, root, names)))
     if any(name in contents.groups for name in CONTAINERS):
-        return Weights(contents.file, backend, _match_tree(model, contents, "", same_file))
+        return LayerArrays(contents.file, backend, _match_tree(model, contents, "", same_file))
     if not _all_slots(model):
-        return Weights(contents.file, backend, {})
-    raise ModelError(
-        Problem(
-            "DV204",
-            "the file holds no Keras weights",
-            Origin(contents.file),
-            "save the whole model: model.save('model.keras')",
-        )
-    )
+        return LayerArrays(contents.file, backend, {})
+    hint = "save the whole model: model.save('model.keras')"
+    raise ModelError.of("DV204", "the file holds no Keras weights", Origin(contents.file), hint)
 
 
 # --- Keras 2: groups in a row --------------------------------------------------------------------------------------------
 
 
 def _list_groups(contents: Contents, root: str, names: Sequence[str]) -> dict[str, tuple[Variable, ...]]:
-    """Group name -> arrays. Raises ModelError when a listed array is not there."""
+    """Group name -> arrays. Raises ModelError when a listed array is missing."""
     groups = {}
     for name in names:
         path = f"{root}/{name}".lstrip("/")
         listed = [f"{path}/{array}" for array in contents.texts(path, "weight_names") or ()]
         for array in listed:
             if array not in contents.variables:
-                raise _missing(contents.file, f"the array {array!r} is listed in the file, but it is not there")
+                raise _missing(contents.file, f"the array {array!r} is listed in the file, but it is missing")
         groups[name] = tuple(contents.variables[array] for array in listed)
     return groups
 
 
 def _match_groups(
-    model: Layer, groups: Mapping[str, tuple[Variable, ...]]
+    model: KerasLayer, groups: Mapping[str, tuple[Variable, ...]]
 ) -> dict[tuple[int, ...], tuple[Variable, ...]]:
-    """One after the other, as Keras does; by name where the counts differ (some layers' types may be unknown)."""
+    """One after the other, as Keras does; by name where the counts differ, since some types may be unknown."""
     having = [layer for layer in model.layers if _all_slots(layer)]
     filled = [name for name, arrays in groups.items() if arrays]
     if len(having) == len(filled):
@@ -90,7 +88,7 @@ def _match_groups(
     return found
 
 
-def _all_slots(layer: Layer, trained: bool = True) -> list[tuple[Layer, Slot]]:
+def _all_slots(layer: KerasLayer, trained: bool = True) -> list[tuple[KerasLayer, Slot]]:
     """The variables of a layer, or of all layers in a model; frozen ones count as not trained."""
     trained = trained and bool(layer.config.get("trainable", True))
     if layer.is_model:
@@ -100,8 +98,8 @@ def _all_slots(layer: Layer, trained: bool = True) -> list[tuple[Layer, Slot]]:
     return [(layer, Slot(slot.role, slot.trained and trained)) for slot in slots(layer.type, layer.config)]
 
 
-def _share_out(model: Layer, arrays: Sequence[Variable]) -> dict[tuple[int, ...], tuple[Variable, ...]]:
-    """Give a nested model's arrays to its layers: by their names where these are clear, else by their order."""
+def _share_out(model: KerasLayer, arrays: Sequence[Variable]) -> dict[tuple[int, ...], tuple[Variable, ...]]:
+    """A nested model's arrays for each of its layers: by name where names are unique, else by order."""
     wanted = _all_slots(model)
     by_name = {tuple(array.name.removesuffix(":0").split("/")[-2:]): array for array in arrays}
     names = Counter((layer.own_name, slot.role) for layer, slot in wanted)
@@ -123,7 +121,7 @@ def _share_out(model: Layer, arrays: Sequence[Variable]) -> dict[tuple[int, ...]
 
 
 def _match_tree(
-    model: Layer, contents: Contents, path: str, same_file: bool
+    model: KerasLayer, contents: Contents, path: str, same_file: bool
 ) -> dict[tuple[int, ...], tuple[Variable, ...]]:
     container = next((c for c in (f"{path}{name}" for name in CONTAINERS) if c in contents.groups), None)
     if container is None:
@@ -137,13 +135,13 @@ def _match_tree(
     return found
 
 
-def _children(model: Layer, contents: Contents, container: str, same_file: bool) -> list[tuple[Layer, str]]:
+def _children(model: KerasLayer, contents: Contents, container: str, same_file: bool) -> list[tuple[KerasLayer, str]]:
     """The layers that have weights, each with its group's name."""
     children = contents.children(container)
     having = [layer for layer in model.layers if _all_slots(layer)]
-    told = {contents.text(f"{container}/{child}/vars", "name"): child for child in children}
-    if same_file and all(layer.own_name in told for layer in having):
-        return [(layer, told[layer.own_name]) for layer in having]
+    named = {contents.text(f"{container}/{child}/vars", "name"): child for child in children}
+    if same_file and all(layer.own_name in named for layer in having):
+        return [(layer, named[layer.own_name]) for layer in having]
     counted = _count_classes(model)
     pairs = [(layer, counted[layer.key]) for layer in having]
     if not all(child in children for _, child in pairs) and all(layer.own_name in children for layer in having):
@@ -151,7 +149,7 @@ def _children(model: Layer, contents: Contents, container: str, same_file: bool)
     return [(layer, child) for layer, child in pairs if child in children]
 
 
-def _count_classes(model: Layer) -> dict[tuple[int, ...], str]:
+def _count_classes(model: KerasLayer) -> dict[tuple[int, ...], str]:
     """conv2d, conv2d_1, ...: the names that Keras gives the groups."""
     used: Counter[str] = Counter()
     keys = {}
@@ -179,4 +177,4 @@ def _numbered(contents: Contents, group: str) -> tuple[Variable, ...]:
 
 
 def _missing(file: str, reason: str) -> ModelError:
-    return ModelError(Problem("DV204", reason, Origin(file), "save the model again; the file is not complete"))
+    return ModelError.of("DV204", reason, Origin(file), "save the model again; the file is not complete")

@@ -222,7 +222,7 @@ def test_unknown_fields_are_a_warning_with_file_and_line(load: Any) -> None:
     (problem,) = [warning.message.problem for warning in caught if isinstance(warning.message, ConvertorWarning)]
     assert problem.code == "DV210"
     assert str(problem.where).endswith("net.prototxt:3")
-    assert '"quick" of LayerParameter is not known, and is left out (2 times, here first)' in problem.message
+    assert '"quick" of LayerParameter is unknown and ignored (2 times, here first)' in problem.message
 
 
 # --- files

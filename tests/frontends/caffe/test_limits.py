@@ -10,13 +10,13 @@ import pytest
 
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.files import replace_all
+from cnn_convertor.frontends.caffe.layers import caffe as registry
 from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.inspection import inspect
 from cnn_convertor.pipeline import build, load, render
-from tools.layers_page import FRAMEWORKS, entries
 from verification.trials import config
 
-SETTINGS = {entry.type: set(entry.settings) for entry in entries(FRAMEWORKS[0])}
+SETTINGS = {type: {*registry[type].settings, *registry[type].ignores} for type in registry}
 CONVOLUTIONS = ("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Deconvolution")
 FORWARD, DEPTHWISE = CONVOLUTIONS[:3], CONVOLUTIONS[1:3]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.frontends.caffe.weights import Weights
+from cnn_convertor.frontends.caffe.weights import WeightsFile
 from cnn_convertor.frontends.caffe.wire import WireType, encode, tag
 from cnn_convertor.frontends.caffe.writing import write
 
@@ -54,10 +54,10 @@ FORMS = {
 }
 
 
-def saved(path: Path, blob: bytes, *, v1: bool = False) -> Weights:
+def saved(path: Path, blob: bytes, *, v1: bool = False) -> WeightsFile:
     layer = delimited(4, b"a") + delimited(6, blob) if v1 else delimited(1, b"a") + delimited(7, blob)
     path.write_bytes(delimited(1, b"net") + delimited(2 if v1 else 100, layer))
-    return Weights.open(path)
+    return WeightsFile.open(path)
 
 
 @pytest.mark.parametrize("v1", [False, True])
@@ -92,7 +92,7 @@ def test_packed_numbers_are_not_copied(tmp_path: Path) -> None:
 def test_what_is_written_is_read(v1: bool, tmp_path: Path) -> None:
     arrays = [NUMBERS, np.arange(5.0), np.zeros((0, 3))]
     write(tmp_path / "w", ((name, "Convolution", arrays) for name in ("a", "b")), v1=v1)
-    weights = Weights.open(tmp_path / "w")
+    weights = WeightsFile.open(tmp_path / "w")
     assert list(weights.layers) == ["a", "b"]
     for blob, array in zip(weights.blobs("b"), arrays, strict=True):
         assert blob.shape == ((1,) * (4 - array.ndim) + array.shape if v1 else array.shape)
@@ -101,7 +101,7 @@ def test_what_is_written_is_read(v1: bool, tmp_path: Path) -> None:
 
 def test_of_two_layers_of_one_name_the_last_with_blobs_stays(tmp_path: Path) -> None:
     write(tmp_path / "w", [("a", "X", [np.ones(1)]), ("a", "X", [np.full(1, 2)]), ("a", "X", [])])
-    (blob,) = Weights.open(tmp_path / "w").blobs("a")
+    (blob,) = WeightsFile.open(tmp_path / "w").blobs("a")
     assert blob.numbers(0, 1) == 2
 
 
@@ -122,7 +122,7 @@ def test_of_two_layers_of_one_name_the_last_with_blobs_stays(tmp_path: Path) -> 
 def test_what_is_no_weights_file_is_named(content: bytes, says: str, tmp_path: Path) -> None:
     (tmp_path / "w").write_bytes(content)
     with pytest.raises(ModelError) as caught:
-        Weights.open(tmp_path / "w")
+        WeightsFile.open(tmp_path / "w")
     (problem,) = caught.value.problems
     assert says in str(problem)
     assert problem.code == "DV201"
@@ -150,7 +150,7 @@ def test_a_damaged_blob_is_named_with_its_layer(blob: bytes, says: str, tmp_path
 def test_a_folder_and_a_missing_file_are_named(tmp_path: Path) -> None:
     for path, says in ((tmp_path, "is a folder"), (tmp_path / "none", "No such file")):
         with pytest.raises(ModelError, match=says):
-            Weights.open(path)
+            WeightsFile.open(path)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -164,7 +164,7 @@ def test_no_bytes_give_anything_but_a_model_error(tmp_path: Path, data: st.DataO
         content = sample[:place] + bytes([byte]) + sample[place + 1 : cut]
     (tmp_path / "w").write_bytes(content)
     with contextlib.suppress(ModelError):
-        weights = Weights.open(tmp_path / "w")
+        weights = WeightsFile.open(tmp_path / "w")
         for name in weights.layers:
             for blob in weights.blobs(name):
                 blob.numbers(0, 10)
@@ -179,7 +179,7 @@ def test_files_beyond_two_gigabytes_are_read(tmp_path: Path) -> None:
         file.write(opening)
         file.seek(len(opening) + huge)
         file.write(delimited(100, delimited(1, b"a") + delimited(7, FORMS["packed"])))
-    (blob,) = Weights.open(tmp_path / "w").blobs("a")
+    (blob,) = WeightsFile.open(tmp_path / "w").blobs("a")
     np.testing.assert_array_equal(blob.numbers(0, 6), NUMBERS.ravel())
 
 

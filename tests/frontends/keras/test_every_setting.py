@@ -14,14 +14,14 @@ import pytest
 
 from cnn_convertor.frontends.keras.importer import load, read
 from cnn_convertor.frontends.keras.reading import HARMLESS
+from cnn_convertor.frontends.keras.reading import keras as registry
 from frontends.keras import networks
 from frontends.keras.networks import MAP, ROWS, written
 from reference import ir_reference
-from tools.layers_page import FRAMEWORKS, entries
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {entry.type: entry.settings for entry in entries(FRAMEWORKS[1])}
+SETTINGS = {type: (*registry[type].settings, *registry[type].ignores - {"*"}) for type in registry}
 # Types that Keras 3 has not: files of Keras 2 have them, or its applications define them. Tests with files written by hand
 # read them (test_keras_layers.py), and tests of whole applications run them.
 NOT_IN_KERAS_3 = {

@@ -151,7 +151,7 @@ def test_weights_may_be_in_another_file(model: Any) -> None:
 
 def test_weights_alone_are_no_definition(model: Any) -> None:
     path = model.h5(None, ARRAYS_H5)
-    with pytest.raises(ModelError, match=r"weights alone(.|\n)*model\.save\("):
+    with pytest.raises(ModelError, match=r"only weights(.|\n)*model\.save\("):
         load(path, path)
 
 

@@ -11,7 +11,7 @@ import pytest
 from cnn_convertor.errors import ModelError, UnsupportedError, UsageError
 from cnn_convertor.frontends.keras.custom import load_custom_layers
 from cnn_convertor.frontends.keras.importer import load
-from cnn_convertor.frontends.keras.maps import AUGMENTATIONS, DROPOUTS
+from cnn_convertor.frontends.keras.training import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from reference import ir_reference
@@ -263,11 +263,11 @@ def test_lists_of_tensors_are_joined(model: Any) -> None:
         ("cast", {"dtype": "int32"}, "a cast to int32"),
         ("reshape", {"shape": [30, 4]}, "keras.layers.Reshape"),
         ("transpose", {"perm": [1, 0, 2, 3]}, "keras.layers.Permute"),
-        ("expand_dims", {"axis": 0}, "before that of the batch"),
+        ("expand_dims", {"axis": 0}, "before the batch"),
         ("squeeze", {"axis": 1}, "longer than 1"),
         ("math.reduce_mean", {"axis": 0}, "batch"),
-        ("math.reduce_mean", {"axis": 7}, "none of a tensor"),
-        ("pad", {"paddings": [[0, 0], [1, 0], [0, 2], [0, 1]]}, "height and width alone"),
+        ("math.reduce_mean", {"axis": 7}, "does not have the axes"),
+        ("pad", {"paddings": [[0, 0], [1, 0], [0, 2], [0, 1]]}, "only height and width"),
         ("pad", {"paddings": [[0, 0], [1, 0], [0, 2], [0, 0]], "mode": "REFLECT"}, "reflect"),
         ("image.resize", {"size": [3, 5], "method": "area"}, "'area'"),
         ("image.resize", {"size": [3, 5], "antialias": True}, "antialias"),
@@ -345,7 +345,7 @@ def test_a_thresholded_relu_of_keras_2(model: Any) -> None:
 @pytest.mark.parametrize(
     ("type", "advice"),
     [
-        ("LSTM", "Conv1D"), ("Bidirectional", "Conv1D"), ("ConvLSTM2D", "Conv1D"), ("MultiHeadAttention", "cut the network"),
+        ("LSTM", "Conv1D"), ("Bidirectional", "Conv1D"), ("ConvLSTM2D", "Conv1D"), ("MultiHeadAttention", "end the network"),
         ("Embedding", "in the application"), ("Masking", "give all steps"), ("Lambda", "Rescaling"), ("Conv3D", "2D layers"),
         ("TimeDistributed", "Dense and Conv1D"), ("SpectralNormalization", "without the wrapper"), ("Mine", "custom layer"),
     ],

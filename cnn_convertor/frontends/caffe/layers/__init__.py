@@ -1,6 +1,15 @@
-"""What each of Caffe's layer types means in terms of the graph's operators: the readers, entered in `caffe`."""
+"""Caffe's layer types in terms of the graph's operators. Importing this package fills the registry `caffe`."""
 
-from cnn_convertor.frontends.caffe.layers import channels, detection, functions, joins, measures, shapes, windows
+from cnn_convertor.frontends.caffe.layers import (
+    channels,
+    conv_pool,
+    detection,
+    functions,
+    merge,
+    reductions,
+    resize,
+    shapes,
+)
 from cnn_convertor.frontends.caffe.reading import caffe
 
-__all__ = ["caffe", "channels", "detection", "functions", "joins", "measures", "shapes", "windows"]
+__all__ = ["caffe", "channels", "conv_pool", "detection", "functions", "merge", "reductions", "resize", "shapes"]

@@ -1,4 +1,4 @@
-"""Layers that multiply by weights, or have a factor for each channel."""
+"""Layers that multiply by a matrix, or have a factor for each channel."""
 
 from __future__ import annotations
 
@@ -6,159 +6,149 @@ import math
 
 import numpy as np
 
+from cnn_convertor.frontends.arithmetic import filled, scale_and_shift
 from cnn_convertor.frontends.caffe.blobs import Dims, axis_of, text_of
-from cnn_convertor.frontends.caffe.reading import (
-    Parameters,
-    Reading,
-    Value,
-    caffe,
-    filled,
-    for_all,
-    number_of_outputs,
-    weight_and_bias,
-)
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE, Axis, BinaryOp, Op, Window
 
 
-@caffe.reads("InnerProduct")
-def read_inner_product(reading: Reading) -> Value:
+@caffe.reads(
+    "InnerProduct", group="inner_product_param", settings="axis num_output bias_term transpose",
+    makes=[ops.Dense, ops.Conv2d],
+)  # fmt: skip
+def read_inner_product(reading: Reading) -> CaffeBlob:
     x = reading.input
-    parameters = reading.parameters("inner_product_param")
-    axis = reading.axis(parameters)
+    axis = reading.axis()
     rows, inputs = math.prod(x.dims[:axis]), math.prod(x.dims[axis:])
-    outputs = number_of_outputs(reading, parameters)
-    weight, bias = _matrix(reading, parameters, inputs, outputs)
+    outputs = reading.number_of_outputs()
+    weight, bias = _matrix(reading, inputs, outputs)
     dims = (*x.dims[:axis], outputs)
     if rows == 1:
         height, width, channels = reading.shape(x)
         shape = (channels, height, width)
         return reading.add(ops.Dense(weight.map_rows(lambda w: w.reshape(-1, *shape), shape), bias), x, dims=dims)
-    # One product for each row: the rows are pixels, and the product a convolution of 1x1.
+    # One product for each row: the rows become pixels, and the product a convolution of 1x1.
     kernels = weight.map_rows(lambda w: w.reshape(-1, inputs, 1, 1), (inputs, 1, 1))
-    name = reading.layer.name
-    pixels = reading.permute(x, (rows, inputs), (1, 0), (1, inputs, rows), name=f"{name}/rows")
-    product = reading.add(ops.Conv2d(kernels, bias, Window(ONE)), pixels, name=f"{name}/product")
+    pixels = reading.permute(x, (rows, inputs), (1, 0), (1, inputs, rows), part="rows")
+    product = reading.add(ops.Conv2d(kernels, bias, Window(ONE)), pixels, part="product")
     return reading.permute(product, (outputs, rows), (1, 0), dims)
 
 
-def _matrix(reading: Reading, parameters: Parameters, inputs: int, outputs: int) -> tuple[Constant, Constant | None]:
+def _matrix(reading: Reading, inputs: int, outputs: int) -> tuple[Constant, Constant | None]:
     """Weights (outputs, inputs), and a bias."""
-    if not parameters.take("transpose"):
-        return weight_and_bias(reading, parameters, (outputs, inputs), outputs)
-    matrix, bias = weight_and_bias(reading, parameters, (inputs, outputs), outputs)
+    if not reading.take("transpose"):
+        return reading.weight_and_bias((outputs, inputs), outputs)
+    matrix, bias = reading.weight_and_bias((inputs, outputs), outputs)
     return Constant((outputs, inputs), lambda rows: matrix.load().T[rows]), bias
 
 
 # --- a number for each channel ---------------------------------------------------------------------------------------
 
 
-def over_channels(reading: Reading, x: Value, axes: range, op: Op, *, name: str = "") -> Value:
-    """Adds an operator that treats each channel by itself, with these axes (neighbors) as the channels."""
+def over_channels(reading: Reading, x: CaffeBlob, axes: range, op: Op) -> CaffeBlob:
+    """Add an operator that treats each channel by itself, with these neighboring axes as the channels."""
     if len(axes) == 1 and axis_of(x.dims, axes[0]) is Axis.CHANNELS:
-        return reading.add(op, x, name=name)
-    name = name or reading.layer.name
-    outer, count, inner = _split(x.dims, axes)
-    turned = reading.permute(x, (outer, count, inner), (1, 0, 2), (1, count, outer * inner), name=f"{name}/channels")
-    result = reading.add(op, turned, name=f"{name}/result")
-    return reading.permute(result, (count, outer, inner), (1, 0, 2), x.dims, name=name)
+        return reading.add(op, x)
+    before, along, after = x.dims[: axes.start], x.dims[axes.start : axes.stop], x.dims[axes.stop :]
+    outer, count, inner = (math.prod(dims) for dims in (before, along, after))
+    turned = reading.permute(x, (outer, count, inner), (1, 0, 2), (1, count, outer * inner), part="channels")
+    result = reading.add(op, turned, part="result")
+    return reading.permute(result, (count, outer, inner), (1, 0, 2), x.dims)
 
 
-def _split(dims: Dims, axes: range) -> tuple[int, int, int]:
-    """The number of elements before the axes, along them, and behind them."""
-    return math.prod(dims[: axes.start]), math.prod(dims[axes.start : axes.stop]), math.prod(dims[axes.stop :])
-
-
-def _channel_axis(x: Value) -> range:
+def _channel_axis(x: CaffeBlob) -> range:
     """Axis 1; a blob without it is one channel."""
     return range(1, 2) if x.rank > 1 else range(1, 1)
 
 
-def _channels(x: Value) -> int:
+def _channels(x: CaffeBlob) -> int:
     return x.dims[1] if x.rank > 1 else 1
 
 
-@caffe.reads("BatchNorm")
-def read_batch_norm(reading: Reading) -> Value:
+@caffe.reads(
+    "BatchNorm", group="batch_norm_param", settings="scale_bias eps use_global_stats",
+    makes=[ops.MeanVarianceNorm, ops.BatchNorm], limits="scale_bias: with use_global_stats",
+)  # fmt: skip
+def read_batch_norm(reading: Reading) -> CaffeBlob:
     x = reading.input
-    parameters = reading.parameters("batch_norm_param")
-    if not parameters.take("use_global_stats", True):
-        if parameters.take("scale_bias"):
+    if not reading.take("use_global_stats", True):
+        if reading.take("scale_bias"):
             raise reading.unsupported("statistics of the input itself together with scale_bias cannot be converted")
-        x, epsilon = reading.as_plain(x), parameters.take("eps")
-        return reading.add(ops.MeanVarianceNorm((Axis.HEIGHT, Axis.WIDTH), epsilon), x)
+        return reading.add(ops.MeanVarianceNorm((Axis.HEIGHT, Axis.WIDTH), reading.take("eps")), reading.as_plain(x))
     shape = (_channels(x),)
-    # With scale_bias, as NVIDIA's fork has it, the layer holds what else a Scale layer behind it does.
-    further = [shape, shape] if parameters.take("scale_bias") else []
+    # With scale_bias, as in NVIDIA's fork, the layer holds the weights of the Scale layer that usually follows.
+    further = [shape, shape] if reading.take("scale_bias") else []
     mean, variance, factor, *rest = reading.constants(shape, shape, (1,), *further)
     total = float(factor.load()[0])
     factors = np.full(shape, 1 / total if total else 0.0)
     gamma, beta = rest or (None, None)
-    op = ops.BatchNorm(mean.scale_rows(factors), variance.scale_rows(factors), gamma, beta, parameters.take("eps"))
+    op = ops.BatchNorm(mean.scale_rows(factors), variance.scale_rows(factors), gamma, beta, reading.take("eps"))
     return over_channels(reading, x, _channel_axis(x), op)
 
 
-@caffe.reads("BN")
-def read_bn(reading: Reading) -> Value:
-    """Two forks' layer: PSPNet's with statistics, and SegNet's, whose statistics are in its scale already."""
+@caffe.reads(
+    "BN", group="bn_param", settings="eps bn_mode", ignores="frozen", makes=[ops.Scale, ops.BatchNorm],
+    limits="bn_mode: INFERENCE",
+)  # fmt: skip
+def read_bn(reading: Reading) -> CaffeBlob:
+    """The layer of two forks: PSPNet's with statistics, and SegNet's, whose scale already contains them."""
     x = reading.input
-    parameters = reading.parameters("bn_param")
     channels = _channels(x)
-    parameters.take("frozen")  # in training alone
-    epsilon = parameters.take("eps")
-    if "bn_mode" in parameters:
-        if parameters.take("bn_mode") != "INFERENCE":
+    epsilon = reading.take("eps")
+    if reading.gives("bn_mode"):
+        if reading.take("bn_mode") != "INFERENCE":
             hint = "fold the statistics with SegNet's compute_bn_statistics.py, and set bn_mode: INFERENCE"
             raise reading.unsupported("statistics of the input itself (bn_mode: LEARN) cannot be converted", hint)
         factor, shift = reading.constants((channels,), (channels,))
         return over_channels(reading, x, _channel_axis(x), ops.Scale(factor, shift))
     gamma, beta, mean, variance = reading.constants(*[(channels,)] * 4)
-    op = ops.BatchNorm(mean, variance, gamma, beta, epsilon)
-    return over_channels(reading, x, _channel_axis(x), op)
+    return over_channels(reading, x, _channel_axis(x), ops.BatchNorm(mean, variance, gamma, beta, epsilon))
 
 
-@caffe.reads("PReLU")
-def read_prelu(reading: Reading) -> Value:
+@caffe.reads("PReLU", group="prelu_param", settings="channel_shared", makes=[ops.PRelu])
+def read_prelu(reading: Reading) -> CaffeBlob:
     x = reading.input
-    if reading.parameters("prelu_param").take("channel_shared"):
+    if reading.take("channel_shared"):
         (slope,) = reading.constants((1,))
-        return reading.add(ops.Activation(ops.PRelu(for_all(slope, reading.shape(x).channels))), x)
+        return reading.add(ops.Activation(ops.PRelu(_for_all(slope, reading.shape(x).channels))), x)
     (slopes,) = reading.constants((_channels(x),))
     return over_channels(reading, x, _channel_axis(x), ops.Activation(ops.PRelu(slopes)))
 
 
-@caffe.reads("Scale")
-def read_scale(reading: Reading) -> Value:
-    parameters = reading.parameters("scale_param")
-    has_bias = parameters.take("bias_term")
+def _for_all(numbers: Constant, channels: int) -> Constant:
+    """The numbers themselves; a single one for each channel."""
+    return filled(float(numbers.load()[0]), channels) if numbers.shape == (1,) else numbers
+
+
+@caffe.reads("Scale", group="scale_param", settings="bias_term num_axes axis", makes=[ops.Binary, ops.Scale])
+def read_scale(reading: Reading) -> CaffeBlob:
+    has_bias = reading.take("bias_term")
     if len(reading.inputs) == 2:
-        parameters.take("num_axes")  # means something for a layer with weights alone
-        x, axes = _two_blobs(reading, parameters, BinaryOp.MULTIPLY, "product" if has_bias else "")
+        x, axes = _two_blobs(reading, BinaryOp.MULTIPLY, "product" if has_bias else "")
         if not has_bias:
             return x
         (shift,) = _flat(reading, x.dims[axes.start : axes.stop], 1)
-        return _affine(reading, x, axes, None, shift)
-    x, axes = reading.input, _covered(reading, parameters)
+        return _scaled(reading, x, axes, None, shift)
+    x, axes = reading.input, _covered(reading)
     factor, *shifts = _flat(reading, x.dims[axes.start : axes.stop], 2 if has_bias else 1)
-    return _affine(reading, x, axes, factor, shifts[0] if shifts else None)
+    return _scaled(reading, x, axes, factor, shifts[0] if shifts else None)
 
 
-@caffe.reads("Bias")
-def read_bias(reading: Reading) -> Value:
-    parameters = reading.parameters("bias_param")
+@caffe.reads("Bias", group="bias_param", settings="num_axes axis", makes=[ops.Binary, ops.Scale])
+def read_bias(reading: Reading) -> CaffeBlob:
     if len(reading.inputs) == 2:
-        parameters.take("num_axes")
-        return _two_blobs(reading, parameters, BinaryOp.ADD, "")[0]
-    x, axes = reading.input, _covered(reading, parameters)
+        return _two_blobs(reading, BinaryOp.ADD, "")[0]
+    x, axes = reading.input, _covered(reading)
     (shift,) = _flat(reading, x.dims[axes.start : axes.stop], 1)
-    return _affine(reading, x, axes, None, shift)
+    return _scaled(reading, x, axes, None, shift)
 
 
-def _covered(reading: Reading, parameters: Parameters) -> range:
+def _covered(reading: Reading) -> range:
     """The axes that the layer has numbers for."""
-    rank, count = reading.input.rank, parameters.take("num_axes")
-    axis = reading.axis(parameters) if rank else 0
+    rank, count = reading.input.rank, reading.take("num_axes")
+    axis = reading.axis() if rank else 0
     end = rank if count == -1 else axis + count
     if not axis <= end <= rank:
         raise reading.wrong(f"axis {axis} and num_axes {count} do not fit an input of {rank} axes")
@@ -174,25 +164,23 @@ def _column(constant: Constant) -> Constant:
     return Constant((constant.size,), lambda rows: constant.load().reshape(-1)[rows])
 
 
-def _affine(reading: Reading, x: Value, axes: range, factor: Constant | None, shift: Constant | None) -> Value:
+def _scaled(reading: Reading, x: CaffeBlob, axes: range, factor: Constant | None, shift: Constant | None) -> CaffeBlob:
     """x * factor + shift, with a number for each element of the axes."""
     size = math.prod(x.dims[axes.start : axes.stop])
-    if size == 1:
-        channels = reading.shape(x).channels
-        factor, shift = (None if of is None else for_all(of, channels) for of in (factor, shift))
-        return reading.add(ops.Scale(filled(1.0, channels) if factor is None else factor, shift), x)
-    return over_channels(reading, x, axes, ops.Scale(filled(1.0, size) if factor is None else factor, shift))
+    channels = reading.shape(x).channels if size == 1 else size
+    op = scale_and_shift(channels, 1.0 if factor is None else factor, shift)
+    return reading.add(op, x) if size == 1 else over_channels(reading, x, axes, op)
 
 
-def _two_blobs(reading: Reading, parameters: Parameters, operation: BinaryOp, part: str) -> tuple[Value, range]:
+def _two_blobs(reading: Reading, operation: BinaryOp, part: str) -> tuple[CaffeBlob, range]:
     """The first blob combined with the second, which has some of its axes; and these axes."""
+    reading.take("num_axes")  # applies to layers with weights
     x, y = reading.inputs
-    name = f"{reading.layer.name}/{part}" if part else ""
-    axis = reading.axis(parameters) if x.rank else 0
+    axis = reading.axis() if x.rank else 0
     axes = range(axis, axis + y.rank)
     if axes.stop > x.rank or x.dims[axes.start : axes.stop] != y.dims:
         raise reading.wrong(f"{text_of(y.dims)} from axis {axis} on does not fit an input of {text_of(x.dims)}")
     dims = tuple(n if i in axes else 1 for i, n in enumerate(x.dims))
     if dims != y.dims and reading.shape(reading.as_plain(x)) != reading.shape(y):
-        y = reading.reshape(y, dims, name=f"{reading.layer.name}/factors")
-    return reading.add(ops.Binary(operation), x, y, name=name), axes
+        y = reading.reshape(y, dims, part="factors")
+    return reading.add(ops.Binary(operation), x, y, part=part), axes

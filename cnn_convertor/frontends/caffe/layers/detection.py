@@ -1,8 +1,8 @@
-"""Layers of SSD: boxes, and what is detected in them."""
+"""Layers of SSD: boxes, and the objects detected in them."""
 
 from __future__ import annotations
 
-from cnn_convertor.frontends.caffe.reading import Parameters, Reading, Value, caffe
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BoxCode, Pair
 
@@ -11,17 +11,18 @@ SAME = 1e-6  # ratios that differ by less are one
 EVERYTHING = -3.4028234663852886e38  # Caffe's threshold when none is given
 
 
-@caffe.reads("PriorBox")
-def read_prior_box(reading: Reading) -> Value:
-    """The first input gives the number of boxes, the second the size of the image; their elements do not matter."""
-    if len(reading.inputs) != 2:
-        raise reading.wrong(f"the layer needs a map and the image, not {len(reading.inputs)} inputs")
+@caffe.reads(
+    "PriorBox", group="prior_box_param", makes=[ops.PriorBox],
+    settings="img_size img_h img_w step step_h step_w min_size max_size flip aspect_ratio clip variance offset",
+)  # fmt: skip
+def read_prior_box(reading: Reading) -> CaffeBlob:
+    """The first input gives the number of boxes, the second the image's size; their elements do not matter."""
+    reading.check_inputs(2, "a map and the image")
     features, image = (reading.shape(reading.as_map(x)) for x in reading.inputs)
-    parameters = reading.parameters("prior_box_param")
     map_size = Pair(features.height, features.width)
-    image_size = _pair(reading, parameters, "img", "img_size") or Pair(image.height, image.width)
-    step = _pair(reading, parameters, "step", "step")
-    minima, maxima = (tuple(float(int(size)) for size in parameters.take(f"{m}_size")) for m in ("min", "max"))
+    image_size = _pair(reading, "img", "img_size") or Pair(image.height, image.width)
+    step = _pair(reading, "step", "step")
+    minima, maxima = (tuple(float(int(size)) for size in reading.take(f"{m}_size")) for m in ("min", "max"))
     if not minima or len(maxima) not in (0, len(minima)):
         raise reading.wrong(f"{len(minima)} min_size and {len(maxima)} max_size are given")
     if min(minima) <= 0 or any(low >= high for low, high in zip(minima, maxima, strict=False)):
@@ -31,23 +32,24 @@ def read_prior_box(reading: Reading) -> Value:
         image_size,
         minima,
         maxima,
-        _ratios(reading, parameters),
-        parameters.take("clip"),
-        _variance(reading, parameters),
+        _ratios(reading),
+        reading.take("clip"),
+        _variance(reading),
         step.height if step else image_size.height / map_size.height,
         step.width if step else image_size.width / map_size.width,
-        parameters.take("offset"),
+        reading.take("offset"),
     )
     return reading.add(op, dims=(1, 2, op.output_shape().height))
 
 
-def _pair(reading: Reading, parameters: Parameters, short: str, name: str) -> Pair | None:
+def _pair(reading: Reading, short: str, name: str) -> Pair | None:
     """A size that is given once, or as height and width."""
-    one, height, width = (parameters.take(key) for key in (name, f"{short}_h", f"{short}_w"))
-    given = [key for key in (name, f"{short}_h", f"{short}_w") if key in parameters]
+    names = (name, f"{short}_h", f"{short}_w")
+    one, height, width = reading.take_each(*names)
+    given = [key for key in names if reading.gives(key)]
     if not given:
         return None
-    if given not in ([name], [f"{short}_h", f"{short}_w"]):
+    if given not in ([name], [*names[1:]]):
         raise reading.wrong(f'either "{name}", or "{short}_h" and "{short}_w", can be given')
     size = Pair(one, one) if given == [name] else Pair(height, width)
     if min(size) <= 0:
@@ -55,11 +57,11 @@ def _pair(reading: Reading, parameters: Parameters, short: str, name: str) -> Pa
     return size
 
 
-def _ratios(reading: Reading, parameters: Parameters) -> tuple[float, ...]:
-    """Each ratio once, followed by its inverse if boxes are flipped; 1 is there without being named."""
+def _ratios(reading: Reading) -> tuple[float, ...]:
+    """Each ratio once, followed by its inverse if boxes are flipped; 1 is always there."""
     found = [1.0]
-    flip = parameters.take("flip")
-    for ratio in parameters.take("aspect_ratio"):
+    flip, ratios = reading.take_each("flip", "aspect_ratio")
+    for ratio in ratios:
         if ratio <= 0:
             raise reading.wrong(f"the aspect ratio {ratio:g} is not above 0")
         if not any(abs(ratio - known) < SAME for known in found):
@@ -67,25 +69,28 @@ def _ratios(reading: Reading, parameters: Parameters) -> tuple[float, ...]:
     return tuple(found[1:])
 
 
-def _variance(reading: Reading, parameters: Parameters) -> tuple[float, float, float, float]:
-    given = parameters.take("variance") or (0.1,)
+def _variance(reading: Reading) -> tuple[float, float, float, float]:
+    given = reading.take("variance") or (0.1,)
     if len(given) not in (1, 4) or min(given) <= 0:
         raise reading.wrong("one variance, or four, can be given, each above 0")
     a, b, c, d = given * (4 // len(given))
     return a, b, c, d
 
 
-@caffe.reads("DetectionOutput")
-def read_detection_output(reading: Reading) -> Value:
-    if len(reading.inputs) != 3:
-        raise reading.wrong(f"the layer needs locations, confidences and boxes, not {len(reading.inputs)} inputs")
-    parameters = reading.parameters("detection_output_param")
-    classes, background, keep = (parameters.take(name) for name in ("num_classes", "background_label_id", "keep_top_k"))
+@caffe.reads(
+    "DetectionOutput", group="detection_output_param", makes=[ops.DetectionOutput],
+    settings="num_classes background_label_id keep_top_k nms_param share_location code_type variance_encoded_in_target "
+    "confidence_threshold",
+    ignores="visualize visualize_threshold save_file",
+)  # fmt: skip
+def read_detection_output(reading: Reading) -> CaffeBlob:
+    reading.check_inputs(3, "locations, confidences and boxes")
+    classes, background, keep = reading.take_each("num_classes", "background_label_id", "keep_top_k")
     if classes < 1:
         raise reading.wrong('"num_classes" is missing')
     if keep == 0 or keep < -1:
         raise reading.wrong(f"keep_top_k is {keep}; it must be above 0, or -1 for all")
-    suppression = parameters.take("nms_param")
+    suppression = reading.take("nms_param")
     if not 0 < suppression.eta <= 1:
         raise reading.wrong(f"eta is {suppression.eta:g}; it must be above 0, and 1 at most")
     if suppression.nms_threshold < 0:
@@ -93,17 +98,15 @@ def read_detection_output(reading: Reading) -> Value:
     op = ops.DetectionOutput(
         classes,
         background,
-        parameters.take("share_location"),
-        CODES[parameters.take("code_type")],
-        parameters.take("variance_encoded_in_target"),
+        reading.take("share_location"),
+        CODES[reading.take("code_type")],
+        reading.take("variance_encoded_in_target"),
         suppression.nms_threshold,
         max(suppression.top_k, -1) if suppression.HasField("top_k") else -1,
         suppression.eta,
-        parameters.take("confidence_threshold") if "confidence_threshold" in parameters else EVERYTHING,
+        reading.take("confidence_threshold") if reading.gives("confidence_threshold") else EVERYTHING,
         keep,
     )
-    for name in ("visualize", "visualize_threshold", "save_file"):  # what is drawn and saved besides
-        parameters.take(name)
     priors = reading.shape(reading.inputs[2])
     rows = priors.height // 4 * classes if keep < 0 else keep
     return reading.add(op, *reading.inputs, dims=(1, 1, rows, 7))

@@ -1,38 +1,39 @@
-"""Layers that give a blob's elements other places, or leave some of them out."""
+"""Layers that move a blob's elements, or leave some of them out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from cnn_convertor.frontends.arithmetic import crop
 from cnn_convertor.frontends.caffe.blobs import Dims, text_of, with_length
-from cnn_convertor.frontends.caffe.reading import Reading, Value, caffe
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import Axis, Shape
+from cnn_convertor.ir.ops import Axis
+
+MOVES = [ops.TransposeReshape, ops.Reshape, ops.Identity]
 
 
-@caffe.reads("Flatten")
-def read_flatten(reading: Reading) -> Value:
+@caffe.reads("Flatten", group="flatten_param", settings="axis end_axis", makes=[ops.Reshape, ops.Identity])
+def read_flatten(reading: Reading) -> CaffeBlob:
     x = reading.input
-    parameters = reading.parameters("flatten_param")
-    first, last = reading.axis(parameters), reading.axis(parameters, "end_axis")
+    first, last = reading.axis(), reading.axis("end_axis")
     if first > last:
-        raise reading.wrong(f"axis is {first}, behind end_axis, which is {last}")
+        raise reading.wrong(f"axis is {first}, after end_axis, which is {last}")
     return reading.reshape(x, (*x.dims[:first], math.prod(x.dims[first : last + 1]), *x.dims[last + 1 :]))
 
 
-@caffe.reads("Reshape")
-def read_reshape(reading: Reading) -> Value:
+@caffe.reads("Reshape", group="reshape_param", settings="shape axis num_axes", makes=[ops.Reshape, ops.Identity])
+def read_reshape(reading: Reading) -> CaffeBlob:
     return reading.reshape(reading.input, _reshaped(reading, reading.input.dims))
 
 
 def _reshaped(reading: Reading, dims: Dims) -> Dims:
     """All axes after a Reshape, for a batch of one."""
-    parameters = reading.parameters("reshape_param")
     rank = len(dims)
-    new = [int(dim) for dim in parameters.take("shape").dim]
-    start, count = parameters.take("axis"), parameters.take("num_axes")
+    new = [int(dim) for dim in reading.take("shape").dim]
+    start, count = reading.take_each("axis", "num_axes")
     start += rank + 1 if start < 0 else 0
     end = rank if count == -1 else start + count
     if not 0 <= start <= end <= rank:
@@ -53,36 +54,34 @@ def _reshaped(reading: Reading, dims: Dims) -> Dims:
     return tuple(result)
 
 
-@caffe.reads("Permute")
-def read_permute(reading: Reading) -> Value:
+@caffe.reads("Permute", group="permute_param", settings="order", makes=MOVES)
+def read_permute(reading: Reading) -> CaffeBlob:
     """SSD's layer. Axes that are not named follow in their order."""
-    x = reading.input
-    order = reading.parameters("permute_param").take("order")
+    x, order = reading.input, reading.take("order")
     if len(set(order)) < len(order) or any(axis >= x.rank for axis in order):
         raise reading.wrong(f"the order {' '.join(map(str, order))} does not fit an input of {x.rank} axes")
     axes = (*order, *(axis for axis in range(x.rank) if axis not in order))
     return reading.permute(x, x.dims, axes, tuple(x.dims[axis] for axis in axes))
 
 
-@caffe.reads("ShuffleChannel")
-def read_shuffle_channel(reading: Reading) -> Value:
-    """ShuffleNet's layer: of each group the first channel, then of each the second, and so on."""
+@caffe.reads("ShuffleChannel", group="shuffle_channel_param", settings="group", makes=MOVES)
+def read_shuffle_channel(reading: Reading) -> CaffeBlob:
+    """ShuffleNet's layer: the first channel of each group, then the second of each, and so on."""
     x = reading.as_plain(reading.input)
-    group = reading.parameters("shuffle_channel_param").take("group")
+    group = reading.take("group")
     height, width, channels = reading.shape(x)
     if group < 1 or channels % group:
         raise reading.wrong(f"{channels} channels do not make {group} groups")
     return reading.permute(x, (group, channels // group, height * width), (1, 0, 2), x.dims)
 
 
-@caffe.reads("Slice")
-def read_slice(reading: Reading) -> list[Value]:
+@caffe.reads("Slice", group="slice_param", settings="slice_dim axis slice_point", makes=[ops.Identity, ops.Crop])
+def read_slice(reading: Reading) -> list[CaffeBlob]:
     x, tops = reading.input, reading.layer.tops
-    parameters = reading.parameters("slice_param")
-    if "axis" in parameters and "slice_dim" in parameters:
+    if reading.gives("axis") and reading.gives("slice_dim"):
         raise reading.wrong('"axis" and "slice_dim" are both given')
-    axis = reading.axis(parameters, "slice_dim" if "slice_dim" in parameters else "axis")
-    length, points = x.dims[axis], parameters.take("slice_point")
+    axis = reading.axis("slice_dim" if reading.gives("slice_dim") else "axis")
+    length, points = x.dims[axis], reading.take("slice_point")
     if not points:
         if length % len(tops):
             raise reading.wrong(f"{length} elements on axis {axis} do not make {len(tops)} equal slices")
@@ -95,38 +94,35 @@ def read_slice(reading: Reading) -> list[Value]:
     return [
         _part(reading, x, {axis: (start, stop)}, name=top)
         if needed
-        else Value("", with_length(x.dims, axis, stop - start))
+        else CaffeBlob("", with_length(x.dims, axis, stop - start))
         for top, needed, (start, stop) in zip(tops, reading.needed, pairwise(bounds), strict=True)
     ]
 
 
-def _part(reading: Reading, x: Value, bounds: dict[int, tuple[int, int]], name: str = "") -> Value:
-    """The elements within bounds: axis -> (start, stop)."""
-    start, stop, dims = [0, 0, 0], list(reading.shape(x)), x.dims
-    for axis, (first, last) in bounds.items():
-        if (first, last) != (0, dims[axis]):
-            place: Axis = reading.axis_of_map(x, axis)
-            start[place], stop[place] = first, last
-            dims = with_length(dims, axis, last - first)
-    return reading.add(ops.Crop(Shape(*start), Shape(*stop)), x, name=name, dims=dims)
+def _part(reading: Reading, x: CaffeBlob, bounds: Mapping[int, tuple[int, int]], name: str = "") -> CaffeBlob:
+    """The elements within bounds: axis of the blob -> (start, stop)."""
+    cut: dict[Axis, tuple[int, int]] = {}
+    dims = x.dims
+    for axis, (start, stop) in bounds.items():
+        if (start, stop) != (0, dims[axis]):
+            cut[reading.axis_of_map(x, axis)] = start, stop
+            dims = with_length(dims, axis, stop - start)
+    return reading.add(crop(reading.shape(x), cut), x, name=name, dims=dims)
 
 
-@caffe.reads("Crop")
-def read_crop(reading: Reading) -> Value:
+@caffe.reads("Crop", group="crop_param", settings="axis offset", makes=[ops.Crop])
+def read_crop(reading: Reading) -> CaffeBlob:
     """The second input gives the size; its elements do not matter."""
-    if len(reading.inputs) != 2:
-        raise reading.wrong(f"the layer needs two inputs, not {len(reading.inputs)}")
+    reading.check_inputs(2, "two inputs")
     x, like = reading.inputs
-    parameters = reading.parameters("crop_param")
-    first = reading.axis(parameters)
-    offsets = _offsets(reading, parameters.take("offset"), x.rank - first)
+    first = reading.axis()
+    offsets = _offsets(reading, reading.take("offset"), x.rank - first)
     if like.rank != x.rank:
         raise reading.wrong(f"an input of {x.rank} axes cannot be cropped to one of {like.rank}")
     bounds = {axis: (o, o + like.dims[axis]) for axis, o in zip(range(first, x.rank), offsets, strict=True)}
     if any(stop > x.dims[axis] for axis, (_, stop) in bounds.items()):
-        raise reading.wrong(
-            f"{text_of(like.dims)} at the offset {text_of(tuple(offsets))} is not a part of {text_of(x.dims)}"
-        )
+        at = text_of(tuple(offsets))
+        raise reading.wrong(f"{text_of(like.dims)} at the offset {at} is not a part of {text_of(x.dims)}")
     return _part(reading, x, bounds)
 
 

@@ -1,4 +1,4 @@
-"""HDF5 files, alone or inside a zip archive: what they hold, and their numbers when somebody asks for them."""
+"""Reads HDF5 data, in a file of their own or in a zip archive: the contents at once, arrays on demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.ir.constant import Array
 
 Index: TypeAlias = tuple[slice, ...]
@@ -32,14 +32,8 @@ LOCAL_HEADER_SIZE = 30  # of a zip member, before its name and extra field
 
 def damaged(file: str, reason: object) -> ModelError:
     """The error for a file whose structure cannot be read."""
-    return ModelError(
-        Problem(
-            "DV201",
-            f"the file is damaged: {reason}",
-            Origin(file),
-            "copy or save the model again; the file may be cut short",
-        )
-    )
+    hint = "copy or save the model again; the file may be cut short"
+    return ModelError.of("DV201", f"the file is damaged: {reason}", Origin(file), hint)
 
 
 class _Section(io.RawIOBase):
@@ -73,42 +67,17 @@ class _Section(io.RawIOBase):
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
-    """Where HDF5 data lie: bytes start to start + size of a file. file: what the user calls it."""
+class Hdf5Data:
+    """Bytes start to start + size of a file. file: its name in messages."""
 
     file: str
     path: Path
     start: int
     size: int
 
-    @staticmethod
-    def whole(path: Path) -> Source:
-        return Source(str(path), path, 0, path.stat().st_size)
-
-    @staticmethod
-    def member(path: Path, name: str) -> Source:
-        """The data of a zip archive's member; compressed ones (Keras stores them) are unpacked to a temporary file.
-
-        Raises zipfile.BadZipFile when the data are not those of the member's checksum.
-        """
-        with zipfile.ZipFile(path) as archive:
-            member = archive.getinfo(name)
-            if member.compress_type != zipfile.ZIP_STORED:
-                return _unpacked(path, archive, member)
-            with archive.open(member) as packed:  # the archive's checksum finds what no other check would
-                while packed.read(BLOCK):
-                    pass
-        with path.open("rb") as file:
-            file.seek(member.header_offset)
-            header = file.read(LOCAL_HEADER_SIZE)
-        name_size, extra_size = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
-        return Source(
-            str(path), path, member.header_offset + LOCAL_HEADER_SIZE + name_size + extra_size, member.file_size
-        )
-
     @contextmanager
     def open(self) -> Iterator[Any]:
-        """The HDF5 file, open for reading. Raises ModelError when it is damaged or gone."""
+        """The HDF5 file, open for reading. Raises ModelError when it is damaged or missing."""
         try:
             if self.start == 0:
                 with h5py.File(self.path, "r") as file:
@@ -120,16 +89,33 @@ class Source:
             raise damaged(self.file, error) from None
 
     def map(self, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Numbers that lie in one piece, mapped into memory."""
+        """Contiguous numbers, mapped into memory."""
         try:
             return np.memmap(self.path, dtype, "r", self.start + offset, shape)
         except (OSError, ValueError) as error:
             raise damaged(self.file, error) from None
 
 
-def _unpacked(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Source:
+def _member(path: Path, name: str) -> Hdf5Data:
+    """The data of a zip archive's member; compressed ones (Keras stores them) are unpacked to a temporary file."""
+    with zipfile.ZipFile(path) as archive:
+        member = archive.getinfo(name)
+        if member.compress_type != zipfile.ZIP_STORED:
+            return _unpacked(path, archive, member)
+        with archive.open(member) as packed:  # the archive's checksum finds what no other check would
+            while packed.read(BLOCK):
+                pass
+    with path.open("rb") as file:
+        file.seek(member.header_offset)
+        header = file.read(LOCAL_HEADER_SIZE)
+    name_size, extra_size = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
+    start = member.header_offset + LOCAL_HEADER_SIZE + name_size + extra_size
+    return Hdf5Data(str(path), path, start, member.file_size)
+
+
+def _unpacked(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Hdf5Data:
     handle, name = tempfile.mkstemp(prefix="cnn_convertor_", suffix=".h5")
-    source = Source(str(path), Path(name), 0, member.file_size)
+    source = Hdf5Data(str(path), Path(name), 0, member.file_size)
     weakref.finalize(source, Path(name).unlink, missing_ok=True)  # the temporary file lives as long as its source
     os.close(handle)
     with source.path.open("wb") as target, archive.open(member) as packed:
@@ -141,7 +127,7 @@ def _unpacked(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> 
 class Variable:
     """One array of a file, read on demand.
 
-    name: its path in the file. read: index -> float32. flaw: why it cannot be read; empty when it can.
+    name: its path in the file. read: index -> float32. flaw: why it cannot be read; empty if it can.
     """
 
     name: str
@@ -152,7 +138,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an HDF5 file holds.
+    """The contents of an HDF5 file.
 
     variables: path -> array. groups: path -> attributes; the root's path is empty.
     """
@@ -162,12 +148,12 @@ class Contents:
     groups: Mapping[str, Mapping[str, Any]] = field(repr=False)
 
     def text(self, group: str, name: str) -> str | None:
-        """An attribute that is a text, maybe cut into name0, name1, ... because it is long."""
+        """An attribute that is a text, possibly split into name0, name1, ... because it is long."""
         parts = self._parts(group, name)
         return None if parts is None else "".join(parts)
 
     def texts(self, group: str, name: str) -> list[str] | None:
-        """An attribute that is a list of texts, maybe cut as well."""
+        """An attribute that is a list of texts, possibly split as well."""
         return self._parts(group, name)
 
     def _parts(self, group: str, name: str) -> list[str] | None:
@@ -194,8 +180,20 @@ def _strings(value: Any) -> list[str]:
     return [item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in items]
 
 
-def read_contents(source: Source) -> Contents:
-    """List a file's groups and arrays; the numbers stay in the file."""
+def read_file(path: Path) -> Contents:
+    """The groups and arrays of an HDF5 file; the numbers stay in it. Raises ModelError, or OSError."""
+    return _contents(Hdf5Data(str(path), path, 0, path.stat().st_size))
+
+
+def read_member(path: Path, name: str) -> Contents:
+    """Like read_file, for a member of a zip archive.
+
+    Raises zipfile.BadZipFile when the data do not match the member's checksum.
+    """
+    return _contents(_member(path, name))
+
+
+def _contents(source: Hdf5Data) -> Contents:
     variables: dict[str, Variable] = {}
     with source.open() as file:
         groups = {"": dict(file.attrs)}
@@ -210,7 +208,7 @@ def read_contents(source: Source) -> Contents:
     return Contents(source.file, variables, groups)
 
 
-def _variable(source: Source, path: str, dataset: Any) -> Variable:
+def _variable(source: Hdf5Data, path: str, dataset: Any) -> Variable:
     shape = tuple(dataset.shape or ())
     dtype: np.dtype[Any] = dataset.dtype
     offset = dataset.id.get_offset()
@@ -227,7 +225,7 @@ def _variable(source: Source, path: str, dataset: Any) -> Variable:
     return Variable(path, shape, lambda index: _as_float32(source.map(dtype, offset, shape)[index]), flaw)
 
 
-def _read(source: Source, path: str, index: Index) -> Array:
+def _read(source: Hdf5Data, path: str, index: Index) -> Array:
     with source.open() as file:
         return _as_float32(file[path][index])
 

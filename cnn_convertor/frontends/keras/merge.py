@@ -1,4 +1,4 @@
-"""Readers of the layers that make one tensor of several: sums, products, concatenation."""
+"""Layers that make one tensor of several: sums, products, concatenation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp, Op
 
+ALIKE = "more than four axes: tensors of the same sizes"
 MERGES = {
     "Add": BinaryOp.ADD,
     "Average": BinaryOp.ADD,
@@ -20,7 +21,7 @@ MERGES = {
 }
 
 
-@keras.reads(*MERGES)
+@keras.reads(*MERGES, makes=[ops.Add, ops.Binary, ops.Scale], limits=ALIKE)
 def merge(reading: Reading) -> Value:
     """A chain of combinations of two; the last one has the layer's name."""
     kind = reading.layer.type
@@ -36,19 +37,17 @@ def merge(reading: Reading) -> Value:
 def combined(
     reading: Reading, operation: BinaryOp, inputs: Sequence[Value], *, last: str = "", widen: bool = True
 ) -> Value:
-    """One after the other; the last node is the part `last` of the layer.
+    """A chain of operators of two inputs; the last node is the part `last` of the layer.
 
-    widen: tensors with fewer axes than others get axes of length 1 at the front, as Keras's layers do it.
+    widen: tensors with fewer axes than others get axes of length 1 at the front, as in Keras's layers.
     """
     total, *rest = aligned(reading, inputs, widen=widen)
     for count, value in enumerate(rest, start=1):
         part = last if count == len(rest) else f"{operation.name.lower()}{count}"
         shapes = [reading.builder.shape(v.node) for v in (total, value)]
         if any(a != b and 1 not in (a, b) for a, b in zip(*shapes, strict=True)):
-            reading.misfit(
-                f"the layer combines maps of different sizes ({' and '.join(map(str, shapes))})",
-                "make the inputs the same size before it",
-            )
+            sizes = " and ".join(map(str, shapes))
+            reading.misfit(f"the layer combines maps of different sizes ({sizes})", "make the sizes equal before it")
         same = operation is BinaryOp.ADD and shapes[0] == shapes[1]
         op: Op = ops.Add() if same else ops.Binary(operation)
         total = Value(reading.add(op, total.node, value.node, part=part), total.axes)
@@ -56,7 +55,7 @@ def combined(
 
 
 def aligned(reading: Reading, inputs: Sequence[Value], *, widen: bool = True) -> list[Value]:
-    """The same tensors, all laid out alike."""
+    """The same tensors, all in one layout."""
     ranks = [len(reading.sizes(value)) for value in inputs]
     longest = max(ranks)
     if longest > 3:
@@ -65,14 +64,8 @@ def aligned(reading: Reading, inputs: Sequence[Value], *, widen: bool = True) ->
         reading.misfit(f"tensors of {' and '.join(str(rank + 1) for rank in ranks)} axes do not go together")
     axes = next(value.axes for value, rank in zip(inputs, ranks, strict=True) if rank == longest)
     if axes is Axes.HW:
-        axes = next(
-            (
-                value.axes
-                for value, rank in zip(inputs, ranks, strict=True)
-                if rank == longest and value.axes is not axes
-            ),
-            axes,
-        )
+        others = (value.axes for value, rank in zip(inputs, ranks, strict=True) if rank == longest)
+        axes = next((other for other in others if other is not axes), axes)
     made = []
     for count, value in enumerate(inputs, start=1):
         sizes = reading.sizes(value)
@@ -93,9 +86,9 @@ def _of_many_axes(reading: Reading, inputs: Sequence[Value]) -> list[Value]:
     return [Value(value.node, Axes.MANY, value.sizes) for value in inputs]
 
 
-@keras.reads("Concatenate")
+@keras.reads("Concatenate", settings="axis", makes=[ops.Concat], limits=ALIKE)
 def concatenate(reading: Reading) -> Value:
-    return joined(reading, reading.inputs, reading.settings.take("axis", -1))
+    return joined(reading, reading.inputs, reading.take("axis", -1))
 
 
 def joined(reading: Reading, inputs: Sequence[Value], axis: object) -> Value:

@@ -1,8 +1,7 @@
-"""Finds what a Keras file tells of its tensors' shapes, for layers that cannot be read.
+"""Shapes of tensors that a Keras file gives, for layers that cannot be read.
 
-Keras 3 writes the shape beside each tensor that a layer is called with, and for a layer in a Sequential model the shape
-that it was built for, which is that of the output before it. In files of Keras 2 the weights of the layers behind tell at
-least the channels.
+Keras 3 writes the shape of each tensor that a layer is called with, and for a layer in a Sequential model its input shape,
+which is the output shape of the layer before it. In files of Keras 2 the weights of later layers show at least the channels.
 """
 
 from __future__ import annotations
@@ -11,39 +10,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from cnn_convertor.frontends.keras.model import FUNCTIONAL, SEQUENTIAL, Json, Network
-from cnn_convertor.frontends.keras.storage import Variable
+from cnn_convertor.frontends.keras.hdf5 import Variable
+from cnn_convertor.frontends.keras.model import FUNCTIONAL, SEQUENTIAL, Json, KerasNetwork
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 
 Sizes: TypeAlias = tuple[int, ...]
 
 
 def known_shapes(model: Json) -> dict[str, Sizes]:
-    """Layer name (with the names of the models that it is in) -> its output's sizes, without the batch.
-
-    Only layers of which all sizes are known, and the same for all calls.
-    """
+    """Full layer name -> its output's sizes, without the batch, where all are known and equal for all calls."""
     found: dict[str, set[Sizes | None]] = {}
-    for name, shape in _told(model, ""):
+    for name, shape in _given(model, ""):
         found.setdefault(name, set()).add(shape)
     return {name: shape for name, shapes in found.items() if len(shapes) == 1 and (shape := shapes.pop()) is not None}
 
 
-# Which size of its first array is that of a layer's input channels.
+# The place of the input channels in the shape of a layer's first array.
 _FROM_THE_END: Mapping[str, int] = {
     **dict.fromkeys(("Conv1D", "Conv2D", "DepthwiseConv1D", "DepthwiseConv2D"), -2),
     **dict.fromkeys(("SeparableConv1D", "SeparableConv2D", "Dense"), -2),
     **dict.fromkeys(("Conv1DTranspose", "Conv2DTranspose", *BATCH_NORMALIZATIONS), -1),
 }
-# Layers that give as many channels as they take.
+# Layers whose output has the channels of their input.
 _KEEPING = frozenset(
     {"Activation", "Add", "AveragePooling2D", "Cropping2D", "Dropout", "ELU", "LeakyReLU", "MaxPooling2D", "PReLU", "ReLU",
      "SpatialDropout2D", "UpSampling2D", "ZeroPadding2D"}
 )  # fmt: skip
 
 
-def wanted_channels(network: Network, number: int, arrays: Mapping[tuple[int, ...], Sequence[Variable]]) -> int | None:
-    """How many channels the layers behind a call have weights for. number: the call's; arrays: by Layer.key."""
+def wanted_channels(
+    network: KerasNetwork, number: int, arrays: Mapping[tuple[int, ...], Sequence[Variable]]
+) -> int | None:
+    """The number of channels that later layers have weights for. number: the call's; arrays: by KerasLayer.key."""
     queue, seen = [number], {number}
     while queue:
         tensor = queue.pop(0)
@@ -60,8 +58,8 @@ def wanted_channels(network: Network, number: int, arrays: Mapping[tuple[int, ..
     return None
 
 
-def _told(model: Json, prefix: str) -> Iterator[tuple[str, Sizes | None]]:
-    """Every shape that is told, and whose it is. What makes no sense tells nothing."""
+def _given(model: Json, prefix: str) -> Iterator[tuple[str, Sizes | None]]:
+    """Every shape in the file, with its layer's name. What makes no sense is ignored."""
     config = model.get("config") if isinstance(model, dict) else None
     layers = config.get("layers") if isinstance(config, dict) else None
     if not isinstance(layers, list):
@@ -76,7 +74,7 @@ def _told(model: Json, prefix: str) -> Iterator[tuple[str, Sizes | None]]:
         for name, shape in _tensors(layer.get("inbound_nodes")):
             yield prefix + name, shape
         if layer.get("class_name") in (*FUNCTIONAL, SEQUENTIAL):
-            yield from _told(layer, f"{prefix}{_name(layer)}/")
+            yield from _given(layer, f"{prefix}{_name(layer)}/")
 
 
 def _name(layer: Mapping[str, Json]) -> str:
@@ -97,7 +95,7 @@ def _tensors(data: Json) -> Iterator[tuple[str, Sizes | None]]:
 
 
 def _sizes(shape: Json) -> Sizes | None:
-    """The sizes after the batch; None when one is open."""
+    """The sizes after the batch; None when one is undefined."""
     if not isinstance(shape, Sequence) or isinstance(shape, str) or len(shape) < 2:
         return None
     sizes = tuple(shape[1:])

@@ -1,31 +1,34 @@
-"""Layers that join or pass on blobs, and the inputs."""
+"""Inputs, and layers that combine blobs or pass them on."""
 
 from __future__ import annotations
 
-from cnn_convertor.frontends.caffe.blobs import shape_of, text_of, with_length
-from cnn_convertor.frontends.caffe.reading import Reading, Value, caffe, filled, numbered
+from collections.abc import Sequence
+
+from cnn_convertor.frontends.arithmetic import scale_and_shift
+from cnn_convertor.frontends.caffe.blobs import Dims, shape_of, text_of, with_length
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe, numbered
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp, Op
 
 AXES = (2, 3, 4)  # how many an input may have
-MOST = 1 << 31  # elements of a map, far more than any memory of a device holds
+MOST = 1 << 31  # elements of a map, far more than the memory of any device holds
 
 
-@caffe.reads("Input")
-def read_input(reading: Reading) -> list[Value]:
-    shapes = [tuple(shape.dim) for shape in reading.parameters("input_param").take("shape")]
+@caffe.reads("Input", group="input_param", settings="shape", makes=[ops.Input], limits="two to four axes")
+def read_input(reading: Reading) -> list[CaffeBlob]:
+    shapes = [tuple(shape.dim) for shape in reading.take("shape")]
     tops = reading.layer.tops
     if len(shapes) not in (1, len(tops)):
         hint = 'give the size: input_param { shape { dim: 1 dim: 3 dim: 224 dim: 224 } }, or four "input_dim"'
         raise reading.wrong(f"{len(shapes)} sizes are given for {len(tops)} inputs", hint)
-    values = []
-    for index, name in enumerate(tops):
-        dims = shapes[index % len(shapes)]
-        values.append(_one_input(reading, name, dims) if reading.needed[index] else Value("", dims))
-    return values
+    given = [shapes[index % len(shapes)] for index in range(len(tops))]
+    return [
+        _one_input(reading, name, dims) if needed else CaffeBlob("", dims)
+        for name, dims, needed in zip(tops, given, reading.needed, strict=True)
+    ]
 
 
-def _one_input(reading: Reading, name: str, given: tuple[int, ...]) -> Value:
+def _one_input(reading: Reading, name: str, given: Dims) -> CaffeBlob:
     if len(given) not in AXES:
         raise reading.unsupported(f'the input "{name}" has {len(given)} axes; two to four can be converted')
     sizes = list(given[1:])
@@ -39,10 +42,9 @@ def _one_input(reading: Reading, name: str, given: tuple[int, ...]) -> Value:
     return reading.add(ops.Input(shape_of(dims)), name=name, dims=dims)
 
 
-@caffe.reads("Eltwise")
-def read_eltwise(reading: Reading) -> Value:
-    parameters = reading.parameters("eltwise_param")
-    operation, coefficients = parameters.take("operation"), parameters.take("coeff")
+@caffe.reads("Eltwise", group="eltwise_param", settings="operation coeff", makes=[ops.Scale, ops.Add, ops.Binary])
+def read_eltwise(reading: Reading) -> CaffeBlob:
+    operation, coefficients = reading.take_each("operation", "coeff")
     if len(reading.inputs) < 2:
         raise reading.wrong("the layer needs two inputs or more")
     if len({x.dims for x in reading.inputs}) != 1:
@@ -53,57 +55,54 @@ def read_eltwise(reading: Reading) -> Value:
             return _sum(reading, coefficients or (1.0,) * len(reading.inputs))
         case "PROD":
             if coefficients:
-                raise reading.wrong("coefficients are for sums alone")
+                raise reading.wrong("coefficients are for sums only")
             return _chain(reading, ops.Binary(BinaryOp.MULTIPLY), reading.inputs, "product")
         case _:
             return _chain(reading, ops.Binary(BinaryOp.MAXIMUM), reading.inputs, "maximum")
 
 
-def _sum(reading: Reading, coefficients: tuple[float, ...]) -> Value:
+def _sum(reading: Reading, coefficients: Sequence[float]) -> CaffeBlob:
     if len(coefficients) != len(reading.inputs):
         raise reading.wrong(f"{len(coefficients)} coefficients are given for {len(reading.inputs)} inputs")
-    names = numbered(f"{reading.layer.name}/coeff")
+    parts = numbered("coeff")
     scaled = [
-        x if factor == 1 else reading.add(ops.Scale(filled(factor, reading.shape(x).channels)), x, name=next(names))
+        x if factor == 1 else reading.add(scale_and_shift(reading.shape(x).channels, factor), x, part=next(parts))
         for x, factor in zip(reading.inputs, coefficients, strict=True)
     ]
     return _chain(reading, ops.Add(), scaled, "sum")
 
 
-def _chain(reading: Reading, op: Op, inputs: list[Value] | tuple[Value, ...], word: str) -> Value:
+def _chain(reading: Reading, op: Op, inputs: Sequence[CaffeBlob], word: str) -> CaffeBlob:
     """An operator of two inputs on two or more, one after the other."""
-    names = numbered(f"{reading.layer.name}/{word}")
+    parts = numbered(word)
     result = inputs[0]
     for x in inputs[1:-1]:
-        result = reading.add(op, result, x, name=next(names))
+        result = reading.add(op, result, x, part=next(parts))
     return reading.add(op, result, inputs[-1])
 
 
-@caffe.reads("Axpy")
-def read_axpy(reading: Reading) -> Value:
+@caffe.reads("Axpy", makes=[ops.Binary, ops.Add])
+def read_axpy(reading: Reading) -> CaffeBlob:
     """SENet's layer: a * x + y, with one a for each channel."""
-    if len(reading.inputs) != 3:
-        raise reading.wrong(f"the layer needs factors and two maps, not {len(reading.inputs)} inputs")
+    reading.check_inputs(3, "factors and two maps")
     a, x, y = reading.inputs
     reading.as_plain(x)
     if x.dims != y.dims or x.rank < 2 or a.dims not in {(*x.dims[:2], *[1] * rest) for rest in range(3)}:
         raise reading.wrong(f"factors of {text_of(a.dims)} for {text_of(x.dims)} and {text_of(y.dims)} do not fit")
-    product = reading.add(ops.Binary(BinaryOp.MULTIPLY), x, a, name=f"{reading.layer.name}/product")
+    product = reading.add(ops.Binary(BinaryOp.MULTIPLY), x, a, part="product")
     return reading.add(ops.Add(), product, y)
 
 
-@caffe.reads("Concat")
-def read_concat(reading: Reading) -> Value:
-    parameters = reading.parameters("concat_param")
+@caffe.reads("Concat", group="concat_param", settings="concat_dim axis", makes=[ops.Identity, ops.Concat])
+def read_concat(reading: Reading) -> CaffeBlob:
     if not reading.inputs:
         raise reading.wrong("the layer has no input")
-    if "axis" in parameters and "concat_dim" in parameters:
+    if reading.gives("axis") and reading.gives("concat_dim"):
         raise reading.wrong('"axis" and "concat_dim" are both given')
-    axis = reading.axis(parameters, "concat_dim" if "concat_dim" in parameters else "axis")
+    axis = reading.axis("concat_dim" if reading.gives("concat_dim") else "axis")
     if len({x.rank for x in reading.inputs}) != 1:
-        raise reading.wrong(
-            f"the inputs have different numbers of axes: {', '.join(str(x.rank) for x in reading.inputs)}"
-        )
+        ranks = ", ".join(str(x.rank) for x in reading.inputs)
+        raise reading.wrong(f"the inputs have different numbers of axes: {ranks}")
     if len(reading.inputs) == 1:
         return reading.add(ops.Identity(), reading.input)
     if len({with_length(x.dims, axis, 0) for x in reading.inputs}) != 1:
@@ -112,36 +111,34 @@ def read_concat(reading: Reading) -> Value:
     return _joined(reading, reading.inputs, axis)
 
 
-def _joined(reading: Reading, inputs: tuple[Value, ...], axis: int) -> Value:
+def _joined(reading: Reading, inputs: tuple[CaffeBlob, ...], axis: int) -> CaffeBlob:
     dims = with_length(inputs[0].dims, axis, sum(x.dims[axis] for x in inputs))
     return reading.add(ops.Concat(reading.axis_of_map(inputs[0], axis)), *inputs, dims=dims)
 
 
-@caffe.reads("Tile")
-def read_tile(reading: Reading) -> Value:
-    """The input several times, along an axis."""
+@caffe.reads("Tile", group="tile_param", settings="axis tiles", makes=[ops.Identity, ops.Concat])
+def read_tile(reading: Reading) -> CaffeBlob:
+    """Repeats the input along an axis."""
     x = reading.input
-    parameters = reading.parameters("tile_param")
-    axis, tiles = reading.axis(parameters), parameters.take("tiles")
+    axis, tiles = reading.axis(), reading.take("tiles")
     if tiles < 1:
         raise reading.wrong('"tiles" must be at least 1')
     if tiles == 1:
         return reading.add(ops.Identity(), x)
     if tiles * reading.shape(x).size > MOST:
-        raise reading.wrong(f"{tiles} times {text_of(x.dims)} is beyond all memory")
+        raise reading.wrong(f"{tiles} times {text_of(x.dims)} does not fit any memory")
     return _joined(reading, (x,) * tiles, axis)
 
 
-@caffe.reads("Dropout")
-def read_dropout(reading: Reading) -> Value:
-    """Does nothing at test time, unless it scales then in place of in training."""
+@caffe.reads("Dropout", group="dropout_param", settings="scale_train dropout_ratio", makes=[ops.Identity, ops.Scale])
+def read_dropout(reading: Reading) -> CaffeBlob:
+    """Scales at test time when scale_train is false, and else does nothing."""
     x = reading.input
-    parameters = reading.parameters("dropout_param")
-    if parameters.take("scale_train"):
+    if reading.take("scale_train"):
         return reading.add(ops.Identity(), x)
-    return reading.add(ops.Scale(filled(1 - parameters.take("dropout_ratio"), reading.shape(x).channels)), x)
+    return reading.add(scale_and_shift(reading.shape(x).channels, 1 - reading.take("dropout_ratio")), x)
 
 
-@caffe.reads("Split")
-def read_split(reading: Reading) -> list[Value]:
+@caffe.reads("Split", makes=[ops.Identity])
+def read_split(reading: Reading) -> list[CaffeBlob]:
     return [reading.add(ops.Identity(), reading.input, name=top) for top in reading.layer.tops]

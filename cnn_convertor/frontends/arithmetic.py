@@ -1,0 +1,59 @@
+"""Arithmetic that all frameworks share: padding, pooling windows, slices, scales and shifts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import Axis, Crop, Padding, Scale, Shape, Window
+
+Numbers: TypeAlias = Constant | NDArray[np.floating[Any]] | float
+
+
+def filled(value: float, size: int) -> Constant:
+    """The same number `size` times."""
+    return Constant.of(np.broadcast_to(np.float32(value), (size,)))
+
+
+def scale_and_shift(channels: int, factor: Numbers = 1.0, shift: Numbers | None = None) -> Scale:
+    """x * factor + shift, with a number for each channel or one for all."""
+
+    def constant(numbers: Numbers) -> Constant:
+        if isinstance(numbers, Constant):
+            return filled(float(numbers.load()[0]), channels) if numbers.shape == (1,) else numbers
+        return Constant.of(np.broadcast_to(np.asarray(numbers, np.float32), (channels,)))
+
+    return Scale(constant(factor), None if shift is None else constant(shift))
+
+
+def same_padding(window: Window, shape: Shape) -> Padding:
+    """Padding that makes the output input / stride long, rounded up; an odd rest goes to the bottom and right."""
+    sides: list[int] = []
+    for size, extent, stride in zip(shape[:2], window.extent, window.stride, strict=True):
+        total = max((-(-size // stride) - 1) * stride + extent - size, 0)
+        sides += (total // 2, total - total // 2)
+    return Padding(*sides)
+
+
+def pooling_reach(
+    size: int, kernel: int, stride: int, padding: int, *, rounds_up: bool, clips: bool
+) -> tuple[int, int]:
+    """The number of pooling windows along an axis, and how far they reach beyond the padded input.
+
+    rounds_up: the last window may be cut by the input's end (ceil mode). clips: no window starts beyond the input.
+    """
+    room = size + 2 * padding - kernel
+    count = (-(-room // stride) if rounds_up else room // stride) + 1
+    if clips and (count - 1) * stride >= size + padding:
+        count -= 1
+    return count, max((count - 1) * stride - room, 0)
+
+
+def crop(shape: Shape, bounds: Mapping[Axis, tuple[int, int]]) -> Crop:
+    """The part of a map from start to before stop along some axes: axis -> (start, stop)."""
+    ends = [bounds.get(axis, (0, shape[axis])) for axis in Axis]
+    return Crop(Shape(*(start for start, _ in ends)), Shape(*(stop for _, stop in ends)))

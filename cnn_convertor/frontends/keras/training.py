@@ -1,0 +1,33 @@
+"""Layers that do nothing after training."""
+
+from __future__ import annotations
+
+from cnn_convertor.frontends.keras.reading import Reading, keras
+from cnn_convertor.frontends.keras.tensors import Value
+from cnn_convertor.ir import ops
+
+DROPOUTS = (
+    "Dropout",
+    "SpatialDropout1D",
+    "SpatialDropout2D",
+    "GaussianNoise",
+    "GaussianDropout",
+    "AlphaDropout",
+    "ActivityRegularization",
+    "StochasticDepth",  # of keras.applications.convnext
+    "FixedDropout",  # of older files of EfficientNet
+)
+AUGMENTATIONS = (
+    "RandomBrightness", "RandomColorDegeneration", "RandomColorJitter", "RandomContrast", "RandomElasticTransform",
+    "RandomErasing", "RandomFlip", "RandomGaussianBlur", "RandomGrayscale", "RandomHue", "RandomInvert", "RandomPerspective",
+    "RandomPosterization", "RandomRotation", "RandomSaturation", "RandomSharpness", "RandomShear", "RandomTranslation", "RandomZoom",
+)  # fmt: skip
+
+
+@keras.reads(*AUGMENTATIONS, ignores="*", makes=[ops.Identity])
+@keras.reads(
+    "Identity", *DROPOUTS, ignores="rate stddev noise_shape seed data_format l1 l2 drop_path_rate", makes=[ops.Identity]
+)
+def identity(reading: Reading) -> Value:
+    """Only for training."""
+    return reading.input._replace(node=reading.add(ops.Identity()))
