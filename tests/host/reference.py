@@ -284,6 +284,7 @@ class Command:
     size: int = 1896
     device_type: int = 1
     version: int = 1
+    u8tofp16_table: tuple[int, int] = (0, 0)
     to_bgr: int = 0
 
     def data(self) -> bytes:
@@ -293,5 +294,6 @@ class Command:
             1864, 1, 0, *self.input_buf, *self.output_buf, *self.eltwise_buf, self.topo,
             self.w, self.h, self.z, self.c, self.input_circular_offset, self.output_mode,
         )  # fmt: skip
-        head = struct.pack("<IBB2xQQ4H", self.size, self.device_type, self.version, 0, 0, self.to_bgr, 0, 0, 0)
+        table = (*self.u8tofp16_table, self.to_bgr, 0, 0, 0)
+        head = struct.pack("<IBB2xQQ4H", self.size, self.device_type, self.version, *table)
         return head + conv + runs + bytes(32 * 56 - len(runs))

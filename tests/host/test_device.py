@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -454,3 +455,47 @@ def test_the_number_of_threads_does_not_change_results(driver: Path) -> None:
         results.append(device.read(bench.io, command.output_buf[1], 20 * 30 * 40).tobytes())
         assert device.close() == 0
     assert results[0] == results[1] == results[2]
+
+
+@BOTH_ORDERS
+@pytest.mark.parametrize("to_bgr", [0, 1])
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_8_bit_input_goes_through_the_table(device: Device, transposed: bool, to_bgr: int, channels: int) -> None:
+    if to_bgr and channels != 3:
+        pytest.skip("only three channels are swapped")
+    bench = Bench(device, transposed=transposed)
+    pixels = np.random.default_rng(7).integers(0, 256, (5, 6, channels)).astype(np.uint8)
+    table = np.arange(256)[:, None] / 4 - 20 + 100 * np.arange(3)  # exact in FP16
+    values = table[pixels, np.arange(channels)]
+    values = values[..., ::-1] if to_bgr else values
+    weights = Weights(integers(1, 8, channels, 3, 3), integers(2, 8))
+    window = Window((3, 3), pad=all_sides(1))
+    command = bench.command(values, bench.conv_run(weights, window, 1))
+    lines = pixels if transposed else pixels.transpose(1, 0, 2)
+    command.u8tofp16_table = (device.store(bytes(16) + table.astype("<f2").tobytes()), 16)
+    command.to_bgr = to_bgr
+    device.write(bench.io, command.input_buf[1], lines.tobytes())
+    device.run(command)
+    expected = convolve(values, weights, window).astype(np.float16).astype(np.float64)
+    np.testing.assert_array_equal(bench.get(command.output_buf[1], expected.shape), expected)
+
+
+@pytest.mark.parametrize(
+    ("message", "offset", "size", "channels", "to_bgr"),
+    [
+        ("u8tofp16_table.offs = 8: tables start at a multiple of 16", 8, 2048, 3, 0),
+        ("u8tofp16_table: bytes 16 to 1552 are outside a memory of 1551 bytes", 16, 1551, 3, 0),
+        ("c = 4: 8-bit input has 1 to 3 channels", 0, 1536, 4, 0),
+        ("to_bgr = 1: the input has 2 channels, not 3", 0, 1536, 2, 1),
+    ],
+)
+def test_tables_that_the_driver_refuses(
+    device: Device, message: str, offset: int, size: int, channels: int, to_bgr: int
+) -> None:
+    bench = Bench(device, transposed=False)
+    weights = Weights(integers(1, 8, channels, 1, 1), integers(2, 8))
+    command = bench.command(integers(3, 2, 2, channels), bench.conv_run(weights, Window((1, 1)), 1))
+    command.u8tofp16_table = (device.alloc(size), offset)
+    command.to_bgr = to_bgr
+    with pytest.raises(DeviceError, match=re.escape(message)):
+        device.run(command)

@@ -1,4 +1,4 @@
-"""The emulated runtime leaves the same bytes in memory as the SDK's runtime."""
+"""The emulated runtime does what the SDK's runtime does, and reports in strict mode what goes wrong in silence."""
 
 from __future__ import annotations
 
@@ -24,6 +24,20 @@ TYPES = {"INPUT": 0, "FLATTEN": 3, "COPY": 5, "SOFTMAX": 6, "CUSTOM": 7}
 @pytest.fixture(scope="session")
 def replay(library: Path) -> Path:
     return build(library.with_name("replay"), *SANITIZERS, str(HERE / "replay.cpp"), str(library), with_device=False)
+
+
+WRAPPED = (
+    "context_create", "context_get_info", "context_release", "mem_alloc", "mem_map", "mem_unmap", "mem_release",
+    "mem_sync_start", "mem_sync_end", "cmdlist_create", "cmdlist_add_raw", "cmdlist_commit", "cmdlist_exec",
+    "cmdlist_wait", "cmdlist_get_last_exec_time", "cmdlist_release",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def test_class(library: Path) -> Path:
+    wraps = [f"-Wl,--wrap=dmp_dv_{name}" for name in WRAPPED]
+    sources = [str(HERE / "test_class.cpp"), str(library)]
+    return build(library.with_name("test_class"), *SANITIZERS, *sources, *wraps, with_device=False)
 
 
 @dataclass(frozen=True)
@@ -92,3 +106,128 @@ def test_every_recorded_case_gives_the_same_bytes(replay: Path, shared: Path, tm
             wrong.append(f"{name}: {result.message}")
     assert len(cases) == 64
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_class_has_the_layout_calls_and_results_of_the_sdk(test_class: Path, tmp_path: Path) -> None:
+    result = subprocess.run([test_class], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_policy_gives_the_recorded_table(test_class: Path, shared: Path, tmp_path: Path) -> None:
+    folder = shared / "vectors" / "runtime"
+    tables = np.load(folder / "u8_tables.npz")
+    policies = json.loads((folder / "index.json").read_text())["u8_tables"]
+    for policy in policies:
+        command = [test_class, str(policy["value"])]
+        lines = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split("\n")
+        assert lines[: len(policy["calls"])] == policy["calls"]
+        values = [int(line, 16) for line in lines[len(policy["calls"]) :] if line]
+        assert values == tables[policy["policy"]].ravel().tolist(), policy["policy"]
+    assert len(policies) == 6
+
+
+# --- strict mode ---
+
+IO = 4096
+
+
+def layer(kind: str, source: Sequence[int], target: Sequence[int], offsets: tuple[int, int], **fields: Any) -> Any:
+    size = int(np.prod(target)) * (4 if fields.get("f32") else 2)
+    return {"type": kind, "in": source, "out": target, "ioffs": offsets[0], "ooffs": offsets[1], "osize": size, **fields}
+
+
+def softmax(dims: Sequence[int], axis: int, *, hw: int = 1, **fields: Any) -> Any:
+    return layer("SOFTMAX", dims, dims, (512, 1024), axis=axis, hw=hw, **fields)
+
+
+def copy(target: Sequence[int], *inputs: Any, **fields: Any) -> list[Any]:
+    return [*inputs, layer("COPY", target, target, (0, 2048), inputs=list(range(len(inputs))), **fields)]
+
+
+def map_of(dims: Sequence[int], offset: int = 512) -> Any:
+    return layer("INPUT", dims, dims, (offset, offset))
+
+
+FLATTENED = layer("FLATTEN", [2, 3, 9], [54], (512, 1024), hw=1)
+LOGITS_FP32 = layer("CUSTOM", [6], [6], (256, 512), f32=1)
+
+SILENT_FAULTS = {
+    "axis -1": ([softmax([5], -1)], "LT_SOFTMAX writes nothing: softmax_axis is -1, not 0, 1 or 2"),
+    "axis 3": ([softmax([2, 3, 5], 3)], "LT_SOFTMAX writes nothing: softmax_axis is 3, not 0, 1 or 2"),
+    "axis 2 of a vector": ([softmax([5], 2)], "LT_SOFTMAX writes nothing: softmax_axis 2 needs three dimensions"),
+    "softmax as FP32": ([softmax([5], 0, f32=1)], "LT_SOFTMAX writes FP16, but is_f32_output is set"),
+    "softmax of chunks": ([softmax([2, 3, 9], 2)], "LT_SOFTMAX mixes the pixels of a map with more than 8 channels"),
+    "softmax of chunks, as rows": ([softmax([6, 9], 1)], "LT_SOFTMAX mixes the pixels of a map"),
+    "faulty places": ([softmax([2, 3, 8], 2, hw=0)], "LT_SOFTMAX reads the wrong elements of this map"),
+    "softmax of FP32": ([LOGITS_FP32, softmax([6], 0)], "reads bytes 512 to 524 as FP16, but they hold FP32"),
+    "spoiled logits": (
+        [map_of([2, 3, 5]), softmax([2, 3, 5], 2), layer("FLATTEN", [2, 3, 5], [30], (512, 2048), hw=1)],
+        "LT_FLATTEN reads bytes 512 to 572, which a softmax of the runtime has overwritten",
+    ),
+    "flatten without flag": ([layer("FLATTEN", [2, 3, 9], [54], (512, 1024))], "LT_FLATTEN does nothing without"),
+    "flatten in place without flag": ([layer("FLATTEN", [2, 3, 9], [54], (512, 512))], "LT_FLATTEN leaves a map in"),
+    "flatten of a vector": ([layer("FLATTEN", [54], [54], (512, 1024), hw=1)], "LT_FLATTEN writes nothing"),
+    "flatten over its input": ([layer("FLATTEN", [2, 3, 9], [54], (512, 520), hw=1)], "overwrites its own input"),
+    "flatten to fewer": ([layer("FLATTEN", [2, 3, 9], [50], (512, 1024), hw=1)], "writes 108 bytes, output_size is 100"),
+    "flatten of FP32": (
+        [layer("CUSTOM", [6], [6], (256, 512), f32=1), layer("FLATTEN", [1, 1, 6], [6], (512, 1024), hw=1)],
+        "LT_FLATTEN reads bytes 512 to 524 as FP16, but they hold FP32",
+    ),
+    "copy in two dimensions": (copy([2, 7], map_of([2, 3]), map_of([2, 4], 1024)), "output_dim_size 2 copies nothing"),
+    "copy of fewer channels": (copy([1, 1, 9], map_of([1, 1, 8])), "joins 8 channels, the output has 9"),
+    "copy of fewer bytes": (copy([9], map_of([8])), "LT_COPY_CONCAT joins 16 bytes, output_size is 18"),
+    "copy of FP32 among FP16": (copy([12], LOGITS_FP32), "reads bytes 512 to 536 as FP16, but they hold FP32"),
+    "copy of FP16 among FP32": (copy([3], map_of([6]), f32=1), "reads bytes 512 to 524 as FP32, but they hold FP16"),
+    "custom layer of FP32": (
+        [LOGITS_FP32, layer("CUSTOM", [6], [6], (512, 1024), f32=1)],
+        "get_layer_input reads bytes 512 to 524 as FP16, but they hold FP32",
+    ),
+    "custom layer in the other order": (
+        [layer("CUSTOM", [2, 3, 4], [24], (512, 1024), hw=1, f32=1)],
+        "get_layer_input turns the map: need_transpose must be !is_weight_transposed",
+    ),
+    "custom layer as FP16": ([layer("CUSTOM", [6], [6], (512, 1024))], "writes FP32, but is_f32_output is not set"),
+    "custom layer with a short output": (
+        [layer("CUSTOM", [6], [7], (512, 1024), f32=1)],
+        "put_layer_output copies 28 bytes of a vector of 24",
+    ),
+}
+SOUND = {
+    "softmax behind a flatten": [FLATTENED, layer("SOFTMAX", [6, 9], [6, 9], (1024, 2048), axis=1, hw=1)],
+    "softmax of one chunk": [softmax([2, 3, 8], 2)],
+    "softmax of a vector": [softmax([100], 0, hw=0)],
+    "softmax in place": [layer("SOFTMAX", [9], [9], (512, 512), axis=0), layer("FLATTEN", [1, 1, 9], [9], (512, 0), hw=1)],
+    "flatten in place of a vector": [layer("FLATTEN", [9], [9], (512, 512))],
+    "copy of maps": copy([2, 3, 21], map_of([2, 3, 16]), map_of([2, 3, 5], 1024)),
+    "copy of FP32": copy([6], LOGITS_FP32, f32=1),
+}
+
+
+def case(name: str, layers: list[Any]) -> tuple[dict[str, Any], bytes]:
+    before = np.random.default_rng(1).normal(size=IO // 2).astype("<f2").tobytes()
+    spec = {"io": IO, "transposed": 0, "layers": layers, "outputs": [len(layers) - 1]}
+    return {"name": name.replace(" ", "_"), "spec": spec}, before
+
+
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "as on a board"])
+def test_what_goes_wrong_in_silence_is_reported(replay: Path, tmp_path: Path, strict: bool) -> None:
+    cases = [case(name, layers) for name, (layers, _) in SILENT_FAULTS.items()]
+    for (name, (_, report)), result in zip(
+        SILENT_FAULTS.items(), run(replay, tmp_path, cases, strict=strict), strict=True
+    ):
+        if strict:
+            assert any(report in line for line in result.reports), (name, result.reports)
+        else:
+            assert not result.reports, name
+
+
+def test_reports_change_no_bytes(replay: Path, tmp_path: Path) -> None:
+    cases = [case(name, layers) for name, (layers, _) in SILENT_FAULTS.items()]
+    strict, plain = (run(replay, tmp_path, cases, strict=strict) for strict in (True, False))
+    assert [result.after for result in strict] == [result.after for result in plain]
+
+
+def test_what_is_right_is_not_reported(replay: Path, tmp_path: Path) -> None:
+    cases = [case(name, layers) for name, layers in SOUND.items()]
+    for name, result in zip(SOUND, run(replay, tmp_path, cases), strict=True):
+        assert not result.reports, (name, result.reports)

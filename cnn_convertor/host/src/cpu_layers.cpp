@@ -12,8 +12,6 @@ namespace {
 
 std::size_t size(int value) { return value > 0 ? static_cast<std::size_t>(value) : 0; }
 
-bool overlap(std::size_t a, std::size_t b, std::size_t bytes) { return a < b + bytes && b < a + bytes; }
-
 // Elements of a map in the device's order. Position p is the number of a pixel in that order.
 struct DeviceOrder {
   std::size_t positions, channels;
@@ -21,26 +19,62 @@ struct DeviceOrder {
   std::size_t index(std::size_t p, std::size_t c) const { return c / 8 * 8 * positions + p * held(c) + c % 8; }
 };
 
-// FP16 elements from an offset on. Elements outside of the memory read as zero and are not written.
+// A map in the device's order: column by column, or row by row.
+struct DeviceMap {
+  std::size_t width, height, channels;
+  bool by_columns;
+
+  // Missing dimensions are 1.
+  DeviceMap(const int *dim, int dim_size, bool columns)
+      : width(size(dim[0])),
+        height(dim_size > 1 ? size(dim[1]) : 1),
+        channels(dim_size > 2 ? size(dim[2]) : 1),
+        by_columns(columns) {}
+
+  DeviceOrder order() const { return {width * height, channels}; }
+
+  // Calls function(number in HWC order, number in the device's order) for every element.
+  template <class Function>
+  void for_each(const Function &function) const {
+    for (std::size_t y = 0; y < height; ++y)
+      for (std::size_t x = 0; x < width; ++x)
+        for (std::size_t c = 0; c < channels; ++c)
+          function((y * width + x) * channels + c, order().index(by_columns ? x * height + y : y * width + x, c));
+  }
+};
+
+// FP16 elements. Those outside of the memory read as zero and are not written.
 class Halves {
  public:
-  Halves(Memory &io, std::size_t offset) : io_(io), offset_(offset) {}
+  Halves(Memory &io, std::size_t offset) : bytes_(io.data() + offset), count_(offset < io.size() ? (io.size() - offset) / 2 : 0) {}
+  // Without a known end.
+  explicit Halves(uint8_t *bytes) : bytes_(bytes), count_(SIZE_MAX) {}
+
   float get(std::size_t index) const {
     uint16_t half = 0;
-    if (is_inside(index)) std::memcpy(&half, io_.data() + offset_ + 2 * index, sizeof(half));
+    if (index < count_) std::memcpy(&half, bytes_ + 2 * index, sizeof(half));
     return widen(half);
   }
+  // Returns the rounded value.
   float set(std::size_t index, float value) {
     const uint16_t half = narrow(value);
-    if (is_inside(index)) std::memcpy(io_.data() + offset_ + 2 * index, &half, sizeof(half));
+    if (index < count_) std::memcpy(bytes_ + 2 * index, &half, sizeof(half));
     return widen(half);
   }
-  bool is_inside(std::size_t index) const { return offset_ + 2 * index + 2 <= io_.size(); }
 
  private:
-  Memory &io_;
-  std::size_t offset_;
+  uint8_t *bytes_;
+  std::size_t count_;
 };
+
+// The elements at an offset from an application's pointer, which is a network's I/O memory or any other.
+Halves halves_at(const std::shared_ptr<Memory> &io, uint8_t *pointer, std::size_t offset) {
+  return io ? Halves(*io, offset) : Halves(pointer + offset);
+}
+
+// The memory order of the network whose LT_CUSTOM layer this thread runs.
+enum class Running { kNothing, kPlain, kTransposed };
+thread_local Running running = Running::kNothing;
 
 void report_if(bool wrong, const std::string &text) {
   if (wrong && is_strict()) report(text);
@@ -82,13 +116,13 @@ void check_softmax(const fpga_layer &layer, const SoftmaxShape &shape, const Mem
   if (!is_strict()) return;
   if (elements == 0) report("LT_SOFTMAX writes nothing: softmax_axis 2 needs three dimensions");
   if (layer.is_f32_output) report("LT_SOFTMAX writes FP16, but is_f32_output is set");
-  const std::string axis = "LT_SOFTMAX with " + std::to_string(shape.d[2]) + " channels at several positions ";
-  if (!layer.is_input_hw_layout && positions > 1 && (shape.d[2] > 7 || (transposed && shape.d[0] > 1 && shape.d[1] > 1)))
-    report(axis + "reads wrong elements without is_input_hw_layout");
+  const bool turned = transposed && shape.d[0] > 1 && shape.d[1] > 1;
+  if (!layer.is_input_hw_layout && ((shape.d[2] > 7 && positions > 1) || turned))
+    report("LT_SOFTMAX reads the wrong elements of this map without is_input_hw_layout");
   const std::size_t channels = layer.input_dim_size > 1 ? size(layer.input_dim[layer.input_dim_size - 1]) : 1;
   if (layer.is_input_hw_layout && channels > 8 && elements > channels &&
       io.holds(Content::kMap, layer.input_offs, 2 * elements))
-    report("LT_SOFTMAX mixes the pixels of a map with more than 8 channels: it needs a LT_FLATTEN in front");
+    report("LT_SOFTMAX mixes the pixels of a map with more than 8 channels: put LT_FLATTEN in front");
 }
 
 }  // namespace
@@ -101,13 +135,12 @@ std::size_t element_count(const int *dim, int dim_size) {
 
 void flatten(const fpga_layer &layer, Memory &io, bool transposed) {
   const std::size_t from = layer.input_offs, to = layer.output_offs;
-  const std::size_t width = size(layer.input_dim[0]), height = size(layer.input_dim[1]);
-  const DeviceOrder order{width * height, size(layer.input_dim[2])};
-  const std::size_t bytes = 2 * order.positions * order.channels;
+  const DeviceMap map(layer.input_dim, 3, !transposed);
+  const std::size_t bytes = 2 * map.order().positions * map.channels;
   if (!layer.is_input_hw_layout) {
-    const std::size_t count = element_count(layer.input_dim, layer.input_dim_size);
-    report_if(from != to && count > 0, "LT_FLATTEN does nothing without is_input_hw_layout");
-    report_if(from == to && order.channels > 8 && order.positions > 1 && io.holds(Content::kMap, from, bytes),
+    report_if(from != to && element_count(layer.input_dim, layer.input_dim_size) > 0,
+              "LT_FLATTEN does nothing without is_input_hw_layout");
+    report_if(from == to && map.channels > 8 && map.order().positions > 1 && io.holds(Content::kMap, from, bytes),
               "LT_FLATTEN leaves a map in the device's order without is_input_hw_layout");
     return;
   }
@@ -115,21 +148,19 @@ void flatten(const fpga_layer &layer, Memory &io, bool transposed) {
   report_if(bytes == 0, "LT_FLATTEN writes nothing: it needs three dimensions");
   report_if(bytes != layer.output_size, "LT_FLATTEN writes " + std::to_string(bytes) + " bytes, output_size is " +
                                             std::to_string(layer.output_size));
-  if (order.channels <= 8 && transposed) {
+  if (map.channels <= 8 && transposed) {
     io.copy(from, to, bytes);
   } else {
-    report_if(overlap(from, to, bytes), "LT_FLATTEN overwrites its own input");
-    for (std::size_t c = 0; c < order.channels; c += 8)
-      for (std::size_t y = 0; y < height; ++y)
-        for (std::size_t x = 0; x < width; ++x)
-          io.copy(from + 2 * order.index(transposed ? y * width + x : x * height + y, c),
-                  to + 2 * ((y * width + x) * order.channels + c), 2 * order.held(c));
+    report_if(from < to + bytes && to < from + bytes, "LT_FLATTEN overwrites its own input");
+    map.for_each([&](std::size_t hwc, std::size_t place) { io.copy(from + 2 * place, to + 2 * hwc, 2); });
   }
   io.mark(to, bytes, Content::kHalf);
 }
 
+namespace {
+
 // Channel by channel into the chunks of the output.
-static void concat_maps(const fpga_layer &layer, Memory &io) {
+void concat_maps(const fpga_layer &layer, Memory &io) {
   const std::size_t positions = size(layer.output_dim[0]) * size(layer.output_dim[1]);
   const DeviceOrder to{positions, size(layer.output_dim[2])};
   std::size_t first = 0;
@@ -148,7 +179,7 @@ static void concat_maps(const fpga_layer &layer, Memory &io) {
 }
 
 // Bytes one after the other.
-static void concat_vectors(const fpga_layer &layer, Memory &io) {
+void concat_vectors(const fpga_layer &layer, Memory &io) {
   std::size_t to = layer.output_offs;
   for (int i = 0; i < layer.input_layer_num; ++i) {
     const fpga_layer &input = *layer.input_layers[i];
@@ -162,6 +193,8 @@ static void concat_vectors(const fpga_layer &layer, Memory &io) {
                                             std::to_string(layer.output_size));
   io.mark(layer.output_offs, bytes, layer.is_f32_output ? Content::kFloat : Content::kHalf);
 }
+
+}  // namespace
 
 void copy_concat(const fpga_layer &layer, Memory &io) {
   switch (layer.output_dim_size) {
@@ -209,9 +242,11 @@ void softmax(const fpga_layer &layer, Memory &io, bool transposed) {
   io.mark(layer.output_offs, bytes, Content::kHalf);
 }
 
-void custom(fpga_layer &layer, Memory &io) {
+void custom(fpga_layer &layer, Memory &io, bool transposed) {
   io.check_written(layer.input_offs, 2 * element_count(layer.input_dim, layer.input_dim_size), "LT_CUSTOM");
+  running = transposed ? Running::kTransposed : Running::kPlain;
   layer.custom_proc_ptr(layer, layer.custom_param, io.data());
+  running = Running::kNothing;
   io.declare_written(layer.output_offs, layer.output_size, layer.is_f32_output ? Content::kFloat : Content::kHalf);
 }
 
@@ -220,49 +255,38 @@ void custom(fpga_layer &layer, Memory &io) {
 void get_layer_input(fpga_layer &layer, std::vector<float> &layer_input, uint8_t *io_ptr, bool need_transpose) {
   using namespace dv;
   const std::size_t count = element_count(layer.input_dim, layer.input_dim_size);
-  layer_input.assign(count, 0.0f);
   const auto io = memory_at(io_ptr);
-  if (!io) return;
-  io->check_halves(layer.input_offs, 2 * count, "get_layer_input");
-  const Halves input(*io, layer.input_offs);
+  if (io) io->check_halves(layer.input_offs, 2 * count, "get_layer_input");
+  const Halves input = halves_at(io, io_ptr, layer.input_offs);
+  layer_input.resize(count);
   if (!layer.is_input_hw_layout) {
     for (std::size_t i = 0; i < count; ++i) layer_input[i] = input.get(i);
     return;
   }
-  const std::size_t width = size(layer.input_dim[0]), height = size(layer.input_dim[1]);
-  const DeviceOrder order{width * height, size(layer.input_dim[2])};
+  const DeviceMap map(layer.input_dim, layer.input_dim_size, need_transpose);
   report_if(layer.input_dim_size != 3, "get_layer_input with is_input_hw_layout needs three dimensions");
-  if (order.positions * order.channels > count) return;
-  for (std::size_t y = 0; y < height; ++y)
-    for (std::size_t x = 0; x < width; ++x)
-      for (std::size_t c = 0; c < order.channels; ++c)
-        layer_input[(y * width + x) * order.channels + c] =
-            input.get(order.index(need_transpose ? x * height + y : y * width + x, c));
+  report_if(running == (need_transpose ? Running::kTransposed : Running::kPlain) && map.width > 1 && map.height > 1,
+            "get_layer_input turns the map: need_transpose must be !is_weight_transposed");
+  map.for_each([&](std::size_t hwc, std::size_t place) { layer_input[hwc] = input.get(place); });
 }
 
 void put_layer_output(fpga_layer &layer, std::vector<float> &layer_output, uint8_t *io_ptr, bool is_output_hw_layout,
                       bool need_transpose) {
   using namespace dv;
   const auto io = memory_at(io_ptr);
-  if (!io) return;
+  const std::size_t offset = layer.output_offs, given = 4 * layer_output.size();
   if (!is_output_hw_layout) {
-    const std::size_t given = 4 * layer_output.size(), offset = layer.output_offs;
     report_if(layer.output_size > given, "put_layer_output copies " + std::to_string(layer.output_size) +
                                              " bytes of a vector of " + std::to_string(given));
     report_if(!layer.is_f32_output, "put_layer_output writes FP32, but is_f32_output is not set");
-    if (offset < io->size())
-      std::memcpy(io_ptr + offset, layer_output.data(), std::min({layer.output_size, given, io->size() - offset}));
+    const std::size_t room = !io ? SIZE_MAX : offset < io->size() ? io->size() - offset : 0;
+    if (room > 0) std::memcpy(io_ptr + offset, layer_output.data(), std::min({layer.output_size, given, room}));
     return;
   }
   report_if(true, "put_layer_output with is_output_hw_layout writes behind the output");
-  const std::size_t width = size(layer.output_dim[0]), height = size(layer.output_dim[1]);
   const std::size_t count = element_count(layer.output_dim, layer.output_dim_size);
-  const DeviceOrder order{width * height, size(layer.output_dim[2])};
-  Halves output(*io, layer.output_offs + 2 * count), scratch(*io, layer.output_offs + 4 * count);
+  Halves output = halves_at(io, io_ptr, offset + 2 * count), scratch = halves_at(io, io_ptr, offset + 4 * count);
   for (std::size_t i = 0; i < std::min(count, layer_output.size()); ++i) scratch.set(i, layer_output[i]);
-  for (std::size_t y = 0; y < height; ++y)
-    for (std::size_t x = 0; x < width; ++x)
-      for (std::size_t c = 0; c < order.channels; ++c)
-        output.set(order.index(need_transpose ? x * height + y : y * width + x, c),
-                   scratch.get((y * width + x) * order.channels + c));
+  const DeviceMap map(layer.output_dim, layer.output_dim_size, need_transpose);
+  map.for_each([&](std::size_t hwc, std::size_t place) { output.set(place, scratch.get(hwc)); });
 }

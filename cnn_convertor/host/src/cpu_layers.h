@@ -22,7 +22,7 @@ void copy_concat(const fpga_layer &layer, Memory &io);
 void softmax(const fpga_layer &layer, Memory &io, bool transposed);
 
 // LT_CUSTOM: calls the application's function and marks what it has written.
-void custom(fpga_layer &layer, Memory &io);
+void custom(fpga_layer &layer, Memory &io, bool transposed);
 
 }  // namespace dv
 

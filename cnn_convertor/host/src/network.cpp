@@ -256,7 +256,7 @@ void CDMP_Network::RunOnCpu(fpga_layer &layer) {
     default:
       if (dv::is_strict() && !is_code(reinterpret_cast<const void *>(layer.custom_proc_ptr)))
         throw dv::Error("custom_proc_ptr is no function: it shares its place with input_layer_num and softmax_axis");
-      dv::custom(layer, *io);
+      dv::custom(layer, *io, is_weight_transposed);
   }
   const auto spent = std::chrono::steady_clock::now() - start;
   last_cpu_usec_ += static_cast<int>(std::chrono::duration_cast<std::chrono::microseconds>(spent).count());
