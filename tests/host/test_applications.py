@@ -57,12 +57,11 @@ def numbers(words: list[str]) -> Map:
 
 
 def image(scale: float) -> Map:
-    return ((np.arange(72) % 16 - 8) * scale).reshape(4, 6, 3)
+    return np.asarray((np.arange(72) % 16 - 8) * scale, np.float64).reshape(4, 6, 3)
 
 
 def features(values: Map) -> Map:
-    result = convolve(values, WEIGHTS, Window((1, 1)))
-    return result.astype(np.float16).astype(np.float64)
+    return np.asarray(convolve(values, WEIGHTS, Window((1, 1))).astype(np.float16), np.float64)
 
 
 def probabilities(values: Map) -> Map:

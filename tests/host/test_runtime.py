@@ -113,12 +113,27 @@ def test_the_class_has_the_layout_calls_and_results_of_the_sdk(test_class: Path,
     assert result.returncode == 0, result.stderr
 
 
+def test_strict_mode_reports_misuse_and_fails_at_exit(test_class: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "DMP_DV_STRICT": "1"}
+    result = subprocess.run([test_class], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+    assert result.returncode == 1
+    for report in (
+        "ReserveMemory: memory is already reserved",
+        "set_num_layers: a second call has no effect",
+        "GenerateCommandLists: the command lists exist already (double call)",
+        "get_layer(1): the network has no such layer",
+        "SetConvertPolicy: policy 7 is unknown, the table is not initialized",
+        'layer "": 8-bit input overwrites a first layer that is no LT_CONV with a command of version 1',
+    ):
+        assert f"error: {report}\n" in result.stderr
+
+
 def test_every_policy_gives_the_recorded_table(test_class: Path, shared: Path, tmp_path: Path) -> None:
     folder = shared / "vectors" / "runtime"
     tables = np.load(folder / "u8_tables.npz")
     policies = json.loads((folder / "index.json").read_text())["u8_tables"]
     for policy in policies:
-        command = [test_class, str(policy["value"])]
+        command = [str(test_class), str(policy["value"])]
         lines = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split("\n")
         assert lines[: len(policy["calls"])] == policy["calls"]
         values = [int(line, 16) for line in lines[len(policy["calls"]) :] if line]
@@ -133,7 +148,15 @@ IO = 4096
 
 def layer(kind: str, source: Sequence[int], target: Sequence[int], offsets: tuple[int, int], **fields: Any) -> Any:
     size = int(np.prod(target)) * (4 if fields.get("f32") else 2)
-    return {"type": kind, "in": source, "out": target, "ioffs": offsets[0], "ooffs": offsets[1], "osize": size, **fields}
+    return {
+        "type": kind,
+        "in": source,
+        "out": target,
+        "ioffs": offsets[0],
+        "ooffs": offsets[1],
+        "osize": size,
+        **fields,
+    }
 
 
 def softmax(dims: Sequence[int], axis: int, *, hw: int = 1, **fields: Any) -> Any:
@@ -168,7 +191,10 @@ SILENT_FAULTS = {
     "flatten in place without flag": ([layer("FLATTEN", [2, 3, 9], [54], (512, 512))], "LT_FLATTEN leaves a map in"),
     "flatten of a vector": ([layer("FLATTEN", [54], [54], (512, 1024), hw=1)], "LT_FLATTEN writes nothing"),
     "flatten over its input": ([layer("FLATTEN", [2, 3, 9], [54], (512, 520), hw=1)], "overwrites its own input"),
-    "flatten to fewer": ([layer("FLATTEN", [2, 3, 9], [50], (512, 1024), hw=1)], "writes 108 bytes, output_size is 100"),
+    "flatten to fewer": (
+        [layer("FLATTEN", [2, 3, 9], [50], (512, 1024), hw=1)],
+        "writes 108 bytes, output_size is 100",
+    ),
     "flatten of FP32": (
         [layer("CUSTOM", [6], [6], (256, 512), f32=1), layer("FLATTEN", [1, 1, 6], [6], (512, 1024), hw=1)],
         "LT_FLATTEN reads bytes 512 to 524 as FP16, but they hold FP32",
@@ -196,7 +222,10 @@ SOUND = {
     "softmax behind a flatten": [FLATTENED, layer("SOFTMAX", [6, 9], [6, 9], (1024, 2048), axis=1, hw=1)],
     "softmax of one chunk": [softmax([2, 3, 8], 2)],
     "softmax of a vector": [softmax([100], 0, hw=0)],
-    "softmax in place": [layer("SOFTMAX", [9], [9], (512, 512), axis=0), layer("FLATTEN", [1, 1, 9], [9], (512, 0), hw=1)],
+    "softmax in place": [
+        layer("SOFTMAX", [9], [9], (512, 512), axis=0),
+        layer("FLATTEN", [1, 1, 9], [9], (512, 0), hw=1),
+    ],
     "flatten in place of a vector": [layer("FLATTEN", [9], [9], (512, 512))],
     "copy of maps": copy([2, 3, 21], map_of([2, 3, 16]), map_of([2, 3, 5], 1024)),
     "copy of FP32": copy([6], LOGITS_FP32, f32=1),

@@ -280,7 +280,8 @@ void put_layer_output(fpga_layer &layer, std::vector<float> &layer_output, uint8
                                              " bytes of a vector of " + std::to_string(given));
     report_if(!layer.is_f32_output, "put_layer_output writes FP32, but is_f32_output is not set");
     const std::size_t room = !io ? SIZE_MAX : offset < io->size() ? io->size() - offset : 0;
-    if (room > 0) std::memcpy(io_ptr + offset, layer_output.data(), std::min({layer.output_size, given, room}));
+    const std::size_t bytes = std::min({layer.output_size, given, room});
+    if (bytes > 0) std::memcpy(io_ptr + offset, layer_output.data(), bytes);
     return;
   }
   report_if(true, "put_layer_output with is_output_hw_layout writes behind the output");

@@ -266,7 +266,7 @@ void CDMP_Network::CopyOutput(fpga_layer &layer) {
   dmp_dv_mem_sync_start(io_mem_, 1, 1);
   layer.output.resize(layer.output_size / 2);
   const std::size_t held = layer.output_offs < io_size_ ? std::min(layer.output_size, io_size_ - layer.output_offs) : 0;
-  std::memcpy(static_cast<void *>(layer.output.data()), io_ptr_ + layer.output_offs, held / 2 * 2);
+  if (held > 1) std::memcpy(static_cast<void *>(layer.output.data()), io_ptr_ + layer.output_offs, held / 2 * 2);
   if (dv::is_strict() && is_on_device(layer) && layer.cmdlist_size > 1)
     dv::report(title(layer) + ": WantLayerOutputs after Commit copies the output before it is complete");
 }
