@@ -12,7 +12,6 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -27,6 +26,7 @@ from cnn_convertor.devices.dv700.weights.palettes import (
     convolutions_of,
     fit_weights,
     has_palettes,
+    identity,
     ranges,
     with_choices,
     without_palettes,
@@ -173,15 +173,11 @@ def matched(program: Program, unfused: Program, moments: Mapping[int, Moments]) 
     """What the convolutions of one program read, from what those of the other do: the same layer's are in the same order."""
     known: dict[object, list[Moments | None]] = {}
     for index, weights in enumerate(unfused.weights):
-        known.setdefault(_identity(weights), []).append(moments.get(index))
-    counts = Counter(map(_identity, program.weights))
+        known.setdefault(identity(weights), []).append(moments.get(index))
+    counts = Counter(map(identity, program.weights))
     theirs = {key: iter(values) for key, values in known.items() if len(values) == counts[key]}
-    found = {i: next(theirs.get(_identity(w), iter(())), None) for i, w in enumerate(program.weights)}
+    found = {i: next(theirs.get(identity(w), iter(())), None) for i, w in enumerate(program.weights)}
     return {i: value for i, value in found.items() if value is not None}
-
-
-def _identity(weights: Weights) -> object:
-    return weights.where, replace(weights.packed, palette=False)
 
 
 # --- measuring -----------------------------------------------------------------------------------------------------------

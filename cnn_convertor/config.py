@@ -345,11 +345,12 @@ class Config:
     def read(cls, path: str | Path, **options: Any) -> Config:
         """Read an ini file. options: the fields that the ini file does not give, by name.
 
-        Raises UsageError with everything that is wrong in the file; warns of sections and keys that nobody knows.
+        Raises UsageError with everything that is wrong in the file; warns of unknown sections and keys.
         """
         path = Path(path)
         reading = _Reading(path, _text(path))
         values = reading.values()
+        warn(*(Problem("DV112", message, Place(str(path), line=line)) for message, line in reading.unknown))
         if reading.problems:
             raise UsageError(reading.problems)
         return cls(**values, **options)
@@ -417,12 +418,13 @@ class _Reading:
 
     def __init__(self, path: Path, text: str) -> None:
         self.problems: list[Problem] = []
+        self.unknown: list[tuple[str, int]] = []  # what is said of a section or key, and its line
         self._path = path
         self._is_ini = True
         self._sections: dict[str, int] = {}  # name -> line
         self._settings: dict[tuple[str, str], _Setting] = {}  # (section, key) -> what the file says
         self._scan(text)
-        self._look_for_strangers()
+        self._look_for_unknown()
 
     def values(self) -> dict[str, Any]:
         """Field of Config -> value; incomplete if there are problems."""
@@ -523,24 +525,21 @@ class _Reading:
                 )
                 self._wrong("DV102", problem, line, hint)
 
-    def _look_for_strangers(self) -> None:
-        """Warn of sections and keys that nobody knows."""
+    def _look_for_unknown(self) -> None:
+        """Collect sections and keys that do not exist."""
         for section, line in self._sections.items():
             if section not in SECTIONS:
-                self._warn(f"there is no section [{section}]{_did_you_mean(section, SECTIONS)}", line)
+                self.unknown.append((f"there is no section [{section}]{_did_you_mean(section, SECTIONS)}", line))
         for (section, name), setting in self._settings.items():
             here = [key.name for key in KEYS if key.section == section]
             if section not in SECTIONS or section == LAYERS or name in here:
                 continue
             home = [f"; it belongs to [{key.section}]" for key in KEYS if key.name == name]
             nearest = home[0] if home else _did_you_mean(name, here) or _did_you_mean(name, [key.name for key in KEYS])
-            self._warn(f'[{section}] has no key "{name}"{nearest}', setting.line)
+            self.unknown.append((f'[{section}] has no key "{name}"{nearest}', setting.line))
 
     def _wrong(self, code: str, message: str, line: int | None = None, hint: str = "") -> None:
         self.problems.append(Problem(code, message, Place(str(self._path), line=line), hint))
-
-    def _warn(self, message: str, line: int) -> None:
-        warn(Problem("DV112", message, Place(str(self._path), line=line)))
 
 
 def _near_file(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What can be wrong with a user's network or settings, said so that the user can act on it."""
+"""What can be wrong with a user's network or settings, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ E = TypeVar("E", bound="ConvertorError")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where something in the network came from: a layer of the user's model, or a place in one of the user's files."""
+    """A layer of the user's model, or a place in one of the user's files."""
 
     file: str
     layer: str = ""
@@ -30,11 +30,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, or worth a warning.
+    """One error or warning.
 
     code: stable, `DV` and three digits: 1xx usage and ini file, 2xx model files, 3xx layers, 4xx the device, 5xx
         numbers, 6xx the audit of generated sources, 7xx trials on the PC, 8xx memory layouts and exports.
-    hint: what the user can do about it.
+    hint: what the user can do.
     """
 
     code: str
@@ -52,7 +52,7 @@ class Problem:
 
 
 class ConvertorError(Exception):
-    """The conversion cannot go on; `problems` says why, all of it, in network order."""
+    """A conversion stops; `problems` has every reason, in network order."""
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
@@ -66,7 +66,7 @@ class ConvertorError(Exception):
 
 
 class UsageError(ConvertorError):
-    """The command line or the ini file asks for something that makes no sense (exit code 2)."""
+    """The command line, the ini file or the given inputs are wrong (exit code 2)."""
 
 
 class ModelError(ConvertorError):
@@ -74,26 +74,27 @@ class ModelError(ConvertorError):
 
 
 class SettingsError(ModelError):
-    """A layer's settings contradict each other, whatever its inputs are."""
+    """A layer's settings contradict each other, independent of its inputs."""
 
 
 class UnsupportedError(ConvertorError):
-    """The network holds layers, or forms of layers, that cannot be converted exactly (exit code 1)."""
+    """The network has layers, or settings of layers, that cannot be converted exactly (exit code 1)."""
 
 
 class ConvertorWarning(UserWarning):
-    """Something that the user should know, though the conversion goes on."""
+    """Problems that do not stop a conversion; --strict makes errors of them."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        super().__init__(str(problem))
+    def __init__(self, *problems: Problem) -> None:
+        self.problems = problems
+        super().__init__("\n".join(map(str, problems)))
 
 
-def warn(problem: Problem) -> None:
-    """Issue a `ConvertorWarning`; the command line collects and prints them."""
-    warnings.warn(ConvertorWarning(problem), stacklevel=2)
+def warn(*problems: Problem) -> None:
+    """Issue a `ConvertorWarning` of all these problems, if any; the command line collects and prints them."""
+    if problems:
+        warnings.warn(ConvertorWarning(*problems), stacklevel=2)
 
 
 def assert_never(value: NoReturn) -> NoReturn:
-    """End a match that names every case; mypy shows the missing ones (typing has this from Python 3.11 on)."""
+    """End a match that names every case; mypy shows missing ones (typing has this since Python 3.11)."""
     raise AssertionError(f"no case for {value!r}")

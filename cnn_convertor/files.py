@@ -1,4 +1,4 @@
-"""Writes files so that a folder never holds half of a conversion: all of them appear, or none."""
+"""Writes the files of a conversion into a folder: all of them or none."""
 
 from __future__ import annotations
 
@@ -19,11 +19,27 @@ Contents: TypeAlias = str | Iterable[NDArray[np.uint8]]
 
 
 def replace_all(folder: Path, files: Mapping[str, Contents]) -> tuple[Path, ...]:
-    """Write every file beside its place first, and move them all there when the last one is complete.
+    """Write every file beside its place first, and move all of them when the last one is complete.
 
     files: path relative to the folder -> text, or pieces of bytes that are written as they come.
-    Raises UsageError when the folder cannot be written; whatever is raised, earlier files stay as they were.
+    Raises UsageError when the folder cannot be written; on any error earlier files stay as they are.
     """
+    with _unfinished(folder) as unfinished:
+        for file, contents in files.items():
+            _write(folder, unfinished / file, contents)
+        _move(folder, unfinished, files)
+    return tuple(folder / file for file in files)
+
+
+def check_writable(folder: Path) -> None:
+    """Raises UsageError when files cannot be written to a folder, as `replace_all` would after the work."""
+    with _unfinished(folder):
+        pass
+
+
+@contextmanager
+def _unfinished(folder: Path) -> Iterator[Path]:
+    """A temporary folder inside the folder, which is made; folders that stay empty are removed again."""
     created: list[Path] = []
     try:
         with _writing(folder):
@@ -31,17 +47,36 @@ def replace_all(folder: Path, files: Mapping[str, Contents]) -> tuple[Path, ...]
             folder.mkdir(parents=True, exist_ok=True)
             unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=folder))
         try:
-            for file, contents in files.items():
-                _write(folder, unfinished / file, contents)
-            _move(folder, unfinished, files)
+            yield unfinished
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-    except BaseException:
+    finally:
         for place in created:  # the innermost first; one that holds anything stays
             with suppress(OSError):
                 place.rmdir()
-        raise
-    return tuple(folder / file for file in files)
+
+
+def differing(folder: Path, files: Mapping[str, Contents]) -> tuple[str, ...]:
+    """The files whose contents in the folder are others, or that it lacks; none where it holds none of them."""
+    if not any((folder / file).is_file() for file in files):
+        return ()
+    return tuple(file for file, contents in files.items() if not _holds(folder / file, contents))
+
+
+def _holds(path: Path, contents: Contents) -> bool:
+    """Whether a file has these contents, as far as it can be read."""
+    try:
+        with path.open("rb") as stream:
+            same = all(stream.read(piece.nbytes) == piece for piece in _pieces(contents))
+            return same and not stream.read(1)
+    except OSError:
+        return False
+
+
+def _pieces(contents: Contents) -> Iterator[memoryview]:
+    """The bytes of a file, as they come."""
+    for piece in (contents.encode(),) if isinstance(contents, str) else contents:
+        yield memoryview(piece) if isinstance(piece, bytes) else piece.data
 
 
 def _write(folder: Path, path: Path, contents: Contents) -> None:
@@ -49,9 +84,8 @@ def _write(folder: Path, path: Path, contents: Contents) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("wb", 0)  # without a buffer, so that closing it has nothing left to fail with
     with stream:
-        # What the pieces raise while they are made is not about the folder, and passes.
-        for piece in (contents.encode(),) if isinstance(contents, str) else contents:
-            left = memoryview(piece) if isinstance(piece, bytes) else piece.data
+        # Errors of the pieces themselves are not about the folder, and pass.
+        for left in _pieces(contents):
             with _writing(folder):
                 while left:
                     left = left[stream.write(left) :]
@@ -66,13 +100,13 @@ def _move(folder: Path, unfinished: Path, files: Iterable[str]) -> None:
         moves = [(unfinished / file, folder / file) for file in files]
         try:
             _replace(moves)
-        except KeyboardInterrupt:  # the files belong together: what has begun is ended
+        except KeyboardInterrupt:  # the files belong together: finish the moves
             _replace(moves)
             raise
 
 
 def _replace(moves: list[tuple[Path, Path]]) -> None:
-    """Move files, and strike from the list those that are moved."""
+    """Move files, and remove those that are moved from the list."""
     while moves:
         source, target = moves[-1]
         if source.exists():
@@ -82,13 +116,13 @@ def _replace(moves: list[tuple[Path, Path]]) -> None:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """What the operating system refuses is the user's to know."""
+    """Turn errors of the operating system into errors of the user's."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno in (EEXIST, ENOTDIR):
-            reason = "there is a file where a folder is to go"
+            reason = "there is a file in place of a folder"
         raise UsageError(
             Problem("DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), "check output_folder")
         ) from error

@@ -24,7 +24,7 @@ from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.emulation import selftest
-from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files import Contents
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.frontends.endings import end_at
@@ -45,6 +45,8 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
 
     Raises ConvertorError (one of its kinds, with every reason); earlier outputs then stay as they are.
     """
+    folder = config.output_folder / config.name
+    files.check_writable(folder)
     progress("read", 0, 1)
     graph = load(config)
     progress("optimize", 0, 1)
@@ -52,7 +54,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     contents = render(graph, program, config)
     weights = f"{program.name}_weights.bin"
     contents[weights] = _counted(contents[weights], program.weight_bytes, progress)
-    written = files.replace_all(config.output_folder / config.name, contents)
+    written = files.replace_all(folder, contents)
     return report_of(program, written, calibration, Target.of(config).limits)
 
 
@@ -67,13 +69,26 @@ def load(config: Config) -> Graph:
     return partial.require_complete(find_violations(partial, legalize_graph(partial.graph, Target.of(config))))
 
 
+def _check_means(config: Config, graph: Graph) -> None:
+    """Raises UsageError when the configuration has several means, and no input has as many channels."""
+    channels = {shape.channels for shape in shapes_of(graph).values()}
+    if len(config.mean) > 1 and len(config.mean) not in channels:
+        inputs = ", ".join(f'"{name}" has {shape.channels}' for name, shape in shapes_of(graph).items())
+        problem = (
+            f"[INPUT] mean: expected one number, or one for each channel, not {len(config.mean)}; the input {inputs}"
+        )
+        raise UsageError(Problem("DV106", problem, Origin(str(config.definition))))
+
+
 def read(config: Config, *, with_weights: bool = True) -> PartialGraph:
     """The network as its framework has it, as far as it can be read.
 
     with_weights: False where the weights may be missing; files that always hold them are read with them.
+    Raises ConvertorError when a file cannot be read at all, or when the configured means fit no input.
     """
     data = None if not with_weights and config.origin.is_without_weights(config.definition) else config.data
     partial = config.origin.read(config.definition, data, size=config.size, custom_layers=config.custom_layer)
+    _check_means(config, partial.graph)
     if not config.outputs:
         return partial
     return end_at(partial, config.outputs, Origin(str(config.definition)))
@@ -154,7 +169,12 @@ def quantize(graph: Graph, config: Config, progress: Progress = _silent) -> tupl
 
 def render(graph: Graph, program: Program, config: Config) -> dict[str, Contents]:
     """File name -> contents, for every file that the configuration asks for."""
-    options = RenderOptions(
+    emitted = codegen.emit(program, render_options(config))
+    return {**emitted, **_selftest(graph, program, config)} if config.selftest else emitted
+
+
+def render_options(config: Config) -> RenderOptions:
+    return RenderOptions(
         model=config.definition.name,
         source=config.generate_source,
         doxygen=config.generate_doxy,
@@ -162,7 +182,6 @@ def render(graph: Graph, program: Program, config: Config) -> dict[str, Contents
         python_module=config.python_module,
         graphviz_path=config.graphviz_path,
     )
-    return {**codegen.emit(program, options), **(_selftest(graph, program, config) if config.selftest else {})}
 
 
 def _selftest(graph: Graph, program: Program, config: Config) -> Mapping[str, Contents]:

@@ -11,6 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor import __version__
 from cnn_convertor.config import Config
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin as Place
@@ -23,6 +24,10 @@ ARRAYS = frozenset({".npy", ".npz"})
 BRIGHTEST = 255.0
 EXPECTED = "expected_"  # begins the name of an array that is a result, not an input
 UNREADABLE = (OSError, ValueError, EOFError, MemoryError, BadZipFile, zlib.error)  # what numpy says of other files
+INSTALL = (
+    "pip install -e '.[verify]' in a checkout of the project, "
+    f"or pip install 'cnn_convertor-{__version__}-py3-none-any.whl[verify]'"
+)
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
 
@@ -141,7 +146,7 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     try:
         import cv2
     except ImportError as error:
-        hint = 'pip install "cnn-convertor[verify]", or give the input as a .npy file'
+        hint = f"{INSTALL}; or give the input as a .npy file"
         raise UsageError(Problem("DV711", "reading images needs OpenCV, which is not installed", hint=hint)) from error
     if shape.channels not in (1, 3):
         raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
@@ -237,6 +242,8 @@ def _spellings(shape: Shape) -> Iterator[tuple[int, ...]]:
     yield channels, height, width
     if channels == 1:
         yield height, width
+    if height == 1:
+        yield width, channels  # as Keras has it, behind a Conv1D
     if shape.is_vector:
         yield (channels,)
 

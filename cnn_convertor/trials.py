@@ -7,30 +7,35 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cnn_convertor import codegen
+from cnn_convertor import codegen, files
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.palettes import has_palettes, without_palettes
+from cnn_convertor.devices.dv700.weights.palettes import has_palettes, with_weights_of, without_palettes
 from cnn_convertor.emulation.network import Network, install
-from cnn_convertor.emulation.run import Maps
-from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.emulation.run import Maps, Outputs
+from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import Target, build, load, plan
-from cnn_convertor.samples import Preparation, random_samples, read_samples, shapes_of
+from cnn_convertor.pipeline import Target, build, load, plan, render_options
+from cnn_convertor.samples import Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verification import (
+    accuracies,
     beside,
     causes_of,
     compare_layers,
     compare_outputs,
+    first_samples,
     reference_of,
     run_all,
 )
-from cnn_convertor.verification.compare import layer_of
-from cnn_convertor.verification.report import Cause, Verification
+from cnn_convertor.verification.compare import Comparison, layer_of
+from cnn_convertor.verification.frameworks import Reference
+from cnn_convertor.verification.report import Beside, Cause, Verification
 from cnn_convertor.verification.unpooling import unpoolings
 
 MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
@@ -45,8 +50,8 @@ def prepare(graph: Graph, config: Config, folder: Path, *, sources: Sequence[Pat
 
 
 def _install(graph: Graph, program: Program, config: Config, folder: Path, sources: Sequence[Path]) -> Network:
-    files = codegen.emit(program, codegen.RenderOptions(config.definition.name))
-    return install(graph, program, files, folder, sources=sources, ub_size=config.ub_size)
+    emitted = codegen.emit(program, codegen.RenderOptions(config.definition.name))
+    return install(graph, program, emitted, folder, sources=sources, ub_size=config.ub_size)
 
 
 @contextmanager
@@ -69,6 +74,10 @@ def run(config: Config, given: Path, *, sources: Sequence[Path] = ()) -> dict[st
     named: dict[str, Maps] = {}
     for output, values in zip(graph.outputs, results, strict=True):
         name = layer_of(graph, output)
+        if not np.isfinite(values).all():
+            problem = f'the output "{name}" holds NaN or infinity'
+            hint = "check mean and scale in the ini file; `verify --layers` shows the layer that begins it"
+            warn(Problem("DV719", problem, graph[output].where, hint))
         named[name if name not in named else f"{name}#{len(named) + 1}"] = values  # a layer may have several outputs
     return named
 
@@ -97,6 +106,24 @@ def save(path: Path, results: Mapping[str, Maps]) -> None:
 # --- verify --------------------------------------------------------------------------------------------------------------
 
 
+class _Trial(NamedTuple):
+    """A network that has run: what it was given, and what both sides computed. installed: compiles other programs of it."""
+
+    config: Config
+    network: Network
+    given: Samples
+    device: Outputs
+    reference: Reference
+    installed: Install
+
+    @property
+    def program(self) -> Program:
+        return self.network.program
+
+    def plan(self, target: Target) -> Program:
+        return plan(self.network.graph, self.config.name, target)
+
+
 def verify(
     config: Config,
     *,
@@ -104,6 +131,7 @@ def verify(
     inputs: Path | None = None,
     samples: int = SAMPLES,
     seed: int = 0,
+    labels: Path | None = None,
     layers: bool = False,
     attribute: bool = False,
     min_sqnr: float | None = None,
@@ -111,10 +139,12 @@ def verify(
 ) -> Verification:
     """Compare the converted network with its framework.
 
-    graph: what to convert in place of the configured model.
-    inputs: images or arrays; None: random images. layers: compare every map that exists on both sides.
+    graph: what to convert in place of the configured model. inputs: images or arrays; None: random images.
+    labels: the right class of each input, one number a line. layers: compare every map that exists on both sides, too.
     attribute: find the causes of each layer's error, too. min_sqnr: dB; None: 40, or 20 with a palette.
+    sources: C++ files with the callbacks of custom layers.
     Layers are compared in any case when an output is below the threshold, to name the first one that is wrong.
+    Warns of files in the output folder that are not what is verified.
     """
     graph = load(config) if graph is None else graph
     program = build(graph, config)
@@ -123,11 +153,13 @@ def verify(
         given = random_samples(shapes, preparation, samples=samples, seed=seed)
     else:
         given = read_samples(inputs, shapes, preparation)
+    classes = None if labels is None else read_classes(labels, given.count)
     palette = has_palettes(program)
     with _installing(graph, config, sources) as installed:
         network = installed(program)
         device = run_all(network, given.inputs)
         reference = reference_of(config, network, given, device)
+        trial = _Trial(config, network, given, device, reference, installed)
         outputs = compare_outputs(network, device, reference)
         result = Verification(
             network=config.name,
@@ -138,23 +170,64 @@ def verify(
             transposed=config.transpose_weight,
             min_sqnr=MIN_SQNR[palette] if min_sqnr is None else min_sqnr,
             outputs=outputs,
+            beside=_beside(trial, outputs) if palette else (),
+            accuracies=() if classes is None else accuracies(graph, device, reference, classes),
+            stale_files=_stale_files(program, config),
         )
-        fp16 = installed(without_palettes(program)) if palette else network
-        if palette:
-            plain = run_all(fp16, given.inputs)
-            # Unpoolings of the framework follow the maxima of the network that they are compared with.
-            known = reference_of(config, fp16, given, plain) if unpoolings(graph, program) else reference
-            result = replace(result, beside=beside(fp16, plain, device, outputs, known))
-        if layers or attribute or not result.passed:
-            compared, jump = compare_layers(program, device, reference, palette=palette)
-            result = replace(result, layers=compared, first_jump=jump)
-        if attribute:
-            target = Target.of(config)
-            mirrored = installed(plan(graph, config.name, target._replace(transposed=not target.transposed)))
-            alone = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
-            if palette:
-                alone[Cause.PALETTE] = (network, True)
-            causes = causes_of(fp16, alone, given.inputs, reference)
-            attributed = tuple(replace(r, causes=causes.get(r.comparison.name, ())) for r in result.layers)
-            result = replace(result, layers=attributed)
+        if layers or attribute or result.failed:
+            result = _with_layers(result, trial, unfused=layers or attribute, attribute=attribute)
         return result
+
+
+def _beside(trial: _Trial, outputs: tuple[Comparison, ...]) -> tuple[Beside, ...]:
+    """The outputs of the same commands with FP16 weights beside those with palettes."""
+    plain = trial.installed(without_palettes(trial.program))
+    device = run_all(plain, trial.given.inputs)
+    reference = trial.reference
+    if unpoolings(plain.graph, plain.program):  # the framework's follow the maxima of the network that is compared
+        reference = reference_of(trial.config, plain, trial.given, device)
+    return beside(plain, device, trial.device, outputs, reference)
+
+
+def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribute: bool) -> Verification:
+    """The verification with its layers. unfused: also those that fusion keeps out of memory."""
+    compared, jump = compare_layers(trial.program, trial.device, trial.reference, palette=result.palette)
+    target, network = Target.of(trial.config), trial.network
+    if unfused:
+        target_without = target._replace(fusion=Fusion.NONE)
+        program = with_weights_of(trial.plan(target_without), trial.program)
+        if len(program.layers) > len(trial.program.layers):
+            target, network = target_without, trial.installed(program)
+            layers = network.run(first_samples(trial.given.inputs), layers=True)
+            more, its_jump = compare_layers(program, layers, trial.reference, palette=result.palette, unfused=True)
+            own = {row.comparison.name: row for row in compared}
+            compared = tuple(own.pop(row.comparison.name, row) for row in more) + tuple(own.values())
+            jump = jump or its_jump
+    if attribute:
+        fp16 = trial.installed(without_palettes(network.program)) if result.palette else network
+        mirrored = trial.installed(trial.plan(target._replace(transposed=not target.transposed)))
+        alone = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
+        if result.palette:
+            alone[Cause.PALETTE] = (network, True)
+        causes = causes_of(fp16, alone, trial.given.inputs, trial.reference)
+        compared = tuple(replace(row, causes=causes.get(row.comparison.name, ())) for row in compared)
+    return replace(result, layers=compared, first_jump=jump)
+
+
+def _stale_files(program: Program, config: Config) -> tuple[str, ...]:
+    """Files in the output folder that are not what was verified, after a warning; none where nothing was converted."""
+    folder = config.output_folder / config.name
+    found = files.differing(folder, codegen.emit(program, render_options(config)))
+    if found:
+        problem = f"the files of the last conversion are not what was verified: {', '.join(found)}"
+        warn(Problem("DV718", problem, Origin(str(folder)), "convert the network again"))
+    return found
+
+
+def read_classes(path: Path, count: int) -> NDArray[np.intp]:
+    """The right class of each sample. Raises UsageError unless the file has one number a line, a line for each sample."""
+    lines = read_labels(path)
+    if len(lines) == count and all(line.strip().isdecimal() for line in lines):
+        return np.array([int(line) for line in lines], np.intp)
+    reason = f"expected {count} lines, a class number for each sample, and found {len(lines)} lines"
+    raise UsageError(Problem("DV707", reason, Origin(str(path)), "count classes from 0, in the order of the samples"))

@@ -118,8 +118,8 @@ def told(folder: Path, contents: files.Contents = "text", name: str = "a.h") -> 
 
 def test_a_file_where_the_folder_should_be_is_told(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
-    assert told(tmp_path / "out") == "cannot write the outputs: there is a file where a folder is to go"
-    assert told(tmp_path / "out" / "below") == "cannot write the outputs: there is a file where a folder is to go"
+    assert told(tmp_path / "out") == "cannot write the outputs: there is a file in place of a folder"
+    assert told(tmp_path / "out" / "below") == "cannot write the outputs: there is a file in place of a folder"
     assert tree(tmp_path) == {"out": b"a file"}
 
 

@@ -23,17 +23,18 @@ NO_CODES = {"DV700"}  # is the device's name
 # Who may speak of what: the rooms of the package that may use the codes of a group.
 ROOMS = {
     "0": {"cli"},
-    "1": {"cli", "config", "pipeline", "files", "memory", "quantize", "frontends", "trials", "devices"},
+    "1": {"cli", "config", "files", "memory", "quantize", "frontends", "trials", "devices", "pipeline"},
     "2": {"frontends", "ir"},
     "3": {"frontends"},
-    "4": {"devices", "pipeline"},
-    "5": {"devices", "quantize", "pipeline"},
+    "4": {"devices"},
+    "5": {"devices", "quantize"},
     "6": {"audit"},
-    "7": {"calibration", "emulation", "samples", "trials", "verification"},
+    "7": {"emulation", "samples", "calibration", "verification", "trials"},
     "8": {"layouts", "export", "cli"},
 }
 # Codes with one meaning that several rooms meet.
 SHARED = {
+    "DV106": {"config", "pipeline"},
     "DV110": {"files", "trials"},
     "DV707": {"samples", "trials", "verification"},
     "DV711": {"samples", "verification"},

@@ -205,3 +205,12 @@ def test_files_that_hold_no_samples_are_refused(name: str, tmp_path: Path) -> No
 def test_numbers_beyond_fp32_become_infinite(tmp_path: Path) -> None:
     np.save(tmp_path / "large.npy", np.full((4, 5, 3), 1e300))
     assert np.isinf(read_samples(tmp_path / "large.npy", {"a": Shape(4, 5, 3)}, Preparation()).inputs["a"]).all()
+
+
+def test_arrays_of_a_row_come_without_their_height(tmp_path: Path) -> None:
+    """As Keras has them behind a Conv1D: (N, W, C), or (W, C)."""
+    row = np.arange(2 * 7 * 3, dtype=np.float32).reshape(2, 7, 3)
+    for given in (row, row[:1], row[0]):
+        np.save(tmp_path / "x.npy", given)
+        found = read_samples(tmp_path / "x.npy", {"x": Shape(1, 7, 3)}, Preparation()).inputs["x"]
+        assert np.array_equal(found, given.reshape(-1, 1, 7, 3))

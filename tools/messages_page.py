@@ -296,8 +296,8 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV711": Entry(
         "Not installed",
-        "What is needed to read images, or to run the framework, is not installed.",
-        'Run pip install "cnn-convertor[verify]".',
+        "OpenCV, which reads images, or the framework is not installed.",
+        "Install the extra `verify`: `pip install -e '.[verify]'` in a checkout, or with the wheel's file name.",
     ),
     "DV712": Entry(
         "The framework refuses the network",
@@ -330,6 +330,18 @@ ENTRIES: Mapping[str, Entry] = {
         "Calibration does not help",
         "With the calibrated palettes the outputs would be no better on the samples; the palettes stay as they were.",
         "Give more samples, that are like what the network will see.",
+        is_warning=True,
+    ),
+    "DV718": Entry(
+        "Files of another conversion",
+        "`verify` converts the network anew; the files in the output folder have other contents.",
+        "Convert the network again, with the same ini file, options and version.",
+        is_warning=True,
+    ),
+    "DV719": Entry(
+        "An output is not finite",
+        "`run` found NaN or infinity in an output: a value exceeded FP16, or a division by zero took place.",
+        "Check mean and scale; `verify --layers` shows the first layer concerned.",
         is_warning=True,
     ),
     # --- memory layouts ---

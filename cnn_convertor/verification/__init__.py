@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
@@ -12,7 +15,8 @@ from cnn_convertor.emulation.network import Network
 from cnn_convertor.emulation.run import Maps, Outputs, as_maps
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError
-from cnn_convertor.ir.ops import DetectionOutput
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
 from cnn_convertor.samples import Samples
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import (
@@ -28,7 +32,7 @@ from cnn_convertor.verification.compare import (
 )
 from cnn_convertor.verification.detections import detect
 from cnn_convertor.verification.frameworks import KEPT, Reference
-from cnn_convertor.verification.report import Attribution, Beside, Cause, LayerResult
+from cnn_convertor.verification.report import Accuracy, Attribution, Beside, Cause, LayerResult
 from cnn_convertor.verification.unpooling import Choice, unpoolings
 
 
@@ -56,16 +60,36 @@ def reference_of(config: Config, network: Network, given: Samples, device: Outpu
     names = [layer_of(graph, output) for output in graph.outputs]
     if not all(name in given.expected for name in names):
         return frameworks.run(config, graph, given.inputs, _choices(network, given.inputs, device))
-    outputs = [(given.expected[name], graph.shape(output)) for name, output in zip(names, graph.outputs, strict=True)]
-    for name, (values, shape) in zip(names, outputs, strict=True):
-        if values.size != given.count * shape.size:
-            reason = f"expected_{name} holds {values.size:,} numbers for {given.count} samples of {shape}"
-            raise UsageError(Problem("DV707", reason, Place(given.source), "see docs/verify.md for what it may be"))
-    first = {name: values[:KEPT] for name, values in given.expected.items()}
     runner = frameworks.RUNNERS[config.origin.runner]
+    outputs = [(given.expected[name], graph.shape(output)) for name, output in zip(names, graph.outputs, strict=True)]
+    wrong = [
+        Problem(
+            "DV707", f"expected_{name} {problem}", Place(given.source), "see docs/verify.md for the shapes of results"
+        )
+        for name, (values, shape) in zip(names, outputs, strict=True)
+        if (problem := _shape_problem(values, shape, runner.order))
+    ]
+    if wrong:
+        raise UsageError(wrong)
+    first = {name: values[:KEPT] for name, values in given.expected.items()}
     maps = tuple(runner.as_output(values, shape) for values, shape in outputs)
     layers = {n: m for n, values in first.items() if (m := runner.as_maps(values)) is not None}
     return Reference(framework="given results", outputs=maps, layers=layers, order=runner.order)
+
+
+def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:
+    """Why an array does not hold the results of N samples in the framework's order; empty if it does."""
+    height, width, channels = shape
+    axes = (channels, height, width) if order is Order.CHW else (height, width, channels)
+    if values[:1].size != shape.size:
+        return f"holds {values[:1].size:,} numbers for each sample, not {shape.size:,}, as many as {shape}"
+    given, wanted = ([size for size in sizes if size != 1] for sizes in (values.shape[1:], axes))
+    if (
+        given == wanted or values.ndim > 4
+    ):  # axes of length 1 may be left out; more than 4 are as the framework has them
+        return ""
+    shown = ("x".join(map(str, sizes)) for sizes in (values.shape[1:], axes))
+    return "has the shape N x {}, but the framework's order of axes is N x {}".format(*shown)
 
 
 def _choices(network: Network, inputs: Mapping[str, Maps], device: Outputs) -> dict[str, Choice]:
@@ -82,7 +106,10 @@ def _choices(network: Network, inputs: Mapping[str, Maps], device: Outputs) -> d
 
 
 def compare_outputs(network: Network, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:
-    """One comparison for each output of the network, and one for what a softmax reads, if that is an output."""
+    """One comparison for each output of the network, and one for the input of each softmax among them.
+
+    Where the values of an output prove nothing, the nearest map before it that proves something is compared as well.
+    """
     graph, program = network.graph, network.program
     compared: list[Comparison] = []
     for position, output in enumerate(graph.outputs):
@@ -90,8 +117,9 @@ def compare_outputs(network: Network, device: Outputs, reference: Reference) -> 
         if isinstance(graph[output].op, DetectionOutput):
             compared += _compare_detections(network, device, reference, position)
             continue
-        compared.append(compare(name, device.outputs[position], probabilities))
-        layer = program.layers[program.outputs[position]]
+        result = compare(name, device.outputs[position], probabilities)
+        index = program.outputs[position]
+        layer = program.layers[index]
         if layer.is_softmax and layer.sources[0] is not None:
             memory = device.layers[layer.sources[0]]
             logits = as_maps(
@@ -99,9 +127,34 @@ def compare_outputs(network: Network, device: Outputs, reference: Reference) -> 
             )
             known = probabilities[: len(logits)].reshape(logits.shape)
             before = before_softmax(f"{name} before softmax", logits, known)
-            compared += [] if before is None else [before]
+            if before is None and not result.doubt:
+                result = replace(result, doubt="the softmax is saturated on every sample")
+            compared += [result, *([] if before is None else [replace(before, evidence_for=name)])]
+        else:
+            compared.append(result)
+        if result.doubt and compared[-1].doubt:
+            compared += _evidence(network, device, reference, index, name)
     compared += [compare(*maxima) for maxima in reference.maxima]
     return tuple(compared)
+
+
+def _evidence(network: Network, device: Outputs, reference: Reference, index: int, name: str) -> Iterator[Comparison]:
+    """The nearest map before a layer of the program that exists on both sides and proves something. name: of the output."""
+    program = network.program
+    found = pairs(program, device.layers, reference.layers, reference.order)
+    by_layer = {
+        pair.layer: compare(f"{layer}, before {name}", pair.device, pair.reference) for layer, pair in found.items()
+    }
+    waiting, seen = deque(program.layers[index].sources), set[int]()
+    while waiting:
+        source = waiting.popleft()
+        if source is None or source in seen:
+            continue
+        seen.add(source)
+        if source in by_layer and not by_layer[source].doubt:
+            yield replace(by_layer[source], evidence_for=name)
+            return
+        waiting.extend(program.layers[source].sources)
 
 
 def _compare_detections(network: Network, device: Outputs, reference: Reference, position: int) -> Iterator[Comparison]:
@@ -121,9 +174,23 @@ def _compare_detections(network: Network, device: Outputs, reference: Reference,
         read = layer_of(graph, source)
         if read in reference.layers:
             known = reference.layers[read]
-            yield compare(f"{read}, read by {name}", maps, known.reshape(maps.shape))
+            comparison = compare(f"{read}, read by {name}", maps, known.reshape(maps.shape))
+            yield replace(comparison, evidence_for=f"{name} of these")
     assert isinstance(node.op, DetectionOutput)
     yield compare(f"{name} of these", *matched_detections(rows[: len(given[0])], detect(node.op, *given)))
+
+
+def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDArray[np.intp]) -> tuple[Accuracy, ...]:
+    """How often each output that is a vector has its largest element at the right class, on both sides."""
+
+    def share(maps: Maps) -> float:
+        return float(np.mean(maps.reshape(len(maps), -1).argmax(axis=1) == classes))
+
+    return tuple(
+        Accuracy(layer_of(graph, name), share(mine), share(theirs))
+        for name, mine, theirs in zip(graph.outputs, device.outputs, reference.outputs, strict=True)
+        if graph.shape(name).is_vector and graph.shape(name).size > 1
+    )
 
 
 def beside(
@@ -136,22 +203,25 @@ def beside(
         for name, mine, theirs in zip(plain.graph.outputs, device.outputs, fp16.outputs, strict=True)
     }
     return tuple(
-        Beside(one, other, direct[one.name].top1 if one.name in direct else None)
+        Beside(one, other, direct[one.name].agreement if one.name in direct else None)
         for one, other in zip(each, outputs, strict=True)
     )
 
 
 def compare_layers(
-    program: Program, device: Outputs, reference: Reference, *, palette: bool
+    program: Program, device: Outputs, reference: Reference, *, palette: bool, unfused: bool = False
 ) -> tuple[tuple[LayerResult, ...], str | None]:
-    """A comparison for every map that exists on both sides, and the first layer where the error jumps."""
+    """A comparison for every map that exists on both sides, and the first layer where the error jumps.
+
+    unfused: whether the program is the one with a command for each layer.
+    """
     found = pairs(program, device.layers, reference.layers, reference.order)
     shapes = {name: maps.shape for name, maps in reference.layers.items()}  # they tell vectors from maps
     compared = {
         pair.layer: compare(name, pair.device.reshape(shapes[name]), pair.reference.reshape(shapes[name]))
         for name, pair in found.items()
     }
-    results = tuple(LayerResult(c, program.layers[index].origins[-1].type) for index, c in compared.items())
+    results = tuple(LayerResult(c, program.layers[index].origins[-1].type, unfused) for index, c in compared.items())
     return results, first_jump(program, compared, palette=palette)
 
 

@@ -18,6 +18,7 @@ from cnn_convertor.ir.ops import Order, Shape
 Real: TypeAlias = NDArray[np.float64]
 
 JUMP_DB = 15.0  # by which a layer must be worse than what it reads, to be called a jump
+_LEAST_SPREAD = 1e-6  # of values, over their magnitude: less is a constant
 _LEAST_PROBABILITY = 1e-30  # smaller ones are too coarse in FP32, or 0
 _LEAST_SHARE_KNOWN = 0.5
 EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> what a layer has at best, as far as jumps are concerned
@@ -27,9 +28,10 @@ EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> what a layer has at best,
 class Comparison:
     """How one map of the device differs from the framework's, over all samples.
 
-    name: of the framework's layer. sqnr: dB; infinite when all values are equal, minus infinite when some are no numbers.
-    top1: share of the samples whose largest element is the same one (vectors only). largest: the largest magnitude on
-    either side, to be compared with FP16's 65504.
+    name: of the framework's layer. sqnr: dB; infinite when all values are equal, minus infinite when some are not finite.
+    agreement: share of the samples whose largest element is the same one (vectors only). largest: the largest magnitude on
+    either side, to be compared with FP16's 65504. doubt: why the map proves nothing, whatever its SQNR; empty if it does.
+    evidence_for: the doubtful output in whose place this map, which leads to it, is compared.
     """
 
     name: str
@@ -38,8 +40,10 @@ class Comparison:
     mean_error: float
     sqnr: float
     cosine: float
-    top1: float | None
+    agreement: float | None
     largest: float
+    doubt: str = ""
+    evidence_for: str = ""
 
 
 class Pair(NamedTuple):
@@ -66,9 +70,24 @@ def compare(name: str, device: Maps, reference: Maps, *, least_rms: float = 0.0)
         mean_error=float(error.mean()) if finite else math.inf,
         sqnr=sqnr(mine, theirs, least_rms=least_rms),
         cosine=_cosine(mine, theirs) if finite else 0.0,
-        top1=float(np.mean(mine.argmax(axis=1) == theirs.argmax(axis=1))) if is_vector else None,
+        agreement=float(np.mean(mine.argmax(axis=1) == theirs.argmax(axis=1))) if is_vector else None,
         largest=max(_largest(mine), _largest(theirs)),
+        doubt=_doubt(mine, theirs),
     )
+
+
+def _doubt(mine: Real, theirs: Real) -> str:
+    """Why equal values would prove nothing."""
+    if not (np.isfinite(mine).all() and np.isfinite(theirs).all()):
+        sides = {"the device": mine, "the framework": theirs}
+        which = " and ".join(side for side, values in sides.items() if not np.isfinite(values).all())
+        return f"NaN or infinity in the values of {which}"
+    low, high = float(theirs.min(initial=math.inf)), float(theirs.max(initial=-math.inf))
+    if low == high == 0:
+        return "all values are 0"
+    if theirs.size > 1 and high - low <= _LEAST_SPREAD * max(abs(low), abs(high)):
+        return f"all values are {high:.4g}"
+    return ""
 
 
 def sqnr(device: NDArray[np.floating], reference: NDArray[np.floating], *, least_rms: float = 0.0) -> float:
@@ -195,15 +214,18 @@ def _read(layer: Layer) -> Iterator[tuple[int | None, Tensor]]:
 
 
 def before_softmax(name: str, logits: Maps, probabilities: Maps) -> Comparison | None:
-    """Compare what a softmax reads, since its results hide errors when one of them is close to 1.
+    """Compare the input of a softmax, since its output hides errors when one probability is close to 1.
 
     logits: the device's, (N, H, W, C). probabilities: the framework's, whose logarithms are its logits but for a constant, so
     that both are compared without their mean over the channels. Logits that hardly differ count as 1, since an error of a
-    logit is a relative error of a probability. None when too few probabilities are far enough from 0.
+    logit is a relative error of a probability. Samples with too few probabilities far enough from 0 are left out; None
+    when none is left.
     """
     known = probabilities > _LEAST_PROBABILITY
-    if np.mean(known) < _LEAST_SHARE_KNOWN:
+    shown = known.reshape(len(known), -1).mean(axis=1) >= _LEAST_SHARE_KNOWN
+    if not shown.any():
         return None
+    logits, probabilities, known = logits[shown], probabilities[shown], known[shown]
     logarithms = np.log(np.where(known, probabilities, 1).astype(np.float64))
     return compare(name, _centered(logits.astype(np.float64), known), _centered(logarithms, known), least_rms=1.0)
 

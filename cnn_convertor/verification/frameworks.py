@@ -25,6 +25,7 @@ from cnn_convertor.frontends.keras.files import open_model
 from cnn_convertor.frontends.keras.versions import bilinear_sampling
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Sampling, Shape
+from cnn_convertor.samples import INSTALL
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.detections import as_rows
 from cnn_convertor.verification.opencv_differs import HINT, differences
@@ -32,7 +33,6 @@ from cnn_convertor.verification.opencv_lacks import added, make_layers
 from cnn_convertor.verification.unpooling import Choice, Maxima, judged
 
 Tensor: TypeAlias = Any  # of tensorflow, which has no types of its own
-EXTRA = 'pip install "cnn-convertor[verify]"'
 BATCH = 8  # samples that go through Keras at a time
 KEPT = 8  # samples whose layers are kept; more of them would fill the memory, and tell little
 
@@ -98,7 +98,7 @@ def blobs_as_maps(values: Maps) -> Maps:
 
 
 def _missing(module: str) -> UsageError:
-    return UsageError(Problem("DV711", f"verifying needs {module}, which is not installed", hint=EXTRA))
+    return UsageError(Problem("DV711", f"verifying needs {module}, which is not installed", hint=INSTALL))
 
 
 # --- Keras ---------------------------------------------------------------------------------------------------------------

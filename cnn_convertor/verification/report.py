@@ -32,32 +32,47 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class LayerResult:
-    """One map inside the network. causes: empty unless they were asked for."""
+    """One map inside the network.
+
+    unfused: whether it is compared with a command for each layer, since fusion keeps it out of memory.
+    causes: empty unless requested.
+    """
 
     comparison: Comparison
     type: str
+    unfused: bool = False
     causes: tuple[Attribution, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Share of the samples whose largest element is the labeled class, on both sides."""
+
+    output: str
+    device: float
+    framework: float
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
     """One output with FP16 weights and with palettes, each against the framework.
 
-    agreement: share of the samples whose largest element is the same one with both; None for maps.
+    same_class: share of the samples whose largest element is the same one with both; None for maps.
     """
 
     fp16: Comparison
     palette: Comparison
-    agreement: float | None
+    same_class: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
     """How the generated network compares with its framework.
 
-    inputs: where they came from. min_sqnr: dB that every output must reach. first_jump: the first layer that is much worse
-    than what it reads; None when there is none, or when nobody looked.
-    beside: for a network with palettes, each output with FP16 weights, too.
+    inputs: where they come from. min_sqnr: dB that every output must reach. first_jump: the first layer that is much worse
+    than its inputs; None when there is none, or when layers were not compared. beside: for a network with palettes, each
+    output with FP16 weights, too. accuracies: one for each vector, if labels were given. stale_files: files in the output
+    folder that are not what was verified.
     """
 
     network: str
@@ -71,10 +86,24 @@ class Verification:
     layers: tuple[LayerResult, ...] = ()
     first_jump: str | None = None
     beside: tuple[Beside, ...] = ()
+    accuracies: tuple[Accuracy, ...] = ()
+    stale_files: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> tuple[Comparison, ...]:
+        """The outputs below the threshold."""
+        return tuple(output for output in self.outputs if not output.sqnr >= self.min_sqnr)
+
+    @property
+    def unverified(self) -> tuple[Comparison, ...]:
+        """The outputs whose values prove nothing, and for which no other map does."""
+        shown = {output.evidence_for for output in self.outputs if not output.doubt}
+        doubtful = (output for output in self.outputs if output.doubt and not output.evidence_for)
+        return tuple(output for output in doubtful if output.name not in shown)
 
     @property
     def passed(self) -> bool:
-        return all(output.sqnr >= self.min_sqnr for output in self.outputs)
+        return not self.failed and not self.unverified
 
     def to_json(self) -> str:
         """The same results give the same text; a ratio that is infinite becomes null."""

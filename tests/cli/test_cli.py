@@ -169,7 +169,7 @@ def test_one_failing_network_does_not_keep_the_others_back(
     out, err = capsys.readouterr()
     good = sum(conversion is works for conversion in conversions.values())
     assert "c (c.ini)" in out and out.count(".ini)") == good
-    assert err.splitlines()[-1] == f"{good} of 3 networks are converted"
+    assert err.splitlines()[-1] == f"{good} of 3 networks converted"
 
 
 def test_a_wrong_ini_file_is_told_before_the_others_are_converted(
@@ -288,18 +288,18 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "no NET.ini is named, and no command"),
+        ([], "expected a NET.ini or a command"),
         (["convert"], "Missing argument 'NET.ini...'"),
         (["--max_kernel_sise", "3", "a.ini"], "--max_kernel_size"),
         (["--ub_size", "many", "a.ini"], "'many' is not a valid integer"),
         (["--ub_size"], "--ub_size"),
-        (["-v", "-q", "a.ini"], "-v and -q exclude each other"),
+        (["-v", "-q", "a.ini"], "use either -v or -q"),
         (["--max_kernel_size", "8", "a.ini", "b.ini"], "--max_kernel_size: expected 1 to 7, not 8"),
         (["d.ini"], 'there is no file "d.ini"'),
         (["convrt", "a.ini"], 'there is no command "convrt"; did you mean "convert"?'),
         (["verify.ini"], 'there is no file "verify.ini"'),
-        (["-q", "verify", "a.ini"], "options come behind the command"),
-        (["--max_kernel_size", "3", "inspect", "a.ini"], "options come behind the command"),
+        (["-q", "verify", "a.ini"], "options go after the command"),
+        (["--max_kernel_size", "3", "inspect", "a.ini"], "options go after the command"),
     ],
 )
 def test_misuse_is_told_and_ends_with_2(
@@ -466,3 +466,63 @@ def test_audit_lists_a_source_and_finds_what_is_wrong_with_it(
     assert "DV6" in capsys.readouterr().err
     assert cli.main(["audit", str(tmp_path / "no.cpp")]) == 1
     assert "DV600" in capsys.readouterr().err
+
+
+# --- before the work -----------------------------------------------------------------------------------------------------
+
+
+def test_strict_makes_errors_of_warnings(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    def conversion(config: Any, progress: Any) -> Any:
+        if config.name == "b":
+            warn(Problem("DV501", "a weight is lost"))
+        return works(config, progress)
+
+    converts(conversion)
+    (folder / "a.ini").write_text(INI.format(name="a") + "colour = red\nshape = round\n")
+    assert cli.main(["a.ini", "b.ini", "c.ini"]) == 0
+    assert capsys.readouterr().err.count("warning DV") == 3
+    assert cli.main(["--strict", "a.ini", "b.ini", "c.ini"]) == 1
+    out, err = capsys.readouterr()
+    errors = [line for line in err.splitlines() if line.startswith("error ")]
+    assert [error[:11] for error in errors] == ["error DV112", "error DV112", "error DV501"], (
+        "all unknown keys come at once"
+    )
+    assert "warning" not in err and "c (c.ini)" in out and "b (b.ini)" not in out
+
+
+def network(folder: Path, settings: str, channels: int = 3) -> Path:
+    """An ini file for a network without weights."""
+    (folder / "net.prototxt").write_text(
+        f'input: "x" input_shape {{ dim: 1 dim: {channels} dim: 8 dim: 8 }}\n'
+        'layer { name: "r" type: "ReLU" bottom: "x" top: "y" }\n'
+    )
+    ini = folder / "net.ini"
+    ini.write_text(f"[INPUT]\nname = net\ndefinition = net.prototxt\n{settings}\n[OUTPUT]\noutput_folder = out\n")
+    return ini
+
+
+@pytest.mark.parametrize("command", ["convert", "inspect", "verify"])
+def test_means_fit_the_channels_of_an_input(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([command, str(network(tmp_path, "mean = 1, 2"))]) == 2
+    err = capsys.readouterr().err
+    assert 'DV106: [INPUT] mean: expected one number, or one for each channel, not 2; the input "x" has 3' in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("mean", ["1", "1, 2, 3"])
+def test_one_mean_or_one_for_each_channel_is_taken(mean: str, tmp_path: Path) -> None:
+    assert cli.main(["inspect", str(network(tmp_path, f"mean = {mean}"))]) == 0
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipeline = importlib.import_module("cnn_convertor.pipeline")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(pipeline, "load", lambda _: pytest.fail("the network is read"))
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    assert cli.main([str(network(tmp_path, ""))]) == 2
+    assert "DV110: cannot write the outputs: Permission denied" in capsys.readouterr().err

@@ -58,10 +58,10 @@ def test_values_that_are_no_numbers_never_look_good() -> None:
 
 def test_only_vectors_have_a_best_class() -> None:
     map_ = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)
-    assert compare("x", map_, map_).top1 is None
-    assert compare("x", maps(1), maps(1)).top1 is None
+    assert compare("x", map_, map_).agreement is None
+    assert compare("x", maps(1), maps(1)).agreement is None
     both = np.concatenate([maps(1, 2, 3), maps(3, 2, 1)])
-    assert compare("x", both, np.concatenate([maps(1, 2, 3), maps(1, 2, 3)])).top1 == 0.5
+    assert compare("x", both, np.concatenate([maps(1, 2, 3), maps(1, 2, 3)])).agreement == 0.5
 
 
 # --- before a softmax ------------------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_the_report_as_json() -> None:
         transposed=False,
         min_sqnr=20.0,
         outputs=(comparison("a", math.inf), comparison("b", 19.99999999999)),
-        layers=(LayerResult(comparison("a", 33.25), "Conv2D", (Attribution(Cause.PALETTE, 34.5),)),),
+        layers=(LayerResult(comparison("a", 33.25), "Conv2D", causes=(Attribution(Cause.PALETTE, 34.5),)),),
         first_jump="a",
     )
     assert not result.passed

@@ -58,13 +58,17 @@ def test_a_good_network_passes(digits: Config) -> None:
     assert all(layer.comparison.sqnr > 45 for layer in result.layers)
 
 
-def test_what_lies_inside_a_command_is_not_compared(digits: Config) -> None:
+def test_maps_inside_a_command_are_compared_without_fusion(digits: Config) -> None:
     """Several runs leave one map in memory: that of the last layer."""
-    few = verify(replace(digits, fusion="full"), layers=True)
-    many = verify(digits, layers=True)
-    assert few.passed and len(few.layers) < len(many.layers)
-    assert {layer.comparison.name for layer in few.layers} < {layer.comparison.name for layer in many.layers}
-    assert all(layer.comparison.sqnr > 45 for layer in few.layers)
+    fused, unfused = (
+        verify(replace(digits, fusion=fusion), layers=True, attribute=True) for fusion in ("full", "none")
+    )
+    assert fused.passed
+    names = [[layer.comparison.name for layer in result.layers] for result in (fused, unfused)]
+    assert names[0] == names[1]
+    assert {layer.unfused for layer in fused.layers} == {True, False}
+    assert not any(layer.unfused for layer in unfused.layers)
+    assert all(layer.comparison.sqnr > 45 and layer.causes for layer in fused.layers)
 
 
 def test_the_first_layer_that_is_wrong_is_named(digits: Config) -> None:
@@ -120,7 +124,7 @@ def test_results_that_are_known_stand_for_the_framework(
 
 def test_results_of_another_size_than_the_outputs_are_refused(digits: Config, tmp_path: Path) -> None:
     np.savez(tmp_path / "given.npz", data=np.ones((2, 8, 8, 1)), expected_prob=np.ones((2, 9)))
-    with pytest.raises(UsageError, match="DV707: expected_prob holds 18 numbers for 2 samples of 1x1x10"):
+    with pytest.raises(UsageError, match="DV707: expected_prob holds 9 numbers for each sample, not 10"):
         verify(digits, inputs=tmp_path / "given.npz")
 
 
@@ -171,7 +175,7 @@ def test_outputs_of_a_caffe_network_that_the_ini_file_names(tmp_path: Path) -> N
     assert result.passed and [output.name for output in result.outputs] == ["abs", "relu"]
 
 
-@pytest.mark.parametrize(("missing", "extra"), [("cv2", "cnn-convertor\\[verify\\]")])
+@pytest.mark.parametrize(("missing", "extra"), [("cv2", r"pip install -e '\.\[verify\]' in a checkout")])
 def test_a_missing_framework_is_named(
     missing: str, extra: str, digits: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,7 +233,7 @@ def test_palettes_are_shown_beside_fp16(digits: Config, capsys: pytest.CaptureFi
     assert [b.fp16 for b in result.beside] == list(alone.outputs)
     assert alone.beside == () and not alone.palette and result.palette
     probabilities, logits = result.beside
-    assert probabilities.agreement == 1.0 and logits.agreement is None
+    assert probabilities.same_class == 1.0 and logits.same_class is None
     assert logits.palette.sqnr < logits.fp16.sqnr - 5
     assert [b["palette"]["name"] for b in json.loads(result.to_json())["beside"]] == ["prob", "prob before softmax"]
 
@@ -240,8 +244,8 @@ def test_what_one_palette_does_counts_as_palettes(digits: Config) -> None:
     result = verify(replace(digits, overrides=(override,)))
     assert result.palette and result.min_sqnr == 20 and len(result.beside) == 2
     none = verify(replace(digits, quantization=Quantization.AUTO, quantization_threshold=999))
-    kept = [layer for layer in none.beside if layer.agreement is not None]
-    assert none.palette and kept[0].agreement == 1.0, "layers that lose nothing have palettes all the same"
+    kept = [layer for layer in none.beside if layer.same_class is not None]
+    assert none.palette and kept[0].same_class == 1.0, "layers that lose nothing have palettes all the same"
 
 
 def test_the_command_line_shows_both(digits: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -255,5 +259,7 @@ def test_the_command_line_shows_both(digits: Config, tmp_path: Path, capsys: pyt
     out = capsys.readouterr().out
     assert out.startswith("digits_caffe against OpenCV, palette weights: 2 samples")
     rows = [line.split() for line in out.splitlines()]
-    start = rows.index(["weights", "FP16", "dB", "palette", "dB", "FP16", "top-1", "palette", "top-1", "agreement"])
+    start = rows.index(
+        ["weights", "FP16", "dB", "palette", "dB", "FP16", "agreement", "palette", "agreement", "same", "class"]
+    )
     assert rows[start + 1][0] == "prob" and rows[start + 1][3:] == ["100.0%"] * 3

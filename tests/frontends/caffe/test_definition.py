@@ -183,7 +183,7 @@ def test_layers_that_judge_are_left_out_and_what_they_judge_is_given(load: Any) 
         warnings.simplefilter("always")
         graph = load(definition)
     assert (names(graph), graph.outputs, [node.name for node in graph.inputs]) == (["a"], ("a",), ["x"])
-    problems = [warning.message.problem for warning in caught if isinstance(warning.message, ConvertorWarning)]
+    problems = [warning.message.problems[0] for warning in caught if isinstance(warning.message, ConvertorWarning)]
     assert [(problem.code, problem.where.layer) for problem in problems if problem.where] == [
         ("DV213", "loss"),
         ("DV213", "after"),
@@ -219,7 +219,7 @@ def test_types_of_forks_in_old_definitions(load: Any) -> None:
 def test_unknown_fields_are_a_warning_with_file_and_line(load: Any) -> None:
     with pytest.warns(ConvertorWarning) as caught:
         load(INPUT + relu("a", "x", "y", "\n quick: 1") + relu("b", "y", "", "quick: 2"))
-    (problem,) = [warning.message.problem for warning in caught if isinstance(warning.message, ConvertorWarning)]
+    (problem,) = [warning.message.problems[0] for warning in caught if isinstance(warning.message, ConvertorWarning)]
     assert problem.code == "DV210"
     assert str(problem.where).endswith("net.prototxt:3")
     assert '"quick" of LayerParameter is unknown and ignored (2 times, here first)' in problem.message

@@ -42,7 +42,7 @@ def warned(path: Path) -> list[Problem]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         load(path, path)
-    return [w.message.problem for w in caught if isinstance(w.message, ConvertorWarning)]
+    return [w.message.problems[0] for w in caught if isinstance(w.message, ConvertorWarning)]
 
 
 # --- classes of the user's own -------------------------------------------------------------------------------------------

@@ -93,6 +93,26 @@ def without_palettes(program: Program) -> Program:
     return with_choices(program, [Choice(None, None, Reason.ASKED) for _ in program.weights])
 
 
+def with_weights_of(program: Program, other: Program) -> Program:
+    """A program with the palettes and biases of another one of the same network, whose commands differ."""
+    known: dict[object, list[Weights]] = {}
+    for weights in other.weights:
+        known.setdefault(identity(weights), []).append(weights)
+    choices, biases = [], {}
+    for i, weights in enumerate(program.weights):
+        same = known.get(identity(weights), [])
+        found = same.pop(0) if same else weights
+        choices.append(found.choice or Choice(None, None, Reason.ASKED))
+        if found.bias is not None:
+            biases[i] = found.bias
+    return with_choices(program, choices, biases)
+
+
+def identity(weights: Weights) -> object:
+    """What the same weights have in common in programs that differ in their commands and palettes."""
+    return weights.where, replace(weights.packed, palette=False)
+
+
 def describe(program: Program) -> tuple[StoredLayer, ...]:
     """How the weights of each layer are stored, in the order of the weight buffer."""
     return tuple(_stored(weights, weights.choice) for weights in program.weights if weights.choice is not None)

@@ -247,7 +247,7 @@ def test_weights_that_become_zero_are_counted_once(palette: bool, dilated: bool)
         list(encode_all([weights_of(kernels, palette=palette, dilated=dilated)], transposed=False))
     (warning,) = caught
     assert isinstance(warning.message, ConvertorWarning)
-    problem = warning.message.problem
+    problem = warning.message.problems[0]
     assert (problem.code, problem.where) == ("DV502", Origin("net"))
     assert problem.message == 'weights too small for FP16 became 0: 18 of 243 in "a"'
 
@@ -260,7 +260,7 @@ def test_layers_whose_weights_are_subnormal_are_named_with_what_they_keep(palett
     flushed, subnormal = np.count_nonzero(half == 0), np.count_nonzero(half)
     with pytest.warns(ConvertorWarning) as caught:
         list(encode_all([weights_of(kernels, palette=palette, dilated=dilated)], transposed=False))
-    problems = [w.message.problem for w in caught if isinstance(w.message, ConvertorWarning)]
+    problems = [w.message.problems[0] for w in caught if isinstance(w.message, ConvertorWarning)]
     assert [(p.code, p.where) for p in problems] == [("DV502", Origin("net")), ("DV504", Origin("net"))]
     assert problems[0].message == f'weights too small for FP16 became 0: {flushed} of 2304 in "a"'
     text = r'weights below 6.1e-05 have fewer digits in FP16: (.*)% of "a", which keeps about (.*) dB'
@@ -289,10 +289,10 @@ def test_the_layers_that_lost_most_are_named_first() -> None:
         list(encode_all(placed, transposed=False))
     (warning,) = caught
     assert isinstance(warning.message, ConvertorWarning)
-    named = re.findall(r'"(\w+)", which keeps about (\d+) dB', warning.message.problem.message)
+    named = re.findall(r'"(\w+)", which keeps about (\d+) dB', warning.message.problems[0].message)
     assert [layer for layer, _ in named] == [f"layer{number}" for number in (6, 5, 4, 3, 2)]
     assert [int(kept) for _, kept in named] == sorted(int(kept) for _, kept in named)
-    assert warning.message.problem.message.endswith("and in other layers (2)")
+    assert warning.message.problems[0].message.endswith("and in other layers (2)")
 
 
 def test_nothing_is_said_where_nothing_is_lost() -> None:

@@ -1,0 +1,249 @@
+"""What the commands find, as lines of text."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cnn_convertor.calibration import Calibration
+    from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
+    from cnn_convertor.inspection import Inspection, Row
+    from cnn_convertor.verification.compare import Comparison
+    from cnn_convertor.verification.report import Verification
+
+LARGEST_HALF = 65504.0
+
+# Model files name their layers as they like; control characters are shown as escapes.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in b"\n\t"}
+
+
+def escape_controls(text: str) -> str:
+    return text.translate(_CONTROLS)
+
+
+def labeled(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
+    """A title, and (label, value) rows; a label is not repeated."""
+    width = max((len(label) for label, _ in rows), default=0)
+    lines, before = [title], None
+    for label, value in rows:
+        lines.append(f"  {'' if label == before else label:{width}}  {value}")
+        before = label
+    return lines
+
+
+# --- convert -------------------------------------------------------------------------------------------------------------
+
+_STORED = ("stored as", "values", "zeros", "palette dB", "FP16 bytes", "bytes", "because")
+
+
+def weights(network: str, layers: Sequence[StoredLayer]) -> list[str]:
+    """How the weights of each layer are stored."""
+    rows = [
+        [
+            layer.layer,
+            "palette" if layer.palette else "FP16",
+            *("" if layer.distinct is None else f"{layer.distinct:,}", _share(layer.zeros)),
+            "" if layer.sqnr is None else _decibels(layer.sqnr),
+            *(f"{size:,}" for size in (layer.fp16_bytes, layer.nbytes)),
+            layer.reason.value,
+        ]
+        for layer in layers
+    ]
+    before, after = (sum(sizes) for sizes in zip(*((y.fp16_bytes, y.nbytes) for y in layers), strict=True))
+    rows.append(["all", "", "", "", "", f"{before:,}", f"{after:,}", ""])
+    return [f"{network}: weights", *_table("layer", rows, _STORED)]
+
+
+def calibration(network: str, result: Calibration, *, with_layers: bool) -> list[str]:
+    """What sample inputs improved: the outputs, and each layer if requested."""
+    tables = [("output", result.outputs), *([("layer", result.layers)] if with_layers else [])]
+    given = f"{_samples(result.samples)} ({result.source})"
+    lines = [f"{network}: palettes calibrated with {given}, against FP16 weights on the same"]
+    for title, improvements in tables:
+        rows = [[i.name, _decibels(i.before), _decibels(i.after)] for i in improvements]
+        lines += _table(title, rows, ("dB before", "dB after")) if rows else []
+    return lines
+
+
+# --- verify --------------------------------------------------------------------------------------------------------------
+
+_MEASURES = ("SQNR dB", "cosine", "max error", "mean error", "agreement", "largest")
+_BESIDE = ("FP16 dB", "palette dB", "FP16 agreement", "palette agreement", "same class")
+_UNFUSED = "* compared with fusion = none: the configured fusion keeps this map out of memory"
+
+
+def verification(result: Verification) -> list[str]:
+    """What was compared, how it compares, and the verdict."""
+    stored = "palette weights" if result.palette else "FP16 weights"
+    lines = [f"{result.network} against {result.framework}, {stored}: {_samples(result.samples)} ({result.inputs})"]
+    for table in _verified(result):
+        lines += [*table, ""]
+    return [*lines, *_verdict(result)]
+
+
+def _verified(result: Verification) -> Iterator[list[str]]:
+    yield _table("output", [_cells(output) for output in result.outputs], _MEASURES)
+    if result.beside:
+        rows = [
+            [b.fp16.name, _decibels(b.fp16.sqnr), _decibels(b.palette.sqnr)]
+            + [_share(share) for share in (b.fp16.agreement, b.palette.agreement, b.same_class)]
+            for b in result.beside
+        ]
+        yield _table("weights", rows, _BESIDE)
+    if result.accuracies:
+        rows = [[a.output, _share(a.framework), _share(a.device)] for a in result.accuracies]
+        yield _table("accuracy", rows, (result.framework, "device"))
+    if result.layers:
+        causes = tuple(dict.fromkeys(c.cause for layer in result.layers for c in layer.causes))
+        measures = (*_MEASURES, *(f"{cause.value} alone" for cause in causes))
+        rows = [
+            [f"{layer.comparison.name}{'*' * layer.unfused} ({layer.type})", *_cells(layer.comparison)[1:]]
+            + [_decibels(c.sqnr) for c in layer.causes]
+            for layer in result.layers
+        ]
+        notes = [f"  {_UNFUSED}"] * any(layer.unfused for layer in result.layers)
+        yield [*_table("layer", rows, measures), *notes]
+
+
+def _verdict(result: Verification) -> Iterator[str]:
+    jump = "" if result.first_jump is None else f'; the error jumps at the layer "{result.first_jump}"'
+    for output in result.outputs:
+        if output.doubt:
+            shown = output not in result.unverified and output not in result.failed
+            yield f'"{output.name}": {output.doubt}{", so a map before it is compared" * shown}'
+    if result.passed:
+        yield f"pass: every output has {result.min_sqnr:g} dB or more{jump}"
+    elif result.failed:
+        yield f"fail: {_names(result.failed)} below {result.min_sqnr:g} dB{jump}"
+        if not any(layer.causes for layer in result.layers):
+            yield "--attribute shows the causes of each layer's error; docs/verify.md says what to do about them"
+    else:
+        yield f"not verified: the values of {_names(result.unverified)} prove nothing; try other --inputs"
+
+
+def _names(outputs: Sequence[Comparison]) -> str:
+    return ", ".join(f'"{output.name}"' for output in outputs)
+
+
+def _cells(comparison: Comparison) -> list[str]:
+    """One line of a verification; a magnitude beyond FP16's is marked."""
+    c = comparison
+    largest = f"{c.largest:.4g}{' > 65504' * (c.largest > LARGEST_HALF)}"
+    numbers = [f"{c.cosine:.7f}", f"{c.max_error:.2g}", f"{c.mean_error:.2g}"]
+    return [c.name, _decibels(c.sqnr), *numbers, _share(c.agreement), largest]
+
+
+# --- inspect -------------------------------------------------------------------------------------------------------------
+
+_LAYER_COLUMNS = ("layer", "type", "output", "parameters", "MACs", "runs", "how")
+_NUMBERS = {"parameters", "MACs"}
+_NARROWEST = 30  # characters of the column that folds
+_WIDE = 10_000  # characters: where no terminal shows the table, no line folds
+_NAMED = 8  # layers that one hint names
+_STYLES = {"refused": "red", "unknown": "yellow", "cpu": "cyan", "device+cpu": "cyan"}
+
+
+def inspection(result: Inspection, *, verbose: bool, draws: bool) -> list[str]:
+    """A table of layers, their totals, and what to change. verbose: with the steps of the program, and where commands end.
+
+    draws: whether a terminal shows it, which has a width and colors.
+    """
+    stored = "" if result.has_weights else ", without weights"
+    lines = [f"{result.network} ({result.framework}, {result.file}{stored})", ""]
+    lines += _layers(result, with_steps=verbose, draws=draws)
+    if verbose and result.boundaries:
+        lines += ["", "Where a command ends though the device goes on:"]
+        lines += [escape_controls(f"  {b.before} | {b.after}: {b.reason}") for b in result.boundaries]
+    return [*lines, "", *map(escape_controls, _totals(result))]
+
+
+def _layers(result: Inspection, *, with_steps: bool, draws: bool) -> list[str]:
+    """Lines of the table of layers, as wide as the terminal if there is one; the last column folds."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    titles = [*_LAYER_COLUMNS, *["steps"] * with_steps]
+    rows = [list(map(escape_controls, _layer_cells(row)))[: len(titles)] for row in result.rows]
+    widths = {column[0]: max(map(len, column)) for column in zip(titles, *rows, strict=True)}
+    table = Table(box=None, pad_edge=False)
+    for name in titles:
+        folds = {"overflow": "fold"} if name == "how" else {"min_width": widths[name]}
+        table.add_column(name, justify="right" if name in _NUMBERS else "left", **folds)
+    for row, cells in zip(result.rows, rows, strict=True):
+        table.add_row(*map(Text, cells), style=_STYLES.get(row.runs.value, ""))
+    least = sum(widths.values()) - widths["how"] + _NARROWEST + 2 * len(titles)
+    width = max(shutil.get_terminal_size().columns, least) if draws else _WIDE
+    page = io.StringIO()
+    console = Console(file=page, width=width, force_terminal=draws, no_color="NO_COLOR" in os.environ, emoji=False)
+    console.print(table)
+    return [line.rstrip() for line in page.getvalue().splitlines()]
+
+
+def _layer_cells(row: Row) -> list[str]:
+    """What the columns say of a layer, including the one for -v."""
+    outputs = ", ".join(str(shape.channels) if shape.is_vector else str(shape) for shape in row.outputs)
+    names = [row.origin.layer, row.origin.type, f"{'~' * row.guessed}{outputs}"]
+    costs = [_counted(row.parameters), _counted(row.macs)]
+    return [*names, *costs, row.runs.value, row.how, ", ".join(map(str, row.steps))]
+
+
+def _totals(result: Inspection) -> Iterator[str]:
+    """The sums over the layers, and what to change."""
+    share = result.share_on_device
+    which = "those known" if any(row.macs is None for row in result.rows) else "them"
+    on_device = "" if share is None else f" ({share:.1%} of {which} on the device)"
+    rows = (
+        ("layers", f"{len(result.rows)}"),
+        ("parameters", f"{result.parameters:,}"),
+        ("MACs", f"{result.macs:,}{on_device}"),
+        ("commands", f"{result.commands}"),
+        ("CPU layers", f"{result.cpu_layers}"),
+    )
+    yield from (f"  {label:10}  {value}" for label, value in rows)
+    yield ""
+    if any(row.guessed for row in result.rows):
+        yield "~ is a guess: a layer before it cannot be read. Values that depend on it are unknown."
+    if not result.problems:
+        yield "It can be converted, as far as is known before its weights are packed."
+        return
+    yield "It cannot be converted. What to change:"
+    for change in result.changes:
+        more = [f"and {len(change.layers) - _NAMED} more"] * (len(change.layers) > _NAMED)
+        yield f"  {change.code}  {', '.join((*change.layers[:_NAMED], *more))}: {change.hint}"
+
+
+# --- cells ---------------------------------------------------------------------------------------------------------------
+
+
+def _table(first: str, rows: Sequence[Sequence[str]], measures: Sequence[str]) -> list[str]:
+    """Indented lines of aligned columns, under their titles; the first is aligned left."""
+    lines = [[first, *measures], *([*row, *[""] * (1 + len(measures) - len(row))] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            ["", line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def _samples(count: int) -> str:
+    return f"{count} sample{'s' * (count != 1)}"
+
+
+def _counted(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}" if number else ""
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def _decibels(ratio: float) -> str:
+    return {math.inf: "exact", -math.inf: "none"}.get(ratio, f"{ratio:.1f}")
