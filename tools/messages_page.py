@@ -266,7 +266,7 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV704": Entry(
         "The device refuses the network",
-        "The emulated device found a command or a memory access that is not allowed.",
+        "The emulated device refuses a command or a memory access, or reports what a board does wrongly in silence.",
         "Convert again; if that does not help, report it.",
     ),
     "DV705": Entry(

@@ -95,7 +95,7 @@ def execute(
 ) -> Flat:
     """Run a network on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
 
-    Raises ConvertorError when the device refuses a command.
+    Raises ConvertorError when the device refuses a command, or when the network relies on a fault of the SDK's runtime.
     """
     switches = {"DMP_DV_EXACT": exact, "DMP_DV_CHECK_UNINITIALIZED": check_uninitialized}
     environment = {name: value for name, value in os.environ.items() if name not in switches}
@@ -107,8 +107,9 @@ def execute(
         command = [str(executable), str(weights), str(folder / "input.bin"), str(folder), *["--layers"] * layers]
         result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         if result.returncode != 0:
-            lines = [line for line in result.stderr.splitlines() if line.startswith(_ERROR)]
-            said = "\n".join(lines).removeprefix(_ERROR) or f"it ended with status {result.returncode}"
+            lines = result.stderr.splitlines()
+            errors = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]
+            said = "\n".join(errors) or f"it ended with status {result.returncode}"
             hint = "this is a fault of the convertor, unless its files were changed: please report it"
             raise ConvertorError(
                 Problem("DV704", f"the device refuses the network: {said}", Origin(program.name), hint)
