@@ -6,6 +6,8 @@ A map holds a blob such that its elements, counted channels, height, width, are 
 from __future__ import annotations
 
 import math
+from itertools import accumulate
+from operator import mul
 from typing import TypeAlias
 
 from cnn_convertor.ir.ops import Axis, Shape
@@ -47,6 +49,12 @@ def is_plain(dims: Dims) -> bool:
 def with_length(dims: Dims, axis: int, length: int) -> Dims:
     """The dims with another length along one axis."""
     return (*dims[:axis], length, *dims[axis + 1 :])
+
+
+def is_regrouped(dims: Dims, other: Dims) -> bool:
+    """Whether one shape is the other with neighboring axes joined: 2x36 of 2x4x3x3. The elements keep their order."""
+    ends, other_ends = ({*accumulate(sizes, mul), 1} for sizes in (dims, other))
+    return math.prod(dims) == math.prod(other) and (ends <= other_ends or other_ends <= ends)
 
 
 def text_of(dims: Dims) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from cnn_convertor.frontends.caffe.layers import caffe
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, Parameters, Reading
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.caffe.weights import WeightsFile
+from cnn_convertor.frontends.near_names import near_name
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Pair
 
@@ -134,15 +134,10 @@ def _unknown_type(layer: CaffeLayer) -> ModelError | UnsupportedError:
     if not layer.type:
         hint = "old definitions need Caffe's upgrade_net_proto_text"
         return ModelError.of("DV212", "the layer has no type", layer.origin, hint)
-    hint = DATA_HINT if layer.type.endswith("Data") else HINTS.get(layer.type) or _meant(layer.type) or HINT
+    near = near_name(layer.type, caffe)
+    hint = DATA_HINT if layer.type.endswith("Data") else HINTS.get(layer.type, HINT)
+    hint = hint if near is None else f'did you mean "{near}"?'
     return UnsupportedError.of("DV301", f"layers of the type {layer.type} cannot be converted", layer.origin, hint)
-
-
-def _meant(type: str) -> str:
-    """A type that differs in little, such as in case, which Caffe takes into account."""
-    spelled = {known.lower(): known for known in caffe}
-    close = difflib.get_close_matches(type.lower(), spelled, n=1, cutoff=0.85)
-    return f'did you mean "{spelled[close[0]]}"?' if close else ""
 
 
 def _batch(graph: BlobGraph) -> int:

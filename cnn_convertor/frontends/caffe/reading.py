@@ -189,16 +189,14 @@ class Reading:
         ]
 
     def _constant(self, index: int, blob: Blob, shape: tuple[int, ...]) -> Constant:
-        # Axes of length 1 do not move a number: old files have four axes for everything.
-        held, needed = ([dim for dim in dims if dim != 1] for dims in (blob.shape, shape))
-        if held == needed:
+        if blobs.is_regrouped(blob.shape, shape):  # old files have four axes for everything, or join axes
             row = math.prod(shape[1:])
             return Constant(shape, lambda rows: blob.numbers(rows.start * row, rows.stop * row).reshape(-1, *shape[1:]))
         if not any(self.builder.is_guessed(value.node) for value in self.inputs):
             assert self.weights is not None
             sizes = f"{blobs.text_of(blob.shape)} in {self.weights.file.path.name}, but the definition needs {blobs.text_of(shape)}"
             hint = "check that the definition and the weights belong to the same network"
-            if self.layer.type == "InnerProduct" and held[:1] == needed[:1]:
+            if self.layer.type == "InnerProduct" and shape[0] in blob.shape[:-1]:
                 size = "width_override and height_override, or the size in the definition"
                 hint = f"the layer was trained for another size of the network's input: check {size}"
             self.builder.report(

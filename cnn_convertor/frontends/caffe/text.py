@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated
+from cnn_convertor.frontends.near_names import near_name
 
 DEEPEST = 50  # messages inside messages; Caffe's own need four
 
@@ -239,10 +240,13 @@ class _Reader:
             number = _whole(token.text)
             if number is not None and number in described.enum_type.values_by_number:
                 return number
-        known = ", ".join(value.name for value in described.enum_type.values)
-        raise self.error(
-            f'"{name.text}" is {"-" * minus}{token.text}, which is none of its values', f"one of {known}", token
+        known = [value.name for value in described.enum_type.values]
+        hint = (
+            f"Caffe's own values are {', '.join(known)}; this may be a value of a fork, which computes something else"
         )
+        if near := near_name(token.text, known):
+            hint = f'did you mean "{near}"?'
+        raise self.error(f'"{name.text}" is {"-" * minus}{token.text}, which is none of its values', hint, token)
 
     # --- what is not known
 

@@ -16,6 +16,8 @@ from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.keras import KERAS
 from cnn_convertor.frontends.keras.hdf5 import Contents, damaged, read_file, read_member
+from cnn_convertor.frontends.keras.model import MAKE_FUNCTIONAL
+from cnn_convertor.frontends.keras.weights import WeightsForm, form_of_weights
 from cnn_convertor.frontends.unsupported_formats import explain
 
 # What reading a damaged archive raises, depending on where the damage is and on how it is packed.
@@ -43,11 +45,15 @@ class ModelFile:
         """The configuration. Raises ModelError for a file of weights."""
         if self.config is not None:
             return self.config
-        has_weights = {"layers", "_layer_checkpoint_dependencies"} & self.contents.groups.keys()
         reason, hint = "the file is HDF5, but holds no Keras model (no model_config)", SAVE
-        if has_weights or self.contents.texts("", "layer_names") is not None:
-            reason = "the file holds only weights, not the network"
-            hint = f"{SAVE_WHOLE}; or name this file as `data` beside a whole model"
+        match form_of_weights(self.contents):
+            case WeightsForm.GROUPS | WeightsForm.TREE:
+                reason = "the file holds only weights, not the network"
+                hint = f"{SAVE_WHOLE}; or name this file as `data` beside a whole model"
+            case WeightsForm.ATTRIBUTES:
+                reason, hint = "the file holds only weights, of a model that is a class of your own", MAKE_FUNCTIONAL
+            case None:
+                pass
         raise ModelError.of("DV207", reason, Origin(str(self.path)), hint)
 
 

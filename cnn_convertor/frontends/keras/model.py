@@ -11,6 +11,10 @@ from cnn_convertor.errors import ModelError, Origin
 Json: TypeAlias = Any  # what json.loads gives; every use checks it
 FUNCTIONAL = ("Functional", "Model")
 SEQUENTIAL = "Sequential"
+MAKE_FUNCTIONAL = (
+    "make a functional model of it, with its weights loaded: x = keras.Input(shape=(height, width, channels)); "
+    "keras.Model(x, model.call(x)).save('model.keras')"
+)
 KERAS_PACKAGES = frozenset({"keras", "keras_core", "tf_keras", "tensorflow"})  # whose classes are Keras's own
 
 
@@ -310,8 +314,7 @@ def parse(data: Json, file: str) -> KerasLayer:
     if not model.is_model:
         what = f"{'class of your own, a ' * model.is_foreign}{model.type}"
         reason = f"the model is a {what}, whose layers are connected by Python code that the file does not hold"
-        hint = "build the network as a Sequential or functional model, copy the weights over and save that"
-        raise ModelError.of("DV201", reason, Origin(file), hint)
+        raise ModelError.of("DV201", reason, Origin(file), MAKE_FUNCTIONAL)
     return model
 
 

@@ -16,13 +16,31 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends.keras.hdf5 import Contents, Variable
-from cnn_convertor.frontends.keras.model import KerasLayer
+from cnn_convertor.frontends.keras.model import MAKE_FUNCTIONAL, KerasLayer
 from cnn_convertor.frontends.keras.variables import Slot, slots
 
 CONTAINERS = ("layers", "_layer_checkpoint_dependencies")
+
+
+class WeightsForm(Enum):
+    """How a file names arrays: by groups in a row, by the tree of layers, or by attributes of the user's own class."""
+
+    GROUPS = "groups"
+    TREE = "tree"
+    ATTRIBUTES = "attributes"
+
+
+def form_of_weights(contents: Contents) -> WeightsForm | None:
+    """None: the file holds no Keras weights."""
+    if contents.texts("", "layer_names") is not None:
+        return WeightsForm.GROUPS
+    if any(name in contents.groups for name in CONTAINERS):
+        return WeightsForm.TREE
+    return WeightsForm.ATTRIBUTES if any(path.endswith("/vars") for path in contents.groups) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +63,16 @@ def match_weights(model: KerasLayer, contents: Contents, *, same_file: bool) -> 
     names = contents.texts(root, "layer_names")
     if names is not None:
         return LayerArrays(contents.file, backend, _match_groups(model, _list_groups(contents, root, names)))
-    if any(name in contents.groups for name in CONTAINERS):
+    form = form_of_weights(contents)
+    if form is WeightsForm.TREE:
         return LayerArrays(contents.file, backend, _match_tree(model, contents, "", same_file))
     if not _all_slots(model):
         return LayerArrays(contents.file, backend, {})
-    hint = "save the whole model: model.save('model.keras')"
-    raise ModelError.of("DV204", "the file holds no Keras weights", Origin(contents.file), hint)
+    reason, hint = "the file holds no Keras weights", "save the whole model: model.save('model.keras')"
+    if form is WeightsForm.ATTRIBUTES:
+        reason = "the file holds the weights of a class of your own, whose attributes do not show the layers"
+        hint = MAKE_FUNCTIONAL
+    raise ModelError.of("DV204", reason, Origin(contents.file), hint)
 
 
 # --- Keras 2: groups in a row --------------------------------------------------------------------------------------------

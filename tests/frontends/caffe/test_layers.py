@@ -572,6 +572,9 @@ def test_a_layer_on_a_vector_computes_what_it_should(case: str, load: Any, value
 UNSUPPORTED = {
     "unknown type": (layer("Warp"), "DV301", "layers of the type Warp cannot be converted"),
     "type in other letters": (layer("Relu"), "DV301", 'did you mean "ReLU"?'),
+    "type with a typo": (layer("Convolutoin"), "DV301", 'did you mean "Convolution"?'),
+    "type of a fork, named after Caffe's": (layer("YoloDetectionOutput"), "DV301", "let the network end before it"),
+    "type of more dimensions": (layer("Pooling3D"), "DV301", "let the network end before it"),
     "data": (layer("Data", bottoms=()) + layer("Eltwise", bottoms=("y", "x"), tops=("z",)), "DV301", "replace it with an Input layer"),
     "words": (layer("Embed"), "DV301", "make them the network's input"),
     "LSTM": (layer("LSTM"), "DV301", "run the recurrent part in the application"),
@@ -918,6 +921,23 @@ def test_weights_that_do_not_fit_are_an_error(blobs: list[Array], code: str, say
     (problem,) = caught.value.problems
     assert problem.code == code
     assert says in problem.message
+
+
+@pytest.mark.parametrize("shape", [(2, 36), (72,), (2, 4, 9), (1, 1, 2, 36), (8, 9)], ids=str)
+def test_blobs_whose_axes_are_joined_are_accepted(shape: tuple[int, ...], load: Any) -> None:
+    """Old files hold 2x36 for 2x4x3x3: the same numbers in the same order."""
+    weight = RANDOM.standard_normal((2, 4, 3, 3)).astype(np.float32)
+    settings = "convolution_param { num_output: 2 kernel_size: 3 bias_term: false }"
+    op = load(HEADER + layer("Convolution", settings), {"l": [weight.reshape(shape)]})["l"].op
+    assert isinstance(op, ops.Conv2d)
+    np.testing.assert_array_equal(op.weight.load(slice(1, 2)), weight[1:])
+
+
+@pytest.mark.parametrize("shape", [(36, 2), (3, 24), (4, 2, 3, 3), (2, 6, 6)], ids=str)
+def test_blobs_of_the_same_size_with_other_axes_are_an_error(shape: tuple[int, ...], load: Any) -> None:
+    settings = "convolution_param { num_output: 2 kernel_size: 3 bias_term: false }"
+    with pytest.raises(ModelError, match="but the definition needs 2x4x3x3"):
+        load(HEADER + layer("Convolution", settings), {"l": [np.ones(shape)]})
 
 
 def test_weights_are_read_in_ranges_of_rows(load: Any) -> None:

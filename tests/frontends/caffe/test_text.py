@@ -94,6 +94,8 @@ def test_weights_in_a_text_are_not_read() -> None:
         ("layer { elu_param { alpha: big } }", 1, '"alpha" needs a number, not big'),
         ("layer {\n pooling_param { pool: AVERAGE } }", 2, '"pool" is AVERAGE, which is none of its values'),
         ("layer {\n pooling_param { pool: 7 } }", 2, '"pool" is 7, which is none of its values'),
+        ("layer {\n pooling_param { pool: MAXX } }", 2, 'did you mean "MAX"?'),
+        ("layer {\n pooling_param { pool: AVE_EXC_PAD } }", 2, "a value of a fork, which computes something else"),
         ("layer { elu_param { alpha: 1 alpha: 2 } }", 1, '"alpha" is given twice, with different values'),
         ('layer { name "a" }', 1, 'a colon is missing after "name"'),
         ("layer: 3", 1, '"layer" needs a bracket, not 3'),
@@ -112,7 +114,7 @@ def test_what_makes_no_sense_is_named_with_its_line(definition: str, line: int, 
     (problem,) = caught.value.problems
     assert problem.where is not None
     assert (problem.code, problem.where.file, problem.where.line) == ("DV211", "net.prototxt", line)
-    assert says in problem.message
+    assert says in f"{problem.message}; {problem.hint}"
 
 
 # fmt: off

@@ -155,6 +155,19 @@ def test_weights_alone_are_no_definition(model: Any) -> None:
         load(path, path)
 
 
+def test_weights_of_a_class_of_ones_own_say_how_to_get_a_model(model: Any) -> None:
+    """Keras 3 names the groups by the attributes of the class, which do not show the layers."""
+    weights = model.h5(None, {}, name="net.weights.h5")
+    with h5py.File(weights, "w") as file:
+        file["conv1/vars/0"] = KERNEL
+        file.create_group("vars")
+    definition = model.keras(conv_config(model), ARRAYS_KERAS)
+    for network, code in ((weights, "DV207"), (definition, "DV204")):
+        with pytest.raises(ModelError, match=r"keras\.Model\(x, model\.call\(x\)\)\.save\('model\.keras'\)") as caught:
+            load(network, weights)
+        assert caught.value.problems[0].code == code
+
+
 def test_weights_of_another_network_are_refused_with_both_shapes(model: Any) -> None:
     path = model.h5(conv_config(model), {"conv": [("kernel", KERNEL[..., :4]), ("bias", BIAS)]})
     with pytest.raises(ModelError, match=r'\(2, 3, 2, 5\), but has \(2, 3, 2, 4\)(.|\n)*layer "conv" \(Conv2D\)'):

@@ -12,6 +12,7 @@ import pytest
 
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Problem
 from cnn_convertor.frontends.keras.importer import load
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Axis, Resize, Sampling, Softmax
 from reference import ir_reference
@@ -81,6 +82,40 @@ def test_an_activation_of_a_class_of_the_users_own_is_refused(model: Any) -> Non
     own = {"class_name": "ReLU", "config": {"name": "r"}, **FOREIGN}
     problem = refusal(model.single("Activation", activation=own))
     assert problem.code == "DV302" and "not Keras's own" in problem.message
+
+
+# --- old forms -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_base_class_of_layers_is_an_identity(model: Any) -> None:
+    """Some networks of Keras 2 begin with one, which gives the input's shape."""
+    first = model.layer("Layer", "first", batch_input_shape=[None, 6, 5, 4])
+    graph = read(model.h5(model.sequential(first, model.layer("Flatten", "x"))))
+    assert [(node.name, type(node.op)) for node in graph.nodes] == [
+        ("first_input", ops.Input), ("first", ops.Identity), ("x", ops.Reshape),
+    ]  # fmt: skip
+    assert graph.shape("x").channels == 120
+
+
+def test_a_base_class_with_settings_is_refused(model: Any) -> None:
+    assert "factor = 3" in refusal(model.single("Layer", factor=3)).message
+
+
+@pytest.mark.parametrize("is_inner", [False, True], ids=["alone", "in a model"])
+def test_a_sequential_model_may_be_a_list_of_layers(model: Any, is_inner: bool) -> None:
+    """Keras before 2.2.3 wrote the layers without their model's name around them."""
+    kernel, bias = np.ones((1, 1, 4, 2), np.float32), np.ones(2, np.float32)
+    first = model.layer("Conv2D", "conv", filters=2, kernel_size=1, batch_input_shape=[None, 6, 5, 4])
+    listed = {"class_name": "Sequential", "config": [first, model.layer("ReLU", "relu")]}
+    if is_inner:
+        inner = {**listed, "name": "inner", "inbound_nodes": [[["in", 0, 0, {}]]]}
+        source = model.layer("InputLayer", "in", batch_input_shape=[None, 6, 5, 4])
+        network, group = model.functional([source, inner], ["in"], ["inner"]), "inner"
+    else:
+        network, group = listed, "conv"
+    graph = read(model.h5(network, {group: [("conv/kernel", kernel), ("conv/bias", bias)]}))
+    assert [type(node.op) for node in graph.nodes] == [ops.Input, ops.Conv2d, ops.Activation]
+    assert graph.outputs == (("inner/relu" if is_inner else "relu"),)
 
 
 # --- layers as activations -----------------------------------------------------------------------------------------------

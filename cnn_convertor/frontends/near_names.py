@@ -1,0 +1,29 @@
+"""Which known name a user may have meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+
+def near_name(word: str, known: Iterable[str]) -> str | None:
+    """The known name that the word misspells; None for what is more likely another name.
+
+    A name with further words or digits, such as YoloDetectionOutput or Pooling3D, means something else.
+    """
+    spelled = {_plain(name): name for name in known}
+    plain = _plain(word)
+    if plain in spelled:
+        return spelled[plain]
+    close = difflib.get_close_matches(plain, spelled, n=1, cutoff=0.8)
+    is_same = close and abs(len(close[0]) - len(plain)) <= 1 and _digits(close[0]) == _digits(plain)
+    return spelled[close[0]] if is_same else None
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _digits(name: str) -> list[str]:
+    return re.findall(r"\d", name)
