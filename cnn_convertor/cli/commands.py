@@ -384,14 +384,14 @@ def layout() -> None:
 def list_layouts(console: Console, family: str | None) -> int:
     """List the named layouts of all families, or of one (plain, dv700, nvdla, bpu or cldnn)."""
     with console.attempt():
-        from cnn_convertor.layouts.names import ENTRIES
+        from cnn_convertor.layouts.names import LAYOUTS
         from cnn_convertor.layouts.nvdla.pixels import FORMATS
 
-        rows = [(entry.family, entry.name, str(entry.make())) for entry in ENTRIES.values()]
+        rows = [(kind, layout.name, str(layout)) for kind, layout in LAYOUTS.values()]
         rows += [("nvdla", name, f"pixels: {pixels}") for name, pixels in FORMATS.items()]
         rows = [row for row in rows if family in (None, row[0])]
         if not rows:
-            families = ", ".join(dict.fromkeys(entry.family for entry in ENTRIES.values()))
+            families = ", ".join(dict.fromkeys(kind for kind, _ in LAYOUTS.values()))
             raise UsageError(Problem("DV841", f'no family of layouts is called "{family}"', hint=families))
         console.show("\n".join(f"{own:6} {name:46} {text}" for own, name, text in rows))
     return console.code

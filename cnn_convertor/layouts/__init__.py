@@ -1,4 +1,4 @@
-"""Memory layouts of several accelerators, described in one small algebra."""
+"""Memory layouts of several accelerators, in one small algebra."""
 
 from cnn_convertor.layouts.describe import describe, svg
 from cnn_convertor.layouts.layout import Layout, Padding, Term, nbytes, offset

@@ -1,15 +1,17 @@
-"""Tensors of Horizon's BPU: strides that the model reports, or that a chip's rule gives, and NV12 images.
+"""Tensors of Horizon's BPU, and NV12 images.
 
-The only contract that holds for every chip is validShape, stride and alignedByteSize as the model reports them. The rules
-are those which were published; where none is, give the strides.
+The contract for every chip is validShape, stride and alignedByteSize as the model reports them. Only the X3's stride rule is
+published; for other chips, pass the strides.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -31,11 +33,11 @@ TYPES = {
     "S64": "int64",
     "U64": "uint64",
     "BOOL8": "bool",
-}  # how 4-bit values lie is not documented
+}  # the layout of 4-bit values is undocumented
 
 
 class TensorLayout(Enum):
-    """The label that the model gives; the strides are what counts."""
+    """The model's label. Only the strides define the layout."""
 
     NHWC = 0
     NCHW = 2
@@ -50,9 +52,9 @@ class QuantiType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """What a tensor's integers stand for: x = (q - zero point) * scale, or x = q / 2 ** shift.
+    """The real values of a tensor's integers: x = (q - zero point) * scale, or x = q / 2 ** shift.
 
-    scale, zero_point, shift: one number, or one for each index along `axis`
+    scale, zero_point, shift: one number, or one per index along `axis`
     """
 
     type: QuantiType = QuantiType.NONE
@@ -62,45 +64,45 @@ class Quantization:
     axis: int | None = None
 
     def check(self, shape: Sequence[int]) -> None:
-        """Refuse what does not fit a tensor of that valid shape."""
+        """Raise UsageError if it does not fit a tensor of that valid shape."""
         if not all(isinstance(number, int) and 0 <= number <= 255 for number in self.shift):
-            refuse("DV820", f"shifts of {self.shift}: they are whole numbers from 0 to 255")
+            refuse("DV820", f"shifts are whole numbers from 0 to 255, not {self.shift}")
         values = {QuantiType.NONE: (), QuantiType.SCALE: self.scale, QuantiType.SHIFT: self.shift}[self.type]
         expected = 1 if self.axis is None else shape[self.axis] if 0 <= self.axis < len(shape) else None
         if expected is None:
-            refuse("DV820", f"quantizeAxis {self.axis} is no axis of a tensor of {len(shape)} axes")
+            refuse("DV820", f"quantizeAxis {self.axis} for a tensor of {len(shape)} axes")
         if self.type is not QuantiType.NONE and len(values) != expected:
             refuse("DV820", f"{len(values)} numbers for {expected} along axis {self.axis}", "count the valid shape")
         if self.type is QuantiType.SCALE and not all(math.isfinite(scale) and scale > 0 for scale in values):
-            refuse("DV820", "a scale is not above 0")
+            refuse("DV820", "scales must be positive")
         if self.zero_point and len(self.zero_point) != len(self.scale):
             refuse("DV820", f"{len(self.zero_point)} zero points for {len(self.scale)} scales")
 
     def quantize(self, values: npt.NDArray[np.floating[Any]], element: npt.DTypeLike) -> Array:
-        """Real values as integers, rounded to the nearest (even), cut off at the ends of the type."""
+        """Real values as integers, rounded to nearest even, clipped to the type."""
         self.check(values.shape)
         dtype, real = element_type(element), values.astype(np.float64)
         if dtype.kind not in "iu":
-            refuse("DV820", f"values become integers, not {dtype}")
+            refuse("DV820", f"quantized values are integers, not {dtype}")
         if np.isnan(real).any():
-            refuse("DV820", "NaN has no integer")
+            refuse("DV820", "NaN has no integer value")
         limits = np.iinfo(dtype)
         match self.type:
             case QuantiType.NONE:
                 scaled = np.rint(real)
                 if np.any(scaled != real) or np.any((real < limits.min) | (real > limits.max)):
-                    refuse("DV820", f"without a scale, values are whole numbers that fit {dtype}", "SCALE or SHIFT")
+                    refuse("DV820", f"without a scale, values must be whole numbers within {dtype}", "SCALE or SHIFT")
             case QuantiType.SCALE:
                 scaled = real / self._along(self.scale, values.ndim)
                 scaled = np.rint(scaled + self._along(self.zero_point or (0,), values.ndim))
             case QuantiType.SHIFT:
                 scaled = np.rint(np.ldexp(real, self._along(self.shift, values.ndim).astype(np.int64)))
-        # The largest integers of 64 bits have no number in FP64: the next one below has.
+        # FP64 cannot represent the largest 64-bit integers; use the next number below.
         highest = float(limits.max) if int(float(limits.max)) <= limits.max else np.nextafter(float(limits.max), 0)
         return scaled.clip(limits.min, highest).astype(dtype)
 
     def dequantize(self, values: Array) -> npt.NDArray[np.float64]:
-        """Integers as the real values that they stand for."""
+        """The real values of integers."""
         self.check(values.shape)
         real = values.astype(np.float64)
         match self.type:
@@ -113,7 +115,7 @@ class Quantization:
                 return np.asarray(np.ldexp(real, -self._along(self.shift, values.ndim).astype(np.int64)))
 
     def _along(self, numbers: Sequence[float], ndim: int) -> npt.NDArray[np.float64]:
-        """Numbers along the quantized axis, to be broadcast."""
+        """Numbers along the quantized axis, for broadcasting."""
         array = np.array(numbers, np.float64)
         if self.axis is None or array.size == 1:
             return array
@@ -135,27 +137,19 @@ class TensorProperties:
     def __post_init__(self) -> None:
         if self.type not in TYPES:
             refuse("DV820", f'no element type "{self.type}": {", ".join(TYPES)}')
-        numbers = whole_numbers(
-            (*self.valid_shape, *self.stride, self.aligned_byte_size), "a tensor's shape and stride"
-        )
-        if not self.valid_shape or any(n < 1 and n != -1 for n in numbers[: len(self.valid_shape)]):
-            refuse("DV820", f"a tensor of the shape {self.valid_shape} holds nothing")
-        if len(self.stride) != len(self.valid_shape) or -1 in self.valid_shape or min(self.stride, default=1) < 1:
-            refuse(
-                "DV820", f"strides {self.stride} for the shape {self.valid_shape}", "fill in what the model leaves open"
-            )
-        if self.stride and self.stride[-1] != self.element.itemsize:
-            refuse("DV820", f"elements of {self.type} are {self.element.itemsize} bytes, not {self.stride[-1]} apart")
-        for axis, (outer, inner) in enumerate(zip(self.stride, self.stride[1:], strict=False)):
-            if outer < inner * self.valid_shape[axis + 1]:
-                refuse(
-                    "DV820", f"stride[{axis}] = {outer} is less than the {self.valid_shape[axis + 1]} x {inner} in it"
-                )
-        if self.aligned_byte_size < self.stride[0] * self.valid_shape[0]:
-            refuse(
-                "DV820",
-                f"alignedByteSize {self.aligned_byte_size} is less than {self.stride[0]} x {self.valid_shape[0]}",
-            )
+        shape, stride, size = self.valid_shape, self.stride, self.aligned_byte_size
+        numbers = whole_numbers((*shape, *stride, size), "a tensor's shape and stride")
+        if not shape or any(n < 1 and n != -1 for n in numbers[: len(shape)]):
+            refuse("DV820", f"a tensor of the shape {shape} is empty")
+        if len(stride) != len(shape) or -1 in shape or min(stride, default=1) < 1:
+            refuse("DV820", f"strides {stride} for the shape {shape}", "replace the values the model leaves open")
+        if stride[-1] != self.element.itemsize:
+            refuse("DV820", f"elements of {self.type} are {self.element.itemsize} bytes, not {stride[-1]} apart")
+        for axis, (outer, inner) in enumerate(pairwise(stride)):
+            if outer < inner * shape[axis + 1]:
+                refuse("DV820", f"stride[{axis}] = {outer} is less than {shape[axis + 1]} x {inner}")
+        if size < stride[0] * shape[0]:
+            refuse("DV820", f"alignedByteSize {size} is less than {stride[0]} x {shape[0]}")
         self.quantization.check(self.valid_shape)
 
     @property
@@ -164,7 +158,7 @@ class TensorProperties:
 
     @property
     def layout(self) -> Layout:
-        """The same as a layout: strides are the distances of its terms."""
+        """The tensor as a layout whose terms have its strides."""
         if len(self.valid_shape) > len(_AXES):
             refuse("DV820", f"a tensor of {len(self.valid_shape)} axes")
         axes = _AXES[: len(self.valid_shape)]
@@ -173,24 +167,21 @@ class TensorProperties:
 
     @property
     def is_padded(self) -> bool:
-        """Whether there is anything between the valid elements."""
+        """Whether there are bytes between the valid elements."""
         return math.prod(self.valid_shape) * self.element.itemsize != self.stride[0] * self.valid_shape[0]
 
     def pack(self, array: Array, out: Buffer | None = None) -> Bytes:
-        """An array of the valid shape with its alignment; what fills it up is zero."""
-        self._check_shape(array)
+        """Pack an array of the valid shape; padding is zero."""
+        if array.shape != self.valid_shape:
+            refuse("DV820", f"an array {array.shape} for the valid shape {self.valid_shape}")
         return pack(array, self.layout, out)
 
     def unpack(self, data: Buffer, *, copy: bool = True) -> Array:
-        """The valid elements, without the alignment. copy=False: a view of the data."""
+        """The valid elements. copy=False: a view of the data."""
         return unpack(data, self.layout, self.valid_shape, copy=copy)
 
-    def _check_shape(self, array: Array) -> None:
-        if array.shape != self.valid_shape:
-            refuse("DV820", f"an array {array.shape} for the valid shape {self.valid_shape}")
 
-
-_AXES = "abcdefgh"  # labels do not say what an axis is
+_AXES = "abcdefgh"  # labels do not identify axes
 
 
 def plain(
@@ -202,29 +193,25 @@ def plain(
     tensor_layout: TensorLayout = TensorLayout.NONE,
     quantization: Quantization = Quantization(),
 ) -> TensorProperties:
-    """A tensor whose rows (the last axis) are rounded up: to a multiple of some bytes, or by a rule."""
+    """A tensor with padded rows (the last axis): to a multiple of `row_align` bytes, or by its rule."""
     size = np.dtype(TYPES[type_]).itemsize if type_ in TYPES else refuse("DV820", f'no element type "{type_}"')
     shape = whole_numbers(shape, "a shape")
     if min(shape, default=0) < 1:
-        refuse("DV820", f"a tensor of the shape {shape} holds nothing")
+        refuse("DV820", f"a tensor of the shape {shape} is empty")
     if total_align < 1 or (isinstance(row_align, int) and row_align < 1):
         refuse("DV820", f"rows aligned to {row_align} bytes, tensors to {total_align}")
     row = shape[-1] * size
     row = -(-row // row_align) * row_align if isinstance(row_align, int) else row_align(row)
     if row % size:
-        refuse("DV820", f"rows of {row} bytes do not hold whole elements of {size} bytes", "another alignment")
-    strides = [size]
-    for number, extent in enumerate(reversed(shape[1:])):
-        strides.append(row if number == 0 else strides[-1] * extent)
-    stride = tuple(reversed(strides))
-    total = (stride[0] if len(shape) > 1 else row) * (shape[0] if len(shape) > 1 else 1)
-    aligned = (*shape[:-1], row // size)
+        refuse("DV820", f"rows of {row} bytes for elements of {size} bytes", "another alignment")
+    *strides, total = accumulate(reversed(shape[:-1]), operator.mul, initial=row)
     total = -(-total // total_align) * total_align
-    return TensorProperties(tuple(shape), type_, stride, total, aligned, tensor_layout, quantization)
+    aligned = (*shape[:-1], row // size)
+    return TensorProperties(shape, type_, (*reversed(strides), size), total, aligned, tensor_layout, quantization)
 
 
 def x3_row(size: int) -> int:
-    """The X3's row length in bytes: the next of 256 q + (0, 16, 32, 64 or 128)."""
+    """The X3's row length in bytes: the next 256 q + (0, 16, 32, 64 or 128)."""
     whole, rest = divmod(size, 256)
     return whole * 256 + next(step for step in (0, 16, 32, 64, 128, 256) if rest <= step)
 
@@ -237,7 +224,7 @@ def x3(
     is_input: bool = False,
     quantization: Quantization = Quantization(),
 ) -> TensorProperties:
-    """A tensor of the X3: rows as `x3_row` says; an NHWC input of up to 4 channels gets an even height and a width of 32 n."""
+    """A tensor of the X3. Rows follow `x3_row`; NHWC inputs of up to 4 channels have an even height and a width of 32 n."""
     if len(shape) != 4:
         refuse("DV820", f"the X3's rule is for 4 axes, not {len(shape)}")
     if tensor_layout is not TensorLayout.NHWC or not is_input or shape[3] > 4:
@@ -255,9 +242,9 @@ def x3(
 
 @dataclass(frozen=True, slots=True)
 class NV12:
-    """An image of luminance Y (height, width), and U and V of every 2x2 pixels: rows U0 V0 U1 V1 ... in a plane behind it.
+    """An image: a plane Y (height, width), then a plane of rows U0 V0 U1 V1 ... for each 2x2 pixels.
 
-    align: rows are a multiple of this many bytes: 16 on X3, X5 and J5, 32 on J6 and S100
+    align: row alignment in bytes: 16 on X3, X5 and J5, 32 on J6 and S100
     """
 
     height: int
@@ -277,7 +264,7 @@ class NV12:
 
     @property
     def planes(self) -> tuple[TensorProperties, TensorProperties]:
-        """Y (1, H, W, 1) and UV (1, H / 2, W / 2, 2), as where they are two tensors."""
+        """Y (1, H, W, 1) and UV (1, H / 2, W / 2, 2) as two tensors."""
         luma, chroma = self.stride * self.height, self.stride * self.height // 2
         half = (1, self.height // 2, self.width // 2, 2)
         return (
@@ -290,7 +277,7 @@ class NV12:
         return self.stride * self.height * 3 // 2
 
     def pack(self, luma: Bytes, chroma: Bytes) -> Bytes:
-        """One buffer from Y (H, W) and UV (H / 2, W / 2, 2); the first stride * H bytes are the plane of Y."""
+        """Pack Y (H, W) and UV (H / 2, W / 2, 2) into one buffer."""
         half = (self.height // 2, self.width // 2, 2)
         if luma.shape != (self.height, self.width) or chroma.shape != half:
             given = f"Y {luma.shape} and UV {chroma.shape}"

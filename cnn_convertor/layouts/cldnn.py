@@ -1,8 +1,8 @@
-"""clDNN's memory formats (Intel's GPU plugin), read from their names.
+"""clDNN's memory formats (Intel's GPU plugin), parsed from their names.
 
 `b_fs_yx_fsv16`: outer section, then inner section. `fs` counts slices of f, `fsv16` the 16 values of a slice; `isa8` is a
-coarser block of an axis that has an `isv` too; the innermost block of an axis is its lowest digit. `__ai32` fills an axis
-up without a block, `_rotate_180` stores x and y reversed. Source: the device's own index formulas.
+coarser block of an axis that also has an `isv`; the innermost block of an axis is its lowest digit. `__ai32` pads an axis
+without a block, `_rotate_180` stores x and y reversed. Source: the device's own index formulas.
 """
 
 from __future__ import annotations
@@ -55,60 +55,61 @@ _WEIGHTS = (
 )
 WEIGHTS = tuple(_WEIGHTS.split())
 
-# Names whose letters do not say where elements lie.
+# Formats whose names do not define the layout.
 SPECIAL = {
     "os_is_yx_osa4_isa8_osv8_isv4_swizzled_by_4": "oiyx: o/32 i/32 y x o%4 i/4%8 o/4%8 i%4",
     "os_is_yx_osv32_isv4_swizzled_by_2": "oiyx: o/32 i/4 y x o%2 o/2%16 i%4",
     "os_is_osv32_isv32_swizzled_by_4": "oi: o/32 i/32 o%4 i/4%8 o/4%8 i%4",
     "is_o32_yx_isv32_swizzled_by_4": "oiyx: i/32 o/32 o%4 o/4%8 y x i%32",
-    # Everything behind b is one axis.
+    # All axes after b are merged.
     "bs_x_bsv16": "bfyx: b/16 (fyx) b%16",
     "bs_xs_xsv8_bsv8": "bfyx: b/8 (fyx)/8 (fyx)%8 b%8",
     "lstm_weights_dio": "dio: d i o",
     "winograd_2x3_s1_data": "bfyx: b x y f",
 }
 
-# Pairs of x between slices of o, which are 32 or 64 wide only where x is odd: how that column lies no source tells.
+# Pairs of x between slices of o. For odd x the slices are 32 or 64 wide, with an undocumented order.
 SPECIAL |= {f"iy_xs_os_xsv2_osv{n}__ao32": f"oiyx: i y x/2# o/{n}^32 x%2 o%{n}" for n in (8, 16)} | {
     f"giy_xs_os_xsv2_osv{n}__ao32": f"goiyx: g i y x/2# o/{n}^32 x%2 o%{n}" for n in (8, 16)
 }
 
-# One bit a value, 32 of them in a word, the first the lowest.
+# One bit per value, 32-bit words, lowest bit first.
 BITS = {
     "b_fs_yx_32fp": "bfyx: b f/32 y x f%32",
     "os_is_yx_osv32_isv32p": "oiyx: o/32 i/32 y x o%32 i%32",
 }
 
-# What is handed to the driver, row by row; how the image lies in its own memory only the driver knows. Texels of one number,
-# or of four; a row pitch is the distance of the first term.
+# Images as passed to the driver, row by row; their layout in device memory is unknown. Texels of one number or four; the row
+# pitch is the distance of the first term.
 IMAGES = {
     "image_2d_rgba": "bfyx: b y x f^4",
     "image_2d_weights_c4_fyx_b": "oiyx: o (iyx)^4",
     "image_2d_weights_c1_b_fyx": "oiyx: (iyx) o",
 }
 
-_WINOGRAD = "the host's table and the device's contradict each other: oiyx and xyio are exchanged in one of them"
-_X8 = "x is filled up to 8, o to 8, i to 4, but no source tells in which order they lie inside"
+_WINOGRAD = "the tables of host and device contradict each other: one of them swaps oiyx and xyio"
+_X8 = "x is padded to 8, o to 8, i to 4, in an undocumented order"
+_IMAGE = "the driver chooses the layout, and the order of its rows is undocumented"
 REFUSED = {
-    "is_o_yx_isv32": "its name says i/32 o y x i%32, the only table that has it o y x i/32 i%32",
+    "is_o_yx_isv32": "its name means i/32 o y x i%32, but the only table with it has o y x i/32 i%32",
     "os_is_y_x8_osv8_isv4": _X8,
     "os_is_y_x8_osv8_isv4_swizzled_by_4": _X8,
-    "image_2d_weights_winograd_6x3_s1_fbxyb": "the driver chooses how it lies, and no source tells the order of its rows",
-    "image_2d_weights_winograd_6x3_s1_xfbyb": "the driver chooses how it lies, and no source tells the order of its rows",
+    "image_2d_weights_winograd_6x3_s1_fbxyb": _IMAGE,
+    "image_2d_weights_winograd_6x3_s1_xfbyb": _IMAGE,
     "nv12": "its two planes are of different sizes: layouts.bpu.NV12 packs both",
     "winograd_2x3_s1_weights": _WINOGRAD,
     "winograd_2x3_s1_fused_weights": _WINOGRAD,
     "winograd_6x3_s1_fused_weights": _WINOGRAD,
-    "custom": "each tensor carries its own order: write it down as text",
+    "custom": "each tensor has its own order: write it as text",
 }
-_HINTS = {_WINOGRAD: 'cldnn.winograd_2x3 and the order that your device takes, "oiyx: o i y x" or "oiyx: x y i o"'}
+_HINTS = {_WINOGRAD: 'cldnn.winograd_2x3 and the order of your device, "oiyx: o i y x" or "oiyx: x y i o"'}
 
 
 def format_of(name: str) -> Layout:
-    """The layout of a format. Raises UsageError, which shows at which letter a name goes wrong."""
+    """The layout of a format. Raises UsageError that points at the offending letter."""
     if name in REFUSED:
         reason = REFUSED[name]
-        refuse("DV810", f'the format "{name}" cannot be laid out: {reason}', _HINTS.get(reason, ""))
+        refuse("DV810", f'the format "{name}" has no known layout: {reason}', _HINTS.get(reason, ""))
     text = SPECIAL.get(name) or BITS.get(name) or IMAGES.get(name)
     layout = parse(text) if text is not None else _Name(name).layout()
     return Layout(layout.axes, layout.terms, name=name)
@@ -119,19 +120,19 @@ def _is_number(text: str) -> bool:
 
 
 class _Name:
-    """A format's name, and how far it is read."""
+    """A parsed format name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.outer: list[tuple[str, bool, int]] = []  # axis, whether slices are counted, letter
-        self.inner: list[tuple[str, int, int]] = []  # axis, size, letter
+        self.outer: list[tuple[str, bool, int]] = []  # axis, whether it counts slices, position in the name
+        self.inner: list[tuple[str, int, int]] = []  # axis, size, position in the name
         self.fills: dict[str, int] = {}
         body, _, rotation = name.partition("_rotate_")
         self.rotated = bool(rotation)
         if rotation and not set(body) & {"x", "y"}:
-            wrong_at(name, len(body), "there is no x or y to be turned around")
+            wrong_at(name, len(body), "there is no x or y to rotate")
         if rotation and rotation != "180":
-            wrong_at(name, len(body) + len("_rotate_"), "maps are rotated by 180 degrees or not at all")
+            wrong_at(name, len(body) + len("_rotate_"), "the only rotation is 180")
         body, fill, aligned = body.partition("__")
         if fill:
             self._read_fill(aligned, len(body) + 2)
@@ -142,26 +143,24 @@ class _Name:
 
     def _read_fill(self, text: str, at: int) -> None:
         if text[:1] != "a" or text[1:2] not in LETTERS or not _is_number(text[2:]) or not int(text[2:]):
-            wrong_at(self.name, at, "here should be what fills an axis up, like ai32")
+            wrong_at(self.name, at, "expected the padding of an axis, like ai32")
         self.fills[text[1]] = int(text[2:])
 
     def _read(self, part: str, at: int) -> None:
         letters = len(part) - len(part.lstrip(LETTERS))
         axes, rest = part[:letters], part[letters:]
         if not axes:
-            wrong_at(self.name, at, f"here should be an axis, one of {' '.join(LETTERS)}")
+            wrong_at(self.name, at, f"expected an axis, one of {' '.join(LETTERS)}")
         if rest[:2] in ("sv", "sa"):
             number = rest[2:]
             if not _is_number(number) or int(number) < 2:
                 digits = len(number) - len(number.lstrip("0123456789"))
-                wrong_at(self.name, at + letters + 2 + digits, "here should be the block's size, 2 or more")
+                wrong_at(self.name, at + letters + 2 + digits, "expected the block size, 2 or more")
             self.inner.append((axes, int(number), at))
         elif rest not in ("", "s"):
-            wrong_at(
-                self.name, at + letters + rest.startswith("s"), "here should be s, svN, saN or the end of this part"
-            )
+            wrong_at(self.name, at + letters + rest.startswith("s"), "expected s, svN, saN or the end of this part")
         elif self.inner:
-            wrong_at(self.name, at, "slices and axes stand before the blocks, not behind")
+            wrong_at(self.name, at, "slices and axes precede blocks")
         elif rest:
             self.outer.append((axes, True, at))
         else:
@@ -187,15 +186,15 @@ class _Name:
         for axis, sliced, at in self.outer:
             for letter in axis:
                 if letter in seen:
-                    wrong_at(self.name, at, f'the axis "{letter}" comes twice')
+                    wrong_at(self.name, at, f'duplicate axis "{letter}"')
             seen += axis
             if sliced and axis not in blocks:
-                wrong_at(self.name, at, f'"{axis}s" counts slices, but no {axis}svN says how large they are')
+                wrong_at(self.name, at, f'"{axis}s" counts slices, but {axis}svN is missing')
             if not sliced and axis in blocks:
-                wrong_at(self.name, at, f'"{axis}" has blocks, so its slices should be counted here: {axis}s')
+                wrong_at(self.name, at, f'"{axis}" has blocks: expected {axis}s')
         for axis, _, at in self.inner:
             if axis not in {outer for outer, _, _ in self.outer}:
-                wrong_at(self.name, at, f'blocks of "{axis}", but nothing counts its slices ({axis}s)')
+                wrong_at(self.name, at, f'blocks of "{axis}" without {axis}s')
         for axis in self.fills:
             if axis not in seen:
                 wrong_at(self.name, self.name.index("__") + 3, f'there is no axis "{axis}"')
@@ -205,9 +204,9 @@ class _Name:
 
 
 def pack_bits(array: npt.NDArray[np.bool_], layout: Layout, *, padding: Paddings = NO_PADDING) -> npt.NDArray[np.uint8]:
-    """One bit a value in 32-bit words, the first value in the lowest bit."""
+    """One bit per value in 32-bit words, lowest bit first."""
     if not np.isin(array, (0, 1)).all():
-        refuse("DV811", f"a bit holds 0 or 1, not {np.setdiff1d(array, (0, 1))[0]}")
+        refuse("DV811", f"a bit is 0 or 1, not {np.setdiff1d(array, (0, 1))[0]}")
     bits = np.packbits(pack(array.astype(np.bool_), layout, padding=padding), bitorder="little")
     return np.pad(bits, (0, -bits.size % 4))
 
@@ -219,12 +218,12 @@ def unpack_bits(data: Any, layout: Layout, shape: tuple[int, ...]) -> npt.NDArra
 
 
 def pack_nibbles(array: npt.NDArray[np.int8], layout: Layout) -> npt.NDArray[np.uint8]:
-    """Two 4-bit values a byte, the first in the lower half. Refuses values that 4 bits do not hold."""
+    """Two 4-bit values per byte, the first in the low half. Raises UsageError for values beyond 4 bits."""
     if array.dtype.kind not in "iu":
-        refuse("DV811", f"4 bits hold integers, not {array.dtype}")
+        refuse("DV811", f"4-bit values are integers, not {array.dtype}")
     low, high = (-8, 7) if array.dtype.kind == "i" else (0, 15)
     if array.size and not (low <= array.min() and array.max() <= high):
-        refuse("DV811", f"4 bits hold {low} to {high}, not {array.min()} to {array.max()}")
+        refuse("DV811", f"4-bit values are {low} to {high}, not {array.min()} to {array.max()}")
     values = pack(array.astype(np.int8 if array.dtype.kind == "i" else np.uint8), layout) & 15
     values = np.pad(values, (0, values.size % 2))
     return (values[0::2] | values[1::2] << 4).view(np.uint8)
@@ -239,25 +238,25 @@ def unpack_nibbles(
     return ((array ^ 8).astype(np.int8) - 8).astype(np.int8) if signed else array
 
 
-# --- what the device does besides ----------------------------------------------------------------------------------------
+# --- peculiarities of the device -----------------------------------------------------------------------------------------
 
 
 def winograd_2x3(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Kernels (O, I, 3, 3) for two results at a time: each row of three becomes four (O, I, 3, 4), columns stay as they are."""
+    """Winograd kernels: (O, I, 3, 3) -> (O, I, 3, 4); rows are transformed, columns are not."""
     if weights.ndim != 4 or weights.shape[2:] != (3, 3):
-        refuse("DV811", f"Winograd 2x3 takes kernels of 3x3, not an array of {'x'.join(map(str, weights.shape))}")
+        refuse("DV811", f"Winograd 2x3 needs 3x3 kernels, not an array of {'x'.join(map(str, weights.shape))}")
     return transformed(weights.astype(np.float32), 3)
 
 
 def check_shape(layout: Layout, shape: Sequence[int]) -> None:
-    """Refuse arrays for which the device's own formula of a format is wrong."""
-    size = dict(zip(layout.axes, shape, strict=False))  # a wrong number of axes is told where it is packed
+    """Raise UsageError for shapes that the device's own index formula gets wrong."""
+    size = dict(zip(layout.axes, shape, strict=False))  # packing checks the number of axes
     if layout.name.startswith("gs_oi_yxs_gsv") and {"o", "i"} <= set(size) and (size["o"], size["i"]) != (1, 1):
-        reason = f'the device reads "{layout.name}" right where o and i are 1, not {size["o"]} and {size["i"]}'
+        reason = f'the device supports "{layout.name}" only for o = i = 1, not {size["o"]} and {size["i"]}'
         refuse("DV812", reason, "goiyx, or another format with g")
 
 
 def check_padding(layout: Layout, padding: Paddings) -> None:
-    """Refuse padding that the device's own formulas for a format leave out: that of the batch in some blocked formats."""
+    """Raise UsageError for batch padding that the device's index formula ignores."""
     if any(padding.get("b", (0, 0))) and layout.name.startswith(("bs_fs_", "fs_b_", "b_fs_zyx_")):
-        refuse("DV812", f'the device reads "{layout.name}" as if its batch had no padding', "no padding of b")
+        refuse("DV812", f'the device ignores batch padding in "{layout.name}"', "no padding of b")

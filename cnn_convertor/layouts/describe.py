@@ -1,4 +1,4 @@
-"""Layouts in words and pictures: their offset formula, where the first elements lie, and a map of the memory."""
+"""Describes layouts: offset formula, first elements, and a picture of the memory."""
 
 from __future__ import annotations
 
@@ -9,28 +9,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.layouts.layout import (
-    Layout,
-    Term,
-    extents,
-    item_size,
-    nbytes,
-    pitch,
-    refuse,
-    top_term,
-)
+from cnn_convertor.layouts.layout import Layout, Term, extents, item_size, nbytes, pitch, refuse, top_term
 from cnn_convertor.layouts.packing import Bytes, pack
 
-FIRST = 16  # elements that a description shows
-LARGE = 1 << 26  # bytes from which on the first elements are not searched for
-MAX_CELLS = 4096  # places in memory that a picture shows
+FIRST = 16  # elements in a description
+LARGE = 1 << 26  # bytes from which descriptions omit the first elements
+MAX_CELLS = 4096  # elements in a picture
 
 
 def describe(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None, first: int = FIRST) -> str:
-    """The layout of an array of that shape: its terms, its formula, its size, its first elements.
-
-    Without an element type, of the layout or given, bytes are counted as if elements had one.
-    """
+    """The layout for a shape: terms, formula, size, first elements. Elements of unknown type count as one byte."""
     itemsize = item_size(layout, element)
     kind = layout.element or (np.dtype(element) if element is not None else None)
     size = nbytes(layout, shape, element=element)
@@ -38,7 +26,7 @@ def describe(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | N
         f"{layout.name or 'layout'}: {layout}",
         f"shape    {' '.join(f'{a}={n}' for a, n in zip(layout.axes, shape, strict=True))}",
         f"element  {kind.name if kind is not None else 'any type'}, {itemsize} byte{'s' * (itemsize != 1)}",
-        f"size     {size} bytes, {size - math.prod(shape) * itemsize} of them filled up",
+        f"size     {size} bytes, {size - math.prod(shape) * itemsize} of them padding",
         f"offset   {formula(layout, shape, element=element)}",
     ]
     lines += [f"         {note}" for note in _notes(layout, shape)]
@@ -46,15 +34,13 @@ def describe(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | N
         lines.append(f"start    a multiple of {layout.base_align} bytes")
     places = elements(layout, shape, element=element, end=first * itemsize) if size < LARGE else []
     for at, index in enumerate(places[:first]):
-        inside = (
-            "filled up" if index is None else "; ".join(f"{a}={i}" for a, i in zip(layout.axes, index, strict=True))
-        )
+        inside = "padding" if index is None else "; ".join(f"{a}={i}" for a, i in zip(layout.axes, index, strict=True))
         lines.append(f"  {at * itemsize:6} => [{inside}]")
     return "\n".join(lines) + "\n"
 
 
 def formula(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> str:
-    """The offset of an element in bytes, for arrays of that shape; in narrow slices distances are smaller."""
+    """The offset of an element in bytes; distances are smaller in partial slices."""
     sliced = {term.axis for term in layout.terms if term.ragged}
     parts = []
     for term, distance in zip(layout.terms, distances(layout, shape, element=element).values(), strict=True):
@@ -65,7 +51,7 @@ def formula(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | No
 
 
 def distances(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> dict[str, int]:
-    """Each term as it is written, outermost first -> bytes between its neighbors; inside of whole slices."""
+    """Term, outermost first -> bytes between its neighbors, in whole slices."""
     counts = dict(extents(layout, shape))
     itemsize = item_size(layout, element)
     result = {}
@@ -94,23 +80,20 @@ def _digit(layout: Layout, shape: Sequence[int], term: Term) -> str:
 
 
 def _notes(layout: Layout, shape: Sequence[int]) -> list[str]:
-    """What is not seen in the formula: how wide the last slices are."""
+    """The widths of partial slices, which the formula does not show."""
     counts = extents(layout, shape)
     notes = []
     for term in layout.terms:
         rest = counts[term.axis] % term.div
         if term.ragged and rest:
-            notes.append(f"the last slice of {term.axis} is {rest} wide, not {term.div}")
+            notes.append(f"the last slice of {term.axis} has width {rest}, not {term.div}")
     return notes
 
 
 def elements(
     layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None, end: int | None = None
 ) -> list[tuple[int, ...] | None]:
-    """For each place in memory, an element wide, the index of what lies there; None where it is filled up.
-
-    end: bytes after which to stop
-    """
+    """The index of the element at each element-sized position in memory; None for padding. end: bytes after which to stop."""
     itemsize = item_size(layout, element)
     numbers = _numbers(layout, shape, itemsize)
     numbers = numbers[: None if end is None else -(-end // itemsize)]
@@ -118,10 +101,10 @@ def elements(
 
 
 def _numbers(layout: Layout, shape: Sequence[int], itemsize: int) -> npt.NDArray[np.int64]:
-    """The number of the element at each place, from 1 on; 0 where it is filled up."""
+    """The number of the element at each position, from 1; 0 for padding."""
     array = np.arange(1, math.prod(shape) + 1).reshape(tuple(shape))
     size = nbytes(layout, shape, element=f"V{itemsize}")
-    # Each byte of a number is packed as the elements are, into the first byte of each of them.
+    # Pack each byte of the numbers as the first byte of an element.
     result = np.zeros(-(-size // itemsize), np.int64)
     for byte in range(8):
         part = np.zeros((*array.shape, itemsize), np.uint8)
@@ -137,19 +120,17 @@ def _numbers(layout: Layout, shape: Sequence[int], itemsize: int) -> npt.NDArray
 # --- pictures ------------------------------------------------------------------------------------------------------------
 
 _COLORS = ("#cfe3f5", "#fde2b8", "#d5ecc8", "#f6cfd3", "#e2d5f0", "#d3eeea", "#f3ecb5", "#e8d8c9")
-_CELL, _ROW, _LEFT, _TOP = 34, 22, 64, 46  # _CELL: the least
-_LETTER = 6  # what a letter of 10 points is wide at most, but for capitals
+_CELL, _ROW, _LEFT, _TOP = 34, 22, 64, 46  # _CELL: minimum width
+_LETTER = 6  # maximum width of a 10-point lower-case letter
 _FEWEST, _MOST = 8, 32  # elements in a row
 
 
 def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None) -> str:
-    """A map of the memory: a cell for each element in its place, a row for what lies together, a color for each outer slice."""
+    """A picture of the memory: one cell per element, one color per outer slice."""
     itemsize = item_size(layout, element)
     size = nbytes(layout, shape, element=element)
     if size // itemsize > MAX_CELLS:
-        refuse(
-            "DV805", f"a picture of {size // itemsize} elements would be too large", f"a shape of {MAX_CELLS} at most"
-        )
+        refuse("DV805", f"a picture of {size // itemsize} elements is too large", f"a shape of {MAX_CELLS} at most")
     places = elements(layout, shape, element=element)
     shown = [axis for axis, extent in enumerate(shape) if extent > 1] or list(range(len(shape)))
     comma = "," if max(shape) > 10 else ""
@@ -180,7 +161,7 @@ def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None =
 
 
 def _cell(text: str | None, color: str | None, *, x: int, y: int, width: int) -> str:
-    """color: None where memory is filled up."""
+    """color: None for padding."""
     box = f'<rect x="{x}" y="{y}" width="{width}" height="{_ROW}"'
     if color is None:
         return f'{box} fill="#eee" stroke="#ccc"/>'
@@ -189,7 +170,7 @@ def _cell(text: str | None, color: str | None, *, x: int, y: int, width: int) ->
 
 
 def _slice(layout: Layout, shape: Sequence[int], index: Sequence[int]) -> int:
-    """The outermost digit that differs at all."""
+    """The index's outermost digit of more than one value."""
     counts = extents(layout, shape)
     at = dict(zip(layout.axes, index, strict=True))
     for term in layout.terms:
@@ -200,10 +181,7 @@ def _slice(layout: Layout, shape: Sequence[int], index: Sequence[int]) -> int:
 
 
 def _columns(layout: Layout, shape: Sequence[int], itemsize: int) -> int:
-    """Elements in a row of the picture: what lies between two neighbors of a term, the innermost that makes 8 or more.
-
-    If the next one makes more than 32, several of the smaller ones are a row.
-    """
+    """Elements per row of the picture: the distance of the innermost term with 8 to 32, or a multiple of a smaller one."""
     best = 1
     for distance in reversed(distances(layout, shape, element=f"V{itemsize}").values()):
         if distance // itemsize > _MOST:

@@ -1,4 +1,4 @@
-"""The DV700's feature maps: channels in chunks of 8, of which the last one is narrow."""
+"""The DV700's feature maps: channels in chunks of 8, the last chunk unpadded."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import numpy as np
 from cnn_convertor.layouts.layout import Layout
 from cnn_convertor.layouts.text import parse
 
-CHUNK = 8  # channels that lie together
+CHUNK = 8  # channels
 
 
 @cache
 def feature_map(*, transposed: bool, depth: bool = False) -> Layout:
-    """The layout of an FP16 map (height, width, channels), with depth in front of them if there is one.
+    """The layout of an FP16 map (height, width, channels), optionally with depth first.
 
-    A map of one pixel, and one of up to 8 channels, is linear: its only chunk is as narrow as it is.
-
-    transposed: maps keep their HWC order (transpose_weight = 1)
+    Maps of one pixel, and of up to 8 channels, are linear. transposed: HWC order (transpose_weight = 1).
     """
     inside = "h w" if transposed else "w h"
     text = f"dhwc: c/{CHUNK}! d {inside} c%{CHUNK}" if depth else f"hwc: c/{CHUNK}! {inside} c%{CHUNK}"

@@ -1,7 +1,6 @@
-"""Arrays in files: a .npy file holds one whose axes come in the layout's order, any other file its memory.
+"""Arrays in files: a .npy file holds an array with its axes in the layout's order, any other file holds its memory.
 
-Values of one bit are truth values in arrays. NVDLA's pixels are arrays (H, W, C) of their fields; the planes of an image lie
-one behind the other.
+One-bit values are booleans in arrays. NVDLA's pixels are arrays (H, W, C) of their fields; planes follow each other.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ ARRAYS = ".npy"
 
 
 def form_of(name: str) -> Layout:
-    """The layout of an array in a file, by any name that `layout_of` knows; of its fields, if these are pixels."""
+    """The layout of a name that `layout_of` knows, or of the fields of a pixel format."""
     if name not in FORMATS:
         return layout_of(name)
     is_real = FORMATS[name].precision is Precision.FP16
@@ -36,7 +35,7 @@ def form_of(name: str) -> Layout:
 
 
 def read(path: Path, layout: Layout, shape: Sequence[int], element: npt.DTypeLike | None) -> Array:
-    """The array in a file, its axes as `layout.axes` has them. shape: of the array, for a file of memory."""
+    """The array in a file, with the axes of `layout.axes`. shape: of the array, for a file of memory."""
     if path.suffix == ARRAYS:
         array = _load(path)
         order = _planar(layout, path)
@@ -44,11 +43,11 @@ def read(path: Path, layout: Layout, shape: Sequence[int], element: npt.DTypeLik
             message = f"the array has {array.ndim} axes, but {layout.name} has {len(order)}"
             raise UsageError(Problem("DV840", message, Origin(str(path))))
         array = array.transpose([order.index(axis) for axis in layout.axes])
-        extents(layout, array.shape)  # refuses an array of nothing
+        extents(layout, array.shape)  # rejects empty arrays
         return array
     if not shape:
         hint = f"--shape with {','.join(layout.axes)}"
-        raise UsageError(Problem("DV840", "nothing says what shape the array in memory has", Origin(str(path)), hint))
+        raise UsageError(Problem("DV840", "the shape of the array in memory is unknown", Origin(str(path)), hint))
     check_shape(layout, shape)
     data = path.read_bytes()
     if layout.name in BITS:
@@ -57,7 +56,7 @@ def read(path: Path, layout: Layout, shape: Sequence[int], element: npt.DTypeLik
 
 
 def contents(path: Path, array: Array, layout: Layout) -> Bytes:
-    """What a file is to hold: an array for .npy, its memory for others."""
+    """The contents of a file: an array for .npy, else its memory."""
     if path.suffix != ARRAYS:
         check_shape(layout, array.shape)
         if layout.name in FORMATS:
@@ -70,7 +69,7 @@ def contents(path: Path, array: Array, layout: Layout) -> Bytes:
 
 
 def _pixels(data: bytes, layout: Layout, shape: Sequence[int]) -> Array:
-    """An image of planes that lie one behind the other."""
+    """An image of consecutive planes."""
     given = FORMATS[layout.name]
     height, width = tuple(extents(layout, shape).values())[:2]
     if shape[2] != given.channels:
@@ -81,7 +80,7 @@ def _pixels(data: bytes, layout: Layout, shape: Sequence[int]) -> Array:
 
 
 def rearranged(array: Array, given: Layout, to: Layout) -> Array:
-    """The array with the axes of another layout, and its elements if both are floating-point numbers."""
+    """The array with the axes of another layout, and its element type if both are floating point."""
     order, shape = match_axes(given, to, array.shape)
     result = array.transpose(order).reshape(shape)
     if to.element is not None and to.element.kind == result.dtype.kind == "f":
@@ -93,19 +92,17 @@ def _load(path: Path) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, MemoryError) as error:
-        raise UsageError(Problem("DV840", f"no array of numbers: {error}", Origin(str(path)))) from None
+        raise UsageError(Problem("DV840", f"not an array of numbers: {error}", Origin(str(path)))) from None
     if not isinstance(array, np.ndarray):
-        raise UsageError(Problem("DV840", "several arrays, as in a .npz file", Origin(str(path)), "save one as .npy"))
+        raise UsageError(Problem("DV840", "several arrays, as in an .npz file", Origin(str(path)), "save one as .npy"))
     if array.dtype.kind not in "biufc":
-        raise UsageError(Problem("DV840", f"no array of numbers, but of {array.dtype}", Origin(str(path))))
+        raise UsageError(Problem("DV840", f"an array of {array.dtype}, not of numbers", Origin(str(path))))
     return array
 
 
 def _planar(layout: Layout, path: Path) -> str:
-    """The order of the axes of a layout without blocks, which alone says what an array in a .npy file looks like."""
+    """The axes of an array in a .npy file; the layout must not have blocks."""
     order = "".join(term.axis for term in layout.terms)
     if sorted(order) != sorted(layout.axes) or any(term.flip for term in layout.terms):
-        refuse(
-            "DV840", f"{path}: {layout.name or layout} has blocks, and an array has none", "another ending than .npy"
-        )
+        refuse("DV840", f"{path}: {layout.name or layout} has blocks; an array has none", "a suffix other than .npy")
     return order

@@ -1,9 +1,8 @@
-"""What a memory layout is: a value that says where each element of an array lies.
+"""Memory layouts: values that map array indices to byte offsets.
 
-A layout is a list of terms, outermost first. Each term is one mixed-radix digit of one axis: `c/16` counts slices of 16
-channels, `c%16` the channels of a slice. The distance in bytes between neighbors of a digit is the size of all that
-stands inside of it, rounded up or fixed where the term says so. The digits of an axis must fit each other, so every layout
-that can be made at all is injective.
+A layout is a list of terms, outermost first. Each term is a mixed-radix digit of an axis: `c/16` counts slices of 16
+channels, `c%16` the channels of a slice. The distance in bytes between neighbors of a digit is the size of the terms inside
+it, rounded up or fixed where the term says so. The digits of an axis must fit together, so every valid layout is injective.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ DType: TypeAlias = np.dtype[Any]
 
 
 def refuse(code: str, message: str, hint: str = "") -> NoReturn:
-    """Raise UsageError: a layout, or what is asked of it, makes no sense."""
+    """Raise UsageError for an invalid layout or request."""
     raise UsageError(Problem(code, message, hint=hint))
 
 
 def whole_numbers(values: object, what: str) -> tuple[int, ...]:
-    """Values as integers. Refuses what has others in it: half an element is nowhere."""
+    """Values as integers. Raises UsageError for others."""
     try:
-        return tuple(map(operator.index, values))  # type: ignore[call-overload]  # whatever it is
+        return tuple(map(operator.index, values))  # type: ignore[call-overload]  # checked by the except clause
     except TypeError:
-        refuse("DV802", f"{what} is made of whole numbers, not {values!r}")
+        refuse("DV802", f"{what} needs whole numbers, not {values!r}")
 
 
 def element_type(element: npt.DTypeLike) -> DType:
-    """A type of elements. Refuses what is none, and what has no bytes of its own."""
+    """A numpy element type. Raises UsageError for others, and for object types."""
     try:
         dtype = np.dtype(element)
     except (TypeError, ValueError, SyntaxError):
-        refuse("DV804", f"no element type is {element!r}", "int8, int16, float16, float32")
+        refuse("DV804", f"{element!r} is not an element type", "int8, int16, float16, float32")
     if dtype.hasobject:
         refuse("DV804", f"elements of {dtype} have no bytes of their own")
     return dtype
@@ -50,14 +49,14 @@ def element_type(element: npt.DTypeLike) -> DType:
 class Term:
     """A digit of an axis: (index // div) % mod.
 
-    axis: a letter, or several that are counted as one axis, the last fastest: "yx" is y * X + x
+    axis: a letter, or several merged into one axis, the last fastest: "yx" is y * X + x
     mod: None for the top digit, whose extent is ceil(extent of the axis / div)
-    ragged: the last slice is stored as narrow as it is, not filled up with zeros (top digits)
-    flip: the axis is counted from its end (top digits)
-    extent_align: the axis is filled up with zeros to a multiple of this (top digits)
+    ragged: the last, partial slice is not padded with zeros (top digits)
+    flip: indices count from the end (top digits)
+    extent_align: the axis is padded with zeros to a multiple of this (top digits)
     pitch_align: the distance between neighbors is rounded up to a multiple of this, in bytes
-    pitch: that distance itself, in bytes
-    whole: the axis has no partial slice: one is refused (top digits)
+    pitch: that distance, in bytes
+    whole: partial slices are an error (top digits)
     """
 
     axis: str
@@ -80,7 +79,7 @@ class Term:
 
 
 class Padding(NamedTuple):
-    """Zeros around one axis, in elements: part of its extent, and split into blocks with it."""
+    """Zeros around one axis, in elements. They count towards its extent and its blocks."""
 
     lower: int = 0
     upper: int = 0
@@ -92,13 +91,13 @@ NO_PADDING: Paddings = {}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where each element of an array lies.
+    """The position of each element of an array.
 
-    axes: one letter for each axis of the array, first axis first
+    axes: one letter per axis of the array, in its order
     terms: outermost first
-    element: the type that elements must have; None: any
-    base_align: what the address of the first byte must be a multiple of
-    total_align: the whole size is filled up with zeros to a multiple of this, in bytes
+    element: the element type; None: any
+    base_align: alignment of the first byte
+    total_align: the size is padded with zeros to a multiple of this, in bytes
     """
 
     axes: str
@@ -112,7 +111,7 @@ class Layout:
         _check(self)
 
     def __str__(self) -> str:
-        """The layout in the language that `cnn_convertor.layouts.text.parse` reads."""
+        """The layout in the notation of `cnn_convertor.layouts.text.parse`."""
         text = f"{self.axes}: {' '.join(map(str, self.terms))}"
         marks = [] if self.element is None else [self.element.name]
         marks += [f"base={self.base_align}"] * (self.base_align != 1)
@@ -120,27 +119,27 @@ class Layout:
         return text + (f" | {' '.join(marks)}" if marks else "")
 
     def of(self, element: npt.DTypeLike | None) -> Layout:
-        """The same layout for elements of another type."""
+        """The layout for another element type."""
         return replace(self, element=None if element is None else element_type(element))
 
 
 def _check(layout: Layout) -> None:
-    """Refuse terms that leave an axis out, count something twice, or say what cannot be."""
+    """Raise UsageError for missing, duplicate or contradictory terms."""
     letters = [letter for group in groups(layout) for letter in group]
     if not layout.axes or not all(term.axis for term in layout.terms):
-        refuse("DV801", f'a layout of the axes "{layout.axes}" has a term without an axis, or no axes at all')
+        refuse("DV801", f'the layout "{layout.axes}" has no axes, or a term without an axis')
     if layout.element is not None:
         element_type(layout.element)
     for letter in letters:
         if letter not in layout.axes:
             refuse("DV801", f'axis "{letter}" is not one of the axes "{layout.axes}"')
         if letters.count(letter) > 1:
-            refuse("DV801", f'axis "{letter}" is counted on its own and together with another one')
+            refuse("DV801", f'axis "{letter}" occurs alone and merged with another one')
     for letter in layout.axes:
         if layout.axes.count(letter) > 1:
-            refuse("DV801", f'the axes "{layout.axes}" name "{letter}" twice')
+            refuse("DV801", f'the axes "{layout.axes}" contain "{letter}" twice')
         if letter not in letters:
-            refuse("DV801", f'no term counts the axis "{letter}"')
+            refuse("DV801", f'no term for the axis "{letter}"')
     for group in groups(layout):
         _check_digits(layout, group)
     for number in (layout.base_align, layout.total_align):
@@ -149,37 +148,36 @@ def _check(layout: Layout) -> None:
 
 
 def _check_digits(layout: Layout, group: str) -> None:
-    """The digits of an axis, from the lowest to the top one, must fit each other."""
+    """The digits of an axis must fit together."""
     terms = sorted((term for term in layout.terms if term.axis == group), key=lambda term: term.div)
     expected = 1
     for term in terms:
         numbers = (term.div, term.mod, term.extent_align, term.pitch_align, term.pitch)
         if not all(number is None or isinstance(number, int) for number in numbers):
-            refuse("DV801", f'"{term}" has a number that is not whole')
+            refuse("DV801", f'"{term}" has a number that is not an integer')
         if min(term.div, term.extent_align, term.pitch_align, 1 if term.pitch is None else term.pitch) < 1:
             refuse("DV801", f'"{term}" has a number below 1')
         if term.div != expected:
-            refuse("DV801", f'"{term}" counts in steps of {term.div}, but the digits below it count up to {expected}')
+            refuse("DV801", f'"{term}" counts in steps of {term.div}, but its lower digits count up to {expected}')
         if (term.mod is None) != (term is terms[-1]):
-            wrong = "has no %: only the topmost digit may" if term.mod is None else "leaves the rest of its axis out"
+            wrong = "has no %: only the top digit may" if term.mod is None else "does not cover its axis"
             refuse("DV801", f'"{term}" {wrong}')
         if term.mod is not None:
             if term.mod < 2:
-                refuse("DV801", f'"{term}": a block holds 2 or more')
+                refuse("DV801", f'"{term}": a block has 2 or more elements')
             if term.ragged or term.whole or term.flip or term.extent_align != 1:
-                refuse("DV801", f'"{term}": "-", "!", "#" and "^" belong to the topmost digit of an axis')
+                refuse("DV801", f'"{term}": "-", "!", "#" and "^" belong to the top digit of an axis')
             expected = term.div * term.mod
     first = next(term for term in layout.terms if term.axis == group)
-    if terms[-1].ragged and (first is not terms[-1] or len(terms) == 1):
-        refuse("DV801", f'"{terms[-1]}": narrow slices need their digits inside of them')
-    if terms[-1].ragged and terms[-1].extent_align != 1:
-        refuse("DV801", f'"{terms[-1]}" is narrow and filled up at once')
-    if terms[-1].whole and (terms[-1].ragged or terms[-1].extent_align != 1):
-        refuse("DV801", f'"{terms[-1]}" has no partial slice that could be narrow or filled up')
+    top = terms[-1]
+    if top.ragged and (first is not top or len(terms) == 1):
+        refuse("DV801", f'"{top}": "!" needs a lower digit further inside')
+    if top.ragged + top.whole + (top.extent_align != 1) > 1:
+        refuse("DV801", f'"{top}": "!", "#" and "^" exclude each other')
 
 
 def groups(layout: Layout) -> tuple[str, ...]:
-    """The axes as the terms count them, merged ones as one, in the order in which they first come."""
+    """The axes as in the terms, merged ones as one, in order of first use."""
     return tuple(dict.fromkeys(term.axis for term in layout.terms))
 
 
@@ -188,37 +186,32 @@ def top_term(layout: Layout, group: str) -> Term:
 
 
 def extents(layout: Layout, shape: Sequence[int], padding: Paddings = NO_PADDING) -> dict[str, int]:
-    """Elements along each axis as the terms count them, with explicit padding. Refuses what does not fit."""
+    """The extent of each group of axes, including padding. Raises UsageError for a shape that does not fit."""
     shape = whole_numbers(shape, "a shape")
     if len(shape) != len(layout.axes):
-        given = "x".join(map(str, shape))
-        refuse(
-            "DV802", f'the layout has the axes "{layout.axes}", but the shape is {given or "that of a single number"}'
-        )
+        given = "x".join(map(str, shape)) or "that of a single number"
+        refuse("DV802", f'the layout has the axes "{layout.axes}", but the shape is {given}')
     if min(shape, default=1) < 1:
-        refuse("DV802", f"a shape of {'x'.join(map(str, shape))} holds nothing")
+        refuse("DV802", f"a shape of {'x'.join(map(str, shape))} is empty")
     for letter, amounts in padding.items():
         pair = whole_numbers(amounts, f'padding of "{letter}"')
-        if len(pair) != 2:
-            refuse("DV802", f'padding of "{letter}" is a lower and an upper number, not {amounts!r}')
-        lower, upper = pair
+        if len(pair) != 2 or min(pair) < 0:
+            refuse("DV802", f'padding of "{letter}" is two numbers >= 0, lower and upper, not {amounts!r}')
         if letter not in layout.axes:
             refuse("DV802", f'padding of "{letter}", which is not one of the axes "{layout.axes}"')
-        if lower < 0 or upper < 0:
-            refuse("DV802", f'padding of "{letter}" is below 0')
     size = {a: n + sum(padding.get(a, (0, 0))) for a, n in zip(layout.axes, shape, strict=True)}
     result = {}
     for group in groups(layout):
         top = top_term(layout, group)
         extent = math.prod(size[letter] for letter in group)
         if top.whole and extent % top.div:
-            refuse("DV802", f"{layout.name or layout} is for {group} in whole slices of {top.div}, not for {extent}")
+            refuse("DV802", f"{layout.name or layout} needs {group} in whole slices of {top.div}, not {extent}")
         result[group] = -(-extent // top.extent_align) * top.extent_align
     return result
 
 
 def item_size(layout: Layout, element: npt.DTypeLike | None = None) -> int:
-    """Bytes of an element, of the layout's own type unless it leaves that open."""
+    """Bytes per element: of the layout's type, else of the given one, else 1."""
     if layout.element is not None:
         return layout.element.itemsize
     return element_type(element).itemsize if element is not None else 1
@@ -226,23 +219,23 @@ def item_size(layout: Layout, element: npt.DTypeLike | None = None) -> int:
 
 # --- sizes and distances -------------------------------------------------------------------------------------------------
 #
-# `counts` holds how much of each axis there is from a term on inwards: inside a narrow slice, that much of it.
+# `counts`: the extent of each axis from a term inwards; inside a partial slice, the extent of that slice.
 
 
 def count(layout: Layout, term: Term, counts: Mapping[str, int]) -> int:
-    """The extent of a digit that is not ragged."""
+    """The extent of a non-ragged digit."""
     outermost = -(-counts[term.axis] // term.div)
     return outermost if term.mod is None else min(term.mod, outermost) if _is_in_slice(layout, term) else term.mod
 
 
 def _is_in_slice(layout: Layout, term: Term) -> bool:
-    """Whether the digit is the first one inside the slices of a ragged digit."""
+    """Whether the digit is directly inside the slices of a ragged digit."""
     top = top_term(layout, term.axis)
     return top.ragged and term.mod is not None and term.div * term.mod == top.div
 
 
 def size_inside(layout: Layout, number: int, counts: Mapping[str, int], itemsize: int) -> int:
-    """Bytes of all terms from `number` on inwards."""
+    """Bytes of all terms from `number` inwards."""
     if number == len(layout.terms):
         return itemsize
     term = layout.terms[number]
@@ -255,7 +248,7 @@ def size_inside(layout: Layout, number: int, counts: Mapping[str, int], itemsize
 
 
 def pitch(layout: Layout, number: int, counts: Mapping[str, int], itemsize: int) -> int:
-    """Bytes between neighbors of a digit. Refuses a fixed distance that makes them overlap."""
+    """Bytes between neighbors of a digit. Raises UsageError if a fixed distance makes them overlap."""
     term = layout.terms[number]
     inside = size_inside(layout, number + 1, counts, itemsize)
     if term.pitch is None:
@@ -263,14 +256,14 @@ def pitch(layout: Layout, number: int, counts: Mapping[str, int], itemsize: int)
     if term.pitch < inside:
         refuse("DV803", f'"{term}": neighbors are {term.pitch} bytes apart, but each takes {inside} bytes')
     if term.pitch % term.pitch_align:
-        refuse("DV803", f'"{term}": {term.pitch} bytes is no multiple of {term.pitch_align}')
+        refuse("DV803", f'"{term}": {term.pitch} bytes is not a multiple of {term.pitch_align}')
     return term.pitch
 
 
 def nbytes(
     layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None = None, padding: Paddings = NO_PADDING
 ) -> int:
-    """The size of an array in memory, in bytes, with all that fills it up; in elements if nothing says their type."""
+    """The size of an array in memory, in bytes, including padding; in elements if their type is unknown."""
     size = size_inside(layout, 0, extents(layout, shape, padding), item_size(layout, element))
     return -(-size // layout.total_align) * layout.total_align
 
@@ -283,7 +276,7 @@ def offset(
     element: npt.DTypeLike | None = None,
     padding: Paddings = NO_PADDING,
 ) -> int:
-    """Where an element lies, in bytes from the first one (in elements if nothing says their type)."""
+    """The offset of an element in bytes; in elements if their type is unknown."""
     counts = extents(layout, shape, padding)
     index = whole_numbers(index, "an index")
     place = _coordinates(layout, shape, index, padding)
@@ -303,7 +296,7 @@ def offset(
 
 
 def _coordinates(layout: Layout, shape: Sequence[int], index: Sequence[int], padding: Paddings) -> dict[str, int]:
-    """An index as the terms count it: with padding, merged, flipped."""
+    """An index in terms of the layout's groups: padded, merged, flipped."""
     if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
         refuse("DV802", f"no element {tuple(index)} in an array of {'x'.join(map(str, shape))}")
     at = dict(zip(layout.axes, index, strict=True))
@@ -320,11 +313,9 @@ def _coordinates(layout: Layout, shape: Sequence[int], index: Sequence[int], pad
 
 
 class Region(NamedTuple):
-    """A part of memory in which every digit has one extent and one distance: all slices that are whole, or a narrow one.
+    """A part of memory in which every digit has a fixed extent and distance: all whole slices, or the partial one.
 
-    base: bytes before it
-    counts, pitches: of each term
-    starts, ends: the part of each axis
+    base: its offset. counts, pitches: per term. starts, ends: its range of each axis.
     """
 
     base: int
@@ -335,7 +326,7 @@ class Region(NamedTuple):
 
 
 def regions(layout: Layout, counts: Mapping[str, int], itemsize: int) -> Iterator[Region]:
-    """One region for a layout without ragged digits; each of these at most doubles them."""
+    """The regions of a layout: one, at most doubled by each ragged digit."""
     return _regions(layout, itemsize, Region(0, (), (), dict.fromkeys(counts, 0), counts), counts)
 
 

@@ -1,8 +1,8 @@
-"""Moves arrays into the memory of a layout, and back.
+"""Packs arrays into the memory of a layout, and unpacks them.
 
-Nothing here loops over elements. Memory is cut into boxes in which every digit of the layout has a plain extent and
-distance: the whole blocks, and the partial ones at the ends of each axis. A box of the array and its box of memory are
-two views of one shape, and one assignment moves it, in either direction.
+There are no loops over elements. Memory is cut into boxes in which every digit of the layout has a fixed extent and
+distance: the whole blocks, and the partial ones at the ends of each axis. A box of the array and its box of memory are views
+of the same shape, so one assignment moves a box in either direction.
 """
 
 from __future__ import annotations
@@ -35,13 +35,11 @@ from cnn_convertor.layouts.transposition import assign
 
 Array: TypeAlias = npt.NDArray[Any]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-Buffer: TypeAlias = Any  # what has the buffer protocol; collections.abc.Buffer comes with Python 3.12
-
-PAGE = 4096
+Buffer: TypeAlias = Any  # an object with the buffer protocol; collections.abc.Buffer needs Python 3.12
 
 
 class _Segment(NamedTuple):
-    """Part of an axis that is a box of digits. start: in the axis; digits: (first, count) of each, the top one first."""
+    """A range of an axis. start: its first index; digits: (first, count) of each digit, the top one first."""
 
     start: int
     digits: tuple[tuple[int, int], ...]
@@ -56,14 +54,14 @@ def pack(
     fill: bool = True,
     copy: bool = True,
 ) -> Bytes:
-    """The bytes of an array in memory, (nbytes,), as an array of uint8; what fills it up is zero.
+    """The bytes of an array in the layout: (nbytes,) uint8; padding is zero.
 
-    out: a writable buffer of at least that size to write to; more than that is left as it is
-    fill: False: what lies between the elements in `out` is left as it is, too
-    copy: False: the result may be a view of `array`, if that lies in memory as the layout says already
+    out: a writable buffer of at least that size to write to; bytes beyond it are unchanged
+    fill: False leaves the bytes between elements in `out` unchanged
+    copy: False allows the result to be a view of an `array` that already has the layout
     """
     if isinstance(array, np.ma.MaskedArray):
-        refuse("DV804", "a masked array has elements that are not there", "fill them")
+        refuse("DV804", "a masked array has missing elements", "fill them")
     array = _little_endian(np.asarray(array), layout)
     if not copy and out is None and (view := _as_it_lies(array, layout, padding)) is not None:
         return view
@@ -81,7 +79,7 @@ def pack(
 
 
 def _fill(memory: Bytes, boxes: Sequence[Array]) -> None:
-    """Zeros wherever no box covers all: beside partial blocks, for the most part."""
+    """Zero the bytes outside boxes, and boxes with gaps."""
     end = 0
     start_of = memory.ctypes.data
     for box in sorted(boxes, key=lambda box: box.ctypes.data):
@@ -103,11 +101,11 @@ def unpack(
     out: Array | None = None,
     copy: bool = True,
 ) -> Array:
-    """The array that lies in memory as the layout says.
+    """The array in memory of the layout.
 
-    element: its type, if the layout leaves that open
+    element: its type, if the layout does not define it
     out: an array of that shape and type to write to
-    copy: False: the result may be a view of `data`, if strides alone can say where elements lie
+    copy: False allows the result to be a view of `data`, if strides can express the layout
     """
     dtype = _element(layout, element)
     size = nbytes(layout, shape, element=dtype, padding=padding)
@@ -118,13 +116,13 @@ def unpack(
     if out is None:
         out = np.empty(tuple(shape), dtype)
     elif not isinstance(out, np.ndarray) or not out.flags.writeable:
-        refuse("DV804", "what is to hold the array is none, or cannot be written")
+        refuse("DV804", "the output is not a writable array")
     elif out.shape != tuple(shape) or out.dtype != dtype:
         refuse("DV804", f"an array {out.shape} of {out.dtype} cannot hold {tuple(shape)} of {dtype}")
     if np.may_share_memory(out, memory):
         memory = memory.copy()
     merged = _merge(out, layout, padding)
-    if not np.may_share_memory(merged, out):  # merged axes that are no view of the result
+    if not np.may_share_memory(merged, out):  # the merged axes are not a view of the result
         merged = np.empty(merged.shape, dtype)
     for inside, box in _boxes_of(merged, layout, shape, padding, memory):
         assign(inside, box)
@@ -137,65 +135,63 @@ def _element(layout: Layout, element: npt.DTypeLike | None) -> DType:
     given = None if element is None else element_type(element)
     dtype = given if layout.element is None else layout.element
     if dtype is None:
-        refuse("DV804", "nothing says what type the elements have")
+        refuse("DV804", "the element type is unknown")
     if given is not None and given != dtype:
-        refuse("DV804", f"the layout holds {dtype}, not {given}")
+        refuse("DV804", f"the layout is for {dtype}, not {given}")
     return dtype.newbyteorder("<")
 
 
 def _little_endian(array: Array, layout: Layout) -> Array:
-    """The array as memory has it. Refuses another type than the layout's."""
+    """The array in little-endian order. Raises UsageError if its type is not the layout's."""
     if layout.element is not None and array.dtype.newbyteorder("=") != layout.element:
-        refuse("DV804", f"the layout holds {layout.element}, not {array.dtype}", "convert the array first")
+        refuse("DV804", f"the layout is for {layout.element}, not {array.dtype}", "convert the array first")
     if array.dtype.hasobject:
         refuse("DV804", f"elements of {array.dtype} have no bytes of their own")
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
 def _aligned(size: int, align: int, *, zero: bool) -> Bytes:
-    """Memory for `size` bytes; the address of the first one is a multiple of `align`."""
+    """`size` bytes of memory, aligned to `align`."""
     spare = 0 if align <= 1 else align
     try:
         whole: Bytes = (np.zeros if zero else np.empty)(size + spare, np.uint8)
     except (MemoryError, ValueError, OverflowError):
-        refuse(
-            "DV804", f"the layout takes {size} bytes, more than there are", "look for a block or an alignment too large"
-        )
+        refuse("DV804", f"the layout needs {size} bytes, more than available", "check its blocks and alignments")
     start = -whole.ctypes.data % align if spare else 0
     return whole[start : start + size]
 
 
 def bytes_of(data: Buffer, size: int, *, writable: bool = False) -> Bytes:
-    """The first bytes of a buffer. Refuses what is none, is too small, or cannot be written."""
+    """The first bytes of a buffer. Raises UsageError for an unsuitable or too small one."""
     if isinstance(data, np.ndarray):
         if data.dtype.hasobject:
-            refuse("DV804", f"an array of {data.dtype} is no buffer of bytes")
+            refuse("DV804", f"an array of {data.dtype} is not a buffer of bytes")
         if not data.flags.c_contiguous:
-            refuse("DV804", "the buffer's bytes do not lie one after the other")
+            refuse("DV804", "the buffer is not contiguous")
         memory: Bytes = data.reshape(-1).view(np.uint8)
     else:
         try:
             memory = np.frombuffer(data, np.uint8)
         except (TypeError, ValueError, BufferError, AttributeError):
-            refuse("DV804", f"{type(data).__name__} is no buffer of bytes that lie one after the other")
+            refuse("DV804", f"{type(data).__name__} is not a contiguous buffer of bytes")
     if memory.size < size:
-        refuse("DV804", f"the layout takes {size} bytes, but the buffer has {memory.size}")
+        refuse("DV804", f"the layout needs {size} bytes, but the buffer has {memory.size}")
     if writable and not memory.flags.writeable:
-        refuse("DV804", "the buffer cannot be written")
+        refuse("DV804", "the buffer is read-only")
     return memory[:size]
 
 
-# --- axes as the terms count them ----------------------------------------------------------------------------------------
+# --- merged and flipped axes ---------------------------------------------------------------------------------------------
 
 
 def _filled(layout: Layout, padding: Paddings) -> dict[str, Padding]:
-    """Padding that must be made part of the array first: that of axes which are merged with others."""
+    """Padding that must be applied to the array first: that of merged axes."""
     merged = {letter for group in groups(layout) if len(group) > 1 for letter in group}
     return {letter: padding.get(letter, Padding()) if letter in merged else Padding() for letter in layout.axes}
 
 
 def _merge(array: Array, layout: Layout, padding: Paddings) -> Array:
-    """The array with its axes as the terms count them: in their order, merged, flipped. A view where that can be."""
+    """The array with the axes of the terms: reordered, merged, flipped. A view if possible."""
     fill = _filled(layout, padding)
     if any(map(any, fill.values())):
         array = np.pad(array, [tuple(fill[letter]) for letter in layout.axes])
@@ -208,7 +204,7 @@ def _merge(array: Array, layout: Layout, padding: Paddings) -> Array:
 
 
 def _split(merged: Array, layout: Layout, shape: Sequence[int], padding: Paddings) -> Array:
-    """What `_merge` was made of."""
+    """The inverse of `_merge`."""
     flipped = merged[tuple(slice(None, None, -1 if top_term(layout, group).flip else 1) for group in groups(layout))]
     fill = _filled(layout, padding)
     size = {letter: n + sum(fill[letter]) for letter, n in zip(layout.axes, shape, strict=True)}
@@ -228,9 +224,9 @@ def _boxes(array: Array, layout: Layout, padding: Paddings, memory: Bytes) -> It
 def _boxes_of(
     merged: Array, layout: Layout, shape: Sequence[int], padding: Paddings, memory: Bytes
 ) -> Iterator[tuple[Array, Array]]:
-    """Views of one shape: a part of the merged array, and where it lies."""
+    """Pairs of views of the same shape: of the merged array, and of memory."""
     names = groups(layout)
-    first = {}  # of the merged array's elements, in its axis with padding
+    first = {}  # the index of the merged array's first element in its padded axis
     for group in names:
         flip = top_term(layout, group).flip
         first[group] = padding.get(group, Padding())[1 if flip else 0] if len(group) == 1 else 0
@@ -248,13 +244,13 @@ def _boxes_of(
 
 
 def _digits(layout: Layout, group: str) -> list[int]:
-    """The numbers of an axis's terms, the top digit first."""
+    """The term numbers of an axis, the top digit first."""
     numbers = [number for number, term in enumerate(layout.terms) if term.axis == group]
     return sorted(numbers, key=lambda number: -layout.terms[number].div)
 
 
 def _segments(low: int, high: int, divs: Sequence[int]) -> Iterator[_Segment]:
-    """Cut [low, high) into boxes of digits: the whole blocks, and what is partial at either end."""
+    """Cut [low, high) into boxes of digits: whole blocks, and partial ones at both ends."""
     div, inner = divs[0], divs[1:]
     if not inner:
         yield _Segment(low, ((low, high - low),))
@@ -294,7 +290,7 @@ def _box(
             place += digit * region.pitches[number]
             shape.append(count)
             strides.append(region.pitches[number])
-    # The constructor refuses what would lie outside of the memory.
+    # The constructor rejects boxes outside the memory.
     box: Array = np.ndarray(shape, merged.dtype, memory, place, strides)
     return merged[tuple(part)].reshape(shape), box
 
@@ -303,7 +299,7 @@ def _box(
 
 
 def _view(memory: Bytes, layout: Layout, shape: Sequence[int], dtype: DType, padding: Paddings) -> Array | None:
-    """The array as a view of its memory, if every axis is one digit."""
+    """The array as a view of memory, if every axis is one digit."""
     if len(layout.terms) != len(layout.axes):
         return None
     (region,) = regions(layout, extents(layout, shape, padding), dtype.itemsize)
@@ -317,7 +313,7 @@ def _view(memory: Bytes, layout: Layout, shape: Sequence[int], dtype: DType, pad
 
 
 def _as_it_lies(array: Array, layout: Layout, padding: Paddings) -> Bytes | None:
-    """The array's own bytes, if they lie as the layout says."""
+    """The array's own bytes, if they already have the layout."""
     order = [layout.axes.index(term.axis) for term in layout.terms if len(term.axis) == 1]
     if len(order) != len(layout.terms) or len(order) != array.ndim or len(set(order)) != array.ndim:
         return None

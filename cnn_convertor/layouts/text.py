@@ -1,12 +1,12 @@
-"""The language in which a layout is written down, as it parses and prints.
+"""Parses the notation of layouts.
 
     layout := [axes ':'] term (' ' term)* ['|' mark*]
     term   := ['-'] axis ['/' div] ['!' | '#'] ['%' mod] ['^' extent] ['@' align] ['=' pitch]
     axis   := letter | '(' letters ')'
     mark   := element type | 'base=' bytes | 'total=' bytes
 
-`chw: c/16@32 h@32 w c%16 | float16 base=32` is NVDLA's feature data. Without axes, the array's axes come in the order of
-`b n g o i f c d v u w z h y x` as far as the layout has them, but h before w where there is no z or y.
+`chw: c/16@32 h@32 w c%16 | float16 base=32` is NVDLA's feature data. Without axes, the array's axes have the order of
+`b n g o i f c d v u w z h y x`, but h before w if there is no z or y.
 """
 
 from __future__ import annotations
@@ -23,32 +23,31 @@ _NUMBERS = {"/": "div", "%": "mod", "^": "extent_align", "@": "pitch_align", "="
 
 
 def parse(text: str) -> Layout:
-    """Read a layout. Raises UsageError, which shows at which letter the text goes wrong."""
+    """Parse a layout. Raises UsageError that points at the offending letter."""
     reader = _Reader(text)
     axes = reader.axes()
     terms = []
     while reader.goes_on():
         terms.append(reader.term())
     if not terms:
-        reader.wrong("here should be a term, like c/16 or h")
+        reader.wrong("expected a term, like c/16 or h")
     element, marks = reader.marks()
+    base, total = marks.get("base", 1), marks.get("total", 1)
     try:
-        return Layout(
-            axes or natural_axes(terms), tuple(terms), element, marks.get("base_align", 1), marks.get("total_align", 1)
-        )
+        return Layout(axes or natural_axes(terms), tuple(terms), element, base, total)
     except UsageError as error:
         raise UsageError([type(p)(p.code, f'"{text}": {p.message}', p.where, p.hint) for p in error.problems]) from None
 
 
 def natural_axes(terms: list[Term]) -> str:
-    """The order of an array's axes that needs not be said."""
+    """The default order of an array's axes."""
     letters = dict.fromkeys(letter for term in terms for letter in term.axis)
     order = "bngoifcpkvuwzyx" if {"x", "y", "z"} & set(letters) else "bnpkcgoifdhwrs"
     return "".join(sorted(letters, key=lambda letter: (order.find(letter) % 100, letter)))
 
 
 class _Reader:
-    """A text, and how far it is read."""
+    """A text and the current position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -64,19 +63,17 @@ class _Reader:
 
     def axes(self) -> str:
         self.take(" *")
-        return self.take("[a-z]+(?= *:)") if not self.text.find(":") < 0 and self._ends_axes() else ""
-
-    def _ends_axes(self) -> bool:
+        if ":" not in self.text:
+            return ""
         start = self.at
         axes = self.take("[a-z]+")
         self.take(" *")
         if not self.take(":"):
-            self.wrong("axes before a colon are small letters, like chw:")
+            self.wrong("axes before a colon are lower-case letters, like chw:")
         for index, letter in enumerate(axes):
             if letter in axes[:index]:
-                self.wrong(f'the axis "{letter}" comes twice', start + index)
-        self.at = start
-        return True
+                self.wrong(f'duplicate axis "{letter}"', start + index)
+        return axes
 
     def goes_on(self) -> bool:
         self.take("[ :]*")
@@ -87,65 +84,53 @@ class _Reader:
         if self.take(r"\("):
             axis = self.take("[a-z]+")
             if len(axis) < 2:
-                self.wrong("axes that are counted as one are two letters or more, like (yx)")
+                self.wrong("merged axes are two letters or more, like (yx)")
             if not self.take(r"\)"):
-                self.wrong('here should be a ")"')
+                self.wrong('expected ")"')
         else:
             axis = self.take("[a-z]")
             if not axis:
-                self.wrong("here should be an axis, which is a small letter")
+                self.wrong("expected an axis, a lower-case letter")
         numbers: dict[str, int] = {}
         signs = ""
         while self.at < len(self.text) and self.text[self.at] not in " |":
             sign = self.take("[/%^@=!#]")
             if not sign:
-                self.wrong("here should be one of / ! # % ^ @ = or a space")
+                self.wrong("expected one of / ! # % ^ @ = or a space")
             if sign in signs:
-                self.wrong(f'"{sign}" comes twice', self.at - 1)
+                self.wrong(f'duplicate "{sign}"', self.at - 1)
+            signs += sign
             if sign in "!#":
-                signs += sign
                 continue
-            if _NUMBERS[sign] in numbers:
-                self.wrong(f'"{sign}" comes twice', self.at - 1)
             number = self.take("[0-9]+")
             if not number or int(number) < 1:
-                self.wrong(f'after "{sign}" should be a number above 0', self.at - len(number))
+                self.wrong(f'expected a number above 0 after "{sign}"', self.at - len(number))
             numbers[_NUMBERS[sign]] = int(number)
-        return Term(
-            axis,
-            numbers.get("div", 1),
-            numbers.get("mod"),
-            "!" in signs,
-            flip,
-            numbers.get("extent_align", 1),
-            numbers.get("pitch_align", 1),
-            numbers.get("pitch"),
-            "#" in signs,
-        )
+        return Term(axis, ragged="!" in signs, flip=flip, whole="#" in signs, **numbers)
 
     def marks(self) -> tuple[DType | None, dict[str, int]]:
         element: DType | None = None
         numbers: dict[str, int] = {}
         self.take(r"\|")
-        while self.take(" *") + self.text[self.at :]:
+        while True:
+            self.take(" *")
             if self.at == len(self.text):
-                break
+                return element, numbers
             start = self.at
-            if name := self.take("(base|total)=(?=[0-9])"):
-                if f"{name[:-1]}_align" in numbers:
-                    self.wrong(f'"{name}" comes twice', start)
-                numbers[f"{name[:-1]}_align"] = int(self.take("[0-9]+"))
+            if name := self.take("(base|total)(?==[0-9])"):
+                if name in numbers:
+                    self.wrong(f'duplicate "{name}="', start)
+                numbers[name] = int(self.take("=[0-9]+")[1:])
                 continue
             if element is not None:
-                self.wrong("the elements have a type already", start)
+                self.wrong("duplicate element type", start)
             element = element_of(self.take(r"\S+"))
             if element is None:
-                self.wrong("here should be an element type, base=BYTES or total=BYTES", start)
-        return element, numbers
+                self.wrong("expected an element type, base=BYTES or total=BYTES", start)
 
 
 def element_of(name: str) -> DType | None:
-    """An element type by numpy's name for it."""
+    """An element type by its numpy name."""
     try:
         element = np.dtype(name)
     except (TypeError, ValueError, SyntaxError):
@@ -154,6 +139,6 @@ def element_of(name: str) -> DType | None:
 
 
 def wrong_at(text: str, at: int, message: str) -> NoReturn:
-    """Refuse a text, and show the letter."""
+    """Raise UsageError that points at a letter of the text."""
     where = f'letter {at + 1}, "{text[at]}"' if at < len(text) else "the end"
     refuse("DV800", f"at {where}: {message}\n  {text}\n  {' ' * at}^")

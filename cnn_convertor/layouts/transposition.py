@@ -1,10 +1,9 @@
-"""Copies between two views of one shape whose elements lie in different orders.
+"""Copies fast between two views of the same shape with different memory orders.
 
-Left alone, numpy walks along the axis that is innermost in the target, which is slow where that axis is short in the target,
-as a block of 8 channels is, or where its neighbors are far apart in the source. The axis that is innermost on one side, and
-the shorter one, is a set of lanes. Which way of walking over the lanes is the fastest depends on how many there are, and on
-the side that has them together. Large copies are shared out to all processors, since numpy lets go of the interpreter
-while it copies.
+By default, numpy iterates along the innermost axis of the target, which is slow if that axis is short there (a block of 8
+channels) or has a large stride in the source. The shorter of the two sides' innermost axes is the set of lanes. The fastest
+iteration over lanes depends on their number, and on which side has them together. Large copies use all processors, as numpy
+releases the GIL while it copies.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 
-SMALL = 1 << 14  # bytes, below which numpy may do as it likes
-SHARED = 1 << 20  # bytes, from which on processors share the work
-CACHED = 1 << 22  # bytes that stay in a cache while lane after lane is copied
-PANELS = 2  # for each processor, at least, so that none waits for long
-LINE = 64  # bytes that a cache moves together
-FEW = 8  # lanes that are always copied one by one
-SOME = 16  # lanes that are copied at a time, or one by one where a line of the cache holds several steps along them
-MANY = 128  # lanes of a block; more than that is an axis
-WORTH = 1 << 16  # bytes of a plane of words, below which these are no gain
-LANES, WALK = 64, 256  # what is read together, so that each line of the first cache is used up while it is there
-WORDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}  # bytes -> elements that numpy moves as they are
+SMALL = 1 << 14  # bytes; below, numpy's default is used
+SHARED = 1 << 20  # bytes; from here on, processors share the work
+CACHED = 1 << 22  # bytes that stay in a cache from lane to lane
+PANELS = 2  # per processor, at least, to balance the load
+LINE = 64  # bytes of a cache line
+FEW = 8  # up to this many lanes are copied one by one
+SOME = 16  # lanes copied at a time, or one by one if a cache line holds several steps along them
+MANY = 128  # more lanes than this are an ordinary axis
+WORTH = 1 << 16  # bytes of a plane from which words pay off
+LANES, WALK = 64, 256  # tile size that fits the first-level cache
+WORDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}  # bytes -> element type that numpy copies unchanged
 
 
 def assign(to: Array, values: Array) -> None:
-    """to[...] = values, for arrays of one shape and type that share no memory."""
+    """to[...] = values, for arrays of the same shape and type that share no memory."""
     near, far = _innermost(to), _innermost(values)
     if to.nbytes < SMALL or near == far or not (to.flags.aligned and values.flags.aligned):
         np.copyto(to, values)
@@ -47,21 +46,18 @@ def assign(to: Array, values: Array) -> None:
     todo = iter(_panels(to, lanes, to.nbytes // (PANELS * (helpers + 1)) if helpers else CACHED))
 
     def work() -> None:
-        for panel in todo:  # whoever is free takes the next one
+        for panel in todo:  # each thread takes the next one
             copy(to[panel], values[panel], lanes)
 
     others = [_pool().submit(work) for _ in range(helpers)]
     work()
     for other in others:
-        if not other.cancel():  # one that has not begun by now is not needed
+        if not other.cancel():  # not started yet: no longer needed
             other.result()
 
 
 def _panels(to: Array, lanes: int, limit: int) -> list[tuple[slice, ...]]:
-    """Cut all axes but the lanes, the target's outermost first, such that parts stay in the cache from lane to lane.
-
-    limit: bytes of a part, where they are fewer than those that stay in the cache
-    """
+    """Cut all axes but the lanes, the target's outermost first, into parts that fit the cache, of `limit` bytes at most."""
     size = min(limit, CACHED)
     extents = list(to.shape)
     for axis in sorted(range(to.ndim), key=lambda axis: -abs(to.strides[axis])):
@@ -76,25 +72,25 @@ def _panels(to: Array, lanes: int, limit: int) -> list[tuple[slice, ...]]:
 
 
 def _into_lanes(to: Array, values: Array, lanes: int) -> None:
-    """The target has the lanes together: each on its own, or as many as share a line of the cache."""
+    """Copy if the target has the lanes together: one by one, or several that share a cache line."""
     count = to.shape[lanes]
     along = min(abs(stride) for axis, stride in enumerate(to.strides) if axis != lanes)
     step = 1 if count <= FEW or (count <= SOME and along < LINE) else SOME if count <= MANY else count
     for lane in range(0, count, step):
-        # A single lane is an index, so that the copy has an axis less.
+        # An index instead of a slice removes an axis from the copy.
         part = (slice(None),) * lanes + (lane if step == 1 else slice(lane, lane + step),)
         np.copyto(to[part], values[part])
 
 
 def _out_of_lanes(to: Array, values: Array, lanes: int) -> None:
-    """The source has the lanes together."""
+    """Copy if the source has the lanes together."""
     count, size = to.shape[lanes], to.dtype.itemsize
     rest = sorted((axis for axis in range(to.ndim) if axis != lanes), key=lambda axis: -abs(to.strides[axis]))
     inner, outer = (array.transpose(*rest, lanes) for array in (to, values))
     is_worth = math.prod(inner.shape[-3:]) * size >= WORTH
     if is_worth and outer.strides[-1] == size and count * size in (8, 16) and _disagree(inner, outer):
         _through_words(inner, outer)
-    elif abs(outer.strides[-2]) >= LINE and size in (1, 2, 4, 8):  # no line of the cache serves two steps along a lane
+    elif abs(outer.strides[-2]) >= LINE and size in (1, 2, 4, 8):  # no cache line holds two steps along a lane
         _walk(inner, outer)
     else:
         for lane in range(count):
@@ -102,10 +98,9 @@ def _out_of_lanes(to: Array, values: Array, lanes: int) -> None:
 
 
 def _walk(to: Array, values: Array) -> None:
-    """Lanes are the last axis: some of them along a short way at a time.
+    """Copy in tiles; lanes are the last axis.
 
-    A copy would go all the way in the order that is best for the target. A ufunc keeps the order that it is given where the
-    sides disagree.
+    A ufunc, unlike a copy, iterates in the given order where the sides disagree.
     """
     word = WORDS[to.dtype.itemsize]
     target, source = _merged(to.view(word), values.view(word))
@@ -121,13 +116,13 @@ def _walk(to: Array, values: Array) -> None:
 
 
 def _steps(extent: int, step: int) -> list[tuple[int, int, int]]:
-    """The part of an axis that whole steps cover, and the rest: (start, end, step)."""
+    """The whole steps of an axis, and the rest: (start, end, step)."""
     middle = extent // step * step
     return [part for part in ((0, middle, step), (middle, extent, extent - middle)) if part[0] < part[1]]
 
 
 def _through_words(to: Array, values: Array) -> None:
-    """Lanes are the last axis, and together a word: words get into the target's order first, in the cache, then apart."""
+    """Copy lanes, the last axis, as words: transpose words in the cache, then split them."""
     word = WORDS[values.shape[-1] * values.itemsize]
     words = values.view(word)[..., 0]
     *_, rows, columns = words.shape
@@ -143,7 +138,7 @@ def _through_words(to: Array, values: Array) -> None:
 
 
 def _merged(*arrays: Array) -> Sequence[Array]:
-    """With those axes joined, but for the last, that are one axis in every array."""
+    """The arrays with axes merged that are contiguous in all of them; the last axis stays."""
     shape = list(arrays[0].shape)
     strides = [list(array.strides) for array in arrays]
     for axis in range(len(shape) - 3, -1, -1):
@@ -157,19 +152,19 @@ def _merged(*arrays: Array) -> Sequence[Array]:
 
 
 def _disagree(to: Array, values: Array) -> bool:
-    """Whether the axes, but for the last, stand in another order in the source than in the target, which has them sorted."""
+    """Whether source and target order their axes differently, except for the last; the target's are sorted."""
     strides = [abs(values.strides[axis]) for axis in range(to.ndim - 1) if to.shape[axis] > 1]
     return strides != sorted(strides, reverse=True)
 
 
 def _innermost(array: Array) -> int:
-    """The axis along which neighbors are nearest."""
+    """The axis with the smallest stride."""
     axes = [axis for axis in range(array.ndim) if array.shape[axis] > 1]
     return min(axes, key=lambda axis: abs(array.strides[axis]), default=0)
 
 
 def processors() -> int:
-    """Those that this process may use."""
+    """The processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""Winograd's transform of kernels, F(2, 3): three weights become four numbers that give two results at a time."""
+"""Winograd's kernel transform F(2, 3): three weights become four numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 def transformed(kernels: npt.NDArray[np.float32], axis: int) -> npt.NDArray[np.float32]:
     """Three weights a, b, c along an axis as a, (a + b + c) / 2, (a - b + c) / 2, c.
 
-    In FP32, added in this order: no library for matrices decides on the last bit.
+    In FP32 and this accumulation order, so that results are bit-exact on all machines.
     """
     first, second, third = np.moveaxis(kernels, axis, 0)
     four = (first, (first + second + third) * np.float32(0.5), (first - second + third) * np.float32(0.5), third)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts.layout import Layout, Padding, Term, nbytes, offset
-from cnn_convertor.layouts.names import ENTRIES, layout_of
+from cnn_convertor.layouts.names import LAYOUTS, layout_of
 from cnn_convertor.layouts.packing import pack, unpack
 from cnn_convertor.layouts.text import parse
 
@@ -84,7 +84,7 @@ def test_a_layout_is_what_its_text_says(layout: Layout) -> None:
     assert parse(str(layout)) == layout
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", LAYOUTS)
 def test_every_named_layout_packs_where_its_offsets_say(name: str) -> None:
     layout = layout_of(name)
     shape = tuple(
@@ -162,17 +162,17 @@ def test_bytes_of_any_floating_point_value_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
-        ("c/8 h c%9", 'counts in steps of 8, but the digits below it count up to 9'),
+        ("c/8 h c%9", 'counts in steps of 8, but its lower digits count up to 9'),
         ("c/8 h c%4", "count up to 4"),
-        ("c%8 h", '"c%8" leaves the rest of its axis out'),
-        ("c c h", "only the topmost digit may"),
-        ("(ch) c", "on its own and together"),
-        ("c%8 c/8! h", "narrow slices need their digits inside"),
-        ("c! h", "narrow slices need their digits inside"),
-        ("c/4! h -c%4", "belong to the topmost digit"),
-        ("c/4!^8 h c%4", "narrow and filled up"),
-        ("c/4#^8 h c%4", "no partial slice that could be"),
-        ("c/4 h c%4#", "belong to the topmost digit"),
+        ("c%8 h", '"c%8" does not cover its axis'),
+        ("c c h", "only the top digit may"),
+        ("(ch) c", "occurs alone and merged"),
+        ("c%8 c/8! h", "needs a lower digit further inside"),
+        ("c! h", "needs a lower digit further inside"),
+        ("c/4! h -c%4", "belong to the top digit"),
+        ("c/4!^8 h c%4", "exclude each other"),
+        ("c/4#^8 h c%4", "exclude each other"),
+        ("c/4 h c%4#", "belong to the top digit"),
     ],
 )  # fmt: skip
 def test_terms_that_contradict_each_other_are_refused(terms: str, message: str) -> None:

@@ -69,9 +69,9 @@ def test_a_description_shows_the_first_elements_as_the_specification_does() -> N
     assert text.splitlines()[-3:] == [
         "       0 => [b=0; f=0; y=0; x=0]",
         "       1 => [b=0; f=1; y=0; x=0]",
-        "       2 => [filled up]",
+        "       2 => [padding]",
     ]
-    assert "128 bytes, 112 of them filled up" in text
+    assert "128 bytes, 112 of them padding" in text
 
 
 def test_large_arrays_are_described_without_a_search() -> None:
@@ -79,7 +79,7 @@ def test_large_arrays_are_described_without_a_search() -> None:
 
 
 def test_a_description_says_how_wide_the_last_slice_is() -> None:
-    assert "the last slice of c is 4 wide, not 8" in describe(layout_of("whc8"), (3, 2, 12))
+    assert "the last slice of c has width 4, not 8" in describe(layout_of("whc8"), (3, 2, 12))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts import cldnn, pack
-from cnn_convertor.layouts.names import ENTRIES, layout_of, match_axes
+from cnn_convertor.layouts.names import LAYOUTS, layout_of, match_axes
 
 
 @pytest.mark.parametrize(
@@ -47,36 +47,36 @@ def test_what_names_mean(name: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("NCHW16", 'the end: here should be the axis (a small letter) of the block of 16'),
+        ("NCHW16", 'the end: expected the axis (a lower-case letter) of the block of 16'),
         ("NCHW16x", 'letter 7, "x": blocks of "x", but there is no axis "X"'),
-        ("NCHC", 'letter 4, "C": the axis "C" comes twice'),
-        ("NCHW16cD", 'letter 8, "D": axes stand before the blocks'),
-        ("NCHW1c", 'letter 5, "1": a block holds 2 or more'),
-        ("NCHWc", 'letter 5, "c": here should be an axis'),
-        ("whq8", 'letter 3, "q": here should be one of the axes'),
-        ("whw8", 'letter 3, "w": the axis "w" comes twice'),
-        ("whc0", 'letter 4, "0": a chunk holds 2 or more'),
-        ("nchn", 'letter 4, "n": the axis "n" comes twice'),
-        ("b_fs_yx_fsv1x", 'letter 13, "x": here should be the block'),
+        ("NCHC", 'letter 4, "C": duplicate axis "C"'),
+        ("NCHW16cD", 'letter 8, "D": axes precede blocks'),
+        ("NCHW1c", 'letter 5, "1": a block has 2 or more'),
+        ("NCHWc", 'letter 5, "c": expected an axis'),
+        ("whq8", 'letter 3, "q": expected one of the axes'),
+        ("whw8", 'letter 3, "w": duplicate axis "w"'),
+        ("whc0", 'letter 4, "0": a chunk has 2 or more'),
+        ("nchn", 'letter 4, "n": duplicate axis "n"'),
+        ("b_fs_yx_fsv1x", 'letter 13, "x": expected the block size'),
         ("b_f_yx_fsv16", 'letter 3, "f": "f" has blocks'),
-        ("b_fs_yx", 'letter 3, "f": "fs" counts slices, but no fsvN'),
+        ("b_fs_yx", 'letter 3, "f": "fs" counts slices, but fsvN is missing'),
         ("b_fs_yx_fsv16_osv8", 'letter 15, "o": blocks of "o"'),
-        ("b_fs_yx_fsv16_x", 'letter 15, "x": slices and axes stand before the blocks'),
-        ("bfyxb", 'letter 5, "b": the axis "b" comes twice'),
+        ("b_fs_yx_fsv16_x", 'letter 15, "x": slices and axes precede blocks'),
+        ("bfyxb", 'letter 5, "b": duplicate axis "b"'),
         ("os_iyx_osv32__ag2", 'letter 16, "g": there is no axis "g"'),
-        ("b_fs_yx_fsv", "the end: here should be the block's size"),
+        ("b_fs_yx_fsv", "the end: expected the block size"),
         ("b_fs_yx_fsz16", 'letter 11, "z"'),
-        ("oiyx_rotate_90", 'letter 13, "9": maps are rotated by 180'),
-        ("is_o_yx_isv32", "its name says i/32 o y x i%32, the only table"),
-        ("os_is_y_x8_osv8_isv4", "no source tells in which order"),
+        ("oiyx_rotate_90", 'letter 13, "9": the only rotation is 180'),
+        ("is_o_yx_isv32", "its name means i/32 o y x i%32, but the only table"),
+        ("os_is_y_x8_osv8_isv4", "in an undocumented order"),
         ("winograd_2x3_s1_weights", "contradict each other"),
         ("nv12", "layouts.bpu.NV12"),
-        ("c/2!# h c%2", "no partial slice that could be narrow"),
-        ("c/2## h c%2", 'letter 5, "#": "#" comes twice'),
-        ("chhw: c h w", 'letter 3, "h": the axis "h" comes twice'),
-        ("c h/0", 'letter 5, "0": after "/" should be a number above 0'),
-        ("c h w | floatx", 'letter 9, "f": here should be an element type'),
-        ("(c) h", 'letter 3, ")": axes that are counted as one'),
+        ("c/2!# h c%2", "exclude each other"),
+        ("c/2## h c%2", 'letter 5, "#": duplicate "#"'),
+        ("chhw: c h w", 'letter 3, "h": duplicate axis "h"'),
+        ("c h/0", 'letter 5, "0": expected a number above 0 after "/"'),
+        ("c h w | floatx", 'letter 9, "f": expected an element type'),
+        ("(c) h", 'letter 3, ")": merged axes are'),
         ("", "the end"),
         ("nvdla_feature_int9", "nvdla_feature_int8 is a layout"),
     ],
@@ -95,7 +95,7 @@ def test_a_wrong_letter_is_shown() -> None:
 
 
 def test_no_two_entries_share_a_name() -> None:
-    assert all(layout_of(name).name == name for name in ENTRIES)
+    assert all(layout_of(name).name == name for name in LAYOUTS)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_axes_of_two_families(given: str, to: str, shape: tuple[int, ...], order
 
 
 def test_an_axis_that_would_be_lost_is_refused() -> None:
-    with pytest.raises(UsageError, match='has no axis for "n", which is 2 long'):
+    with pytest.raises(UsageError, match='has no axis for "n", which has length 2'):
         match_axes(layout_of("NCHW"), layout_of("whc8"), (2, 3, 4, 5))
 
 
@@ -161,7 +161,7 @@ def test_every_name_that_the_specification_writes_is_listed_or_refused(shared: P
     outer = "[bfgoivuwzyxs]+|image|winograd|lstm"
     names = {w for w in words if re.fullmatch(f"(?:{outer})(?:_{{1,2}}[a-z0-9]+)+", w)}
     names |= {w for w in words if len(w) > 3 and set(w) <= set(cldnn.LETTERS)}
-    listed = {name for name in names if name in ENTRIES and ENTRIES[name].family == "cldnn"}
+    listed = {name for name in names if name in LAYOUTS and LAYOUTS[name].family == "cldnn"}
     assert len(listed) > 120
     # An order that is wrong, and what the braces of two pairs multiply to.
     others = {"oixy", "is_os_yx_isa2_osa8_isv8_osv4", "is_os_yx_isa4_osa8_isv8_osv2"}
@@ -177,7 +177,7 @@ def test_pairs_of_columns_lie_between_slices_of_outputs() -> None:
     assert memory.size == 32 * 3 * 2 * 4
     for o, i, y, x in np.ndindex(*array.shape):
         assert memory[i, y, x // 2, o // 16, x % 2, o % 16] == array[o, i, y, x]
-    with pytest.raises(UsageError, match="for x in whole slices of 2, not for 3"):
+    with pytest.raises(UsageError, match="needs x in whole slices of 2, not 3"):
         pack(array[..., :3], layout)
 
 

@@ -1,4 +1,4 @@
-"""NVDLA's table of alignments, as checks."""
+"""NVDLA's alignment rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cnn_convertor.errors import Problem, UsageError
 
 
 class Alignment(NamedTuple):
-    """What addresses, strides and sizes are multiples of, in bytes; 1 where there is no rule."""
+    """Alignments of addresses, strides and sizes in bytes; 1: none."""
 
     start: int
     line: int = 1
@@ -33,13 +33,13 @@ ALIGNMENTS = {
 def check_alignment(
     kind: str, *, start: int = 0, line: int = 0, surface: int = 0, cube: int = 0, size: int = 0
 ) -> None:
-    """Refuse what is no multiple of what it should be; raises UsageError that names all of it."""
+    """Raise UsageError that lists all misaligned values."""
     if kind not in ALIGNMENTS:
-        raise UsageError(Problem("DV836", f'no rule is known for "{kind}" data', hint=", ".join(ALIGNMENTS)))
+        raise UsageError(Problem("DV836", f'there is no rule for "{kind}" data', hint=", ".join(ALIGNMENTS)))
     rule = ALIGNMENTS[kind]
     given = Alignment(start, line, surface, cube, size)
     problems = [
-        Problem("DV836", f"{kind} data: {name} {value} is no multiple of {multiple} bytes")
+        Problem("DV836", f"{kind} data: {name} {value} is not a multiple of {multiple} bytes")
         for name, value, multiple in zip(Alignment._fields, given, rule, strict=True)
         if value % multiple or value < 0
     ]

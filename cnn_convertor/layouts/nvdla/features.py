@@ -1,4 +1,4 @@
-"""NVDLA's feature data, and the operands of its single-point processor (SDP): bias, PReLU, batch norm, element-wise."""
+"""NVDLA's feature data, and operands of its single-point processor (SDP): bias, PReLU, batch norm, element-wise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack
 
 
 def feature_data(precision: Precision, *, line_stride: int | None = None, surface_stride: int | None = None) -> Layout:
-    """A cube (C, H, W): surfaces of 32 bytes of channels, lines of atoms. Strides in bytes; packed if they are left out."""
+    """A cube (C, H, W): surfaces of 32 bytes of channels, lines of atoms. Strides in bytes; default: packed."""
     return Layout(
         "chw",
         (
@@ -36,10 +36,10 @@ def operand(
     line_stride: int | None = None,
     surface_stride: int | None = None,
 ) -> Layout:
-    """An SDP operand: a cube (C, H, W), or (2, C, H, W) of what is added and what is multiplied; (C, 1, 1) per channel.
+    """An SDP operand: a cube (C, H, W), or (2, C, H, W) of addends and factors; (C, 1, 1) per channel.
 
-    processing: PROC_PRECISION, which alone says how many elements an atom has: 32 in INT8, whatever their size
-    data_size: bytes of an element
+    processing: PROC_PRECISION; it defines the elements per atom (32 in INT8), regardless of their size
+    data_size: bytes per element
     """
     if data_size not in (1, 2) or (data_size == 1 and processing is not Precision.INT8) or operands not in (1, 2):
         refuse("DV832", f"{operands} operands of {data_size} bytes in {processing.value}")
@@ -56,9 +56,9 @@ def operand(
 
 
 def pack_channels(values: Array, processing: Precision, out: Buffer | None = None) -> Bytes:
-    """Per-channel bias or PReLU slopes (C,), or batch norm (2, C): what is added, then what is multiplied."""
+    """Per-channel bias or PReLU slopes (C,), or batch norm (2, C): addends, then factors."""
     pairs = values.ndim == 2
     if values.ndim not in (1, 2) or (pairs and values.shape[0] != 2):
-        refuse("DV832", f"an array of {'x'.join(map(str, values.shape))}: it is (C,) or (2, C)")
+        refuse("DV832", f"the array must be (C,) or (2, C), not {'x'.join(map(str, values.shape))}")
     layout = operand(processing, data_size=values.dtype.itemsize, operands=2 if pairs else 1)
     return pack(values.reshape(*values.shape, 1, 1), layout, out)

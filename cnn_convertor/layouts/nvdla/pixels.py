@@ -1,8 +1,8 @@
-"""NVDLA's pixel formats: images as the convolution reads them.
+"""NVDLA's pixel formats for image input.
 
 A name lists the fields of a pixel from the highest bits to the lowest: T_A8B8G8R8 is R, G, B, A in memory. Formats of two
-planes hold Y in the first and pairs of U and V in the second. Arrays are (H, W, C) with the channels R, G, B, A or
-Y, U, V, A or Y, U, V; what the name calls X is the fourth.
+planes have Y in the first and pairs of U and V in the second. Arrays are (H, W, C) with the channels R, G, B, A or
+Y, U, V, A or Y, U, V; X is the fourth channel.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ NAMES = _NAMES.split()
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """The fields of a pixel, (channel, bits), the lowest first; `word`: bits of the integers that hold them."""
+    """The fields of a pixel, (channel, bits), lowest first. word: bits of the integers that contain them."""
 
     fields: tuple[tuple[int, int], ...]
     word: int
 
     @property
     def is_joined(self) -> bool:
-        """Whether all fields are bits of one word, rather than words of their own."""
+        """Whether all fields share one word."""
         return len(self.fields) > 1 and any(bits < self.word for _, bits in self.fields) and self.word == 32
 
     @property
@@ -52,7 +52,7 @@ class Plane:
 
     @property
     def layout(self) -> Layout:
-        """Words (H, W, words of a pixel); lines start on 32 bytes."""
+        """(H, W, words per pixel); lines start at multiples of 32 bytes."""
         element = np.dtype(f"u{self.word // 8}")
         return Layout("hwc", (Term("h", pitch_align=ATOM), Term("w"), Term("c")), element, base_align=ATOM)
 
@@ -64,7 +64,7 @@ class PixelFormat:
 
     @property
     def number(self) -> int:
-        """The hardware's number for it."""
+        """The hardware's format number."""
         return NAMES.index(self.name)
 
     @property
@@ -73,7 +73,7 @@ class PixelFormat:
 
     @property
     def precision(self) -> Precision:
-        """What the pixels are loaded as."""
+        """The precision of loaded pixels."""
         if self.name.endswith("_F"):
             return Precision.FP16
         return Precision.INT8 if all(bits == 8 for p in self.planes for _, bits in p.fields) else Precision.INT16
@@ -83,17 +83,17 @@ class PixelFormat:
         return ATOM // self.planes[0].pixel_bytes - 1
 
     def __str__(self) -> str:
-        """The fields of a pixel and their bits, the lowest first, plane by plane."""
+        """The fields and their bits, lowest first, plane by plane."""
         return ", then ".join(" ".join(letter + bits for letter, bits in reversed(part)) for part in _parts(self.name))
 
     def starts(self, x_offset: int) -> tuple[int, ...]:
-        """The first pixel's place in the line of each plane, in pixels."""
+        """The position of the first pixel in the lines of each plane, in pixels."""
         if not 0 <= x_offset <= self.max_x_offset:
             refuse("DV835", f"{self.name}: an x offset of {x_offset}; it is 0 to {self.max_x_offset}")
         return (x_offset, *(x_offset * p.pixel_bytes % ATOM // p.pixel_bytes for p in self.planes[1:]))
 
     def strides(self, width: int, x_offset: int = 0) -> tuple[int, ...]:
-        """The shortest lines, in bytes, one for each plane."""
+        """The shortest line stride of each plane, in bytes."""
         return tuple(
             -(-(start + width) * plane.pixel_bytes // ATOM) * ATOM
             for plane, start in zip(self.planes, self.starts(x_offset), strict=True)
@@ -101,7 +101,7 @@ class PixelFormat:
 
 
 def _parts(name: str) -> list[list[tuple[str, str]]]:
-    """The letter and the bits of each field, as the name lists them, plane by plane."""
+    """(letter, bits) of each field, in the order of the name, plane by plane."""
     parts = re.sub("(_N444|_I|_F)$", "", name.removeprefix("T_")).split("___")
     return [re.findall("([A-Z])([0-9]+)", part) for part in parts]
 
@@ -120,7 +120,7 @@ def pixel_format(name: str) -> PixelFormat:
 
 FORMATS = {name: pixel_format(name) for name in NAMES}
 
-# The formats whose channels lie in their order, in words of their own and signed: by precision, of one channel and of four.
+# Signed formats with channels in order and one word per channel: precision -> (one channel, four channels).
 SIGNED = {
     Precision.INT8: ("T_R8", "T_A8B8G8R8"),
     Precision.INT16: ("T_R16_I", "T_A16B16G16R16"),
@@ -129,7 +129,7 @@ SIGNED = {
 
 
 def signed_pixels(precision: Precision, channels: int) -> Layout:
-    """An image (C, H, W) of up to 4 channels as pixels of one channel or four; those that are missing are zero."""
+    """An image (C, H, W) of up to 4 channels as pixels of one channel or four; missing channels are zero."""
     if not 1 <= channels <= 4:
         refuse("DV835", f"no pixels have {channels} channels", "1 to 4")
     name = SIGNED[precision][channels > 1]
@@ -145,25 +145,24 @@ def pack_pixels(
     strides: Sequence[int] | None = None,
     out: Sequence[Buffer] = (),
 ) -> tuple[Bytes, ...]:
-    """An image (H, W, C) as the bytes of each plane, the first byte on 32 bytes. strides: bytes of a line of each plane.
+    """The bytes of each plane of an image (H, W, C), 32-byte aligned. strides: bytes per line of each plane.
 
-    out: a buffer for each plane, of which nothing but the image's pixels is written
-    Values are fields as they are: unsigned, or signed in two's complement where the reader is told so; FP16 for _F.
+    out: a buffer per plane; only the image's pixels are written
+    Values are raw fields: unsigned, or signed in two's complement; FP16 for _F.
     """
     if image.ndim != 3 or image.shape[2] != given.channels:
-        refuse(
-            "DV835", f"{given.name} has {given.channels} channels, but the image is {'x'.join(map(str, image.shape))}"
-        )
+        shape = "x".join(map(str, image.shape))
+        refuse("DV835", f"{given.name} has {given.channels} channels, but the image is {shape}")
     height, width = image.shape[:2]
     _check_planes(given, strides, out or None)
     raw = _raw(image, given)
-    strides = given.strides(width, x_offset) if strides is None else strides
-    result = []
-    leasts = given.strides(width, x_offset)
-    for number, (plane, start, stride) in enumerate(zip(given.planes, given.starts(x_offset), strides, strict=True)):
-        least, memory = leasts[number], out[number] if out else None
+    leasts, starts, result = given.strides(width, x_offset), given.starts(x_offset), []
+    memories = out or [None] * len(given.planes)
+    for plane, start, least, stride, memory in zip(
+        given.planes, starts, leasts, strides or leasts, memories, strict=True
+    ):
         if stride < least or stride % ATOM:
-            refuse("DV835", f"{given.name}: lines of {stride} bytes; they are {least} or more, by {ATOM}")
+            refuse("DV835", f"{given.name}: lines of {stride} bytes; need {least} or more, a multiple of {ATOM}")
         words = _join(raw, plane) if plane.is_joined else _pick(raw, plane)
         lines = Layout("hwc", (Term("h", pitch=stride), *plane.layout.terms[1:]), plane.layout.element, ATOM)
         result.append(pack(words, lines, memory, padding={"w": Padding(start)}, fill=False))
@@ -180,7 +179,7 @@ def unpack_pixels(
     x_offset: int = 0,
     strides: Sequence[int] | None = None,
 ) -> Values:
-    """The image (H, W, C) of fields as they are, unsigned; FP16 for _F."""
+    """The image (H, W, C) of raw, unsigned fields; FP16 for _F."""
     _check_planes(given, strides, planes)
     if min(height, width) < 1:
         refuse("DV835", f"{given.name}: an image of {height} x {width} pixels")
@@ -207,7 +206,7 @@ def _check_planes(given: PixelFormat, *lists: Sequence[Any] | None) -> None:
 
 
 def as_loaded(image: Values, given: PixelFormat) -> Values:
-    """Fields as the device sees them: those of formats with 2 and 10 bits are moved to the top of 16 bits."""
+    """Fields as loaded by the device: 2- and 10-bit fields are shifted to the top of 16 bits."""
     result = image.copy()
     for plane in given.planes:
         for channel, bits in plane.fields:
@@ -217,13 +216,13 @@ def as_loaded(image: Values, given: PixelFormat) -> Values:
 
 
 def _raw(image: Values, given: PixelFormat) -> npt.NDArray[np.uint16]:
-    """Fields as 16-bit words. Refuses values that their field does not hold."""
+    """Fields as 16-bit words. Raises UsageError for values that do not fit."""
     if given.precision is Precision.FP16:
         if image.dtype != np.float16:
-            refuse("DV835", f"{given.name} holds float16, not {image.dtype}")
+            refuse("DV835", f"{given.name} is for float16, not {image.dtype}")
         return image.view(np.uint16)
     if image.dtype.kind not in "iu":
-        refuse("DV835", f"{given.name} holds integers, not {image.dtype}")
+        refuse("DV835", f"{given.name} is for integers, not {image.dtype}")
     masks = np.zeros(given.channels, np.int64)
     for plane in given.planes:
         for channel, bits in plane.fields:

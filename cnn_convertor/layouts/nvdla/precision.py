@@ -1,4 +1,4 @@
-"""NVDLA's precisions: how values get from one to the other, and what becomes of those that are no plain numbers."""
+"""NVDLA's precisions and the conversions between them, including NaN and infinities."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ class Precision(Enum):
 
     @property
     def atom(self) -> int:
-        """Elements in an atom of 32 bytes."""
+        """Elements per atom of 32 bytes."""
         return ATOM // self.element.itemsize
 
     @property
     def kernels(self) -> int:
-        """Kernels in a group of weights; elements in an atom of SDP operands."""
+        """Kernels per group of weights; elements per atom of SDP operands."""
         return 32 if self is Precision.INT8 else 16
 
 
 class Stage(Enum):
-    """Where values come in or are converted; the value is what the stage takes an infinity for."""
+    """A stage that reads FP16. The value replaces infinities."""
 
     CONVOLUTION = 65536.0
     WINOGRAD = LARGEST_HALF
     SDP = float(np.finfo(np.float32).max)  # 3.40282e+38
     CDP = 4292870144.0
-    PDP_AVERAGE = CDP  # an alias: the same number
+    PDP_AVERAGE = CDP  # an alias
     PDP_MAXIMUM = float("inf")  # and minimum
 
 
 class Conversion(NamedTuple):
-    """result = round((value - offset) * scale / 2 ** truncate), cut off at the ends of the type.
+    """result = round((value - offset) * scale / 2 ** truncate), clipped to the type.
 
-    offset: signed 16 bits; one number, or one a channel (the last axis) in mean format
+    offset: signed 16 bits; one number, or one per channel (the last axis) in mean format
     scale: signed 16 bits
-    truncate: a shift to the right
+    truncate: a right shift
     """
 
     offset: int | tuple[int, ...] = 0
@@ -60,24 +60,20 @@ class Conversion(NamedTuple):
     def check(self) -> None:
         offsets = (self.offset,) if isinstance(self.offset, int) else self.offset
         if not all(isinstance(number, int) for number in (*offsets, self.scale, self.truncate)):
-            refuse("DV830", f"offset {self.offset}, scale {self.scale} and shift {self.truncate} are whole numbers")
+            refuse("DV830", f"offset {self.offset}, scale {self.scale} and shift {self.truncate} must be integers")
         if not all(-32768 <= number <= 32767 for number in (*offsets, self.scale)):
             refuse("DV830", f"offset {self.offset} and scale {self.scale} must fit signed 16 bits")
         if not 0 <= self.truncate <= 63:
             refuse("DV830", f"a shift by {self.truncate} bits")
 
     def apply(self, values: npt.NDArray[np.integer[Any]], to: Precision) -> npt.NDArray[Any]:
-        """Convert 8 and 16-bit integers: to integers rounded to the nearest, ties away from zero; to FP16 to the nearest."""
+        """Convert 8- and 16-bit integers: to integers rounded to nearest, ties away from zero; to FP16 rounded to nearest."""
         self.check()
-        if values.dtype.kind not in "iu" or (
-            values.size and not -32768 <= int(values.min()) <= int(values.max()) <= 65535
-        ):
-            refuse("DV830", f"conversion takes integers of 16 bits, not {values.dtype}")
+        least, most = int(values.min(initial=0)), int(values.max(initial=0))
+        if values.dtype.kind not in "iu" or not -32768 <= least <= most <= 65535:
+            refuse("DV830", f"conversion needs 16-bit integers, not {values.dtype}")
         if not isinstance(self.offset, int) and values.shape[-1:] != (len(self.offset),):
-            refuse(
-                "DV830",
-                f"{len(self.offset)} offsets for {'x'.join(map(str, values.shape))}, whose last axis are channels",
-            )
+            refuse("DV830", f"{len(self.offset)} offsets for the last axis of {'x'.join(map(str, values.shape))}")
         product = (values.astype(np.int64) - np.asarray(self.offset, np.int64)) * self.scale
         if to is Precision.FP16:
             return to_output(np.ldexp(product.astype(np.float64), -self.truncate), to)
@@ -88,7 +84,7 @@ class Conversion(NamedTuple):
 
 
 def from_input(values: npt.NDArray[np.float16], stage: Stage, *, flush_nan: bool = False) -> npt.NDArray[np.float64]:
-    """FP16 values as a stage takes them: infinities finite, NaN as zero if they are flushed; denormals stay."""
+    """FP16 values as a stage reads them: infinities replaced, NaN flushed to zero if requested; denormals stay."""
     real = values.astype(np.float64)
     if flush_nan:
         real[np.isnan(real)] = 0
@@ -98,22 +94,22 @@ def from_input(values: npt.NDArray[np.float16], stage: Stage, *, flush_nan: bool
 
 
 def to_output(values: npt.NDArray[np.floating[Any]], to: Precision) -> npt.NDArray[Any]:
-    """Results as they are written: never infinite, cut off at the largest number; FP16 keeps NaN and denormals."""
+    """Results as written: clipped, never infinite; FP16 keeps NaN and denormals."""
     if to is Precision.FP16:
         return values.clip(-LARGEST_HALF, LARGEST_HALF).astype(np.float16)
     if np.isnan(values).any():
-        refuse("DV830", "NaN has no integer")
+        refuse("DV830", "NaN has no integer value")
     limits = np.iinfo(to.element)
     rounded = np.copysign(np.floor(np.abs(values) + 0.5), values)
     return np.asarray(rounded.clip(limits.min, limits.max), to.element)
 
 
 def count_nan(values: npt.NDArray[np.float16]) -> int:
-    """What the stage's register of NaN inputs or outputs counts."""
+    """The value of the NaN counter registers."""
     return int(np.count_nonzero(np.isnan(values)))
 
 
-# (from, to) of each place where precision may change; "image" is a pixel of any integer type.
+# The (from, to) pairs of each unit; the unit "image" converts pixels of any integer type.
 LEGAL: dict[str, frozenset[tuple[str, str]]] = {
     "image": frozenset({("integer", "int8"), ("integer", "int16"), ("integer", "float16"), ("float16", "float16")}),
     "convolution": frozenset({("int8", "int8"), ("int16", "int16"), ("float16", "float16")}),
@@ -121,7 +117,6 @@ LEGAL: dict[str, frozenset[tuple[str, str]]] = {
         {("int8", "int8"), ("int8", "int16"), ("int16", "int8"), ("int16", "int16"), ("int16", "float16")}
         | {("float16", "int16"), ("float16", "float16")}
     ),
-    # On the fly, the bit depth stays.
     "sdp on the fly": frozenset(
         {("int8", "int8"), ("int16", "int16"), ("int16", "float16"), ("float16", "int16"), ("float16", "float16")}
     ),
@@ -131,11 +126,10 @@ LEGAL: dict[str, frozenset[tuple[str, str]]] = {
 
 
 def check_conversion(place: str, given: str, to: str) -> None:
-    """Refuse a change of precision that the device cannot do there."""
+    """Raise UsageError for an unsupported change of precision."""
     if place not in LEGAL:
-        refuse("DV831", f'precision does not change at "{place}"', ", ".join(LEGAL))
+        refuse("DV831", f'no unit "{place}" converts precisions', ", ".join(LEGAL))
     if (given, to) not in LEGAL[place]:
         others = sorted(out for start, out in LEGAL[place] if start == given)
-        refuse(
-            "DV831", f"{place}: {given} cannot become {to}", f"it can become {' or '.join(others)}" if others else ""
-        )
+        hint = f"it can become {' or '.join(others)}" if others else ""
+        refuse("DV831", f"{place}: {given} cannot become {to}", hint)

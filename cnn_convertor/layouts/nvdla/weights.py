@@ -1,6 +1,6 @@
-"""NVDLA's weights: kernels in groups, for direct convolution, images, Winograd and deconvolution, and compressed.
+"""NVDLA's weights, for direct convolution, images, Winograd and deconvolution, and sparse compression.
 
-A group is 32 kernels in int8, else 16; the last one is smaller, as is the last block of 64 channels. Weights are
+Kernels come in groups of 32 in int8, else 16; the last group is smaller, as is the last block of 64 channels. Weights are
 (K, C, R, S): kernels, channels, rows, columns.
 """
 
@@ -19,7 +19,7 @@ from cnn_convertor.layouts.text import parse
 from cnn_convertor.layouts.winograd import transformed
 
 START_ALIGN, SIZE_ALIGN = 256, 128  # bytes
-CHANNELS = 64  # in a block, whatever the precision
+CHANNELS = 64  # per block, in all precisions
 
 
 def _layout(kind: str, terms: str, precision: Precision) -> Layout:
@@ -33,24 +33,24 @@ def direct(precision: Precision) -> Layout:
 
 
 def image(precision: Precision, post_extension: int = 1) -> Layout:
-    """For image input: columns become channels (pre-extension); then 2 or 4 rows are combined, the last ones maybe fewer."""
+    """For image input: columns become channels (pre-extension), then 2 or 4 rows are combined (post-extension)."""
     n = precision.kernels
     if post_extension == 1:
         return _layout("weight_image", f"k/{n}! (sc)/{CHANNELS}! r k%{n} (sc)%{CHANNELS}", precision)
     if post_extension not in (2, 4):
-        refuse("DV833", f"a post-extension of {post_extension}: it is 1, 2 or 4")
+        refuse("DV833", f"post-extension must be 1, 2 or 4, not {post_extension}")
     kind = f"weight_image_post{post_extension}"
     return _layout(kind, f"k/{n}! r/{post_extension}! k%{n} r%{post_extension} (sc)", precision)
 
 
 def winograd(precision: Precision) -> Layout:
-    """For kernels that `transform` made: cubes of 4 x 4 x 4 elements."""
+    """For kernels from `transform`: cubes of 4 x 4 x 4 elements."""
     n = precision.kernels
     return _layout("weight_winograd", f"k/{n}! c/4 k%{n} r s c%4", precision)
 
 
 def deconvolution(precision: Precision) -> Layout:
-    """For one set of `split_sets`: as direct, but the taps come in reverse."""
+    """For one set of `split_sets`: as direct, with reversed taps."""
     n = precision.kernels
     return _layout("weight_deconvolution", f"k/{n}! c/{CHANNELS}! -r -s k%{n} c%{CHANNELS}", precision)
 
@@ -58,7 +58,7 @@ def deconvolution(precision: Precision) -> Layout:
 def pack_image(
     weights: Array, precision: Precision, *, post_extension: int = 1, channels: int = 0, out: Buffer | None = None
 ) -> Bytes:
-    """Weights for image input. channels: of the image, if it has more than the weights: these are zero there."""
+    """Pack weights for image input. channels: of the image, if more than the weights have; the rest is zero."""
     _, given, _, columns = _four_axes(weights)
     if channels < 0 or 0 < channels < given:
         refuse("DV833", f"an image of {channels} channels for weights of {given}")
@@ -71,7 +71,7 @@ def pack_image(
 
 
 def post_extension(channels: int, rows: int, columns: int, *, stride_x: int) -> int:
-    """How many rows of an image's weights are combined where the hardware gains most: 4, 2, or 1 where it cannot."""
+    """The best post-extension the hardware supports: 4, 2 or 1 rows."""
     extended = channels * columns
     for factor in (4, 2):
         reach = channels * stride_x * (factor - 1) + extended
@@ -81,47 +81,42 @@ def post_extension(channels: int, rows: int, columns: int, *, stride_x: int) -> 
 
 
 def transform(weights: Array, precision: Precision, *, stride: int = 1) -> Array:
-    """Kernels (K, C, R, S) for Winograd: strides become channels, which are filled up to 32 bytes, then G w G^T: (K, C', 4, 4).
+    """Winograd kernels (K, C', 4, 4) of kernels (K, C, R, S): strides become channels, padded to 32 bytes, then G w G^T.
 
-    Integers are cut off towards zero, as the vendor does; weights that are multiples of 4 lose nothing. Refuses results that
-    the precision does not hold, where the vendor's are undefined.
+    Integers truncate towards zero, as the vendor's do; multiples of 4 are exact. Raises UsageError for results beyond the
+    precision, where the vendor's are undefined.
     """
     result = in_reals(weights, precision, stride=stride)
     if precision is Precision.FP16:
-        if np.abs(result).max(initial=0) >= 65520:  # what rounds to infinity
+        if np.abs(result).max(initial=0) >= 65520:  # rounds to infinity
             refuse("DV833", f"transformed weights of {np.abs(result).max():g} do not fit float16", "scale them")
         return result.astype(np.float16)
     limits = np.iinfo(precision.element)
     cut = np.trunc(result)
-    if cut.size and (cut.min() < limits.min or cut.max() > limits.max):
-        refuse(
-            "DV833",
-            f"transformed weights from {cut.min():g} to {cut.max():g} do not fit {precision.value}",
-            "scale them",
-        )
+    least, most = cut.min(initial=0), cut.max(initial=0)
+    if least < limits.min or most > limits.max:
+        refuse("DV833", f"transformed weights from {least:g} to {most:g} do not fit {precision.value}", "scale them")
     return np.asarray(cut, precision.element)
 
 
 def is_for_winograd(rows: int, columns: int, stride: int) -> bool:
-    """Whether kernels of that size and stride can be transformed."""
+    """Whether Winograd supports kernels of that size and stride."""
     return stride in (1, 2, 3) and {-(-rows // stride), -(-columns // stride)} == {3}
 
 
 def winograd_channels(channels: int, precision: Precision, *, stride: int) -> int:
-    """How many channels transformed kernels have."""
+    """The number of channels of transformed kernels."""
     return -(-channels // precision.atom) * precision.atom * stride * stride
 
 
 def in_reals(weights: Array, precision: Precision, *, stride: int = 1) -> npt.NDArray[np.float32]:
-    """What `transform` makes, before it becomes numbers of the precision, which decides on channels alone."""
+    """The result of `transform` before rounding to the precision."""
     kernels, channels, rows, columns = _four_axes(weights)
     if not np.isfinite(weights).all():
-        refuse("DV833", "weights that are infinite or no numbers")
+        refuse("DV833", "weights contain infinities or NaN")
     if not is_for_winograd(rows, columns, stride):
-        refuse(
-            "DV833",
-            f"Winograd takes 3x3 kernels of stride 1, 5 or 6 of 2, 7 to 9 of 3; not {rows}x{columns} of {stride}",
-        )
+        known = "3x3 of stride 1, 5 or 6 of 2, 7 to 9 of 3"
+        refuse("DV833", f"Winograd supports kernels of {known}; not {rows}x{columns} of {stride}")
     extended = winograd_channels(channels, precision, stride=stride)
     filled = extended // stride**2
     padded = np.zeros((kernels, filled, 3 * stride, 3 * stride), np.float32)
@@ -131,7 +126,7 @@ def in_reals(weights: Array, precision: Precision, *, stride: int = 1) -> npt.ND
 
 
 def split_sets(weights: Array, *, stride_y: int, stride_x: int) -> Array:
-    """Deconvolution weights (K, C, R, S) by the phase of their taps: (stride_y * stride_x, K, C, R', S'), rows' phase first."""
+    """Deconvolution weights (K, C, R, S) per phase of their taps: (stride_y * stride_x, K, C, R', S'), row phases first."""
     kernels, channels, rows, columns = _four_axes(weights)
     if min(stride_y, stride_x) < 1:
         refuse("DV833", f"strides of {stride_y} and {stride_x}")
@@ -143,13 +138,11 @@ def split_sets(weights: Array, *, stride_y: int, stride_x: int) -> Array:
 
 
 def join_sets(sets: Array, *, stride_y: int, stride_x: int, rows: int, columns: int) -> Array:
-    """What `split_sets` was made of."""
+    """The inverse of `split_sets`."""
     fits = sets.ndim == 5 and min(stride_y, stride_x) > 0 and len(sets) == stride_y * stride_x
     if not fits or sets.shape[3:] != (-(-rows // stride_y), -(-columns // stride_x)):
-        given = "x".join(map(str, sets.shape))
-        refuse(
-            "DV833", f"sets of {given} are not those of {rows}x{columns} kernels with strides {stride_y} and {stride_x}"
-        )
+        given, strides = "x".join(map(str, sets.shape)), f"strides {stride_y} and {stride_x}"
+        refuse("DV833", f"sets of {given} do not match {rows}x{columns} kernels with {strides}")
     _, kernels, channels, tall, wide = sets.shape
     apart = sets.reshape(stride_y, stride_x, kernels, channels, tall, wide).transpose(2, 3, 4, 0, 5, 1)
     return apart.reshape(kernels, channels, tall * stride_y, wide * stride_x)[:, :, :rows, :columns]
@@ -160,11 +153,11 @@ def join_sets(sets: Array, *, stride_y: int, stride_x: int, rows: int, columns: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compressed:
-    """Three surfaces of bytes, which start on 256 bytes and are filled up with zeros to 128.
+    """Three surfaces of bytes, aligned to 256 bytes and padded with zeros to 128.
 
-    weights: the elements that are not zero, in order
-    mask: WMB, a bit for each element, 1 for those that are not zero, the first in the lowest bit
-    group_sizes: WGS, for each group of kernels the bytes of its weights, 32 bits
+    weights: the non-zero elements, in order
+    mask: WMB, one bit per element, 1 for non-zero ones, lowest bit first
+    group_sizes: WGS, bytes of the weights of each group of kernels, 32 bits
     """
 
     weights: Bytes
@@ -173,25 +166,18 @@ class Compressed:
 
 
 def compress(weights: Array, layout: Layout) -> Compressed:
-    """Compress any of the layouts above. Zero means all bits zero: FP16's -0.0 stays."""
+    """Compress weights in any of the layouts above. FP16's -0.0 is not zero."""
     names = [precision.value for precision in Precision]
-    if (
-        layout.axes != "kcrs"
-        or not layout.terms[0].ragged
-        or layout.element is None
-        or layout.element.name not in names
-    ):
-        refuse("DV834", f"{layout.name or layout} is no layout of NVDLA's weights")
+    is_known = layout.axes == "kcrs" and layout.terms[0].ragged
+    if not is_known or layout.element is None or layout.element.name not in names:
+        refuse("DV834", f"{layout.name or layout} is not a layout of NVDLA's weights")
     payload = pack(weights, replace(layout, total_align=1))
     groups = compress_groups(payload, weights.shape[0], Precision(layout.element.name))
     return Compressed(_fill_up(groups.weights), _fill_up(groups.mask), _fill_up(groups.group_sizes))
 
 
 def compress_groups(payload: Bytes, kernels: int, precision: Precision) -> Compressed:
-    """Compress the bytes of some groups of kernels, which nothing fills up, to surfaces that nothing fills up either.
-
-    The surfaces of the first groups, and those of the groups behind them, together are those of all.
-    """
+    """Compress the unpadded bytes of some groups of kernels to unpadded surfaces, which can be concatenated."""
     bits = payload.view(f"u{precision.element.itemsize}")
     kept = bits != 0
     starts = np.arange(0, kernels, precision.kernels) * (bits.size // kernels)
@@ -200,18 +186,18 @@ def compress_groups(payload: Bytes, kernels: int, precision: Precision) -> Compr
     return Compressed(bits[kept].view(np.uint8), mask, sizes.astype("<u4").view(np.uint8))
 
 
-MASK = replace(parse(f"n: n | uint8 base={START_ALIGN} total={SIZE_ALIGN}"), name="nvdla_mask")  # 8 weights a byte
+MASK = replace(parse(f"n: n | uint8 base={START_ALIGN} total={SIZE_ALIGN}"), name="nvdla_mask")  # 8 weights per byte
 GROUP_SIZES = replace(parse(f"g: g | uint32 base={START_ALIGN} total={SIZE_ALIGN}"), name="nvdla_group_sizes")
 
 
 def decompress(given: Compressed, elements: int, precision: Precision) -> Bytes:
-    """The payload that was compressed, without what filled it up; `unpack` makes an array of it."""
+    """The unpadded bytes that were compressed; `unpack` turns them into an array."""
     if not 0 <= elements <= given.mask.size * 8:
-        refuse("DV834", f"{elements} elements, but a mask of {given.mask.size * 8} bits")
+        refuse("DV834", f"{elements} elements for a mask of {given.mask.size * 8} bits")
     kept = np.unpackbits(given.mask, count=elements, bitorder="little").astype(np.bool_)
     values = given.weights.view(f"u{precision.element.itemsize}")
     if int(kept.sum()) > values.size or int(given.group_sizes.view("<u4").sum()) != kept.sum() * values.itemsize:
-        refuse("DV834", "the mask, the sizes of the groups and the weights contradict each other")
+        refuse("DV834", "mask, group sizes and weights contradict each other")
     result = np.zeros(elements, values.dtype)
     result[kept] = values[: int(kept.sum())]
     return result.view(np.uint8)
@@ -220,7 +206,7 @@ def decompress(given: Compressed, elements: int, precision: Precision) -> Bytes:
 def _four_axes(weights: Array) -> tuple[int, int, int, int]:
     """The shape of weights (K, C, R, S)."""
     if weights.ndim != 4:
-        refuse("DV833", f"weights of {'x'.join(map(str, weights.shape))}: they have the axes K, C, R, S")
+        refuse("DV833", f"weights have the axes K, C, R, S, not {'x'.join(map(str, weights.shape))}")
     kernels, channels, rows, columns = weights.shape
     return kernels, channels, rows, columns
 
