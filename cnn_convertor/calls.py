@@ -1,4 +1,4 @@
-"""Operators that run on the CPU, as calls of the C++ functions in templates/cpu."""
+"""Operators that run on the CPU, as calls of the C++ functions in codegen/kernels."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def call_of(op: Op) -> Call:
         case Unary(function=function):
             return Call("Unary", (Call(type(function).__name__, astuple(function)),))
         case Binary(operation=operation):
-            return Call("Binary", (Call(operation.name),))
+            return Call("Binary", (Call(operation.name.capitalize()),))
         case LocalResponseNorm():
             return Call("LocalResponseNorm", (op.size, op.alpha, op.beta, op.bias, op.across_channels))
         case MaxPool2d(window=window):

@@ -114,7 +114,7 @@ void Cevery::Layer_2() {
   // "relu1" (Activation)
   cmd.run[0].m = 8;                                 // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (width x height)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 0;                   // 1168 bytes
@@ -180,14 +180,14 @@ void Cevery::Layer_3() {
   // "conv2" (Conv2D)
   cmd.run[0].m = 8;                                 // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0305;                            // kernel 5x3 (width x height)
+  cmd.run[0].p = 0x0305;                            // kernel 3x5 (height x width)
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 1168;                // 17520 bytes
   cmd.run[0].weight_fmt = 1;                        // FP16
   cmd.run[0].conv_pad = 0x02020202;                 // left 2, right 2, top 2, bottom 2
   cmd.run[0].conv_stride = 0x0101;                  // 1x1
-  cmd.run[0].conv_dilation = 0x0201;                // 1x2
+  cmd.run[0].conv_dilation = 0x0201;                // 2x1
   cmd.run[0].pool_enable = 0;
   cmd.run[0].pool_size = 0x0000;
   cmd.run[0].pool_stride = 0x0101;
@@ -255,7 +255,7 @@ void Cevery::Layer_4() {
   cmd.run[0].conv_stride = 0x0101;
   cmd.run[0].conv_dilation = 0x0000;
   cmd.run[0].pool_enable = 2;                       // average
-  cmd.run[0].pool_size = 0x0101;                    // 1x1 (width x height)
+  cmd.run[0].pool_size = 0x0101;                    // 1x1 (height x width)
   cmd.run[0].pool_stride = 0x0101;                  // 1x1
   cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x3C00;               // 1
@@ -313,7 +313,7 @@ void Cevery::Layer_5() {
 //   "up" (ConvTranspose2d)
 //   "prelu" (Activation)
 //   "pool" (MaxPooling2D)
-//   8x8x16 at 0 -> 6x8x12 at 2400
+//   8x8x16 at 0 -> 8x6x12 at 2400
 void Cevery::Layer_6() {
   fpga_layer &layer = get_layer(6);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
@@ -343,7 +343,7 @@ void Cevery::Layer_6() {
   // "pool" (MaxPooling2D)
   cmd.run[0].m = 12;                                // output channels
   cmd.run[0].conv_enable = 5;                       // deconvolution
-  cmd.run[0].p = 0x0404;                            // kernel 4x4 (width x height)
+  cmd.run[0].p = 0x0404;                            // kernel 4x4 (height x width)
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 18688;               // 13888 bytes
@@ -352,8 +352,8 @@ void Cevery::Layer_6() {
   cmd.run[0].conv_stride = 0x0202;                  // 2x2
   cmd.run[0].conv_dilation = 0x0000;                // 1x1
   cmd.run[0].pool_enable = 1;                       // max
-  cmd.run[0].pool_size = 0x0203;                    // 3x2 (width x height)
-  cmd.run[0].pool_stride = 0x0203;                  // 3x2
+  cmd.run[0].pool_size = 0x0203;                    // 2x3 (height x width)
+  cmd.run[0].pool_stride = 0x0203;                  // 2x3
   cmd.run[0].pool_pad = 0x00000200;                 // left 0, right 2, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x0000;
   cmd.run[0].actfunc = 4;                           // PRelu
@@ -381,7 +381,7 @@ void Cevery::Layer_6() {
 
 // Layer_7: convolution block
 //   "gap" (AveragePool2d)
-//   6x8x12 at 2400 -> 12 at 48
+//   8x6x12 at 2400 -> 12 at 48
 void Cevery::Layer_7() {
   fpga_layer &layer = get_layer(7);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
@@ -418,8 +418,8 @@ void Cevery::Layer_7() {
   cmd.run[0].conv_stride = 0x0101;
   cmd.run[0].conv_dilation = 0x0000;
   cmd.run[0].pool_enable = 2;                       // average
-  cmd.run[0].pool_size = 0x0406;                    // 6x4 (width x height)
-  cmd.run[0].pool_stride = 0x0401;                  // 1x4
+  cmd.run[0].pool_size = 0x0406;                    // 4x6 (height x width)
+  cmd.run[0].pool_stride = 0x0401;                  // 4x1
   cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x2955;               // 0.04166667
   cmd.run[0].actfunc = 0;
@@ -439,7 +439,7 @@ void Cevery::Layer_7() {
   cmd.run[1].conv_stride = 0x0101;
   cmd.run[1].conv_dilation = 0x0000;
   cmd.run[1].pool_enable = 2;                       // average
-  cmd.run[1].pool_size = 0x0201;                    // 1x2 (width x height)
+  cmd.run[1].pool_size = 0x0201;                    // 2x1 (height x width)
   cmd.run[1].pool_stride = 0x0101;                  // 1x1
   cmd.run[1].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[1].pool_avg_param = 0x3800;               // 0.5
@@ -494,7 +494,7 @@ void Cevery::Layer_8() {
   // "fc" (Dense)
   cmd.run[0].m = 5;                                 // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (width x height)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 32576;               // 736 bytes
@@ -572,7 +572,7 @@ void Cevery::Layer_10() {
 
 // Layer_11: flatten to HWC order, on the CPU
 //   "flat" (Reshape)
-//   6x8x12 at 2400 -> 576 at 0
+//   8x6x12 at 2400 -> 576 at 0
 void Cevery::Layer_11() {
   fpga_layer &layer = get_layer(11);
   layer.name = "flat";
@@ -617,7 +617,7 @@ void Cevery::Layer_12() {
 
 // Layer_13: flatten to HWC order, on the CPU
 //   "pool" (MaxPooling2D)
-//   6x8x12 at 2400 -> 576 at 1152
+//   8x6x12 at 2400 -> 576 at 1152
 void Cevery::Layer_13() {
   fpga_layer &layer = get_layer(13);
   layer.name = "pool/flatten";

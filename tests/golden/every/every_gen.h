@@ -20,12 +20,12 @@ struct custom_param_Mine {
 void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
 
 // every: 33312 bytes of weights, 4096 bytes of I/O memory.
-// Input "image": 8x8x3 FP16 at offset 0, in the order H, W, C.
-// Input "mask": 8x8x8 FP16 at offset 1024, in the order H, W, C.
-// Output 0 "prob": 17.
-// Output 1 "flat": 6x8x12, in the order H, W, C.
-// Output 2 "mine": 2.
-// Output 3 "pool": 6x8x12, in the order H, W, C.
+// Input "image": 8x8x3 (height x width x channels) in the order H, W, C, FP16 at offset 0.
+// Input "mask": 8x8x8 (height x width x channels) in the order H, W, C, FP16 at offset 1024.
+// Output 0 "prob": 17 values.
+// Output 1 "flat": 8x6x12 (height x width x channels) in the order H, W, C.
+// Output 2 "mine": 2 values.
+// Output 3 "pool": 8x6x12 (height x width x channels) in the order H, W, C.
 class Cevery : public CDMP_Network {
  public:
   // Positions of the outputs, for get_final_output.

@@ -8,16 +8,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <initializer_list>
-#include <utility>
-#include <vector>
 
 #include "dmp_network.h"
 
 namespace Csmall_cpu {
 
+const bool kRowByRow = true;  // of the pixels of the device's feature maps
+
+// Which axes are meant.
+struct Axes {
+  bool height, width, channels;
+};
+
 // How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
-// row by row.
+// row by row or column by column.
 enum Format {
   kHalf,       // FP16, in the device's order
   kFloat,      // FP32, in the device's order
@@ -70,8 +74,8 @@ class Tensor {
         data_(io + offset),
         is_half_(format == kHalf),
         shift_(format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
-        row_(columns),
-        column_(1) {}
+        row_(format == kFloatPlain || kRowByRow ? columns : 1),
+        column_(format == kFloatPlain || kRowByRow ? 1 : rows) {}
 
   float Get(int y, int x, int c) const {
     const uint8_t *place = data_ + Index(y, x, c) * (is_half_ ? 2 : 4);
@@ -116,11 +120,6 @@ class Tensor {
   bool is_half_;
   int shift_;  // 3: chunks of 8 channels; 31: all in one
   std::size_t row_, column_;  // pixels from one row, or column, to the next
-};
-
-// Which axes are meant.
-struct Axes {
-  bool height, width, channels;
 };
 
 // Elements that belong together: from the first to before the end of each axis.

@@ -8,8 +8,8 @@
 #include "dmp_network.h"
 
 // small: 5120 bytes of weights, 640 bytes of I/O memory.
-// Input "input": 8x8x1 FP16 at offset 512, in the order H, W, C.
-// Output 0 "softmax": 10.
+// Input "input": 8x8x1 (height x width x channels) in the order H, W, C, FP16 at offset 512.
+// Output 0 "softmax": 10 values.
 class Csmall : public CDMP_Network {
  public:
   // Positions of the outputs, for get_final_output.

@@ -8,8 +8,8 @@
 #include "dmp_network.h"
 
 // digits_caffe: 30528 bytes of weights, 4096 bytes of I/O memory.
-// Input "data": 8x8x1 FP16 at offset 2048, in the order H, W, C.
-// Output 0 "prob": 10.
+// Input "data": 8x8x1 (height x width x channels) in the order H, W, C, FP16 at offset 2048.
+// Output 0 "prob": 10 values.
 class Cdigits_caffe : public CDMP_Network {
  public:
   // Positions of the outputs, for get_final_output.

@@ -8,8 +8,8 @@
 #include "dmp_network.h"
 
 // digits: 21264 bytes of weights, 4608 bytes of I/O memory.
-// Input "image": 8x8x1 FP16 at offset 2048, in the order H, W, C.
-// Output 0 "digit": 10.
+// Input "image": 8x8x1 (height x width x channels) in the order H, W, C, FP16 at offset 2048.
+// Output 0 "digit": 10 values.
 class Cdigits : public CDMP_Network {
  public:
   // Positions of the outputs, for get_final_output.

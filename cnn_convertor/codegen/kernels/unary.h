@@ -1,24 +1,27 @@
-{% if "Swish" in calls %}
+// A function of each element.
+#ifndef DV700_CPU_UNARY_H
+#define DV700_CPU_UNARY_H
+
+#include <algorithm>
+#include <cmath>
+
+#include "tensor.h"
+
+namespace dv700_cpu {
 
 struct Swish {
   float beta;
   float operator()(float x) const { return x / (1.0f + std::exp(-beta * x)); }
 };
-{% endif %}
-{% if "HardSigmoid" in calls %}
 
 struct HardSigmoid {
   float slope, shift;
   float operator()(float x) const { return std::min(std::max(slope * x + shift, 0.0f), 1.0f); }
 };
-{% endif %}
-{% if "HardSwish" in calls %}
 
 struct HardSwish {
   float operator()(float x) const { return x * std::min(std::max(x + 3.0f, 0.0f), 6.0f) / 6.0f; }
 };
-{% endif %}
-{% if "Gelu" in calls %}
 
 struct Gelu {
   bool by_tanh;
@@ -27,113 +30,64 @@ struct Gelu {
     return 0.5f * x * std::erfc(-0.7071067812f * x);
   }
 };
-{% endif %}
-{% if "Softplus" in calls or "Mish" in calls %}
 
 struct Softplus {
   float operator()(float x) const { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); }
 };
-{% endif %}
-{% if "Mish" in calls %}
 
 struct Mish {
   float operator()(float x) const { return x * std::tanh(Softplus{}(x)); }
 };
-{% endif %}
-{% if "Softsign" in calls %}
 
 struct Softsign {
   float operator()(float x) const { return x / (1.0f + std::abs(x)); }
 };
-{% endif %}
-{% if "ScaledElu" in calls %}
 
 struct ScaledElu {
   float alpha, scale;
   float operator()(float x) const { return scale * (x > 0.0f ? x : alpha * std::expm1(x)); }
 };
-{% endif %}
-{% if "Exponential" in calls %}
 
 struct Exponential {
   float scale, shift;
   float operator()(float x) const { return std::exp(scale * x + shift); }
 };
-{% endif %}
-{% if "Logarithm" in calls %}
 
 struct Logarithm {
   float factor, scale, shift;
   float operator()(float x) const { return factor * std::log(scale * x + shift); }
 };
-{% endif %}
-{% if "Power" in calls %}
 
 struct Power {
   float power, scale, shift;
   float operator()(float x) const { return std::pow(scale * x + shift, power); }
 };
-{% endif %}
-{% if "Absolute" in calls %}
 
 struct Absolute {
   float operator()(float x) const { return std::abs(x); }
 };
-{% endif %}
-{% if "Threshold" in calls %}
 
 struct Threshold {
   float threshold;
   float operator()(float x) const { return x > threshold ? 1.0f : 0.0f; }
 };
-{% endif %}
-{% if "Clip" in calls %}
 
 struct Clip {
   float low, high;
   float operator()(float x) const { return std::min(std::max(x, low), high); }
 };
-{% endif %}
-{% if "BoundedRelu" in calls %}
 
 struct BoundedRelu {
   float slope, threshold, high;
   float operator()(float x) const { return x > threshold ? std::min(x, high) : slope * (x - threshold); }
 };
-{% endif %}
-{% if "ADD" in calls %}
 
-struct ADD {
-  float operator()(float x, float y) const { return x + y; }
-};
-{% endif %}
-{% if "SUBTRACT" in calls %}
+// y = f(x), element by element.
+template <class F>
+void Unary(const Tensor &x, const Tensor &y, F f) {
+  y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, f(x.Get(h, w, c))); });
+}
 
-struct SUBTRACT {
-  float operator()(float x, float y) const { return x - y; }
-};
-{% endif %}
-{% if "MULTIPLY" in calls %}
+}  // namespace dv700_cpu
 
-struct MULTIPLY {
-  float operator()(float x, float y) const { return x * y; }
-};
-{% endif %}
-{% if "DIVIDE" in calls %}
-
-struct DIVIDE {
-  float operator()(float x, float y) const { return x / y; }
-};
-{% endif %}
-{% if "MAXIMUM" in calls %}
-
-struct MAXIMUM {
-  float operator()(float x, float y) const { return std::max(x, y); }
-};
-{% endif %}
-{% if "MINIMUM" in calls %}
-
-struct MINIMUM {
-  float operator()(float x, float y) const { return std::min(x, y); }
-};
-{% endif %}
+#endif  // DV700_CPU_UNARY_H

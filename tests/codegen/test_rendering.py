@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor import codegen
-from cnn_convertor.codegen import RenderOptions, render
+from cnn_convertor.codegen import RenderOptions, render, rendering
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
@@ -37,7 +37,7 @@ from conftest import Golden
 from reference import ir_reference, random_networks
 from test_escaping import HOSTILE
 
-INCLUDE = Path(codegen.__file__).parent / "host" / "include"
+INCLUDE = Path(codegen.__file__).parents[1] / "host" / "include"
 FLAGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", str(INCLUDE)]
 EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pynet", graphviz_path="/usr/bin")
 
@@ -125,7 +125,7 @@ def small() -> Graph:
 
 @pytest.mark.parametrize("graph", [small, every_kind_of_layer], ids=["small", "every"])
 def test_texts_are_as_they_were(graph: object, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codegen, "__version__", "1.2.3")
+    monkeypatch.setattr(rendering, "__version__", "1.2.3")
     name = "small" if graph is small else "every"
     program = build(small() if graph is small else every_kind_of_layer(), name=name, palette=graph is small)
     texts = render(program, EVERYTHING)
@@ -332,12 +332,12 @@ def test_the_description_says_what_an_application_must_know() -> None:
     image, mask = (tensor.offset for _, tensor in program.inputs)
     assert codegen.description(program) == [
         f"net: {program.weight_bytes} bytes of weights, {program.io_bytes} bytes of I/O memory.",
-        f'Input "image": 8x8x3 FP16 at offset {image}, in the order H, W, C.',
-        f'Input "mask": 8x8x8 FP16 at offset {mask}, in the order H, W, C.',
-        'Output 0 "prob": 17.',
-        'Output 1 "flat": 6x8x12, in the order H, W, C.',
-        'Output 2 "mine": 2.',
-        'Output 3 "pool": 6x8x12, in the order H, W, C.',
+        f'Input "image": 8x8x3 (height x width x channels) in the order H, W, C, FP16 at offset {image}.',
+        f'Input "mask": 8x8x8 (height x width x channels) in the order H, W, C, FP16 at offset {mask}.',
+        'Output 0 "prob": 17 values.',
+        'Output 1 "flat": 8x6x12 (height x width x channels) in the order H, W, C.',
+        'Output 2 "mine": 2 values.',
+        'Output 3 "pool": 8x6x12 (height x width x channels) in the order H, W, C.',
     ]
 
 
@@ -349,7 +349,7 @@ def test_the_description_of_a_reshaped_output_is_that_of_the_map() -> None:
         Node("map", ops.Reshape(Shape(2, 3, 2), ops.Order.HWC), ("fc",)),
     )
     *_, output = codegen.description(build(Graph(nodes, ("map",))))
-    assert output == 'Output 0 "map": 3x2x2, in the order H, W, C.'
+    assert output == 'Output 0 "map": 2x3x2 (height x width x channels) in the order H, W, C.'
 
 
 def test_the_drawing_shows_that_a_command_reads_parts_of_an_input() -> None:
@@ -367,14 +367,14 @@ def test_the_drawing_shows_that_a_command_reads_parts_of_an_input() -> None:
 # --- the same every time -------------------------------------------------------------------------------------------------
 
 SCRIPT = """
-import hashlib, test_codegen as t
+import hashlib, codegen.test_rendering as t
 texts = t.render(t.build(t.every_kind_of_layer(), palette=True), t.EVERYTHING)
 print(hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest())
 """
 
 
 def test_texts_do_not_depend_on_the_order_of_hashes() -> None:
-    tests = Path(__file__).parent
+    tests = Path(__file__).parents[1]
     digests = set()
     for seed in ("0", "1", "2"):
         environment = {
@@ -536,10 +536,7 @@ def test_the_python_module_knows_where_inputs_lie() -> None:
     program = build(every_kind_of_layer())
     text = render(program, EVERYTHING)["pynet.cpp"]
     places = re.findall(r"\{(\d+), (\d+)\},  // (.*)", text)
-    assert places == [
-        (str(t.offset), str(t.nbytes), f'"{name}" {t.shape.width}x{t.shape.height}x{t.shape.channels}')
-        for name, t in program.inputs
-    ]
+    assert places == [(str(t.offset), str(t.nbytes), f'"{name}" {t.shape}') for name, t in program.inputs]
 
 
 # --- on the emulated device ----------------------------------------------------------------------------------------------

@@ -1,5 +1,18 @@
+// Feature maps in the I/O memory.
+#ifndef DV700_CPU_TENSOR_H
+#define DV700_CPU_TENSOR_H
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "order.h"
+
+namespace dv700_cpu {
+
 // How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
-// {{ "row by row" if transposed else "column by column" }}.
+// row by row or column by column.
 enum Format {
   kHalf,       // FP16, in the device's order
   kFloat,      // FP32, in the device's order
@@ -52,8 +65,8 @@ class Tensor {
         data_(io + offset),
         is_half_(format == kHalf),
         shift_(format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
-        row_({{ "columns" if transposed else "format == kFloatPlain ? columns : 1" }}),
-        column_({{ "1" if transposed else "format == kFloatPlain ? 1 : rows" }}) {}
+        row_(format == kFloatPlain || kRowByRow ? columns : 1),
+        column_(format == kFloatPlain || kRowByRow ? 1 : rows) {}
 
   float Get(int y, int x, int c) const {
     const uint8_t *place = data_ + Index(y, x, c) * (is_half_ ? 2 : 4);
@@ -99,3 +112,7 @@ class Tensor {
   int shift_;  // 3: chunks of 8 channels; 31: all in one
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };
+
+}  // namespace dv700_cpu
+
+#endif  // DV700_CPU_TENSOR_H

@@ -1,35 +1,15 @@
-{% if "PriorBox" in calls %}
+// The detections of SSD.
+#ifndef DV700_CPU_DETECTION_OUTPUT_H
+#define DV700_CPU_DETECTION_OUTPUT_H
 
-// SSD's boxes around each pixel of a map, and their variances.
-inline void PriorBox(const Tensor &y, int map_height, int map_width, float image_height, float image_width,
-                     std::initializer_list<float> min_sizes, std::initializer_list<float> max_sizes,
-                     std::initializer_list<float> aspect_ratios, bool clip, std::initializer_list<float> variance,
-                     float step_height, float step_width, float offset) {
-  int next = 0;
-  const auto add = [&](float i, float j, float height, float width) {
-    const float corners[] = {(j - width / 2.0f) / image_width, (i - height / 2.0f) / image_height,
-                             (j + width / 2.0f) / image_width, (i + height / 2.0f) / image_height};
-    for (int k = 0; k < 4; ++k, ++next) {
-      y.Set(next, 0, 0, clip ? std::min(std::max(corners[k], 0.0f), 1.0f) : corners[k]);
-      y.Set(next, 0, 1, variance.begin()[k]);
-    }
-  };
-  for (int h = 0; h < map_height; ++h)
-    for (int w = 0; w < map_width; ++w) {
-      const float i = (static_cast<float>(h) + offset) * step_height, j = (static_cast<float>(w) + offset) * step_width;
-      for (std::size_t s = 0; s < min_sizes.size(); ++s) {
-        const float size = min_sizes.begin()[s];
-        add(i, j, size, size);
-        if (max_sizes.size()) {
-          const float between = std::sqrt(size * max_sizes.begin()[s]);
-          add(i, j, between, between);
-        }
-        for (const float ratio : aspect_ratios) add(i, j, size / std::sqrt(ratio), size * std::sqrt(ratio));
-      }
-    }
-}
-{% endif %}
-{% if "DetectionOutput" in calls %}
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "tensor.h"
+
+namespace dv700_cpu {
 
 // A box, in parts of the image.
 struct Box {
@@ -116,4 +96,7 @@ inline void DetectionOutput(const Tensor &locations, const Tensor &confidences, 
     for (int k = 0; k < 7; ++k) y.Set(row, k, 0, values[k]);
   }
 }
-{% endif %}
+
+}  // namespace dv700_cpu
+
+#endif  // DV700_CPU_DETECTION_OUTPUT_H

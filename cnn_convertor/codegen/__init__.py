@@ -1,0 +1,7 @@
+"""Turns a program into the files that firmware is built from; every value is final before this."""
+
+from cnn_convertor.codegen.description import description as description
+from cnn_convertor.codegen.rendering import RenderOptions as RenderOptions
+from cnn_convertor.codegen.rendering import emit as emit
+from cnn_convertor.codegen.rendering import render as render
+from cnn_convertor.codegen.rendering import render_selftest as render_selftest

@@ -1,0 +1,98 @@
+"""The parameter structs of custom layers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cnn_convertor.codegen.cpp import bool_literal, identifier, literal, member
+from cnn_convertor.devices.dv700.program import CustomCall, ElementType, Layer, Program, Tensor
+from cnn_convertor.ir.ops import Parameter
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (bool, int),
+    "float": (bool, int, float),
+}  # narrowest first
+
+
+class _Field(NamedTuple):
+    """A member of a parameter struct, wide enough for its value in every layer. length: None for a single value."""
+
+    name: str
+    kind: str
+    length: int | None
+
+    @property
+    def declaration(self) -> str:
+        return f"{self.kind} {self.name}" if self.length is None else f"{self.kind} {self.name}[{self.length}]"
+
+    def initializer(self, value: Parameter) -> str:
+        """The value as an initializer of the member."""
+        items = [literal(self.kind, item) for item in _items(value)]
+        return items[0] if self.length is None else f"{{{', '.join(items)}}}"
+
+
+def custom_types(program: Program) -> list[dict[str, object]]:
+    """The custom types in the network, each with the members of its struct."""
+    types = dict.fromkeys(layer.custom.type for layer in program.layers if layer.custom is not None)
+    return [
+        {
+            "type": t,
+            "identifier": identifier(t),
+            "fields": list(_fields(program, t).values()),
+            "inputs": _listed_inputs(program, t),
+        }
+        for t in types
+    ]
+
+
+def parameters(program: Program, layer: Layer, custom: CustomCall) -> str:
+    """The initializer of a layer's parameter struct; what the layer does not have is zero."""
+    values = dict(custom.parameters)
+    fields = _fields(program, custom.type)
+    items = [field.initializer(values[name]) if name in values else "{}" for name, field in fields.items()]
+    if _listed_inputs(program, custom.type):
+        items.append(f"{{{', '.join(map(_input_literal, layer.inputs))}}}")
+    return ", ".join(items)
+
+
+def _listed_inputs(program: Program, custom_type: str) -> int:
+    """How many inputs the struct of a custom type lists: the most that a layer of the type reads, 0 if each reads one."""
+    layers = (layer for layer in program.layers if layer.custom is not None and layer.custom.type == custom_type)
+    most = max(len(layer.inputs) for layer in layers)
+    return most if most > 1 else 0
+
+
+def _input_literal(tensor: Tensor) -> str:
+    """The initializer of an entry of `inputs`: offset, dim, dim_size, is_f32, is_hwc."""
+    dims = dims_of(tensor)
+    is_f32 = bool_literal(tensor.type is ElementType.FLOAT)
+    return (
+        f"{{{tensor.offset}, {{{', '.join(map(str, dims))}}}, {len(dims)}, {is_f32}, {bool_literal(tensor.is_plain)}}}"
+    )
+
+
+def dims_of(tensor: Tensor) -> tuple[int, ...]:
+    """W, H, C, as the SDK counts, or the length of a vector."""
+    height, width, channels = tensor.shape
+    return (channels,) if tensor.shape.is_vector else (width, height, channels)
+
+
+def _fields(program: Program, custom_type: str) -> dict[str, _Field]:
+    """Parameter name -> member, in the order in which the layers name them; lists are as long as the longest."""
+    values: dict[str, list[Parameter]] = {}
+    for layer in program.layers:
+        if layer.custom is not None and layer.custom.type == custom_type:
+            for name, value in layer.custom.parameters:
+                values.setdefault(name, []).append(value)
+    fields = {}
+    for name, found in values.items():
+        items = [item for value in found for item in _items(value)]
+        kind = next(k for k, types in _KINDS.items() if all(isinstance(item, types) for item in items))
+        is_list = any(isinstance(value, tuple) for value in found)
+        fields[name] = _Field(member(name), kind, max(1, *(len(_items(v)) for v in found)) if is_list else None)
+    return fields
+
+
+def _items(value: Parameter) -> tuple[bool | int | float, ...]:
+    return value if isinstance(value, tuple) else (value,)

@@ -1,0 +1,45 @@
+"""What an application must know of a network, in words."""
+
+from __future__ import annotations
+
+from cnn_convertor.codegen.cpp import identifier
+from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
+from cnn_convertor.devices.dv700.program import LayerType, Program, Tensor
+
+
+def description(program: Program) -> list[str]:
+    """What an application must know: where inputs go, what outputs hold, how much memory there is."""
+    lines = [f"{program.name}: {program.weight_bytes} bytes of weights, {program.io_bytes} bytes of I/O memory."]
+    for name, tensor in program.inputs:
+        lines.append(f'Input "{name}": {_map_text(program, tensor)}, FP16 at offset {tensor.offset}.')
+    for position, (index, (name, tensor)) in enumerate(zip(program.outputs, program.results, strict=True)):
+        layer = program.layers[index]
+        if layer.type is LayerType.FLATTEN:  # the map that was flattened tells more than the length of the vector
+            tensor = layer.inputs[0]._replace(is_plain=True)
+        lines.append(f'Output {position} "{name}": {_map_text(program, tensor)}.')
+    return lines
+
+
+def _map_text(program: Program, tensor: Tensor) -> str:
+    """The size of a map, and the order of its elements in memory."""
+    if tensor.shape.is_vector:
+        return f"{tensor.shape.channels} values"
+    order = "H, W, C" if program.transposed or tensor.is_plain else "W, H, C"
+    chunks = ", in chunks of 8 channels" if is_chunked(tensor.shape) and not tensor.is_plain else ""
+    return f"{tensor.shape} (height x width x channels) in the order {order}{chunks}"
+
+
+def shape_text(tensor: Tensor) -> str:
+    """Height x width x channels; a vector is its length."""
+    return str(tensor.shape.channels) if tensor.shape.is_vector else str(tensor.shape)
+
+
+def output_constants(program: Program) -> list[tuple[str, int, str]]:
+    """The C++ constant, index and name of each output."""
+    taken: dict[str, None] = {}
+    for name, _ in program.results:
+        constant = f"kOutput_{identifier(name)}"
+        while constant in taken:
+            constant += "_"
+        taken[constant] = None
+    return [(constant, i, name) for i, (constant, (name, _)) in enumerate(zip(taken, program.results, strict=True))]

@@ -1,0 +1,27 @@
+// Normalization by length.
+#ifndef DV700_CPU_L2_NORMALIZE_H
+#define DV700_CPU_L2_NORMALIZE_H
+
+#include <algorithm>
+#include <cmath>
+
+#include "axes.h"
+#include "part.h"
+#include "tensor.h"
+
+namespace dv700_cpu {
+
+// y = x / length, the length being the root of the sum of squares and epsilon, or of the larger of both.
+inline void L2Normalize(const Tensor &x, const Tensor &y, Axes along, float epsilon, bool at_least) {
+  ForParts(x, along, 1, [&](const Part &part) {
+    double sum = 0.0;
+    part.ForEach([&](int h, int w, int c) { sum += static_cast<double>(x.Get(h, w, c)) * x.Get(h, w, c); });
+    const double square = at_least ? std::max(sum, static_cast<double>(epsilon)) : sum + epsilon;
+    const double length = std::sqrt(square);
+    part.ForEach([&](int h, int w, int c) { y.Set(h, w, c, static_cast<float>(x.Get(h, w, c) / length)); });
+  });
+}
+
+}  // namespace dv700_cpu
+
+#endif  // DV700_CPU_L2_NORMALIZE_H

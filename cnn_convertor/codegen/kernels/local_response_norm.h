@@ -1,0 +1,37 @@
+// Local response normalization.
+#ifndef DV700_CPU_LOCAL_RESPONSE_NORM_H
+#define DV700_CPU_LOCAL_RESPONSE_NORM_H
+
+#include <algorithm>
+#include <cmath>
+
+#include "tensor.h"
+
+namespace dv700_cpu {
+
+// y = x / (bias + alpha / n * sum of squares) ^ beta, over `size` channels or over size x size pixels.
+inline void LocalResponseNorm(const Tensor &x, const Tensor &y, int size, float alpha, float beta, float bias,
+                              bool across_channels) {
+  const int half = size / 2;
+  const float share = alpha / static_cast<float>(across_channels ? size : size * size);
+  y.ForEach([&](int h, int w, int c) {
+    float sum = 0.0f;
+    if (across_channels) {
+      for (int k = std::max(c - half, 0); k <= std::min(c + half, x.channels - 1); ++k) {
+        const float value = x.Get(h, w, k);
+        sum += value * value;
+      }
+    } else {
+      for (int i = std::max(h - half, 0); i <= std::min(h + half, x.height - 1); ++i)
+        for (int j = std::max(w - half, 0); j <= std::min(w + half, x.width - 1); ++j) {
+          const float value = x.Get(i, j, c);
+          sum += value * value;
+        }
+    }
+    y.Set(h, w, c, x.Get(h, w, c) * std::pow(bias + share * sum, -beta));
+  });
+}
+
+}  // namespace dv700_cpu
+
+#endif  // DV700_CPU_LOCAL_RESPONSE_NORM_H

@@ -1,0 +1,31 @@
+// Unpooling by the maxima of a map.
+#ifndef DV700_CPU_MAX_UNPOOL_H
+#define DV700_CPU_MAX_UNPOOL_H
+
+#include <cmath>
+
+#include "tensor.h"
+#include "window.h"
+
+namespace dv700_cpu {
+
+// Values where the maxima of x are, the first of equal ones in each window; zeros elsewhere.
+inline void MaxUnpool(const Tensor &values, const Tensor &x, const Tensor &y, const Window &window) {
+  y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, 0.0f); });
+  values.ForEach([&](int h, int w, int c) {
+    float largest = -INFINITY;
+    int row = -1, column = -1;
+    ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
+      const float value = x.Get(i, j, c);
+      if (!(value > largest) && (row >= 0 || std::isnan(value))) return;
+      largest = value;
+      row = i;
+      column = j;
+    });
+    if (row >= 0) y.Set(row, column, c, values.Get(h, w, c));
+  });
+}
+
+}  // namespace dv700_cpu
+
+#endif  // DV700_CPU_MAX_UNPOOL_H

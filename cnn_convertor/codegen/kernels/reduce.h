@@ -1,0 +1,38 @@
+// Sums, means and extremes.
+#ifndef DV700_CPU_REDUCE_H
+#define DV700_CPU_REDUCE_H
+
+#include <algorithm>
+#include <cmath>
+
+#include "axes.h"
+#include "part.h"
+#include "tensor.h"
+
+namespace dv700_cpu {
+
+enum Reduction { kSum, kMean, kMaximum, kMinimum, kSumOfMagnitudes, kSumOfSquares };
+
+// One number for each part, times a factor.
+inline void Reduce(const Tensor &x, const Tensor &y, Axes along, Reduction reduction, float factor) {
+  ForParts(x, along, 1, [&](const Part &part) {
+    double result = reduction == kMaximum ? -INFINITY : reduction == kMinimum ? INFINITY : 0.0;
+    part.ForEach([&](int h, int w, int c) {
+      const double value = x.Get(h, w, c);
+      switch (reduction) {
+        case kMaximum: result = std::max(result, value); break;
+        case kMinimum: result = std::min(result, value); break;
+        case kSumOfMagnitudes: result += std::abs(value); break;
+        case kSumOfSquares: result += value * value; break;
+        default: result += value;
+      }
+    });
+    if (reduction == kMean) result /= part.Size();
+    y.Set(along.height ? 0 : part.y, along.width ? 0 : part.x, along.channels ? 0 : part.c,
+          static_cast<float>(result * factor));
+  });
+}
+
+}  // namespace dv700_cpu
+
+#endif  // DV700_CPU_REDUCE_H

@@ -1,0 +1,188 @@
+"""Layers and their commands, as rows of C++ for the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from cnn_convertor.calls import call_of, title
+from cnn_convertor.codegen.cpp import bool_literal, identifier
+from cnn_convertor.codegen.custom import dims_of, parameters
+from cnn_convertor.codegen.description import shape_text
+from cnn_convertor.codegen.kernels import kernel_view
+from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
+from cnn_convertor.devices.dv700.program import (
+    CustomCall,
+    ElementType,
+    Layer,
+    LayerType,
+    PoolingKind,
+    Program,
+    Run,
+    Tensor,
+)
+from cnn_convertor.errors import Origin
+from cnn_convertor.ir.ops import Pair
+
+_LAYER_TITLES = {
+    LayerType.INPUT: "network input",
+    LayerType.CONV: "convolution block",
+    LayerType.FLATTEN: "flatten to HWC order, on the CPU",
+    LayerType.CONCAT: "concatenation, in place",
+    LayerType.COPY_CONCAT: "concatenation, copied by the CPU",
+    LayerType.SOFTMAX: "softmax in FP16, by the SDK on the CPU",
+    LayerType.CUSTOM: "custom layer, on the CPU",
+}
+_HEX_DIGITS = {
+    **dict.fromkeys(("conv_pad", "pool_pad"), 8),
+    **dict.fromkeys(("p", "conv_stride", "conv_dilation", "pool_size", "pool_stride"), 4),
+    **dict.fromkeys(("pool_avg_param", "actfunc_param"), 4),
+}
+Assignment: TypeAlias = tuple[str, object, str]  # field, value, comment
+_COMMENT_COLUMN = 48  # fixed, so that a changed value moves no other line's comment
+
+
+def layer_view(program: Program, index: int) -> dict[str, object]:
+    """What the templates must know of one layer."""
+    layer = program.layers[index]
+    first = layer.inputs[0] if layer.inputs else layer.output
+    text = ", ".join(f"{shape_text(tensor)} at {tensor.offset}" for tensor in layer.inputs)
+    return {
+        "index": index,
+        "name": layer.name,
+        "type": layer.type.value,
+        "title": layer_title(layer),
+        "origins": _origin_texts(layer.origins),
+        "flow": f"{text + ' -> ' if text else ''}{shape_text(layer.output)} at {layer.output.offset}",
+        "input_text": " ".join(shape_text(tensor) for tensor in layer.inputs),
+        "output_text": shape_text(layer.output),
+        "command": _command_view(program, layer) if layer.runs else None,
+        "rows": _layer_rows(layer, first),
+        "sources": layer.sources if layer.lists_sources else (),
+        "custom": None if layer.custom is None else _custom_view(program, layer, layer.custom),
+        "cpu": None if layer.cpu is None else kernel_view(layer, call_of(layer.cpu)),
+        "output_positions": [position for position, output in enumerate(program.outputs) if output == index],
+    }
+
+
+def _custom_view(program: Program, layer: Layer, custom: CustomCall) -> dict[str, str]:
+    name = identifier(custom.type)
+    return {"identifier": name, "declaration": f"custom_param_{name} param = {{{parameters(program, layer, custom)}}}"}
+
+
+def _origin_texts(origins: Sequence[Origin]) -> list[str]:
+    return [f'"{origin.layer}" ({origin.type})' for origin in origins]
+
+
+def layer_title(layer: Layer) -> str:
+    return _LAYER_TITLES[layer.type] if layer.cpu is None else f"{title(layer.cpu)}, on the CPU"
+
+
+def _lines(owner: str, assignments: Sequence[Assignment]) -> list[str]:
+    """Assignments as lines of code. owner: the C++ object that has the fields."""
+    codes = ((f"{owner}.{field} = {value};", comment) for field, value, comment in assignments)
+    return [f"{code:<{_COMMENT_COLUMN}}  // {comment}" if comment else code for code, comment in codes]
+
+
+def _layer_rows(layer: Layer, first: Tensor) -> list[str]:
+    reads_nothing = layer.cpu is not None and not layer.inputs
+    rows: list[Assignment] = [
+        ("input_offs", 0 if reads_nothing else first.offset, "bytes"),
+        ("output_offs", layer.output.offset, "bytes"),
+        ("output_size", layer.output.nbytes, "bytes"),
+    ]
+    if layer.softmax is not None:
+        rows += _dim_rows("input_dim", layer.softmax.dims, "")
+    else:
+        rows += _dim_rows("input_dim", () if reads_nothing else dims_of(first))
+    rows += _dim_rows("output_dim", dims_of(layer.output))
+    rows += [
+        ("is_output", bool_literal(layer.is_output), ""),
+        ("is_f32_output", bool_literal(layer.output.type is ElementType.FLOAT), ""),
+        ("is_input_hw_layout", bool_literal(layer.from_device), ""),
+    ]
+    if layer.softmax is not None:
+        rows.append(("softmax_axis", layer.softmax.axis, "of a row-major array"))
+    return _lines("layer", rows)
+
+
+def _dim_rows(field: str, dims: Sequence[int], names: str = "WHC") -> list[Assignment]:
+    """Dimensions and their number. names: of three; one is the channels."""
+    comments = names if len(dims) == len(names) else names[-1:] * len(dims) or [""] * len(dims)
+    sizes = [(f"{field}[{i}]", dim, comment) for i, (dim, comment) in enumerate(zip(dims, comments, strict=True))]
+    return [*sizes, (f"{field}_size", len(dims), "")]
+
+
+def _command_view(program: Program, layer: Layer) -> dict[str, object]:
+    """The command of a layer that runs on the device."""
+    first = layer.runs[0].input
+    adds = len(layer.inputs) > 1
+    rows: list[Assignment] = [
+        ("topo", f"0x{layer.topo:08X}", "runs that write to external memory"),
+        ("w", first.width, ""),
+        ("h", first.height, ""),
+        ("z", 1, ""),
+        ("c", first.channels, ""),
+        ("input_circular_offset", f"0x{TRANSPOSED if program.transposed else 0:04X}", "0x8000: maps lie in HWC order"),
+        ("input_buf.mem", "io_mem_", ""),
+        ("input_buf.offs", layer.inputs[0].offset, ""),
+        ("output_buf.mem", "io_mem_", ""),
+        ("output_buf.offs", layer.output.offset, ""),
+        ("eltwise_buf.mem", "io_mem_" if adds else "nullptr", ""),
+        ("eltwise_buf.offs", layer.inputs[1].offset if adds else 0, ""),
+        ("output_mode", OUTPUT_ADDS if adds else OUTPUT_CONCATENATES, "adds eltwise_buf" if adds else ""),
+    ]
+    return {
+        "rows": _lines("cmd", rows),
+        "runs": [
+            {"origins": _origin_texts(run.origins), "rows": _run_rows(f"cmd.run[{index}]", run)}
+            for index, run in enumerate(layer.runs)
+        ],
+    }
+
+
+def _run_rows(owner: str, run: Run) -> list[str]:
+    comments = _run_comments(run)
+    rows: list[Assignment] = []
+    for field, value in encode(run)._asdict().items():
+        if field == "weight_offs":
+            rows.append(("weight_buf.mem", "nullptr" if run.convolution is None else "weights_mem_", ""))
+            field = "weight_buf.offs"
+        shown = f"0x{value:0{_HEX_DIGITS[field]}X}" if field in _HEX_DIGITS else value
+        rows.append((field, shown, comments.get(field, "")))
+    return _lines(owner, rows)
+
+
+def _run_comments(run: Run) -> dict[str, str]:
+    """What the registers say, in words."""
+    comments = {"m": "output channels"}
+    convolution, pooling = run.convolution, run.pooling
+    if convolution is not None:
+        comments |= {
+            "conv_enable": convolution.kind.name.lower().replace("_", " "),
+            "p": f"kernel {_by(convolution.kernel)} (height x width)",
+            "weight_buf.offs": f"{convolution.weights.nbytes} bytes",
+            "weight_fmt": "8-bit palette" if convolution.weights.packed.palette else "FP16",
+            "conv_pad": "left {2}, right {3}, top {0}, bottom {1}".format(*convolution.padding),
+            "conv_stride": _by(convolution.stride),
+            "conv_dilation": _by(convolution.dilation),
+        }
+    if pooling is not None:
+        comments |= {
+            "pool_enable": pooling.kind.name.lower(),
+            "pool_size": f"{_by(pooling.kernel)} (height x width)",
+            "pool_stride": _by(pooling.stride),
+            "pool_pad": "left {2}, right {3}, top {0}, bottom {1}".format(*pooling.padding),
+        }
+        if pooling.kind is PoolingKind.AVERAGE:
+            comments["pool_avg_param"] = f"{pooling.factor:.7g}"
+    if run.activation is not None:
+        comments["actfunc"] = type(run.activation).__name__
+        slope = getattr(run.activation, "slope", 0.0)
+        if slope:
+            comments["actfunc_param"] = f"slope {slope:.7g}"
+    return comments
+
+
+def _by(pair: Pair) -> str:
+    return f"{pair.height}x{pair.width}"

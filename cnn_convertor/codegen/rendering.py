@@ -1,0 +1,151 @@
+"""Renders a program as the texts that firmware is built from; every value is final before this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import jinja2
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor import __version__, escaping
+from cnn_convertor.calls import call_of
+from cnn_convertor.codegen.cpp import class_name, literal
+from cnn_convertor.codegen.custom import custom_types
+from cnn_convertor.codegen.description import description, output_constants, shape_text
+from cnn_convertor.codegen.drawing import drawing
+from cnn_convertor.codegen.kernels import bundle
+from cnn_convertor.codegen.layers import layer_view
+from cnn_convertor.devices.dv700.encode.registers import legend
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.files import Contents
+
+_MOST_EXPECTED_IN_SOURCE = 1024  # values; more go to a file of their own
+
+
+@dataclass(frozen=True, slots=True)
+class RenderOptions:
+    """Which texts to render. model: the file name to name in them; python_module: empty for none."""
+
+    model: str
+    source: bool = True
+    doxygen: bool = False
+    dot: bool = False
+    python_module: str = ""
+    graphviz_path: str = ""
+
+
+def render(program: Program, options: RenderOptions) -> dict[str, str]:
+    """File name -> contents, for all texts of the options. The same program gives the same texts."""
+    functions = [call_of(layer.cpu).function for layer in program.layers if layer.cpu is not None]
+    values = {
+        "made_by": _made_by(options.model),
+        "name": program.name,
+        "class_name": class_name(program),
+        "header_name": f"{program.name}_gen.h",
+        "description": description(program),
+        "transposed": program.transposed,
+        "weight_bytes": program.weight_bytes,
+        "io_bytes": program.io_bytes,
+        "layers": [layer_view(program, index) for index in range(len(program.layers))],
+        "outputs": program.outputs,
+        "output_constants": output_constants(program),
+        "legend": legend(),
+        "inputs": [
+            {"offset": tensor.offset, "nbytes": tensor.nbytes, "text": f'"{name}" {shape_text(tensor)}'}
+            for name, tensor in program.inputs
+        ],
+        "customs": custom_types(program),
+        "module": options.python_module,
+        "graphviz_path": options.graphviz_path,
+        "has_dot": options.dot,
+        "kernels": bundle(functions),
+    }
+    files: dict[str, str] = {}
+    if options.source:
+        files[f"{program.name}_gen.h"] = _render("network.h.j2", values)
+        files[f"{program.name}_gen.cpp"] = _render("network.cpp.j2", values)
+        if functions:
+            files[f"{program.name}_cpu.h"] = _render("network_cpu.h.j2", values)
+    if options.dot:
+        files[f"{program.name}.dot"] = _render("network.dot.j2", {**values, **drawing(program)})
+    if options.doxygen:
+        files["doc/Doxyfile"] = _render("Doxyfile.j2", values)
+        files["doc/pages.dox"] = _render("pages.dox.j2", values)
+    if options.python_module:
+        files[f"{options.python_module}.cpp"] = _render("python_module.cpp.j2", values)
+    return files
+
+
+def emit(program: Program, options: RenderOptions) -> dict[str, Contents]:
+    """File name -> contents of everything that runs a program: its texts and its packed weights.
+
+    Raises ConvertorError while the weights are read when some cannot be packed.
+    """
+    weights = encode_all(program.weights, transposed=program.transposed)
+    return {**render(program, options), f"{program.name}_weights.bin": weights}
+
+
+def render_selftest(
+    program: Program,
+    *,
+    model: str,
+    levels: NDArray[np.uint16],
+    generator: tuple[int, int],
+    outputs: Sequence[NDArray[np.float32]],
+) -> dict[str, str | list[NDArray[np.uint8]]]:
+    """The source of a test of the generated network, and the file of its expected outputs where they are many.
+
+    levels: FP16 bits of the values that the input is made of. generator: multiplier and increment of what draws them.
+    outputs: what the network must give, each as it lies in memory.
+    """
+    expected = np.concatenate(outputs).astype("<f4")
+    in_source = expected.size <= _MOST_EXPECTED_IN_SOURCE
+    values = {
+        "made_by": _made_by(model),
+        "name": program.name,
+        "class_name": class_name(program),
+        "header_name": f"{program.name}_gen.h",
+        "inputs": [{"offset": tensor.offset, "elements": tensor.shape.size} for _, tensor in program.inputs],
+        "levels": [f"0x{level:04X}" for level in levels],
+        "multiplier": generator[0],
+        "increment": generator[1],
+        "output_sizes": [output.size for output in outputs],
+        "in_source": in_source,
+        "expected": [literal("float", value) for value in expected.tolist()] if in_source else [],
+        "min_sqnr": 40,
+    }
+    files: dict[str, str | list[NDArray[np.uint8]]] = {
+        f"{program.name}_selftest.cpp": _render("selftest.cpp.j2", values)
+    }
+    if not in_source:
+        files[f"{program.name}_selftest.bin"] = [expected.view(np.uint8)]
+    return files
+
+
+def _made_by(model: str) -> str:
+    return f"made by cnn-convertor {__version__} from {escaping.comment(model)}, do not edit"
+
+
+def _render(template: str, values: dict[str, object]) -> str:
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """Templates lie in the package when it is installed, beside it in a checkout."""
+    here = Path(__file__).parents[1]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([here / "templates", here.parent / "templates"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    for filter in (escaping.comment, escaping.text, escaping.dot, escaping.doxygen):
+        environment.filters[filter.__name__] = filter
+    return environment

@@ -1,0 +1,44 @@
+"""The C++ functions of CPU layers are ordinary headers, and NAME_cpu.h holds those that its network needs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cnn_convertor.codegen import kernels
+from cnn_convertor.codegen.kernels import bundle
+
+FOLDER = Path(kernels.__file__).parent
+HEADERS = sorted(path.name for path in FOLDER.glob("*.h"))
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
+
+
+@pytest.mark.parametrize("standard", ["c++14", "c++20"])
+def test_every_header_compiles_alone_and_without_a_warning(standard: str, tmp_path: Path) -> None:
+    for header in HEADERS:
+        (tmp_path / f"{header}.cpp").write_text(f'#include "{header}"\n#include "{header}"\nint unused;\n')
+    sources = [str(tmp_path / f"{header}.cpp") for header in HEADERS]
+    command = ["g++", f"-std={standard}", *WARNINGS, f"-I{FOLDER}", "-fsyntax-only", *sources]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_no_name_looks_like_a_macro() -> None:
+    for header in HEADERS:
+        code = re.sub(r"^#.*|//.*", "", (FOLDER / header).read_text(), flags=re.MULTILINE)
+        assert set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", code)) <= {"INFINITY"}, header
+
+
+def test_headers_stand_behind_what_they_include() -> None:
+    found = bundle(["Softmax", "Concat", "Softmax"])
+    bodies = [re.findall(r"(?:class|struct|enum|inline void) (\w+)", body)[0] for body in found.bodies]
+    assert bodies == ["Axes", "Format", "Part", "Softmax", "Concat"]
+    assert "cmath" in found.system and list(found.system) == sorted(set(found.system))
+
+
+def test_nothing_is_copied_without_need() -> None:
+    assert bundle([]) == ((), ())
+    assert not any("Window" in body for body in bundle(["Crop"]).bodies)
