@@ -1,76 +1,114 @@
-"""Reads and evaluates C++ expressions, as far as generated sources use them."""
+"""Evaluates C++ expressions, as far as generated sources use them."""
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from cnn_convertor.audit.cursor import Cursor
-from cnn_convertor.audit.operators import PRECEDENCE, compute
-from cnn_convertor.audit.state import (
-    HANDLES,
-    LAYERS,
-    MEMBERS,
-    NotUnderstoodError,
-    Place,
-    Pointer,
-    State,
-    Symbol,
-    Text,
-    Value,
-    describe,
-    number,
-    wrap,
-)
-from cnn_convertor.audit.structs import (
+from cnn_convertor.audit.cells import Cell, Pointer, Symbol, Text, Value, describe, load, number, pointed, wrap
+from cnn_convertor.audit.sdk import (
+    BOOL,
     CONSTANTS,
     FIELD_NAMES,
+    LAYER,
     POINTER,
     SCALARS,
+    STRUCTS,
     UNKNOWN,
     Array,
-    Opaque,
     Scalar,
     Struct,
     Type,
-    size_of,
 )
-from cnn_convertor.audit.tokens import Kind, Token, integer
-from cnn_convertor.audit.type_names import type_name
+from cnn_convertor.audit.tokens import Cursor, NotUnderstoodError, Token, integer
 
+QUALIFIERS = {"const", "constexpr", "static", "struct", "class", "enum", "inline", "volatile", "register"}
+_HANDLES = {"io_mem_", "weights_mem_", "io_ptr_"}
 _ASSIGNMENTS = {"=", "|=", "&=", "^=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>="}
-_DEEPEST = 60
+_DEEPEST = 80
+
+
+def _shifted(shift: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    def checked(value: int, count: int) -> int:
+        if not 0 <= count < 64:
+            raise NotUnderstoodError(f"a shift by {count} bits")
+        return shift(value, count)
+
+    return checked
+
+
+def _quotient(a: int, b: int) -> int:
+    """Rounded to zero, as C++ does."""
+    if b == 0:
+        raise NotUnderstoodError("a division by zero")
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+# From the loosest to the tightest.
+_LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
+    {"||": lambda a, b: a != 0 or b != 0},
+    {"&&": lambda a, b: a != 0 and b != 0},
+    {"|": operator.or_},
+    {"^": operator.xor},
+    {"&": operator.and_},
+    {"==": operator.eq, "!=": operator.ne},
+    {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge},
+    {"<<": _shifted(operator.lshift), ">>": _shifted(operator.rshift)},
+    {"+": operator.add, "-": operator.sub},
+    {"*": operator.mul, "/": _quotient, "%": lambda a, b: a - b * _quotient(a, b)},
+)
+_OPERATORS = {sign: compute for level in _LEVELS for sign, compute in level.items()}
+_PRECEDENCE = {sign: level for level, signs in enumerate(_LEVELS) for sign in signs}
+
+
+def compute(sign: str, left: Value, right: Value) -> Value:
+    """The result of an operator. Raises NotUnderstoodError for other operands, and where C++ promises nothing."""
+    left, right = load(left), load(right)
+    if sign == "+" and isinstance(left, Text) and isinstance(right, Text):
+        return Text(left.text + right.text, is_temporary=True)
+    if sign in {"==", "!="} and not (isinstance(left, int) and isinstance(right, int)):
+        return int((left == right) == (sign == "=="))
+    value = int(_OPERATORS[sign](number(left), number(right)))
+    if abs(value) >> 64:
+        raise NotUnderstoodError(f"{sign} gives more than 64 bits")
+    return value
 
 
 class Expressions(ABC):
-    """Evaluates expressions at a cursor. Names mean what the scopes say, then members, then constants."""
+    """Evaluates at a cursor. A name is looked up in the scopes, then among macros, members of the network and constants."""
 
-    def __init__(self) -> None:
-        self.state = State()
+    def __init__(self, macros: dict[str, list[Token]]) -> None:
+        self.layers, self.outputs = Cell(Array(LAYER, None), "layers_"), Cell(Array(POINTER, None), "output_layers_")
+        self.is_transposed = Cell(BOOL, "is_weight_transposed")
         self.scopes: list[dict[str, Value]] = [{}]
-        self.cursor = Cursor((), 0)
-        self.macros: dict[str, list[Token]] = {}
-        self.effects = 0  # what was assigned or called so far
+        self.cursor = Cursor(())
+        self.effects = 0  # assignments and calls so far
+        self._members = {cell.name: cell for cell in (self.layers, self.outputs, self.is_transposed)}
+        self._macros = macros
         self._depth = 0
-        self._made = 0
 
     @abstractmethod
     def call(self, name: str, arguments: list[Value], line: int) -> Value:
         """The value of a call."""
 
     @abstractmethod
-    def lost(self, wrong: str, line: int) -> None:
-        """Called for a value that does not fit its field."""
+    def report(self, code: str, message: str, hint: str, line: int) -> None:
+        """Note a finding."""
 
-    def make(self, type: Type) -> Place:
-        """A new object."""
-        self._made += 1
-        return Place(("local", self._made), type)
+    @contextmanager
+    def nested(self, levels: int = 1) -> Iterator[None]:
+        """So many levels deeper. Raises NotUnderstoodError when there are too many."""
+        if self._depth + levels > _DEEPEST:
+            raise NotUnderstoodError("nested too deep")
+        self._depth += levels
+        try:
+            yield
+        finally:
+            self._depth -= levels
 
-    @abstractmethod
-    def moved(self, value: Text, line: int) -> None:
-        """Called for a text that is assigned to a layer's name."""
-
-    # --- assignments and operators ---
+    # --- assignments ---
 
     def expression(self) -> Value:
         value = self.assignment()
@@ -79,67 +117,61 @@ class Expressions(ABC):
         return value
 
     def assignment(self) -> Value:
-        self._depth += 1
-        try:
-            if self._depth > _DEEPEST:
-                raise NotUnderstoodError("nested too deep")
+        with self.nested():
             left = self._conditional()
             token = self.cursor.peek()
-            if token.kind is not Kind.SIGN or token.text not in _ASSIGNMENTS:
+            if token.text not in _ASSIGNMENTS:
                 return left
             self.cursor.next()
-            if not isinstance(left, Place):
+            if not isinstance(left, Cell):
                 raise NotUnderstoodError(f"{describe(left)} cannot be assigned to")
             if token.text == "=" and self.cursor.sees("{"):
                 self.initialize(left, token.line)
-                return left
-            right = self.assignment()
-            if token.text != "=":
-                right = compute(token.text[:-1], self.state.load(left), self.state.load(right))
-            self.assign(left, right, token.line)
+            elif token.text == "=":
+                self.assign(left, self.assignment(), token.line)
+            else:
+                self.assign(left, compute(token.text[:-1], left, self.assignment()), token.line)
             return left
-        finally:
-            self._depth -= 1
 
-    def assign(self, place: Place, value: Value, line: int) -> None:
+    def assign(self, cell: Cell, value: Value, line: int) -> None:
         self.effects += 1
-        value = self.state.load(value)
-        if isinstance(place.type, Struct):
-            if isinstance(value, Place) and value.type == place.type:
-                self.state.copy(value, place, line)
-                return
-            raise NotUnderstoodError(f"{place} is {place.type}, but {describe(value)} is not")
-        if place.path[0] == "layers_" and isinstance(value, Text):
-            self.moved(value, line)
-        wrong = self.state.store(place, value, line)
+        value = load(value)
+        if isinstance(cell.type, Struct):
+            if not isinstance(value, Cell) or value.type is not cell.type:
+                raise NotUnderstoodError(f"{cell.name} is {cell.type.name}, but {describe(value)} is not")
+            cell.copy(value, line)
+            return
+        if isinstance(value, Text) and value.is_short_temporary and cell.owner is not None and cell.owner.type is LAYER:
+            message = f"the temporary std::string {describe(value)} is moved into a layer of zeros: the SDK crashes"
+            self.report("DV606", message, "assign a literal, or a variable", line)
+        wrong = cell.store(value, line)
         if wrong:
-            self.lost(wrong, line)
+            self.report("DV604", wrong, "give a value that the field can hold", line)
 
-    def initialize(self, place: Place, line: int) -> None:
-        """Braces: empty, or {0}, for a structure; one value for each element of an array; the value of anything else."""
+    def initialize(self, cell: Cell, line: int) -> None:
+        """Braces: one value for each element of an array, zeros for a structure, one value for anything else."""
         self.effects += 1
-        match place.type:
-            case Opaque(name="unknown type"):
-                self.cursor.skip_brackets()
-            case Array(element=element):
-                self.state.clear(place)
-                for index, value in enumerate(self.braces()):
-                    self.assign(Place((*place.path, index), element), value, line)
-            case Struct():
-                if any(value != 0 for value in self.braces()):
-                    raise NotUnderstoodError(f"values of {place} without their names")
-                self.state.clear(place)
-            case _:
-                values = self.braces() or [0]
-                if len(values) > 1:
-                    raise NotUnderstoodError(f"{place} holds one value")
-                self.assign(place, values[0], line)
-
-    def braces(self) -> list[Value]:
+        if cell.type is UNKNOWN:
+            self.cursor.brackets()
+            return
         self.cursor.expect("{")
-        return self._list("}")
+        values = self._list("}")
+        match cell.type:
+            case Array():
+                cell.clear()
+                for index, value in enumerate(values):
+                    self.assign(cell.element(index), value, line)
+            case Struct():
+                if any(value != 0 for value in values):
+                    raise NotUnderstoodError(f"values of {cell.name} without their names")
+                cell.clear()
+            case _ if len(values) > 1:
+                raise NotUnderstoodError(f"{cell.name} holds one value")
+            case _:
+                self.assign(cell, values[0] if values else 0, line)
 
     def _list(self, end: str) -> list[Value]:
+        """Values up to the closing bracket."""
         values: list[Value] = []
         while not self.cursor.take(end):
             values.append(self.assignment())
@@ -147,11 +179,13 @@ class Expressions(ABC):
                 self.cursor.expect(",")
         return values
 
+    # --- operators ---
+
     def _conditional(self) -> Value:
         value = self._binary(0)
         if not self.cursor.take("?"):
             return value
-        condition = number(self.state.load(value))
+        condition = number(value)
         first = self.assignment()
         self.cursor.expect(":")
         second = self.assignment()
@@ -160,120 +194,103 @@ class Expressions(ABC):
     def _binary(self, loosest: int) -> Value:
         """Operands joined by operators that bind at least that tightly."""
         value = self._unary()
-        while self.cursor.peek().kind is Kind.SIGN:
-            level = PRECEDENCE.get(self.cursor.peek().text)
-            if level is None or level < loosest:
-                break
+        while (level := _PRECEDENCE.get(self.cursor.peek().text, -1)) >= loosest:
             sign = self.cursor.next().text
-            right = self._binary(level + 1)
-            value = compute(sign, self.state.load(value), self.state.load(right))
+            value = compute(sign, value, self._binary(level + 1))
         return value
 
     def _unary(self) -> Value:
-        self._depth += 1
-        try:
-            if self._depth > _DEEPEST:
-                raise NotUnderstoodError("nested too deep")
-            return self._prefixed()
-        finally:
-            self._depth -= 1
+        with self.nested():
+            sign = self.cursor.peek().text
+            if self.cursor.take("-", "+", "~", "!", "&", "*"):
+                return self._signed(sign, self._unary())
+            if self.cursor.take("sizeof"):
+                return self._sizeof()
+            if self.cursor.take("new"):
+                return self._new()
+            if self.cursor.sees("(") and (type := self._cast()) is not None:
+                return _converted(self._unary(), type)
+            return self._postfix(self._primary())
 
-    def _prefixed(self) -> Value:
-        token = self.cursor.peek()
-        if token.kind is Kind.SIGN and token.text in {"-", "+", "~", "!", "&", "*"}:
-            self.cursor.next()
-            operand = self._unary()
-            if token.text == "&":
-                if isinstance(operand, Place):
-                    return Pointer(operand)
-                if isinstance(operand, Symbol):
-                    return operand  # a function
-                raise NotUnderstoodError(f"the address of {describe(operand)}")
-            if token.text == "*":
-                return self._target(operand)
-            operand = self.state.load(operand)
-            if token.text == "-" and isinstance(operand, Symbol):
-                return Symbol(f"-{operand.name}")
-            if token.text == "!" and isinstance(operand, Pointer):
-                return 0
-            value = number(operand)
-            return {"-": -value, "+": value, "~": ~value, "!": int(not value)}[token.text]
-        if self.cursor.sees("sizeof"):
-            return self._sizeof()
-        if self.cursor.sees("new"):
-            return self._new()
-        if self.cursor.sees("("):
-            type = self._cast()
-            if type is not None:
-                return self._converted(self._unary(), type)
-        return self._postfix(self._primary())
+    def _signed(self, sign: str, operand: Value) -> Value:
+        if sign == "*":
+            return pointed(operand)
+        if sign == "&":
+            if isinstance(operand, Cell):
+                return Pointer(operand)
+            raise NotUnderstoodError(f"the address of {describe(operand)}")
+        operand = load(operand)
+        if sign == "-" and isinstance(operand, Symbol):
+            return Symbol(f"-{operand.name}")
+        if sign == "!" and isinstance(operand, Pointer):
+            return 0
+        value = number(operand)
+        return {"-": -value, "+": value, "~": ~value, "!": int(not value)}[sign]
 
     # --- types ---
+
+    def type_name(self) -> Type | None:
+        """The type at the cursor; None, and the cursor stays, when it is not a known one. It ends with * or & if it has them."""
+        start, words = self.cursor.at, list[str]()
+        known = {"void", *SCALARS, *STRUCTS}
+        while self.cursor.sees("std", "::", *QUALIFIERS) or self.cursor.peek().text in known:
+            words.append(self.cursor.next().text)
+        words = [word for word in words if word in known]
+        if not words:
+            self.cursor.at = start
+            return None
+        stars = 0
+        while self.cursor.sees("*", "&", "const"):
+            stars += self.cursor.next().text == "*"
+        return POINTER if stars else _named(words)
 
     def _cast(self) -> Type | None:
         start = self.cursor.at
         self.cursor.next()
-        found = type_name(self.cursor)
-        if found is not None and self.cursor.take(")"):
-            return POINTER if found[1] else found[0]
+        type = self.type_name()
+        if type is not None and self.cursor.take(")"):
+            return type
         self.cursor.at = start
         return None
 
-    def _converted(self, value: Value, type: Type) -> Value:
-        loaded = self.state.load(value)
-        return wrap(loaded, type) if isinstance(type, Scalar) and isinstance(loaded, int) else value
-
     def _sizeof(self) -> int:
-        self.cursor.next()
-        start = self.cursor.at
-        self.cursor.take("(")
-        found = type_name(self.cursor)
-        if found is None:
-            self.cursor.at = start
+        type = self._cast() if self.cursor.sees("(") else None
+        if type is None:
             value = self._unary()
-            type: Type = value.type if isinstance(value, Place) else UNKNOWN
-        else:
-            self.cursor.expect(")")
-            type = POINTER if found[1] else found[0]
-        size = size_of(type)
-        if size is None:
-            raise NotUnderstoodError(f"the size of {type} is not known")
-        return size
+            type = value.type if isinstance(value, Cell) else UNKNOWN
+        if not type.size:
+            raise NotUnderstoodError(f"the size of {type.name} is not known")
+        return type.size
 
     def _new(self) -> Value:
-        """An array, or a structure, of pointers or of anything."""
-        self.cursor.next()
-        found = type_name(self.cursor)
-        if found is None:
+        type = self.type_name()
+        if type is None:
             raise NotUnderstoodError("new, of a type that is not known")
-        type = POINTER if found[1] else found[0]
         if self.cursor.take("["):
-            length = None if self.cursor.sees("]") else number(self.state.load(self.assignment()))
+            length = None if self.cursor.sees("]") else number(self.assignment())
             self.cursor.expect("]")
-            place = self.make(Array(type, length))
-        else:
-            place = self.make(type)
+            type = Array(type, length)
+        cell = Cell(type, "new")
         if self.cursor.sees("{"):
-            self.initialize(place, self.cursor.peek().line)
+            self.initialize(cell, self.cursor.peek().line)
         elif self.cursor.take("("):
             self.cursor.expect(")")
-        return Pointer(place)
+        return Pointer(cell)
 
     # --- names, fields, elements ---
 
     def _primary(self) -> Value:
         token = self.cursor.next()
-        match token.kind:
-            case Kind.NUMBER:
-                value = integer(token.text)
-                return Symbol(token.text) if value is None else value
-            case Kind.STRING:
-                text = token.text
-                while self.cursor.peek().kind is Kind.STRING:
-                    text += self.cursor.next().text
-                return Text(text)
-            case Kind.NAME:
-                return self._name(token)
+        if token.kind == "number":
+            value = integer(token.text)
+            return Symbol(token.text) if value is None else value
+        if token.kind == "string":
+            text = token.text[1:]
+            while self.cursor.peek().kind == "string":
+                text += self.cursor.next().text[1:]
+            return Text(text)
+        if token.kind == "name":
+            return self._name(token.text)
         if token.text == "(":
             inner = self.expression()
             self.cursor.expect(")")
@@ -282,44 +299,47 @@ class Expressions(ABC):
             return self._primary()
         raise NotUnderstoodError(f"unexpected {token.text or 'end'}")
 
-    def _name(self, token: Token) -> Value:
-        name = token.text
-        while self.cursor.sees("::") and self.cursor.peek(1).kind is Kind.NAME:
+    def _name(self, name: str) -> Value:
+        while self.cursor.sees("::") and self.cursor.peek(1).kind == "name":
             self.cursor.next()
             name = self.cursor.next().text
         if name == "this":
             self.cursor.expect("->")
-            return self._name(self.cursor.next())
+            return self._name(self.cursor.next().text)
         if name in {"static_cast", "reinterpret_cast", "const_cast"}:
-            return self._named_cast()
-        if self.cursor.sees("(") and name in {"string", *SCALARS}:
-            self.cursor.next()
-            value = self.expression()
-            self.cursor.expect(")")
-            loaded = self.state.load(value)
-            if name == "string" and isinstance(loaded, Text):
-                return Text(loaded.text, is_temporary=True)
-            return self._converted(value, SCALARS.get(name, UNKNOWN))
-        if self.cursor.sees("("):
-            line = self.cursor.next().line
-            return self.call(name, self._list(")"), line)
-        return self.lookup(name)
+            self.cursor.expect("<")
+            type = self.type_name()
+            self.cursor.expect(">")
+            if type is None:
+                raise NotUnderstoodError("a cast to a type that is not known")
+            return _converted(self._parenthesis(), type)
+        if not self.cursor.sees("("):
+            return self._lookup(name)
+        if name in {"string", *SCALARS}:
+            value = self._parenthesis()
+            text = load(value)
+            return Text(text.text, is_temporary=True) if isinstance(text, Text) else _converted(value, _named([name]))
+        line = self.cursor.next().line
+        return self.call(name, self._list(")"), line)
 
-    def lookup(self, name: str) -> Value:
+    def _parenthesis(self) -> Value:
+        self.cursor.expect("(")
+        value = self.expression()
+        self.cursor.expect(")")
+        return value
+
+    def _lookup(self, name: str) -> Value:
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
-        if name in self.macros:
+        if name in self._macros:
             return self._expanded(name)
-        if name in MEMBERS:
-            return MEMBERS[name]
         if name in CONSTANTS:
             return CONSTANTS[name]
-        return Symbol(name) if name in HANDLES else Place(("member", name), UNKNOWN)
+        return Symbol(name) if name in _HANDLES else self._members.setdefault(name, Cell(UNKNOWN, name))
 
     def _expanded(self, name: str) -> Value:
-        outer, tokens = self.cursor, self.macros[name]
-        self.cursor = Cursor(tokens, outer.peek().line)
+        outer, self.cursor = self.cursor, Cursor(self._macros[name])
         try:
             value = self.assignment()
             if not self.cursor.done:
@@ -328,74 +348,56 @@ class Expressions(ABC):
             self.cursor = outer
         return value
 
-    def _named_cast(self) -> Value:
-        self.cursor.expect("<")
-        found = type_name(self.cursor)
-        if found is None:
-            raise NotUnderstoodError("a cast to a type that is not known")
-        self.cursor.expect(">")
-        self.cursor.expect("(")
-        value = self.expression()
-        self.cursor.expect(")")
-        return self._converted(value, POINTER if found[1] else found[0])
-
     def _postfix(self, value: Value) -> Value:
         while True:
             if self.cursor.take("."):
                 value = self._member(value)
             elif self.cursor.take("->"):
-                value = self._member(self._target(value))
+                value = self._member(pointed(value))
             elif self.cursor.take("["):
-                index = number(self.state.load(self.expression()))
+                index = number(self.expression())
                 self.cursor.expect("]")
-                value = self.element(value, index)
-            elif self.cursor.sees("++") or self.cursor.sees("--") or self.cursor.sees("("):
+                value = self._element(value, index)
+            elif self.cursor.sees("++", "--", "("):
                 raise NotUnderstoodError(f"{self.cursor.peek().text} after {describe(value)}")
             else:
                 return value
 
-    def _target(self, value: Value) -> Value:
-        value = self.state.load(value)
-        match value:
-            case Pointer(to=Place(type=Array()) as array):
-                return self.element(array, 0)
-            case Pointer(to=to):
-                return to
-            case Place(type=Array()):
-                return self.element(value, 0)
-        raise NotUnderstoodError(f"{describe(value)} does not point to anything known")
-
     def _member(self, value: Value) -> Value:
         token = self.cursor.next()
-        if not isinstance(value, Place) or token.kind is not Kind.NAME:
+        if not isinstance(value, Cell) or token.kind != "name":
             raise NotUnderstoodError(f"a field of {describe(value)}")
-        match value.type:
-            case Struct() as struct:
-                type = struct.field(token.text)
-                if type is None:
-                    raise NotUnderstoodError(f"{struct} has no field {token.text}")
-                return Place((*value.path, token.text), type)
-            case Array() if token.text == "at" and self.cursor.take("("):
-                index = number(self.state.load(self.expression()))
-                self.cursor.expect(")")
-                return self.element(value, index)
-            case Opaque(name="unknown type") if value.path[0] == "local" or token.text not in FIELD_NAMES:
-                return Place((*value.path, token.text), UNKNOWN)  # a custom layer's parameter
-        raise NotUnderstoodError(f"{value} has no known field {token.text}")
+        if isinstance(value.type, Array) and token.text == "at":
+            return self._element(value, number(self._parenthesis()))
+        if value.type is UNKNOWN and token.text in FIELD_NAMES and value.root in self._members.values():
+            raise NotUnderstoodError(f"{value.name} has no known field {token.text}")
+        return value.field(token.text)
 
-    def element(self, value: Value, index: int) -> Value:
-        if isinstance(value, Place) and not isinstance(value.type, Array) and value.type is not UNKNOWN:
-            value = self.state.load(value)
+    def _element(self, value: Value, index: int) -> Cell:
+        if isinstance(value, Cell) and (value.type is not UNKNOWN or value.value is not None):
+            value = load(value)
         if isinstance(value, Pointer):
             value = value.to
-        match value:
-            case Place(type=Array(element=element, length=length)):
-                if index < 0 or (length is not None and index >= length):
-                    raise NotUnderstoodError(f"{value} has {length} elements, there is no element {index}")
-                return Place((*value.path, index), element)
-            case Place(type=Opaque(name="unknown type")):
-                return Place((*value.path, index), UNKNOWN)
+        if isinstance(value, Cell):
+            return value.element(index)
         raise NotUnderstoodError(f"an element of {describe(value)}")
 
-    def layer(self, index: Value) -> Value:
-        return self.element(LAYERS, number(self.state.load(index)))
+    def layer(self, index: Value) -> Cell:
+        return self.layers.element(number(index))
+
+
+def _named(words: list[str]) -> Type:
+    """The type of some words like unsigned long."""
+    if words[-1] in STRUCTS:
+        return STRUCTS[words[-1]]
+    if "void" in words or "string" in words:
+        return UNKNOWN
+    size = SCALARS[next((word for word in words if word not in {"unsigned", "signed", "int"}), "int")].size
+    if "unsigned" in words:
+        return SCALARS[f"uint{8 * size}_t"]
+    return SCALARS[next((word for word in words if word != "int"), "int")]
+
+
+def _converted(value: Value, type: Type) -> Value:
+    loaded = load(value)
+    return wrap(loaded, type) if isinstance(type, Scalar) and isinstance(loaded, int) else value

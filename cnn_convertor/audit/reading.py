@@ -4,33 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cnn_convertor.audit.functions import Declarations, declarations
+from cnn_convertor.audit.cells import Cell, Pointer, Symbol, Text
+from cnn_convertor.audit.definitions import Definitions, definitions
 from cnn_convertor.audit.network import Buffer, Command, Header, Layer, Network, Run
-from cnn_convertor.audit.state import (
-    IO_BYTES,
-    LAYER_COUNT,
-    LAYERS,
-    OUTPUT_COUNT,
-    OUTPUTS,
-    WEIGHT_BYTES,
-    NotUnderstoodError,
-    Place,
-    Pointer,
-    Symbol,
-    Text,
-    Value,
-)
-from cnn_convertor.audit.state import (
-    Path as FieldPath,
-)
+from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
 from cnn_convertor.audit.statements import Statements
-from cnn_convertor.audit.structs import LAYER_TYPES, MAX_RUNS, Array
+from cnn_convertor.audit.tokens import NotUnderstoodError
 from cnn_convertor.errors import ModelError, Origin, Problem
 
 _MOST_LAYERS = 100_000
 _LARGEST_SOURCE = 256 << 20  # bytes
 # The members of the union in fpga_layer: all start at one address.
-UNION = {
+_UNION = {
     "a command": {"conv_conf", "conv_conf_v1"},
     "softmax_axis": {"softmax_axis"},
     "input_layers": {"input_layer_num", "input_layers"},
@@ -41,7 +26,7 @@ UNION = {
 def read(path: Path) -> tuple[Network, list[Problem]]:
     """The network that a source describes, and what in it could not be understood.
 
-    Raises ModelError for what cannot be read, or is no generated source.
+    Raises ModelError for what cannot be read, or is not a generated source.
     """
     try:
         if path.stat().st_size > _LARGEST_SOURCE:
@@ -57,250 +42,205 @@ def read(path: Path) -> tuple[Network, list[Problem]]:
 
 def read_text(text: str, file: str) -> tuple[Network, list[Problem]]:
     """As read; file is named in findings."""
-    found = declarations(text, file)
-    start = found.functions.get("Initialize")
-    if start is None:
+    found = definitions(text, file)
+    if "Initialize" not in found.functions:
         hint = "name the NAME_gen.cpp that a convertor has written"
         raise ModelError(Problem("DV600", "no generated network: there is no Initialize()", Origin(file), hint))
-    followed = Statements(found, file)
-    findings = [*found.findings, *_executed(found, followed, start.owner, file)]
-    reader = _Reader(followed, file)
-    network = reader.network(start.owner, start.line)
-    return network, list(dict.fromkeys([*findings, *followed.findings, *reader.findings]))
+    followed = Statements(found)
+    executed = _executed(found, followed)
+    reader = _Reader(followed, file, found.functions["Initialize"].line)
+    network = reader.network(found.functions["Initialize"].owner)
+    return network, list(dict.fromkeys([*found.findings, *executed, *followed.findings, *reader.findings]))
 
 
-def _executed(found: Declarations, followed: Statements, owner: str, file: str) -> list[Problem]:
+def _executed(found: Definitions, followed: Statements) -> list[Problem]:
     """Run the constructor and Initialize(). Gives what is never called."""
+    owner = found.functions["Initialize"].owner
     for name in (owner, "Initialize"):
         if name in found.functions:
-            function = found.functions[name]
             try:
-                followed.run(function, [])
+                followed.run(found.functions[name], [])
             except NotUnderstoodError as error:
-                where = Origin(file, line=function.line)
-                followed.findings.append(
-                    Problem("DV602", f"not understood: {name}: {error}", where, "simplify the source")
-                )
+                found.refuse(f"{name}: {error}", found.functions[name].line, "simplify the source")
+    hint = "call every Layer_N() in Initialize()"
     return [
-        Problem(
-            "DV603",
-            f"{function.name}() is never called",
-            Origin(file, line=function.line),
-            "call every Layer_N() in Initialize()",
-        )
+        Problem("DV603", f"{function.name}() is never called", Origin(found.file, line=function.line), hint)
         for function in found.functions.values()
         if function.owner and not function.parameters and function.name not in {*followed.called, owner}
     ]
 
 
+def _number(cell: Cell, *path: str | int) -> int:
+    value = cell.at(*path)
+    return int(value) if isinstance(value, int) else 0
+
+
 class _Reader:
-    """Takes the values that the statements have left."""
+    """Takes the values that the statements have left. line: where Initialize() is."""
 
-    def __init__(self, followed: Statements, file: str) -> None:
+    def __init__(self, followed: Statements, file: str, line: int) -> None:
         self.findings: list[Problem] = []
-        self._state = followed.state
-        self._file = file
-        self._lines: dict[int, dict[str, int]] = {}
-        self._runs: dict[FieldPath, set[int]] = {}
-        self._paths: dict[FieldPath, list[FieldPath]] = {}
-        for path in self._state.values:
-            self._paths.setdefault(path[:2], []).append(path)
-        for path, line in self._state.lines.items():
-            if path[:1] == LAYERS.path and len(path) > 2 and isinstance(path[1], int):
-                self._note(path[1], path[2:], line)
+        self._followed, self._file, self._line = followed, file, line
 
-    def _note(self, layer: int, path: FieldPath, line: int) -> None:
-        lines = self._lines.setdefault(layer, {})
-        lines[""] = min(line, lines.get("", line))
-        command = ("conv_conf_v1", "conv_cmd") if path[0] == "conv_conf_v1" else ("conv_conf",)
-        inside = path[len(command) :] if path[: len(command)] == command else path
-        lines[str(Place(inside, LAYERS.type))] = line
-        if inside[:1] == ("run",) and len(inside) > 1 and isinstance(inside[1], int) and inside != path:
-            self._runs.setdefault((*LAYERS.path, layer, *command), set()).add(inside[1])
-
-    def _problem(self, code: str, message: str, line: int | None, hint: str) -> None:
+    def _problem(self, code: str, message: str, line: int, hint: str) -> None:
         self.findings.append(Problem(code, message, Origin(self._file, line=line), hint))
 
-    # --- values ---
+    def _setup(self, what: str, count: int = 1) -> list[int]:
+        """The arguments of a call in Initialize()."""
+        if what not in self._followed.setup:
+            hint = "compare with what the SDK's tools write"
+            self._problem("DV603", f"{what} is never called in Initialize()", self._line, hint)
+        return self._followed.setup.get(what, ([0] * count, 0))[0]
 
-    def _value(self, path: FieldPath) -> Value:
-        return self._state.values.get(path, 0)
-
-    def _number(self, path: FieldPath) -> int:
-        value = self._value(path)
-        return int(value) if isinstance(value, int) else 0
-
-    def _memory(self, path: FieldPath) -> str:
-        value = self._value(path)
-        return value.name if isinstance(value, Symbol) else ""
-
-    def _called(self, place: Place, what: str, line: int) -> int:
-        if place.path not in self._state.values:
-            self._problem(
-                "DV603", f"{what} is never called in Initialize()", line, "compare with what the SDK's tools write"
-            )
-        return self._number(place.path)
-
-    # --- the network ---
-
-    def network(self, owner: str, line: int) -> Network:
-        weight_bytes = self._called(WEIGHT_BYTES, "ReserveMemory", line)
-        count = self._called(LAYER_COUNT, "set_num_layers", line)
-        output_count = self._called(OUTPUT_COUNT, "set_num_output_layers", line)
+    def network(self, owner: str) -> Network:
+        weight_bytes, io_bytes = self._setup("ReserveMemory", 2)
+        (count,), (output_count,) = self._setup("set_num_layers"), self._setup("set_num_output_layers")
         if weight_bytes == 0:
-            at = self._state.lines.get(WEIGHT_BYTES.path, line)
             message = "ReserveMemory(0, ...): the driver allocates no empty memory, so Initialize() fails"
+            at = self._followed.setup.get("ReserveMemory", ([], self._line))[1]
             self._problem("DV607", message, at, "reserve 16 bytes, and write a file of 16 bytes")
-        for index, lines in sorted(self._lines.items()):
+        lines = {index: self._lines(layer) for index, layer in self._followed.layers.parts.items()}
+        for index, fields in sorted((int(index), fields) for index, fields in lines.items() if fields):
             if index >= count:
-                self._problem(
-                    "DV603",
-                    f"layer {index} is described, but there are {count} layers",
-                    lines[""],
-                    "raise set_num_layers",
-                )
-        if count > _MOST_LAYERS:
-            self._problem("DV603", f"{count} layers are more than any network has", line, "lower set_num_layers")
-            count = 0
+                message = f"layer {index} is described, but there are {count} layers"
+                self._problem("DV603", message, fields[""], "raise set_num_layers")
         return Network(
             name=owner.removeprefix("C") or owner,
             file=self._file,
-            line=line,
-            transposed=self._number(("is_weight_transposed",)) != 0,
+            line=self._line,
+            transposed=self._followed.is_transposed.at() != 0,
             weight_bytes=weight_bytes,
-            io_bytes=self._number(IO_BYTES.path),
-            layers=tuple(self._layer(index, line) for index in range(count)),
-            outputs=self._outputs(output_count, line),
+            io_bytes=io_bytes,
+            layers=tuple(self._layer(index, lines.get(index, {})) for index in self._range(count, "set_num_layers")),
+            outputs=self._outputs(output_count),
         )
 
-    def _outputs(self, count: int, line: int) -> tuple[int | None, ...]:
-        assigned = [path[1] for path in self._state.values if path[:1] == OUTPUTS.path and len(path) == 2]
-        for index in assigned:
-            if isinstance(index, int) and index >= count:
-                at = self._state.lines[(*OUTPUTS.path, index)]
-                self._problem("DV603", f"output_layers_[{index}] of {count}", at, "raise set_num_output_layers")
-        if count > _MOST_LAYERS:
-            self._problem(
-                "DV603", f"{count} outputs are more than any network has", line, "lower set_num_output_layers"
-            )
-            return ()
-        return tuple(self._pointed((*OUTPUTS.path, index)) for index in range(count))
+    def _range(self, count: int, setter: str) -> range:
+        if not 0 <= count <= _MOST_LAYERS:
+            self._problem("DV603", f"{setter}({count}): no network has so many", self._line, f"correct {setter}")
+            return range(0)
+        return range(count)
 
-    def _pointed(self, path: FieldPath) -> int | None:
-        """The layer that a pointer points to."""
-        match self._value(path):
-            case Pointer(to=Place(path=("layers_", int() as index))):
-                return index
+    def _outputs(self, count: int) -> tuple[int | None, ...]:
+        outputs = self._followed.outputs
+        for index, cell in outputs.parts.items():
+            if isinstance(index, int) and index >= count:
+                message = f"output_layers_[{index}] of {count}"
+                self._problem("DV603", message, cell.line, "raise set_num_output_layers")
+        return tuple(self._layer_at(outputs, index) for index in self._range(count, "set_num_output_layers"))
+
+    def _layer_at(self, array: Cell, index: int) -> int | None:
+        """The layer that a pointer in an array points to."""
+        value = array.at(index)
+        if isinstance(value, Pointer) and value.to.owner is self._followed.layers:
+            return int(value.to.key)
         return None
 
     # --- layers ---
 
-    def _layer(self, index: int, line: int) -> Layer:
-        base = (*LAYERS.path, index)
-        lines = self._lines.get(index, {})
-        name, number = self._value((*base, "name")), self._number((*base, "type"))
-        type = LAYER_TYPES[number] if 0 <= number < len(LAYER_TYPES) else f"type {number}"
+    @staticmethod
+    def _lines(layer: Cell) -> dict[str, int]:
+        """Field -> line; a command's fields without the command's name. The empty name stands for the first line."""
+        lines: dict[str, int] = {}
+        for cell in layer.assigned():
+            name = cell.name.removeprefix(f"{layer.name}.")
+            lines[name.removeprefix("conv_conf_v1.conv_cmd.").removeprefix("conv_conf.")] = cell.line
+        return lines | ({"": min(lines.values())} if lines else {})
+
+    def _layer(self, index: int, lines: dict[str, int]) -> Layer:
+        cell = self._followed.layers.element(index)
+        name, number, source_count = cell.at("name"), _number(cell, "type"), _number(cell, "input_layer_num")
         if not lines:
-            self._problem("DV603", f"layer {index} is never described", line, "call every Layer_N() in Initialize()")
-        source_count = self._number((*base, "input_layer_num"))
+            message = f"layer {index} is never described"
+            self._problem("DV603", message, self._line, "call every Layer_N() in Initialize()")
         return Layer(
             index=index,
             name=name.text if isinstance(name, Text) else "",
-            type=type,
-            command=self._command(index, base),
-            input_offs=self._number((*base, "input_offs")),
-            output_offs=self._number((*base, "output_offs")),
-            output_size=self._number((*base, "output_size")),
-            input_dims=self._dims(base, "input_dim"),
-            output_dims=self._dims(base, "output_dim"),
-            input_dim_size=self._number((*base, "input_dim_size")),
-            output_dim_size=self._number((*base, "output_dim_size")),
-            is_output=self._number((*base, "is_output")) != 0,
-            is_f32_output=self._number((*base, "is_f32_output")) != 0,
-            is_input_hw_layout=self._number((*base, "is_input_hw_layout")) != 0,
-            softmax_axis=self._number((*base, "softmax_axis")),
-            has_callback=self._value((*base, "custom_proc_ptr")) != 0,
-            sources=self._sources(base, source_count),
+            type=LAYER_TYPES[number] if 0 <= number < len(LAYER_TYPES) else f"type {number}",
+            command=self._command(cell, lines),
+            input_offs=_number(cell, "input_offs"),
+            output_offs=_number(cell, "output_offs"),
+            output_size=_number(cell, "output_size"),
+            input_dims=self._dims(cell, "input_dim"),
+            output_dims=self._dims(cell, "output_dim"),
+            input_dim_size=_number(cell, "input_dim_size"),
+            output_dim_size=_number(cell, "output_dim_size"),
+            is_output=_number(cell, "is_output") != 0,
+            is_f32_output=_number(cell, "is_f32_output") != 0,
+            is_input_hw_layout=_number(cell, "is_input_hw_layout") != 0,
+            softmax_axis=_number(cell, "softmax_axis"),
+            has_callback=cell.at("custom_proc_ptr") != 0,
+            sources=self._sources(cell, source_count),
             source_count=source_count,
             file=self._file,
-            members=self._members(base),
-            lines={"": line, **lines},
+            members=tuple(
+                member
+                for member, fields in _UNION.items()
+                if any(any(cell.parts[field].assigned()) for field in fields & cell.parts.keys())
+            ),
+            lines={"": self._line, **lines},
         )
 
-    def _members(self, base: FieldPath) -> tuple[str, ...]:
-        fields = {path[2] for path in self._paths.get(base, ())}
-        return tuple(member for member, names in UNION.items() if fields & names)
+    @staticmethod
+    def _dims(cell: Cell, field: str) -> tuple[int, ...]:
+        size = _number(cell, f"{field}_size")
+        return tuple(_number(cell, field, i) for i in range(min(max(size, 0), 3)))
 
-    def _dims(self, base: FieldPath, field: str) -> tuple[int, ...]:
-        size = self._number((*base, f"{field}_size"))
-        return tuple(self._number((*base, field, i)) for i in range(min(max(size, 0), 3)))
-
-    def _sources(self, base: FieldPath, count: int) -> tuple[int | None, ...]:
-        array = self._value((*base, "input_layers"))
+    def _sources(self, cell: Cell, count: int) -> tuple[int | None, ...]:
+        array = cell.at("input_layers")
         if not isinstance(array, Pointer) or not 0 < count <= _MOST_LAYERS:
             return ()
-        start, first = array.to.path, 0
-        if not isinstance(array.to.type, Array) and len(start) > 2:  # &inputs[0]
-            first = start[-1] if isinstance(start[-1], int) else 0
-            start = start[:-1]
-        return tuple(self._pointed((*start, first + i)) for i in range(count))
+        first = array.to
+        if first.owner is None or not isinstance(first.key, int):
+            return tuple(self._layer_at(first, i) for i in range(count))
+        return tuple(self._layer_at(first.owner, first.key + i) for i in range(count))  # &inputs[0]
 
     # --- commands ---
 
-    def _command(self, index: int, base: FieldPath) -> Command | None:
+    def _command(self, layer: Cell, lines: dict[str, int]) -> Command | None:
         """The command in the one form or the other; None when no field of it is set."""
-        outer, inner = (*base, "conv_conf_v1"), (*base, "conv_conf_v1", "conv_cmd")
-        old = (*base, "conv_conf")
-        lines = self._lines.get(index, {})
-        has_new, has_old = self._has(outer), self._has(old)
-        if has_new and has_old:
-            self._problem(
-                "DV603", f"layer {index} has two commands, conv_conf and conv_conf_v1", lines[""], "keep one of them"
-            )
-        if not has_new and not has_old:
+        forms = {name: layer.parts[name] for name in ("conv_conf_v1", "conv_conf") if name in layer.parts}
+        used = {name: form for name, form in forms.items() if any(form.assigned())}
+        if len(used) == 2:
+            message = f"layer {layer.key} has two commands, conv_conf and conv_conf_v1"
+            self._problem("DV603", message, lines[""], "keep one of them")
+        outer = used.get("conv_conf_v1")
+        cell = outer.field("conv_cmd") if outer is not None else used.get("conv_conf")
+        if cell is None:
             return None
-        at = inner if has_new else old
-        topo = self._number((*at, "topo"))
-        used = topo.bit_length()
+        count = _number(cell, "topo").bit_length()
+        runs = cell.field("run")
+        extras = [("u8tofp16_table", "mem"), ("u8tofp16_table", "offs"), ("to_bgr",)] if outer is not None else []
         return Command(
-            outer=self._header(outer) if has_new else None,
-            header=self._header(at),
-            input=self._buffer((*at, "input_buf")),
-            output=self._buffer((*at, "output_buf")),
-            operand=self._buffer((*at, "eltwise_buf")),
-            topo=topo,
-            w=self._number((*at, "w")),
-            h=self._number((*at, "h")),
-            z=self._number((*at, "z")),
-            c=self._number((*at, "c")),
-            order=self._number((*at, "input_circular_offset")),
-            output_mode=self._number((*at, "output_mode")),
-            runs=tuple(self._run((*at, "run", i)) for i in range(min(used, MAX_RUNS))),
-            extras=self._extras(outer) if has_new else (),
-            idle=tuple(sorted(i for i in self._runs.get(at, ()) if i >= used and self._is_set((*at, "run", i)))),
+            outer=_header(outer) if outer is not None else None,
+            header=_header(cell),
+            input=_buffer(cell, "input_buf"),
+            output=_buffer(cell, "output_buf"),
+            operand=_buffer(cell, "eltwise_buf"),
+            order=_number(cell, "input_circular_offset"),
+            runs=tuple(_run(runs.element(i)) for i in range(min(count, MAX_RUNS))),
+            extras=tuple(".".join(path) for path in extras if outer is not None and outer.at(*path) != 0),
+            idle=tuple(
+                sorted(
+                    int(index)
+                    for index, run in runs.parts.items()
+                    if int(index) >= count and any(part.value != 0 for part in run.assigned())
+                )
+            ),
+            **{name: _number(cell, name) for name in ("topo", "w", "h", "z", "c", "output_mode")},
         )
 
-    def _has(self, base: FieldPath) -> bool:
-        return any(path[: len(base)] == base for path in self._paths.get(base[:2], ()))
 
-    def _is_set(self, base: FieldPath) -> bool:
-        return any(self._value(path) != 0 for path in self._paths.get(base[:2], ()) if path[: len(base)] == base)
+def _header(cell: Cell) -> Header:
+    return Header(*(_number(cell, "header", name) for name in Header._fields))
 
-    def _extras(self, outer: FieldPath) -> tuple[str, ...]:
-        names = [("u8tofp16_table", "mem"), ("u8tofp16_table", "offs"), ("to_bgr",)]
-        return tuple(".".join(name) for name in names if self._value((*outer, *name)) != 0)
 
-    def _header(self, base: FieldPath) -> Header:
-        return Header(*(self._number((*base, "header", name)) for name in Header._fields))
+def _buffer(cell: Cell, name: str) -> Buffer:
+    memory = cell.at(name, "mem")
+    return Buffer(memory.name if isinstance(memory, Symbol) else "", _number(cell, name, "offs"))
 
-    def _buffer(self, base: FieldPath) -> Buffer:
-        return Buffer(self._memory((*base, "mem")), self._number((*base, "offs")))
 
-    def _run(self, base: FieldPath) -> Run:
-        numbers = {
-            name: self._number((*base, name))
-            for name in Run.__slots__
-            if not name.startswith("weight_") or name == "weight_fmt"
-        }
-        weight = self._buffer((*base, "weight_buf"))
-        return Run(weight_mem=weight.mem, weight_offs=weight.offs, **numbers)
+def _run(cell: Cell) -> Run:
+    weight = _buffer(cell, "weight_buf")
+    numbers = {name: _number(cell, name) for name in Run.__slots__ if name not in {"weight_mem", "weight_offs"}}
+    return Run(weight_mem=weight.mem, weight_offs=weight.offs, **numbers)

@@ -22,7 +22,7 @@ from cnn_convertor.audit.registers import (
     pair,
     sides,
 )
-from cnn_convertor.audit.structs import CONV_V0, CONV_V1, size_of
+from cnn_convertor.audit.sdk import COMMANDS
 from cnn_convertor.audit.unified_buffer import need, strips
 from cnn_convertor.errors import Problem
 
@@ -88,16 +88,17 @@ def _command(command: Command) -> Iterator[Broken]:
 
 
 def _headers(command: Command) -> Iterator[Broken]:
-    rows = [("conv_cmd.header", command.header, CONV_V0, 0)]
+    rows = [("conv_cmd.header", command.header, 0)]
     if command.outer is None:
-        rows = [("header", command.header, CONV_V0, 0)]
+        rows = [("header", command.header, 0)]
     else:
-        rows = [("conv_conf_v1.header", command.outer, CONV_V1, 1), ("header", command.header, CONV_V0, 0)]
-    for name, header, struct, version in rows:
-        expected = {"size": size_of(struct), "device_type": CONV_DEVICE, "version": version}
+        rows = [("conv_conf_v1.header", command.outer, 1), ("header", command.header, 0)]
+    for name, header, version in rows:
+        struct = COMMANDS[version]
+        expected = {"size": struct.size, "device_type": CONV_DEVICE, "version": version}
         for part, value in header._asdict().items():
             if value != expected[part]:
-                hint = f"it is {expected[part]} for {struct}"
+                hint = f"it is {expected[part]} for {struct.name}"
                 yield Broken("DV610", f"{name}.{part}", f"{value} is not what the driver expects", hint)
     for name in command.extras:
         yield Broken("DV610", f"conv_conf_v1.{name}", "the input is FP16: it must be 0", "leave it out")

@@ -6,6 +6,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -83,3 +84,13 @@ def test_any_weights_give_findings(name: str, piece: bytes, place: float) -> Non
 def test_any_text_behind_the_start_of_a_function_is_read_or_refused(text: str) -> None:
     body = text.encode("utf-8", "replace").decode()
     audited(Written(f"bool CNet::Initialize() {{ {body}", b""))
+
+
+LONG = ["(", "{", 'if(a<b){"', "a<", "a*", "f(", "if(1)", "else ", ".a", "}", "int x = ", "int f("]
+
+
+@pytest.mark.parametrize("piece", LONG)
+def test_long_text_takes_time_in_proportion(piece: str) -> None:
+    """20,000 pieces end within the seconds that a test may take; effort that grows with the square would not."""
+    audited(Written(f"bool CNet::Initialize() {{ int q; x{piece * 20_000}; }}", b""))
+    audited(Written(piece * 20_000, b""))

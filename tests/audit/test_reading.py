@@ -11,7 +11,7 @@ from audit.networks import generate, networks
 from cnn_convertor.audit import audit
 from cnn_convertor.audit.network import Network
 from cnn_convertor.audit.reading import read_text
-from cnn_convertor.audit.structs import CONV_V0, CONV_V1, LAYER, size_of
+from cnn_convertor.audit.sdk import COMMANDS, LAYER, STRUCTS
 from cnn_convertor.errors import ModelError, Problem
 
 # A pool of 4x4x8, and a 1x1 convolution from 8 to 3 channels, in the plainest form.
@@ -189,7 +189,8 @@ def without_lines(network: Network) -> Network:
 
 
 def test_the_sizes_of_structures_are_those_of_the_driver() -> None:
-    assert (size_of(CONV_V0), size_of(CONV_V1), size_of(LAYER)) == (1864, 1896, None)
+    assert (COMMANDS[0].size, COMMANDS[1].size, LAYER.size) == (1864, 1896, 2040)
+    assert STRUCTS["dmp_dv_cmdraw_conv_v0_run"].size == 56
 
 
 def test_the_plain_form_is_read(tmp_path: Path) -> None:
