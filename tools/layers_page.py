@@ -100,7 +100,7 @@ def _lines() -> Iterator[str]:
     yield "This page is made from the readers of the frontends (`cnn_convertor/frontends`): what they declare."
     yield ""
     yield "A layer of another type, or with a setting that is not listed, is an error (DV301, DV302) and never ignored. Custom layers"
-    yield "of Keras models are the exception: firmware implements them. `convertor.py inspect` shows where each layer of a network"
+    yield "of Keras models are the exception: firmware implements them. `cnn-convertor inspect` shows where each layer of a network"
     yield "runs. Sizes have the limits of [device-rules.md](device-rules.md). Where a layer takes axes in another order, the CPU moves"
     yield "the elements before it."
     yield ""

@@ -58,11 +58,11 @@ place = offset(layout, shape, index, element="float16")  # in bytes
 On the command line, `.npy` files are arrays, other files are raw memory:
 
 ```text
-convertor.py layout list [FAMILY]                                    # plain, dv700, nvdla, bpu or cldnn
-convertor.py layout describe whc8 --shape 3,2,12 [--svg FILE.svg]    # formula, size, first elements, a picture
-convertor.py layout pack --to NCHW16c x.npy x.bin                    # default: --from NCHW
-convertor.py layout unpack --from NCHW16c --shape 1,20,8,8 --element float32 x.bin y.npy
-convertor.py layout convert --from NCHW16c --to NHWC --shape 1,20,8,8 --element float32 x.bin z.bin
+cnn-convertor layout list [FAMILY]                                    # plain, dv700, nvdla, bpu or cldnn
+cnn-convertor layout describe whc8 --shape 3,2,12 [--svg FILE.svg]    # formula, size, first elements, a picture
+cnn-convertor layout pack --to NCHW16c x.npy x.bin                    # default: --from NCHW
+cnn-convertor layout unpack --from NCHW16c --shape 1,20,8,8 --element float32 x.bin y.npy
+cnn-convertor layout convert --from NCHW16c --to NHWC --shape 1,20,8,8 --element float32 x.bin z.bin
 ```
 
 `--shape` is the shape of the input, in the order of its layout's axes; `--element` is its type, if the layout does not define

@@ -112,7 +112,7 @@ ENTRIES: Mapping[str, Entry] = {
     "DV117": Entry(
         "No such layer",
         "`outputs` names a layer that the network does not have.",
-        "Write the name as `convertor.py inspect` shows it.",
+        "Write the name as `cnn-convertor inspect` shows it.",
     ),
     "DV120": Entry(
         "Over the capacity",
@@ -386,7 +386,7 @@ ENTRIES: Mapping[str, Entry] = {
         "A file holds no array, or nothing says what shape and type its memory has.",
         "Give --shape and --element; arrays are .npy, memory has another ending.",
     ),
-    "DV841": Entry("No such name", "No layout, family or element type is called so.", "See `convertor.py layout list`."),
+    "DV841": Entry("No such name", "No layout, family or element type is called so.", "See `cnn-convertor layout list`."),
     "DV850": Entry("No such target", "`export` has no target or element type that is called so.", "See docs/export.md."),
     "DV851": Entry(
         "NVDLA has not the like",
@@ -438,7 +438,7 @@ def _lines() -> Iterator[str]:
     yield "# Errors and warnings"
     yield ""
     yield "Every message begins with its code, which stays as it is for ever; then follow the file and the layer, and what to try."
-    yield "A warning (marked so below) lets the conversion go on. `convertor.py inspect` shows all that is known of a network at once."
+    yield "A warning (marked so below) lets the conversion go on. `cnn-convertor inspect` shows all that is known of a network at once."
     yield ""
     yield "This page is made from `tools/messages_page.py`, the rules of the device and the codes of the audit."
     every = entries()

@@ -10,8 +10,8 @@ from cnn_convertor.config import KEYS, LAYERS, SECTIONS, Key
 
 COMMANDS_HEAD = """# The command line
 
-`python convertor.py` in a checkout and `cnn-convertor` once it is installed are the same program. This page is made from what
-`--help` shows.
+`cnn-convertor`, once installed, and `python convertor.py` in a checkout are the same program. This page is generated from the
+text of `--help`.
 
 Results go to standard output; progress, warnings and errors go to standard error, each with a code that
 [messages.md](messages.md) explains. On a terminal progress is a bar, elsewhere a line for each step. `NO_COLOR` switches colors
@@ -20,10 +20,10 @@ off, `CNN_CONVERTOR_DEBUG=1` shows the traceback behind an error.
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | a network cannot be converted (the others are), its results differ too much, or a check found something |
+| 1 | a network cannot be converted (others are), is not verified, or a check found something |
 | 2 | the command line, an ini file or the inputs for `run` and `verify` are wrong |
 """
-EVERYWHERE = ("verbose", "quiet")  # options of every command
+EVERYWHERE = ("verbose", "quiet", "strict")  # options of every command
 DEVICE = ("max_kernel_size", "ub_size")  # options of every command that knows what the device is like
 
 INI_HEAD = """# The ini file
@@ -111,7 +111,7 @@ A function with one input reads FP16 at `io_ptr + layer.input_offs`; the SDK's `
 
 def commands_page() -> str:
     """The page docs/commands.md."""
-    return "\n".join([COMMANDS_HEAD, *_everywhere(), *_commands(commands, "convertor.py")]) + "\n"
+    return "\n".join([COMMANDS_HEAD, *_everywhere(), *_commands(commands, "cnn-convertor")]) + "\n"
 
 
 def _everywhere() -> Iterator[str]:
@@ -120,7 +120,7 @@ def _everywhere() -> Iterator[str]:
     yield from _table(options[name] for name in EVERYWHERE)
     yield "| `-h, --help` | Show what the command takes. |"
     yield ""
-    yield "`convertor.py --version` shows the version. Commands that convert or check a network have also"
+    yield "`cnn-convertor --version` shows the version. Commands that convert or check a network have also"
     yield ""
     yield from _table(options[name] for name in DEVICE)
 
@@ -132,8 +132,8 @@ def _commands(group: Any, path: str) -> Iterator[str]:
             yield from _commands(command, called)
             continue
         arguments = [argument.metavar for argument in _of(command, "argument")]
-        usage = " ".join([called if called != "convertor.py convert" else "convertor.py [convert]", *arguments])
-        yield from ("", f"## {called.removeprefix('convertor.py ')}", "", f"    {usage}", "")
+        usage = " ".join([called if called != "cnn-convertor convert" else "cnn-convertor [convert]", *arguments])
+        yield from ("", f"## {called.removeprefix('cnn-convertor ')}", "", f"    {usage}", "")
         yield " ".join(command.help.split())
         if options := [option for option in _of(command, "option") if option.name not in (*EVERYWHERE, *DEVICE)]:
             yield ""

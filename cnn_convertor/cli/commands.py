@@ -530,16 +530,24 @@ def plan(console: Console, table: Path, capacity: int | None, alignment: int, no
     return console.code
 
 
+def _program(script: str) -> str:
+    """How to call the program that was started as a script of this name."""
+    if script == "__main__.py":
+        return "python -m cnn_convertor"
+    return f"python {script}" if script.endswith(".py") else script
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0 done, 1 a network cannot be converted, 2 usage or ini file."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    program = _program(Path(sys.argv[0]).name)
     try:
-        return int(commands.main(arguments, standalone_mode=False) or DONE)
+        return int(commands.main(arguments, prog_name=program, standalone_mode=False) or DONE)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
-        help_of = context.command_path if context else "convertor.py"
+        help_of = context.command_path if context else program
         Console(0).complain("error", Problem("DV100", error.format_message(), hint=f"{help_of} --help"))
         return error.exit_code
     except click.Abort:

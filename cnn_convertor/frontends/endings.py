@@ -67,5 +67,5 @@ def _needed(graph: Graph, outputs: Sequence[str]) -> tuple[Node, ...]:
 
 def _unknown(name: str, layers: Iterable[str], where: Origin) -> Problem:
     near = difflib.get_close_matches(name, list(layers), n=1)
-    hint = f'did you mean "{near[0]}"?' if near else "`convertor.py inspect` lists the layers"
+    hint = f'did you mean "{near[0]}"?' if near else "`cnn-convertor inspect` lists the layers"
     return Problem("DV117", f'[OUTPUT] outputs: the network has no layer "{name}"', where, hint)

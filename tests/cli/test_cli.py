@@ -526,3 +526,12 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_work(
     monkeypatch.setattr("tempfile.mkdtemp", refuse)
     assert cli.main([str(network(tmp_path, ""))]) == 2
     assert "DV110: cannot write the outputs: Permission denied" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "program"),
+    [(["convertor.py"], "python convertor.py"), (["-m", "cnn_convertor"], "python -m cnn_convertor")],
+)
+def test_a_hint_can_be_pasted(call: list[str], program: str) -> None:
+    done = subprocess.run([sys.executable, *call, "verify"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and f"try: {program} verify --help" in done.stderr

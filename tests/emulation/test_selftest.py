@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,8 @@ from verification.trials import config
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
-INI = Path(__file__).resolve().parents[2] / "examples" / "digits_caffe" / "net.ini"
+ROOT = Path(__file__).resolve().parents[2]
+INI = ROOT / "examples" / "digits_caffe" / "net.ini"
 STRICT = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-pthread"]
 
 
@@ -88,3 +90,17 @@ def test_custom_layers_have_their_code_in_the_firmware(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match="DV708"):
         recorded(graph, -1.0, 1.0)
+
+
+@pytest.mark.slow
+def test_the_documented_build_on_the_pc_compiles(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^    (g\+\+ .*host/src/\*\.cpp) \\\n +(-o selftest)$", page, re.MULTILINE)
+    made = convert(replace(Config.read(INI), output_folder=tmp_path, selftest=True)).files[0].parent
+    build = (
+        " ".join(command)
+        .replace("NAME", "digits_caffe")
+        .replace("cnn_convertor/host", str(ROOT / "cnn_convertor/host"))
+    )
+    subprocess.run(build, shell=True, cwd=made, check=True)
+    assert run(made)[0] == 0
