@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 import pytest
 
+os.environ.setdefault("DMP_DV_STRICT", "1")  # of every program that a test runs on the emulated device
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:

@@ -109,7 +109,9 @@ def test_every_recorded_case_gives_the_same_bytes(replay: Path, shared: Path, tm
 
 
 def test_the_class_has_the_layout_calls_and_results_of_the_sdk(test_class: Path, tmp_path: Path) -> None:
-    result = subprocess.run([test_class], cwd=tmp_path, capture_output=True, text=True, check=False)
+    """Outside of strict mode, since some of the calls are misuse."""
+    environment = {**os.environ, "DMP_DV_STRICT": "0"}
+    result = subprocess.run([test_class], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 0, result.stderr
 
 
