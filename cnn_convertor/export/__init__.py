@@ -1,4 +1,4 @@
-"""Writes a network's folded weights and its maps in the memory formats of several accelerators, with a manifest."""
+"""Exports a network's folded weights and feature maps in the memory formats of several accelerators."""
 
 from cnn_convertor.export.loading import Entry, Manifest, read
 from cnn_convertor.export.network import Export, export

@@ -1,4 +1,4 @@
-"""Horizon's BPU as a target of an export."""
+"""Export target: Horizon's BPU."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cnn_convertor.layouts.layout import DType, Layout
 
 @dataclass(frozen=True, slots=True)
 class Bpu(Target):
-    """Tensors with the channels last, as hbDNNTensorProperties describes them, rows (the last axis) rounded up.
+    """Channels-last tensors as described by hbDNNTensorProperties, with padded rows (the last axis).
 
-    How weights lie inside of a compiled model is not published: these are tensors of the same kind, (O, H, W, I / groups).
+    The weight layout inside compiled models is not published; weights are tensors (O, H, W, I / groups).
     """
 
     name: str
@@ -54,7 +54,7 @@ class Bpu(Target):
                 "alignedShape": list(properties.aligned_shape),
                 "stride": list(properties.stride),
                 "alignedByteSize": properties.aligned_byte_size,
-                "quantiType": quantized.name,  # the scales themselves are told of any target
+                "quantiType": quantized.name,  # the manifest lists the scales, for any target
                 "quantizeAxis": 0 if is_weights and quantized is not bpu.QuantiType.NONE else -1,
             },
         )
@@ -70,7 +70,7 @@ class Bpu(Target):
 
 
 def _named(properties: bpu.TensorProperties, axes: str) -> Layout:
-    """The layout of a tensor, its axes called by their letters."""
+    """The layout of a tensor with the given axis letters."""
     layout = properties.layout
     terms = tuple(replace(term, axis=axis) for term, axis in zip(layout.terms, axes, strict=True))
     name = "bpu_nhwc" if len(axes) == 4 else ""

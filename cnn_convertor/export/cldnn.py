@@ -1,4 +1,4 @@
-"""clDNN as a target of an export."""
+"""Export target: clDNN."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from cnn_convertor.layouts.layout import DType, Layout, nbytes
 
 @dataclass(frozen=True, slots=True)
 class Cldnn(Target):
-    """Each array in the first of the given formats that has its axes; maps and vectors in bfyx if none has.
+    """Stores each array in the first given format with its axes; maps and vectors default to bfyx.
 
-    element: of weights and maps; vectors stay real numbers.
-
-    Formats with an axis g are for layers with groups, the others for those without. Kernels are not rotated.
+    element: of weights and maps; vectors stay floating point. Formats with an axis g are for layers with groups, others for
+    layers without. Kernels are not rotated.
     """
 
     name: str
@@ -35,8 +34,8 @@ class Cldnn(Target):
             yield made
         unused = [layout.name for layout in self.formats if layout.name not in used]
         if unused:
-            reason = f"nothing in the network is stored as {', '.join(unused)}"
-            warn(Problem("DV857", reason, hint="an earlier format takes it all, or none has such axes"))
+            reason = f"the formats {', '.join(unused)} are unused"
+            warn(Problem("DV857", reason, hint="an earlier format applies, or no array has such axes"))
 
     def _surfaces(self, part: Part) -> Iterator[Surface]:
         if part.role is Role.WEIGHTS:
@@ -52,7 +51,7 @@ class Cldnn(Target):
             order = (2, 0, 1) if part.role.is_map else None
             values = part.values and reshaped(part.values, shape, order)
         layout = self._choose(part, axes, shape)
-        if layout.axes != axes:  # what the format leaves out is of extent 1
+        if layout.axes != axes:  # missing axes have extent 1
             values = values and _without(values, axes, layout.axes)
             shape = tuple(n for axis, n in zip(axes, shape, strict=True) if axis in layout.axes)
         scales = sum(axis in "go" for axis in layout.axes) if part.role is Role.WEIGHTS else 0
@@ -67,20 +66,19 @@ class Cldnn(Target):
             return cldnn.format_of("bfyx")
         extents = " ".join(f"{axis}={n}" for axis, n in zip(axes, shape, strict=True))
         given = ", ".join(layout.name for layout in self.formats)
-        message = f"no format among {given} holds weights of {extents}"
-        raise UnsupportedError(
-            Problem("DV852", message, part.where, f"add one that does: {', '.join(self._near(axes, shape))}")
-        )
+        message = f"none of the formats {given} fits weights of {extents}"
+        hint = f"add one that does: {', '.join(self._near(axes, shape))}"
+        raise UnsupportedError(Problem("DV852", message, part.where, hint))
 
     def _near(self, axes: str, shape: tuple[int, ...]) -> list[str]:
-        """Formats that would do, those first whose names are like the given ones."""
+        """Formats that fit, those with names similar to the given ones first."""
         names = [name for name in (*cldnn.WEIGHTS, *cldnn.SPECIAL) if fits(cldnn.format_of(name), axes, shape)]
         given = [layout.name for layout in self.formats]
         return sorted(names, key=lambda name: -max(difflib.SequenceMatcher(None, name, g).ratio() for g in given))[:3]
 
 
 def fits(layout: Layout, axes: str, shape: Sequence[int]) -> bool:
-    """Whether a format has all axes of an array but those of extent 1, and no others; bits hold no numbers, images no place."""
+    """Whether a format has exactly the axes of an array, except for extent-1 ones; not one-bit or image formats."""
     if layout.name in (*cldnn.BITS, *cldnn.IMAGES) or not set(layout.axes) <= set(axes):
         return False
     spare = {axis for axis, n in zip(axes, shape, strict=True) if n == 1 and axis in "yx"}

@@ -1,4 +1,4 @@
-"""The DV700's own memory as surfaces: the streams of packed weights, and maps where the program puts them."""
+"""The DV700's memory as surfaces: packed weight streams, and maps at the program's offsets."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from cnn_convertor.layouts.dv700 import feature_map
 from cnn_convertor.layouts.packing import Bytes
 from cnn_convertor.layouts.text import parse
 
-STREAM = "dv700_weights"  # the layout of a stream, which is no layout of the algebra
+STREAM = "dv700_weights"  # the name of a stream's layout, which the algebra cannot express
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The packed weights of one convolution. transposed: x and y of kernels are swapped."""
+    """The packed weights of one convolution. transposed: kernels have x and y swapped."""
 
     layer: str
     type: str
@@ -35,7 +35,7 @@ class Stream:
 
     @property
     def parts(self) -> dict[Role, tuple[int, ...]]:
-        """What it holds, and the shape of that."""
+        """The arrays in the stream, with their shapes."""
         packed = self.weights.packed
         shapes: dict[Role, tuple[int, ...]] = {
             Role.WEIGHTS: (packed.kernels, packed.channels, *packed.kernel),
@@ -45,7 +45,7 @@ class Stream:
 
     @property
     def form(self) -> dict[str, Any]:
-        """How it is packed, as the manifest tells it."""
+        """The packing parameters for the manifest."""
         packed = self.weights.packed
         return {
             "kernels": packed.kernels,
@@ -59,9 +59,9 @@ class Stream:
 
 
 def streams(program: Program) -> tuple[tuple[Stream, Iterator[Bytes]], ...]:
-    """Every stream, and its bytes; these must be asked for in order, since all are encoded in one go.
+    """Every stream and its bytes, which must be read in order: all are encoded in one pass.
 
-    What is raised, or warned of, for any of them comes with the last.
+    Errors and warnings for any of them are raised with the last.
     """
     encoded = encode_all(program.weights, transposed=program.transposed)
     found = []
@@ -75,7 +75,7 @@ def streams(program: Program) -> tuple[tuple[Stream, Iterator[Bytes]], ...]:
 
 
 def _taken(encoded: Iterator[Bytes], nbytes: int, *, rest: bool) -> Iterator[Bytes]:
-    """Pieces of so many bytes together. rest: and what comes then."""
+    """The next pieces, `nbytes` in total. rest: also all that follow."""
     while nbytes > 0 or rest:
         piece = next(encoded, None)
         if piece is None:
@@ -85,7 +85,7 @@ def _taken(encoded: Iterator[Bytes], nbytes: int, *, rest: bool) -> Iterator[Byt
 
 
 def maps(program: Program, given: Mapping[str, NDArray[np.float32]]) -> Iterator[tuple[Surface, int]]:
-    """Inputs and outputs, and their offsets in the I/O buffer. given: input or output name -> (H, W, C)."""
+    """Inputs and outputs with their offsets in the I/O buffer. given: input or output name -> (H, W, C)."""
     device = feature_map(transposed=program.transposed)
     for name, tensor in program.inputs:
         values = _known(given, name)
@@ -106,7 +106,7 @@ def _known(given: Mapping[str, NDArray[np.float32]], name: str) -> Constant | No
 
 
 def part_of(form: Mapping[str, Any], stream: Bytes, role: Role) -> NDArray[np.float16]:
-    """What a stream holds for a role. Raises KeyError, TypeError or ValueError for a form that is none."""
+    """The stream's array for a role. Raises KeyError, TypeError or ValueError for an invalid form."""
     height, width = map(int, form["kernel"])
     packed = PackedShape(
         kernels=int(form["kernels"]),
@@ -116,12 +116,9 @@ def part_of(form: Mapping[str, Any], stream: Bytes, role: Role) -> NDArray[np.fl
         palette=bool(form["palette"]),
         prelu=bool(form["slopes"]),
     )
-    if (
-        min(packed.kernels, packed.channels, *packed.kernel) < 1
-        or max(packed.kernel) > 7
-        or stream.size != packed.nbytes
-    ):
-        raise ValueError("the stream is not of that form")
+    is_valid = min(packed.kernels, packed.channels, *packed.kernel) >= 1 and max(packed.kernel) <= 7
+    if not is_valid or stream.size != packed.nbytes:
+        raise ValueError("the stream does not have that form")
     made = unpack(packed, stream, transposed=bool(form["transposed"]))
     match role:
         case Role.WEIGHTS:
@@ -131,4 +128,4 @@ def part_of(form: Mapping[str, Any], stream: Bytes, role: Role) -> NDArray[np.fl
         case Role.SLOPES if made.slopes is not None:
             return made.slopes
         case _:
-            raise ValueError(f"a stream holds no {role.value}")
+            raise ValueError(f"the stream has no {role.value}")

@@ -1,4 +1,4 @@
-"""Reads what an export has written: the manifest, and its surfaces as arrays again."""
+"""Reads an export: its manifest, and its surfaces as arrays."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from cnn_convertor.layouts.text import parse
 
 FORMAT = "cnn-convertor export 1"
 MANIFEST = "manifest.json"
+_AGAIN = "export the network again"
 
 
 def json_of(head: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> str:
-    """A manifest as text, a line for each surface."""
+    """A manifest as JSON text, one line per surface."""
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     surfaces = ",\n".join(f"    {json.dumps(entry)}" for entry in entries)
     return "\n".join(["{", *lines, '  "surfaces": [', surfaces, "  ]", "}", ""])
@@ -40,12 +41,12 @@ def _refuse(code: str, message: str, path: Path, hint: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One surface. Attributes that a program asks for; `record` is all that the manifest says.
+    """One surface. record: its complete manifest entry.
 
     shape: of the array, in the order of its axes
     file: None for a map that is only described
-    scales: what integers are multiplied with, one for each part of the first axes; None: numbers stand for themselves
-    sparse: of compressed weights, their mask and the sizes of their groups
+    scales: factors of integers, one per index of the first axes; None: values are unscaled
+    sparse: mask and group sizes of compressed weights
     """
 
     record: Mapping[str, Any]
@@ -63,27 +64,26 @@ class Entry:
     sparse: tuple[Entry, Entry] | None = None
 
     def memory(self) -> Bytes:
-        """The surface's bytes, which are what the manifest says. Raises ModelError if they are not."""
-        hint = "export the network again"
+        """The surface's bytes, verified by size and SHA-256. Raises ModelError if they do not match."""
         if self.file is None:
             _refuse(
                 "DV856",
-                f'the {self.role} of "{self.layer}" is described, not written',
+                f'the {self.role} of "{self.layer}" is only described, not written',
                 Path(MANIFEST),
                 "export --input" if self.role == Role.INPUT.value else "export --run",
             )
         try:
             data = np.fromfile(self.file, np.uint8)
         except OSError as error:
-            _refuse("DV856", f"the surface cannot be read: {error.strerror}", self.file, hint)
+            _refuse("DV856", f"cannot read the surface: {error.strerror}", self.file, _AGAIN)
         if data.size != self.nbytes:
-            _refuse("DV856", f"the surface has {data.size} bytes, not {self.nbytes}", self.file, hint)
+            _refuse("DV856", f"the surface has {data.size} bytes, not {self.nbytes}", self.file, _AGAIN)
         if hashlib.sha256(data.data).hexdigest() != self.sha256:
-            _refuse("DV856", "the surface is not what was written: its SHA-256 differs", self.file, hint)
+            _refuse("DV856", "the surface has changed: its SHA-256 differs", self.file, _AGAIN)
         return data
 
     def array(self) -> NDArray[Any]:
-        """The elements as they are stored, in the array's own order of axes: integers are integers."""
+        """The stored elements, unscaled, in the array's order of axes."""
         memory = self.memory()
         if self.layout is not None and self.sparse is not None:
             return self._decompressed(memory, self.layout, *self.sparse)
@@ -92,12 +92,8 @@ class Entry:
         try:
             array = dv700.part_of(self.record["stream"], memory, Role(self.role))
         except (KeyError, TypeError, ValueError, AssertionError) as error:
-            _refuse(
-                "DV855",
-                f'the stream of "{self.layer}" is described wrongly: {error}',
-                Path(MANIFEST),
-                "export it again",
-            )
+            message = f'the description of the stream of "{self.layer}" is wrong: {error}'
+            _refuse("DV855", message, Path(MANIFEST), _AGAIN)
         assert array.shape == self.shape
         return array
 
@@ -108,18 +104,18 @@ class Entry:
             elements = nbytes(bare, self.shape) // self.element.itemsize
             payload = weights.decompress(surfaces, elements, Precision(self.element.name))
         except ConvertorError as error:
-            _refuse("DV855", error.problems[0].message, Path(MANIFEST), "export the network again")
+            _refuse("DV855", error.problems[0].message, Path(MANIFEST), _AGAIN)
         return unpack(payload, bare, self.shape)
 
     def values(self) -> NDArray[Any]:
-        """The numbers that the elements stand for: integers times their scales, in FP64."""
+        """The real values: integers times their scales, in FP64."""
         array = self.array()
         return array if self.scales is None else to_reals(array, self.scales)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What lies in the folder of an export. memories: name -> bytes that all of its surfaces take together."""
+    """The contents of an export. memories: name -> total bytes."""
 
     network: str
     target: str
@@ -127,7 +123,7 @@ class Manifest:
     surfaces: tuple[Entry, ...]
 
     def __getitem__(self, key: tuple[str, str]) -> Entry:
-        """The first surface of a layer with a role, like ("conv1", "weights"). Raises KeyError if there is none."""
+        """The first surface of (layer, role), like ("conv1", "weights"). Raises KeyError if there is none."""
         for entry in self.surfaces:
             if (entry.layer, entry.role) == key:
                 return entry
@@ -135,12 +131,12 @@ class Manifest:
 
 
 def read(path: Path) -> Manifest:
-    """The manifest in a folder, or the file itself. Raises ModelError for what is none, or cannot be true."""
+    """Read a manifest, given its folder or file. Raises ModelError for an invalid one."""
     file = path / MANIFEST if path.is_dir() else path
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        _refuse("DV855", f"there is no manifest to read: {error}", file, "the folder that was given to export --output")
+        _refuse("DV855", f"cannot read the manifest: {error}", file, "pass the folder given to export --output")
     try:
         data = json.loads(text)
         if data["format"] != FORMAT:
@@ -149,17 +145,15 @@ def read(path: Path) -> Manifest:
         entries = _with_sparse([_entry(record, file.parent) for record in data["surfaces"]])
         return Manifest(str(data["network"]), str(data["target"]), memories, entries)
     except ConvertorError as error:
-        _refuse(
-            "DV855", f"this is no manifest of an export: {error.problems[0].message}", file, "export the network again"
-        )
+        _refuse("DV855", f"not a manifest of an export: {error.problems[0].message}", file, _AGAIN)
     except KeyError as error:
-        _refuse("DV855", f"this is no manifest of an export: it has no {error}", file, "export the network again")
+        _refuse("DV855", f"not a manifest of an export: {error} is missing", file, _AGAIN)
     except (AttributeError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        _refuse("DV855", f"this is no manifest of an export: {error}", file, "export the network again")
+        _refuse("DV855", f"not a manifest of an export: {error}", file, _AGAIN)
 
 
 def _with_sparse(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Compressed weights with what belongs to them. Raises TypeError, KeyError or ValueError where that is missing."""
+    """Attach masks and group sizes to compressed weights. Raises TypeError, KeyError or ValueError if missing."""
     others = {(entry.role, entry.record.get("file")): entry for entry in entries}
     found = []
     for entry in entries:
@@ -172,21 +166,21 @@ def _with_sparse(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _entry(record: Mapping[str, Any], folder: Path) -> Entry:
-    """Raises KeyError, TypeError, ValueError or ConvertorError for a record that cannot be true."""
+    """Raises KeyError, TypeError, ValueError or ConvertorError for an invalid record."""
     shape = tuple(map(int, record["shape"]))
     axes, element, size = str(record["axes"]), np.dtype(str(record["element"])), int(record["bytes"])
     layout = None if record["layout"] == dv700.STREAM else parse(str(record["terms"]))
     if min(shape, default=0) < 1 or len(axes) != len(shape):
         raise ValueError(f"a shape of {shape} for the axes {axes}")
     if layout is not None and (
-        layout.element != element or layout.axes != axes or not _fits(record, layout, shape, size)
+        (layout.element, layout.axes) != (element, axes) or not _fits(record, layout, shape, size)
     ):
-        raise ValueError(f"{record['terms']} of {shape} are not {size} bytes of {element}")
+        raise ValueError(f"{record['terms']} of {shape} does not have {size} bytes of {element}")
     if int(record["offset"]) < 0:
         raise ValueError(f"an offset of {record['offset']}")
     name = record.get("file")
     if name is not None and (Path(str(name)).name != name or not name):
-        raise ValueError(f"the file {name} is not beside the manifest")
+        raise ValueError(f"the file {name} is not in the manifest's folder")
     return Entry(
         record=record,
         layer=str(record["layer"]),
@@ -204,7 +198,7 @@ def _entry(record: Mapping[str, Any], folder: Path) -> Entry:
 
 
 def _fits(record: Mapping[str, Any], layout: Layout, shape: tuple[int, ...], size: int) -> bool:
-    """Whether that many bytes can be an array of that shape, or its compressed weights."""
+    """Whether `size` is the size of the array, or possible for its compressed weights."""
     whole = nbytes(layout, shape)
     if "compressed" not in record:
         return size == whole
@@ -213,7 +207,7 @@ def _fits(record: Mapping[str, Any], layout: Layout, shape: tuple[int, ...], siz
 
 
 def _scales(record: Mapping[str, Any], axes: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Raises KeyError, TypeError or ValueError for scales that are none."""
+    """Raises KeyError, TypeError or ValueError for invalid scales."""
     scales = np.array(record["values"], np.float32)
     own = str(record["axes"])
     if not axes.startswith(own) or scales.shape != (math.prod(shape[: len(own)]),) or not (scales > 0).all():

@@ -1,4 +1,4 @@
-"""Exports a network: every array of it as a file in the target's format, and a manifest that says what lies where."""
+"""Exports a network: one file per array in the target's format, and a manifest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from cnn_convertor.trials import prepare
 
 
 class Export(NamedTuple):
-    """files: what was written, the manifest last. summary: (label, value) rows for people."""
+    """files: all written files, the manifest last. summary: (label, value) rows for display."""
 
     files: tuple[Path, ...]
     summary: tuple[tuple[str, str], ...]
@@ -54,18 +54,18 @@ def export(
 ) -> Export:
     """Write a network's weights and maps for a target.
 
-    target: nvdla-fp16, nvdla-int16, nvdla-int8, each with :MODE,... or without, cldnn:FORMAT,..., bpu, bpu:ALIGN, bpu:x3 or dv700
-    given: an image or an array, to be written as the network's input; without it maps are only described
-    element: the type of all elements for clDNN (float16) and the BPU (float32)
-    run: write the outputs, too: what the emulated device gives for the input, a random one if none is given
-    sources: for that, C++ files with the callbacks of custom layers
-    Raises ConvertorError, with every reason, and then leaves earlier files as they were.
+    target: nvdla-fp16, nvdla-int16, nvdla-int8 (each optionally with :MODE,...), cldnn:FORMAT,..., bpu, bpu:ALIGN, bpu:x3, dv700
+    given: an image or array to write as the network's input; without it, maps are only described
+    element: the element type for clDNN (default float16) and the BPU (default float32)
+    run: also write the outputs of the emulated device, for the given input or a random one
+    sources: C++ files with the callbacks of custom layers, for `run`
+    Raises ConvertorError that lists all problems; earlier files then stay unchanged.
     """
     kind = targets.target_of(target, element)
     graph = load(config)
     maps = _inputs(config, graph, given) if run or given is not None else {}
     if run:
-        # What a network computes with is the weights that are exported: palettes are the DV700's alone.
+        # Run with the exported weights: only the DV700 has palettes.
         maps |= _outputs(graph, config if kind is None else config.in_fp16, maps, sources)
     if kind is not None:
         return write(kind.surfaces(tuple(parts_of(optimize(graph), maps))), config.name, target, folder)
@@ -73,7 +73,7 @@ def export(
 
 
 def write_program(program: Program, maps: Mapping[str, NDArray[np.float32]], folder: Path) -> Export:
-    """Write the DV700's own memory: the weight buffer stream by stream, and the maps that are known."""
+    """Write the DV700's memory: weight streams, and known maps."""
     writer = _Writer(program.name, targets.DV700)
     for stream, pieces in dv700.streams(program):
         writer.add_stream(stream, pieces)
@@ -83,7 +83,7 @@ def write_program(program: Program, maps: Mapping[str, NDArray[np.float32]], fol
 
 
 def write(surfaces: Iterable[Surface], network: str, target: str, folder: Path) -> Export:
-    """Write surfaces, one behind the other in their memories, and their manifest."""
+    """Write surfaces consecutively into their memories, and the manifest."""
     writer = _Writer(network, target)
     for surface in surfaces:
         writer.add(surface)
@@ -91,7 +91,7 @@ def write(surfaces: Iterable[Surface], network: str, target: str, folder: Path) 
 
 
 def _inputs(config: Config, graph: Graph, path: Path | None) -> dict[str, NDArray[np.float32]]:
-    """Input name -> (H, W, C), of the first sample; without a path, of a random one."""
+    """Input name -> (H, W, C) of the first sample; without a path, of a random one."""
     shapes, preparation = shapes_of(graph), Preparation.of(config)
     if path is None:
         samples = random_samples(shapes, preparation, samples=1, seed=0)
@@ -105,7 +105,7 @@ def _inputs(config: Config, graph: Graph, path: Path | None) -> dict[str, NDArra
 def _outputs(
     graph: Graph, config: Config, inputs: Mapping[str, NDArray[np.float32]], sources: Sequence[Path]
 ) -> dict[str, NDArray[np.float32]]:
-    """Output name -> (H, W, C), as the emulated device gives them."""
+    """Output name -> (H, W, C), computed on the emulated device."""
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
         network = prepare(graph, config, Path(name), sources=sources)
         results = network.run({name: values[np.newaxis] for name, values in inputs.items()}).outputs
@@ -113,19 +113,19 @@ def _outputs(
 
 
 class _Writer:
-    """Gathers surfaces, then makes their files one after the other; the manifest comes last, when all is known."""
+    """Collects surfaces, then writes their files, and the manifest last."""
 
     def __init__(self, network: str, target: str) -> None:
         self._head = {"format": FORMAT, "made_by": f"cnn-convertor {__version__}", "network": network, "target": target}
         self._entries: list[dict[str, Any]] = []
         self._files: dict[str, Iterable[Bytes]] = {}
-        self._ends = {"weights": 0, "maps": 0}  # bytes of each memory that are taken
+        self._ends = {"weights": 0, "maps": 0}  # end of the used bytes of each memory
         self._problems: list[Problem] = []
-        self._sizes: list[tuple[int, int]] = []  # as written, and as promised
+        self._sizes: list[tuple[int, int]] = []  # (written, expected)
         self._worst: tuple[float, str] | None = None
 
     def add(self, surface: Surface, offset: int | None = None) -> None:
-        """offset: where the surface lies in its memory; None: behind the one before it."""
+        """Add a surface. offset: in its memory; None: after the previous surface."""
         try:
             sparse = surface.sparse() if surface.may_be_sparse else None
         except UnsupportedError as error:
@@ -139,7 +139,7 @@ class _Writer:
             self._add_file(entry, self._pieces(surface, entry))
 
     def _add_sparse(self, surface: Surface, sparse: Sparse) -> None:
-        """Compressed weights, their mask, and the sizes of their groups: a file for each."""
+        """Add compressed weights, their mask and their group sizes: one file each."""
         entry = self._described(surface, sparse.stored)
         self._add_file(entry, self._pieces(surface, entry, compressed=True))
         entry["compressed"] = {
@@ -148,12 +148,12 @@ class _Writer:
         }
 
     def _add_numbers(self, surface: Surface, role: Role, layout: Layout, numbers: NDArray[Any]) -> str:
-        """Whole numbers that belong to a surface; gives their file's name."""
+        """Add an array of integers that belongs to a surface. Returns its file name."""
         other = replace(surface, role=role, layout=layout, shape=numbers.shape, values=None, notes={})
         return self._add_file(self._described(other, other.nbytes), iter([pack(numbers, layout)]))
 
     def _described(self, surface: Surface, size: int, offset: int | None = None) -> dict[str, Any]:
-        """Gives a surface of so many bytes its place, and its entry in the manifest."""
+        """Place a surface of `size` bytes, and return its new manifest entry."""
         memory = "maps" if surface.role.is_map else "weights"
         align = surface.layout.base_align
         place = -(-self._ends[memory] // align) * align if offset is None else offset
@@ -180,34 +180,33 @@ class _Writer:
         return entry
 
     def add_stream(self, stream: dv700.Stream, pieces: Iterator[Bytes]) -> None:
-        """A stream is one file, with an entry for each array in it."""
+        """Add a stream: one file, with one entry per array in it."""
         place = self._ends["weights"]
         assert place == stream.weights.offset
         self._ends["weights"] += stream.weights.nbytes
-        made = []
-        for role, shape in stream.parts.items():
-            made.append(
-                {
-                    "layer": stream.layer,
-                    "type": stream.type,
-                    "role": role.value,
-                    "axes": "oiyx"[: len(shape)],
-                    "shape": list(shape),
-                    "layout": dv700.STREAM,
-                    "stream": stream.form,
-                    "element": "float16",
-                    "alignment": {"start": 16, "size": 16},
-                    "memory": "weights",
-                    "offset": place,
-                    "bytes": stream.weights.nbytes,
-                }
-            )
+        made: list[dict[str, Any]] = [
+            {
+                "layer": stream.layer,
+                "type": stream.type,
+                "role": role.value,
+                "axes": "oiyx"[: len(shape)],
+                "shape": list(shape),
+                "layout": dv700.STREAM,
+                "stream": stream.form,
+                "element": "float16",
+                "alignment": {"start": 16, "size": 16},
+                "memory": "weights",
+                "offset": place,
+                "bytes": stream.weights.nbytes,
+            }
+            for role, shape in stream.parts.items()
+        ]
         self._entries += made
         self._add_file(made[0], self._checked(pieces), *made[1:])
 
     def _add_file(self, entry: dict[str, Any], pieces: Iterator[Bytes], *others: dict[str, Any]) -> str:
-        """others: entries of the same file. Gives its name."""
-        # A network may call its layers what no file can be called.
+        """Add a file for an entry. others: further entries of the same file. Returns its name."""
+        # Layer names may contain characters that file names cannot.
         layer = re.sub(r"[^A-Za-z0-9_-]+", "_", entry["layer"])[:60]
         number = f"{entry['set']}." if "set" in entry else ""
         name = f"{len(self._files):03}_{layer}.{entry['role']}.{number}bin"
@@ -237,12 +236,12 @@ class _Writer:
                     self._worst = error.sqnr, f'{surface.role.value} of "{surface.layer}"'
 
     def _checked(self, pieces: Iterator[Bytes]) -> Iterator[Bytes]:
-        """The pieces up to a problem, which is kept: the user is told of all at once."""
+        """The pieces up to an error, which is collected: all errors are reported together."""
         with gathered(self._problems):
             yield from pieces
 
     def write(self, folder: Path) -> Export:
-        """Make all files, or none."""
+        """Write all files, or none."""
         contents: Mapping[str, files.Contents] = {**self._files, MANIFEST: self._manifest()}
         before = _earlier(folder)
         written = files.replace_all(folder, contents)
@@ -258,7 +257,7 @@ class _Writer:
         yield np.frombuffer(json_of(head, self._entries).encode(), np.uint8)
 
     def summary(self) -> tuple[tuple[str, str], ...]:
-        """What a user wants to know first."""
+        """The most important figures."""
         rows = [("surfaces", str(len(self._files)))]
         rows += [(name, f"{size:,} bytes") for name, size in self._ends.items()]
         if self._worst is not None and math.isfinite(self._worst[0]):
@@ -267,7 +266,7 @@ class _Writer:
 
 
 def _earlier(folder: Path) -> set[Path]:
-    """The surfaces of an earlier export to the folder, as far as they are still what that has written."""
+    """The unchanged surfaces of an earlier export in the folder."""
     found = set()
     with suppress(ModelError):
         for entry in read(folder).surfaces:
@@ -278,7 +277,7 @@ def _earlier(folder: Path) -> set[Path]:
 
 
 def _figures(error: Error) -> dict[str, float | None]:
-    """Rounded: what is told of an error is a measure, no number to compute with."""
+    """The error's figures, rounded for the manifest."""
     sqnr = error.sqnr if math.isfinite(error.sqnr) else None
     figures = {"max": error.largest, "rms": error.rms, "sqnr_db": sqnr}
     return {name: None if value is None else float(f"{value:.6g}") for name, value in figures.items()}

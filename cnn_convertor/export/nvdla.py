@@ -1,4 +1,4 @@
-"""NVDLA as a target of an export."""
+"""Export target: NVDLA."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MODES = ("image", "winograd", "compressed")
 
 @dataclass(frozen=True, slots=True)
 class Nvdla(Target):
-    """Weights for direct convolution and deconvolution, operands of the SDP, feature data.
+    """Weights for direct convolution and deconvolution, SDP operands, feature data.
 
-    A fully connected layer is a convolution whose kernel is as large as its input. The hardware knows no groups: kernels
-    are zero for the channels of the other groups. Operands are of 16 bits in every precision.
+    A fully connected layer is a convolution with a kernel of its input's size. The hardware has no groups: kernels are zero
+    for the channels of other groups. Operands have 16 bits in all precisions.
 
-    modes: image: inputs of up to 4 channels are pixels, and the weights that read them are extended. winograd: kernels that
-    can be are transformed. compressed: weights are stored without zeros where that takes fewer bytes.
+    modes: image: inputs of up to 4 channels are pixels, with extended weights. winograd: suitable kernels are transformed.
+    compressed: weights are stored without zeros where that is smaller.
     """
 
     name: str
@@ -38,13 +38,13 @@ class Nvdla(Target):
     modes: frozenset[str] = frozenset()
 
     def surfaces(self, parts: Sequence[Part]) -> Iterator[Surface]:
-        used = {"compressed"}  # which is known when all is written
+        used = {"compressed"}  # known only after writing
         for made in collected(_affine(parts), self._surfaces):
             used |= {mode for mode in ("image", "winograd") if mode in made.layout.name}
             yield made
         for mode in sorted(self.modes - used):
-            hint = "inputs of up to 4 channels that only convolutions read, or kernels of 3x3 (or a stride of 2 or 3)"
-            warn(Problem("DV857", f'nothing in the network is stored in the mode "{mode}"', hint=hint))
+            hint = "it needs inputs of up to 4 channels read only by convolutions, or kernels of 3x3 (or stride 2 or 3)"
+            warn(Problem("DV857", f'no array uses the mode "{mode}"', hint=hint))
 
     def _surfaces(self, part: Part) -> Iterator[Surface]:
         match part.role:
@@ -82,7 +82,7 @@ class Nvdla(Target):
         return down == right and weights.is_for_winograd(*window.kernel, right)
 
     def _for_image(self, part: Part) -> Surface:
-        """The weights for pixels, which have one channel or four."""
+        """Weights for pixels of one channel or four."""
         assert part.values is not None and part.window is not None
         kernels = with_channels(part.values, 4 if part.shape[1] > 1 else 1)
         _, channels, rows, columns = kernels.shape
@@ -91,13 +91,13 @@ class Nvdla(Target):
         return self._kernels(part, weights.image(self.precision, extension), kernels, **notes)
 
     def _for_winograd(self, part: Part) -> Surface:
-        """Kernels of 4x4, whatever they were; their numbers are made integers after they are transformed."""
+        """Kernels of 4x4, quantized after the transform."""
         assert part.values is not None and part.window is not None
         kernels, stride = ungrouped(part.values, part.groups), part.window.stride.width
         channels = weights.winograd_channels(kernels.shape[1], self.precision, stride=stride)
 
         def transformed(values: Array) -> Array:
-            if not np.isfinite(values).all():  # to be told of with all that is wrong
+            if not np.isfinite(values).all():  # reported with all other errors
                 return np.full((len(values), channels, 4, 4), np.nan, np.float32)
             return weights.in_reals(values, self.precision, stride=stride)
 
@@ -111,13 +111,11 @@ class Nvdla(Target):
         return replace(made, may_be_sparse="compressed" in self.modes)
 
     def _deconvolution(self, part: Part) -> Iterator[Surface]:
-        """One surface for each phase of the stride."""
+        """One surface per phase of the stride."""
         assert part.values is not None and part.stride is not None
         if part.window is not None and part.window.dilation != ONE:
             message = f"NVDLA has no deconvolution with a dilation of {'x'.join(map(str, part.window.dilation))}"
-            raise UnsupportedError(
-                Problem("DV851", message, part.where, "cldnn or bpu, which take kernels as they are")
-            )
+            raise UnsupportedError(Problem("DV851", message, part.where, "the targets cldnn or bpu"))
         kernels, (down, right) = ungrouped(part.values, part.groups), part.stride
         height, width = kernels.shape[2:]
         taps = (-(-height // down), -(-width // right))
@@ -132,7 +130,7 @@ class Nvdla(Target):
 
 
 def _affine(parts: Sequence[Part]) -> Iterator[Part]:
-    """Factors and shifts as pairs (2, C) of the SDP, which adds first and multiplies then."""
+    """Merge factors and shifts into pairs (2, C): the SDP adds, then multiplies."""
     shifts = {part.node: part for part in parts if part.role is Role.SHIFT}
     for part in parts:
         if part.role is Role.FACTOR:
@@ -155,7 +153,7 @@ def _add_and_multiply(part: Part, factor: Constant, shift: Constant | None) -> C
         multiplied = factor.load().astype(np.float64)
         moved = np.zeros_like(multiplied) if shift is None else shift.load().astype(np.float64)
         if np.any((multiplied == 0) & (moved != 0)):
-            message = "a channel is multiplied by 0 before something is added, and NVDLA adds before it multiplies"
+            message = "a channel has the factor 0 and a shift; NVDLA adds before it multiplies"
             raise UnsupportedError(Problem("DV851", message, part.where, "train without such channels, or prune them"))
         added = np.divide(moved, multiplied, out=np.zeros_like(moved), where=multiplied != 0)
         return np.stack([added, multiplied]).astype(np.float32)[rows]

@@ -1,4 +1,4 @@
-"""The arrays of an optimized network, before any target lays them out."""
+"""The arrays of an optimized network, independent of the target."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from cnn_convertor.ir.ops import ONE, Activation, Conv2d, ConvTranspose2d, Dense
 
 
 class Role(Enum):
-    """What an array is for. The values are those of the manifest, and of file names."""
+    """The role of an array. The values appear in manifests and file names."""
 
     WEIGHTS = "weights"
-    MASK = "mask"  # of compressed weights: which of them are stored
+    MASK = "mask"  # of compressed weights: which are non-zero
     GROUP_SIZES = "group_sizes"  # of compressed weights: bytes of each group of kernels
     BIAS = "bias"
     SLOPES = "slopes"  # of a PReLU
-    FACTOR = "factor"  # of a scale that no other layer could take
+    FACTOR = "factor"  # of a scale that was not folded
     SHIFT = "shift"
-    AFFINE = "affine"  # such a scale as a pair: what is added, then what is multiplied
+    AFFINE = "affine"  # such a scale as a pair of addend and factor
     INPUT = "input"
     OUTPUT = "output"
 
@@ -37,7 +37,7 @@ class Role(Enum):
 
 @contextmanager
 def gathered(problems: list[Problem]) -> Iterator[None]:
-    """What cannot be exported is appended to `problems`, so that the user is told of all at once."""
+    """Collect the problems of UnsupportedErrors, to report all together."""
     try:
         yield
     except UnsupportedError as error:
@@ -48,12 +48,12 @@ def gathered(problems: list[Problem]) -> Iterator[None]:
 class Part:
     """One array of the network.
 
-    node: of the graph; layer, type: the user's layer that it stands for
+    node: of the graph; layer, type: of the user's model
     values: weights (O, I / groups, H, W), vectors (C,), maps (H, W, C); None: a map that is only described
-    groups: of a convolution; 1 for all else
-    window: of a convolution of either kind; None for all else
-    is_transposed: whether that is a transposed convolution
-    is_image: an input that only plain convolutions read, and the weights of these
+    groups: of a convolution, else 1
+    window: of a convolution or transposed convolution, else None
+    is_transposed: whether it belongs to a transposed convolution
+    is_image: an input read only by plain convolutions, or the weights of these
     """
 
     node: str
@@ -76,11 +76,9 @@ class Part:
 
 
 def parts_of(graph: Graph, maps: Mapping[str, NDArray[np.float32]]) -> Iterator[Part]:
-    """All arrays in execution order, the inputs first and the outputs last.
+    """All arrays in execution order, inputs first, outputs last. maps: input or output name -> known (H, W, C).
 
-    maps: name of an input or output -> (H, W, C), as far as they are known
-
-    Raises UnsupportedError for a layer whose arrays have no known meaning here.
+    Raises UnsupportedError for a layer whose arrays have no known format.
     """
     images = {node.name for node in graph.inputs if _is_image(graph, node)}
     for node in graph.inputs:
@@ -96,7 +94,7 @@ def parts_of(graph: Graph, maps: Mapping[str, NDArray[np.float32]]) -> Iterator[
 
 
 def _is_image(graph: Graph, node: Node) -> bool:
-    """Whether nothing but convolutions without groups and dilation reads an input."""
+    """Whether only convolutions without groups and dilation read an input."""
     users = [graph[user].op for user in graph.users(node.name)]
     plain = [op for op in users if isinstance(op, Conv2d) and op.groups == 1 and op.window.dilation == ONE]
     return 0 < len(plain) == len(users) and node.name not in graph.outputs
@@ -137,7 +135,7 @@ def _of_node(node: Node, *, reads_image: bool) -> Iterator[Part]:
         case _:
             left = [name for name in _constants(op) if name != "activation.slopes"]
             if left:
-                message = f"the layer holds numbers ({', '.join(left)}) for which no format is known"
+                message = f"there is no known format for the layer's arrays ({', '.join(left)})"
                 raise UnsupportedError(Problem("DV854", message, node.where, "export the network up to this layer"))
     function = op.function if isinstance(op, Activation) else getattr(op, "activation", None)
     if isinstance(function, PRelu):
@@ -161,11 +159,11 @@ def _vector(node: Node, role: Role, values: Constant | None) -> Iterator[Part]:
         yield _part(node, role, values.shape, values, node.where)
 
 
-# --- what targets do with them --------------------------------------------------------------------------------------------
+# --- transformations for targets ------------------------------------------------------------------------------------------
 
 
 def ungrouped(weight: Constant, groups: int) -> Constant:
-    """Weights of one group, (O, I, H, W): those of several, and zeros for the channels of other groups."""
+    """Grouped weights as ungrouped ones (O, I, H, W), zero for the channels of other groups."""
     if groups == 1:
         return weight
     out, per_group, *kernel = weight.shape
@@ -179,14 +177,14 @@ def ungrouped(weight: Constant, groups: int) -> Constant:
 
 
 def with_channels(weight: Constant, channels: int) -> Constant:
-    """Weights (O, I, H, W) of one group for more channels: zeros for those that they have not."""
+    """Ungrouped weights (O, I, H, W) padded with zeros to more channels."""
     _, given, *kernel = weight.shape
     more = ((0, 0), (0, channels - given), (0, 0), (0, 0))
     return weight if channels <= given else weight.map_rows(lambda v: np.pad(v, more), (channels, *kernel))
 
 
 def regrouped(weight: Constant, groups: int) -> Constant:
-    """Weights (O, I / groups, H, W) with the groups as an axis of their own: (groups, O / groups, I / groups, H, W)."""
+    """Weights (O, I / groups, H, W) as (groups, O / groups, I / groups, H, W)."""
     out, *rest = weight.shape
     per_group = out // groups
 
@@ -198,7 +196,7 @@ def regrouped(weight: Constant, groups: int) -> Constant:
 
 
 def reshaped(values: Constant, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> Constant:
-    """A small array in another shape, its axes put into another order before."""
+    """A small array, transposed and reshaped."""
 
     def read(rows: slice) -> Array:
         array = values.load(ALL)

@@ -1,4 +1,4 @@
-"""Real numbers as the elements that a target stores: symmetric integers or FP16, and what that costs."""
+"""Converts real numbers to stored elements (symmetric integers or FP16), and measures the error."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Stored: TypeAlias = NDArray[Any]
 
 
 class Symmetric(NamedTuple):
-    """Integers that stand for integer * scale, without a zero point.
+    """Symmetric quantization: value = integer * scale.
 
-    axes: how many of the array's first axes tell its scales apart: 0 is one scale for all, 1 one for each kernel
-    binary: scales are powers of two, for a device that shifts
+    axes: the number of leading axes with scales of their own: 0 is one scale for all, 1 one per kernel
+    binary: scales are powers of two, for devices that shift
     """
 
     axes: int
@@ -31,7 +31,7 @@ ONE_SCALE = Symmetric(0)
 
 
 def scales_of(values: Real, rule: Symmetric, limit: int) -> Real:
-    """The scale of each part, (parts,), such that its largest magnitude becomes `limit`; 1 where all is zero."""
+    """The scale of each part, (parts,): maps its largest magnitude to `limit`; 1 if all values are zero."""
     parts = values.reshape(math.prod(values.shape[: rule.axes]), -1)
     largest = np.abs(parts).max(axis=1, initial=0).astype(np.float64)
     scales = largest / limit
@@ -43,7 +43,7 @@ def scales_of(values: Real, rule: Symmetric, limit: int) -> Real:
 
 
 def to_integers(values: Real, scales: Real, element: np.dtype[Any]) -> Stored:
-    """Divide each part by its scale and round to the nearest integer, ties to even; cut off at both ends alike."""
+    """Quantize each part by its scale, rounded to nearest even, clipped symmetrically."""
     limit = np.iinfo(element).max
     parts = values.reshape(len(scales), -1).astype(np.float64)
     integers = np.rint(parts / scales[:, None].astype(np.float64))
@@ -51,19 +51,19 @@ def to_integers(values: Real, scales: Real, element: np.dtype[Any]) -> Stored:
 
 
 def to_reals(stored: Stored, scales: Real) -> Wide:
-    """What the integers stand for."""
+    """The real values of integers."""
     parts = stored.reshape(len(scales), -1).astype(np.float64)
     return (parts * scales[:, None].astype(np.float64)).reshape(stored.shape)
 
 
 def narrowed(values: Real, element: np.dtype[Any]) -> Stored:
-    """Floating-point numbers of another width, rounded to the nearest; too large ones become infinite."""
+    """Floating-point numbers of another width, rounded to nearest; overflow gives infinity."""
     return to_half(np.ascontiguousarray(values)) if element == np.float16 else values.astype(element)
 
 
 @dataclass(slots=True)
 class Error:
-    """What was lost between the numbers of a network and those that are stored; grows as parts are added."""
+    """Accumulated storage error."""
 
     largest: float = 0.0
     _signal: float = field(default=0.0, repr=False)
@@ -90,5 +90,5 @@ class Error:
 
 
 def _sum_of_squares(values: Wide) -> float:
-    # Added up in one order on every machine, so that the same network gives the same manifest.
+    # cumsum has the same accumulation order on every machine, so manifests are deterministic.
     return float(np.cumsum(np.square(values.reshape(-1)))[-1]) if values.size else 0.0

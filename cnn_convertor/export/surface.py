@@ -1,4 +1,4 @@
-"""A piece of memory that a target reads: an array of the network, its layout, and the bytes, made a range of rows at a time."""
+"""A surface: an array of the network, its layout, and its bytes, packed a range of rows at a time."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from cnn_convertor.layouts.nvdla import weights
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Bytes, pack
 
-_PIECE_BYTES = 4 << 20  # of FP32 numbers that are packed at a time, where the layout lets rows be packed apart
+_PIECE_BYTES = 4 << 20  # FP32 bytes packed at a time, if the layout allows packing rows separately
 
 
 class Written(NamedTuple):
-    """What is known once a surface's bytes have been made. scales: (parts,), None where numbers stand for themselves."""
+    """Results of packing a surface. scales: (parts,), None for unscaled values."""
 
     scales: Real | None
     error: Error | None
 
 
 class Sparse(NamedTuple):
-    """What compression makes of weights. stored: bytes of those that are left, with what fills them up.
+    """Compressed weights. stored: bytes of the non-zero weights, padded.
 
-    mask: a bit for each weight, (bytes,). group_sizes: bytes of those that are left of each group, (groups,)
+    mask: one bit per weight, (bytes,). group_sizes: non-zero bytes per group, (groups,)
     """
 
     stored: int
@@ -50,7 +50,7 @@ class Sparse(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of all three surfaces."""
+        """The total size of the three surfaces."""
         mask, sizes = nbytes(weights.MASK, self.mask.shape), nbytes(weights.GROUP_SIZES, self.group_sizes.shape)
         return self.stored + mask + sizes
 
@@ -59,10 +59,10 @@ class Sparse(NamedTuple):
 class Surface:
     """An array in memory.
 
-    values: of `shape`, whose axes are those of the layout; None: what will lie there is not known, only how
-    symmetric: how integers are made of the numbers
-    notes: what else the manifest tells of it
-    may_be_sparse: NVDLA's weights, to be compressed where that takes fewer bytes
+    values: of `shape`, with the layout's axes; None: only described
+    symmetric: the quantization of integers
+    notes: additional manifest entries
+    may_be_sparse: compress, if that is smaller (NVDLA's weights)
     """
 
     node: str
@@ -88,7 +88,7 @@ class Surface:
         return nbytes(self.layout, self.shape)
 
     def sparse(self) -> Sparse | None:
-        """How the weights are compressed; None where that takes no fewer bytes. Raises as `pieces` does."""
+        """The compressed weights; None if they are not smaller. Raises as `pieces` does."""
         masks, sizes, stored = [], [], 0
         for piece in self._compressed(self._packed([])):
             masks.append(piece.mask)
@@ -102,10 +102,9 @@ class Surface:
             yield weights.compress_groups(piece, rows, Precision(self.element.name))
 
     def pieces(self, written: list[Written], *, compressed: bool = False) -> Iterator[Bytes]:
-        """The bytes, piece by piece; what else is known by then is appended to `written`.
+        """The bytes, piece by piece; then appends the results to `written`. compressed: without zero weights.
 
-        compressed: without the weights that are zero
-        Raises UnsupportedError for numbers that the element type cannot stand for.
+        Raises UnsupportedError for values the element type cannot represent.
         """
         size, packed = 0, self._packed(written)
         parts = (made.weights for made in self._compressed(packed)) if compressed else (piece for _, piece in packed)
@@ -115,7 +114,7 @@ class Surface:
         yield np.zeros((_filled(size) if compressed else self.nbytes) - size, np.uint8)
 
     def _packed(self, written: list[Written]) -> Iterator[tuple[int, Bytes]]:
-        """Some rows at a time: their number, and their bytes, which nothing fills up."""
+        """Some rows at a time: their number, and their unpadded bytes."""
         assert self.values is not None
         error, all_scales = Error(), []
         bare = replace(self.layout, total_align=1)
@@ -132,7 +131,7 @@ class Surface:
         written.append(Written(np.concatenate(all_scales) if all_scales else None, None if exact else error))
 
     def _rows_at_a_time(self) -> int:
-        """How many rows of the first axis are packed at a time: all, unless slices of that axis lie one after the other."""
+        """The number of rows packed at a time: all, unless slices of the first axis are consecutive."""
         first, rows = self.layout.terms[0], self.shape[0]
         apart = first.axis == self.layout.axes[0] and first.mod is None and not first.flip and first.extent_align == 1
         if not apart or (self.element.kind == "i" and self.symmetric.axes == 0):
@@ -141,7 +140,7 @@ class Surface:
         return max(1, _PIECE_BYTES // (row_bytes * first.div)) * first.div
 
     def _stored(self, values: Real) -> tuple[NDArray[Any], Real | None]:
-        """Numbers as elements, and their scales if they are integers."""
+        """Values as elements, and the scales of integers."""
         if self.element.kind == "f":
             stored = narrowed(values, self.element)
             self._check(values, stored)
@@ -150,22 +149,17 @@ class Surface:
         return to_integers(values, scales, self.element), scales
 
     def _check(self, values: Real, stored: NDArray[Any]) -> None:
-        """Refuse what is no number, or became none."""
+        """Raise UnsupportedError for NaN, infinity and overflow."""
         wrong = ~np.isfinite(stored)
         if wrong.any():
             value = values[wrong][0]
-            flaw = f"does not fit {self.element}" if np.isfinite(value) else "is no number"
-            hint = (
-                "a target with a wider type"
-                if np.isfinite(value)
-                else "look for batch norm variances that are negative"
-            )
-            message = (
-                f"a value of {value:g} among the {self.role.value} {flaw} after folding; {int(wrong.sum())} such values"
-            )
+            flaw, hint = "is not finite", "check for negative batch norm variances"
+            if np.isfinite(value):
+                flaw, hint = f"does not fit {self.element}", "use a target with a wider type"
+            message = f"after folding, {value:g} in the {self.role.value} {flaw}; {int(wrong.sum())} such values"
             raise UnsupportedError(Problem("DV853", message, self.where, hint))
 
 
 def _filled(size: int) -> int:
-    """The bytes of compressed weights, with what fills them up."""
+    """The padded size of compressed weights."""
     return -(-size // weights.SIZE_ALIGN) * weights.SIZE_ALIGN

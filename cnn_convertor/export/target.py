@@ -1,4 +1,4 @@
-"""What every target of an export does with the arrays of a network."""
+"""The base of all export targets."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Target(ABC):
 
     @abstractmethod
     def surfaces(self, parts: Sequence[Part]) -> Iterator[Surface]:
-        """The surfaces in the order of the parts. Raises ConvertorError for what the target cannot take, all of it."""
+        """The surfaces in the order of the parts. Raises ConvertorError that lists all unsupported parts."""
 
 
 def collected(parts: Iterable[Part], each: Callable[[Part], Iterator[Surface]]) -> Iterator[Surface]:
-    """The surfaces of every part, and in the end all that is wrong with any of them."""
+    """The surfaces of all parts. Raises UnsupportedError at the end, with all problems."""
     problems: list[Problem] = []
     for part in parts:
         with gathered(problems):
@@ -39,7 +39,7 @@ def collected(parts: Iterable[Part], each: Callable[[Part], Iterator[Surface]]) 
 def surface(
     part: Part, layout: Layout, values: Constant | None, shape: tuple[int, ...], *, axes: int = 0, **notes: Any
 ) -> Surface:
-    """axes: how many of the first axes have scales of their own."""
+    """The surface of a part. axes: the number of leading axes with scales of their own."""
     symmetric = Symmetric(axes, binary=part.role is Role.SLOPES)
     more = {name: value for name, value in notes.items() if value is not None}
     return Surface(
@@ -48,6 +48,6 @@ def surface(
 
 
 def element_for(part: Part, element: DType) -> DType:
-    """What an array is made of: integers are for weights and maps; a bias in 8 bits would lose more than all of these."""
+    """The element type of an array: only weights and maps become integers; an 8-bit bias would lose too much."""
     is_small = part.role is not Role.WEIGHTS and not part.role.is_map
     return np.dtype(np.float32) if element.kind == "i" and is_small else element

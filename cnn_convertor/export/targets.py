@@ -29,15 +29,15 @@ _FORMS = (
 
 
 def target_of(text: str, element: str | None = None) -> Target | None:
-    """The target that is called so; None for the DV700, whose memory is made from the program.
+    """The named target; None for the DV700, whose memory comes from the program.
 
-    element: the type of all elements, where the target leaves it open. Raises UsageError.
+    element: the element type, if the target does not define it. Raises UsageError.
     """
     kind, _, rest = text.partition(":")
     if element is not None and element not in ELEMENTS:
-        raise UsageError(Problem("DV850", f'elements of the type "{element}"', hint=", ".join(ELEMENTS)))
+        raise UsageError(Problem("DV850", f'unknown element type "{element}"', hint=", ".join(ELEMENTS)))
     if element is not None and kind not in ("cldnn", "bpu"):
-        raise UsageError(Problem("DV850", f"{text} says itself what its elements are", hint="no --element"))
+        raise UsageError(Problem("DV850", f"{text} defines its element types", hint="omit --element"))
     if kind in NVDLA and (kind == text or set(rest.split(",")) <= set(MODES)):
         return Nvdla(text, NVDLA[kind], frozenset(rest.split(",")) - {""})
     if text == DV700:

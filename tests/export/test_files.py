@@ -149,5 +149,5 @@ def test_a_surface_that_is_not_there_is_told(exported: Path) -> None:
 
 
 def test_a_missing_manifest_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="there is no manifest"):
+    with pytest.raises(ModelError, match="cannot read the manifest"):
         read(tmp_path)

@@ -101,7 +101,7 @@ def test_kernels_that_winograd_does_not_take_stay_as_they_are(tmp_path: Path) ->
     rows = [("x", ops.Input(Shape(20, 20, 4)), ())]
     rows += [(f"c{n}", ops.Conv2d(values(4, 4, *w.kernel), None, w), ("x",)) for n, w in enumerate(windows)]  # type: ignore[misc]
     graph = Graph(network(*rows).nodes, tuple(f"c{n}" for n in range(len(windows))))
-    with pytest.warns(ConvertorWarning, match='in the mode "winograd"'):
+    with pytest.warns(ConvertorWarning, match='uses the mode "winograd"'):
         manifest = write_for("nvdla-int8:winograd", graph, tmp_path)
     assert {e.record["layout"] for e in manifest.surfaces if e.role == "weights"} == {"nvdla_weight_int8"}
 
@@ -164,7 +164,7 @@ def test_an_input_that_is_an_image_is_pixels_and_its_weights_are_extended(
 def test_an_input_that_is_no_image_is_feature_data(users: list[Any], tmp_path: Path) -> None:
     channels = 5 if users[0][1].weight.shape[1] == 5 else 3
     graph = Graph(network(("x", ops.Input(Shape(9, 9, channels)), ()), *users).nodes, tuple(u[0] for u in users))
-    with pytest.warns(ConvertorWarning, match='in the mode "image"'):
+    with pytest.warns(ConvertorWarning, match='uses the mode "image"'):
         manifest = write_for("nvdla-fp16:image", graph, tmp_path)
     assert manifest["x", "input"].record["layout"] == "nvdla_feature_float16"
     assert manifest["c", "weights"].record["layout"] == "nvdla_weight_float16"

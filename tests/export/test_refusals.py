@@ -25,12 +25,12 @@ from export.networks import DIGITS, conv, network, values, write_for
     [
         ("nvdla", None, "nvdla-"),
         ("nvdla-fp32", None, "nvdla-fp16"),
-        ("nvdla-fp16", "int8", "no --element"),
+        ("nvdla-fp16", "int8", "omit --element"),
         ("nvdla-fp16:", None, "nvdla-fp16:image,winograd,compressed"),
         ("nvdla-fp16:image,", None, "nvdla-fp16:image,winograd,compressed"),
         ("nvdla-int8:sparse", None, "nvdla-int8:image,winograd,compressed"),
-        ("nvdla-int8:image", "int8", "no --element"),
-        ("dv700", "float32", "no --element"),
+        ("nvdla-int8:image", "int8", "omit --element"),
+        ("dv700", "float32", "omit --element"),
         ("cldnn", None, "cldnn:os_is"),
         ("bpu:0", None, "bpu"),
         ("bpu:x5", None, "bpu:x3"),
@@ -82,7 +82,7 @@ def test_a_format_without_axes_holds_what_is_1_along_them(tmp_path: Path) -> Non
 
 def test_formats_that_nothing_uses_are_told(tmp_path: Path) -> None:
     graph = network(("x", ops.Input(Shape(5, 5, 8)), ()), ("c", conv(8, 8, 3), ("x",)))
-    with pytest.warns(ConvertorWarning, match="nothing in the network is stored as goiyx, oizyx"):
+    with pytest.warns(ConvertorWarning, match="the formats goiyx, oizyx are unused"):
         write_for("cldnn:oiyx,goiyx,oizyx", graph, tmp_path)
 
 
