@@ -18,7 +18,7 @@ from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError, warn
 from cnn_convertor.escaping import CPP_KEYWORDS
 from cnn_convertor.frontends import FRONTENDS, recognize
-from cnn_convertor.frontends.frontend import Frontend
+from cnn_convertor.frontends.frontend import Frontend, Model
 from cnn_convertor.frontends.unsupported_formats import explain
 
 
@@ -330,11 +330,11 @@ class Config:
             raise UsageError(wrong)
 
     @property
-    def size(self) -> tuple[int, int] | None:
-        """(height, width) to convert for; None is the network's own."""
-        if self.height_override is None or self.width_override is None:
-            return None
-        return self.height_override, self.width_override
+    def model(self) -> Model:
+        """The network's files, and the size to convert it for."""
+        height, width = self.height_override, self.width_override
+        size = None if height is None or width is None else (height, width)
+        return Model(self.origin, self.definition, self.data, size, self.custom_layer, self.outputs)
 
     @property
     def in_fp16(self) -> Config:

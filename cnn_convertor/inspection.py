@@ -219,7 +219,7 @@ def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
         network=network,
         file=config.definition.name,
         framework=config.origin.name,
-        has_weights=with_weights or not config.origin.is_without_weights(config.definition),
+        has_weights=with_weights or not config.model.may_lack_weights,
         rows=tuple(_rows(partial_graph, work, problems)),
         commands=sum(step.type is LayerType.CONV for step in work.values()),
         cpu_layers=sum(_place(step) is Runs.CPU for step in work.values()),

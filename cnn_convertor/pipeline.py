@@ -27,7 +27,6 @@ from cnn_convertor.emulation import selftest
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files import Contents
 from cnn_convertor.frontends.builder import PartialGraph
-from cnn_convertor.frontends.endings import end_at
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimize
 from cnn_convertor.report import Report, report_of
@@ -86,12 +85,9 @@ def read(config: Config, *, with_weights: bool = True) -> PartialGraph:
     with_weights: False where the weights may be missing; files that always hold them are read with them.
     Raises ConvertorError when a file cannot be read at all, or when the configured means fit no input.
     """
-    data = None if not with_weights and config.origin.is_without_weights(config.definition) else config.data
-    partial = config.origin.read(config.definition, data, size=config.size, custom_layers=config.custom_layer)
+    partial = config.model.read(with_weights=with_weights)
     _check_means(config, partial.graph)
-    if not config.outputs:
-        return partial
-    return end_at(partial, config.outputs, Origin(str(config.definition)))
+    return partial
 
 
 class Target(NamedTuple):

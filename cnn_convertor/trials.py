@@ -33,7 +33,7 @@ from cnn_convertor.verification import (
     reference_of,
     run_all,
 )
-from cnn_convertor.verification.compare import Comparison, layer_of
+from cnn_convertor.verification.compare import Comparison
 from cnn_convertor.verification.frameworks import Reference
 from cnn_convertor.verification.report import Beside, Cause, Verification
 from cnn_convertor.verification.unpooling import unpoolings
@@ -71,15 +71,12 @@ def run(config: Config, given: Path, *, sources: Sequence[Path] = ()) -> dict[st
     samples = read_samples(given, shapes_of(graph), Preparation.of(config))
     with _installing(graph, config, sources) as installed:
         results = installed(program).run(samples.inputs).outputs
-    named: dict[str, Maps] = {}
-    for output, values in zip(graph.outputs, results, strict=True):
-        name = layer_of(graph, output)
+    for output, name, values in zip(graph.outputs, graph.output_names, results, strict=True):
         if not np.isfinite(values).all():
             problem = f'the output "{name}" holds NaN or infinity'
-            hint = "check mean and scale in the ini file; `verify --layers` shows the layer that begins it"
+            hint = "check mean and scale in the ini file; `verify --layers` shows the first layer concerned"
             warn(Problem("DV719", problem, graph[output].where, hint))
-        named[name if name not in named else f"{name}#{len(named) + 1}"] = values  # a layer may have several outputs
-    return named
+    return dict(zip(graph.output_names, results, strict=True))
 
 
 def read_labels(path: Path) -> tuple[str, ...]:
@@ -158,7 +155,7 @@ def verify(
     with _installing(graph, config, sources) as installed:
         network = installed(program)
         device = run_all(network, given.inputs)
-        reference = reference_of(config, network, given, device)
+        reference = reference_of(config.model, network, given, device)
         trial = _Trial(config, network, given, device, reference, installed)
         outputs = compare_outputs(network, device, reference)
         result = Verification(
@@ -185,7 +182,7 @@ def _beside(trial: _Trial, outputs: tuple[Comparison, ...]) -> tuple[Beside, ...
     device = run_all(plain, trial.given.inputs)
     reference = trial.reference
     if unpoolings(plain.graph, plain.program):  # the framework's follow the maxima of the network that is compared
-        reference = reference_of(trial.config, plain, trial.given, device)
+        reference = reference_of(trial.config.model, plain, trial.given, device)
     return beside(plain, device, trial.device, outputs, reference)
 
 

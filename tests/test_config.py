@@ -133,7 +133,7 @@ def test_every_key_is_read(folder: Path) -> None:
         max_kernel_size=5,
         ub_size=131072,
     )
-    assert config.size == (240, 320)
+    assert config.model.size == (240, 320)
 
 
 def test_every_field_has_a_key_or_an_option() -> None:

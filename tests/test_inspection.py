@@ -441,7 +441,7 @@ relu    ReLU         ~14x14x8                      rewritten  average pool 1x1
   commands    2
   CPU layers  0
 
-~ is a guess, since a layer before it cannot be read; what depends on its size is not known.
+~ is a guess: a layer before it cannot be read. Values that depend on it are unknown.
 It cannot be converted. What to change:
   DV301  o[b]dd: remove it, or let the network end before it
 """

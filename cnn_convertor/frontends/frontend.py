@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cnn_convertor.errors import Origin
 
 if TYPE_CHECKING:
     from cnn_convertor.frontends.builder import PartialGraph
@@ -57,3 +59,30 @@ class Frontend:
         importer: Any = import_module(self.importer)
         found: PartialGraph = importer.read(definition, data, size=size, custom_layers=custom_layers)
         return found
+
+
+class Model(NamedTuple):
+    """The files of a network. data: its weights, which may be the definition.
+
+    size: (height, width) of every input map, in place of the model's own. custom_layers: a Python file.
+    outputs: layers at which the network ends; empty for the model's own outputs.
+    """
+
+    frontend: Frontend
+    definition: Path
+    data: Path
+    size: tuple[int, int] | None = None
+    custom_layers: Path | None = None
+    outputs: tuple[str, ...] = ()
+
+    @property
+    def may_lack_weights(self) -> bool:
+        return self.frontend.is_without_weights(self.definition)
+
+    def read(self, *, with_weights: bool = True) -> PartialGraph:
+        """Read the network as `Frontend.read` does. with_weights: False where the file of the weights may be missing."""
+        from cnn_convertor.frontends.endings import end_at
+
+        data = None if not with_weights and self.may_lack_weights else self.data
+        partial = self.frontend.read(self.definition, data, size=self.size, custom_layers=self.custom_layers)
+        return end_at(partial, self.outputs, Origin(str(self.definition))) if self.outputs else partial

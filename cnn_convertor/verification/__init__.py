@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.network import Network
 from cnn_convertor.emulation.run import Maps, Outputs, as_maps
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
 from cnn_convertor.samples import Samples
@@ -51,16 +51,16 @@ def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
     return {name: values[:KEPT] for name, values in inputs.items()}
 
 
-def reference_of(config: Config, network: Network, given: Samples, device: Outputs) -> Reference:
+def reference_of(model: Model, network: Network, given: Samples, device: Outputs) -> Reference:
     """The framework's results, or those that came with the inputs if there is one for every output.
 
     device: what the network gave, by whose maxima the framework unpools.
     """
     graph = network.graph
-    names = [layer_of(graph, output) for output in graph.outputs]
+    names = graph.output_names
     if not all(name in given.expected for name in names):
-        return frameworks.run(config, graph, given.inputs, _choices(network, given.inputs, device))
-    runner = frameworks.RUNNERS[config.origin.runner]
+        return frameworks.run(model, graph, given.inputs, _choices(network, given.inputs, device))
+    runner = frameworks.RUNNERS[model.frontend.runner]
     outputs = [(given.expected[name], graph.shape(output)) for name, output in zip(names, graph.outputs, strict=True)]
     wrong = [
         Problem(
@@ -112,8 +112,8 @@ def compare_outputs(network: Network, device: Outputs, reference: Reference) -> 
     """
     graph, program = network.graph, network.program
     compared: list[Comparison] = []
-    for position, output in enumerate(graph.outputs):
-        name, probabilities = layer_of(graph, output), reference.outputs[position]
+    for position, (output, name) in enumerate(zip(graph.outputs, graph.output_names, strict=True)):
+        probabilities = reference.outputs[position]
         if isinstance(graph[output].op, DetectionOutput):
             compared += _compare_detections(network, device, reference, position)
             continue
@@ -161,7 +161,7 @@ def _compare_detections(network: Network, device: Outputs, reference: Reference,
     """A DetectionOutput, given what the device has; and what it reads. Where only results are known, they must do."""
     graph, program = network.graph, network.program
     node, layer = graph[graph.outputs[position]], program.layers[program.outputs[position]]
-    name, rows = layer_of(graph, node.name), device.outputs[position]
+    name, rows = graph.output_names[position], device.outputs[position]
     if reference.framework != "OpenCV" or None in layer.sources:
         yield compare(name, *matched_detections(rows, reference.outputs[position]))
         return
@@ -187,9 +187,9 @@ def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDA
         return float(np.mean(maps.reshape(len(maps), -1).argmax(axis=1) == classes))
 
     return tuple(
-        Accuracy(layer_of(graph, name), share(mine), share(theirs))
-        for name, mine, theirs in zip(graph.outputs, device.outputs, reference.outputs, strict=True)
-        if graph.shape(name).is_vector and graph.shape(name).size > 1
+        Accuracy(name, share(mine), share(theirs))
+        for name, mine, theirs in zip(graph.output_names, device.outputs, reference.outputs, strict=True)
+        if mine[0].size == mine.shape[-1] > 1
     )
 
 
@@ -199,8 +199,8 @@ def beside(
     """The outputs with FP16 weights beside those with palettes. fp16, device: what the two networks gave."""
     each = compare_outputs(plain, fp16, reference)
     direct = {
-        layer_of(plain.graph, name): compare(name, mine, theirs)
-        for name, mine, theirs in zip(plain.graph.outputs, device.outputs, fp16.outputs, strict=True)
+        name: compare(name, mine, theirs)
+        for name, mine, theirs in zip(plain.graph.output_names, device.outputs, fp16.outputs, strict=True)
     }
     return tuple(
         Beside(one, other, direct[one.name].agreement if one.name in direct else None)

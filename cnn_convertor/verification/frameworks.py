@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.config import Config
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.frontends.caffe.blobs import shape_of
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, read_definition
+from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.keras.files import open_model
 from cnn_convertor.frontends.keras.versions import bilinear_sampling
 from cnn_convertor.ir.graph import Graph
@@ -53,13 +53,13 @@ class Reference:
     maxima: tuple[Maxima, ...] = ()
 
 
-def run(config: Config, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Choice] = {}) -> Reference:
+def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Choice] = {}) -> Reference:
     """The framework's results for samples: input name -> (N, H, W, C).
 
     choices: unpooling -> what it goes by; the framework's own maxima where nothing is given.
     Raises UsageError when the framework is not installed, ConvertorError when it refuses the network.
     """
-    return RUNNERS[config.origin.runner].run(config, graph, inputs, choices)
+    return RUNNERS[model.frontend.runner].run(model, graph, inputs, choices)
 
 
 def as_output(values: Maps, shape: Shape, order: Order) -> Maps:
@@ -104,24 +104,24 @@ def _missing(module: str) -> UsageError:
 # --- Keras ---------------------------------------------------------------------------------------------------------------
 
 
-def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, Choice]) -> Reference:
+def _run_keras(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, Choice]) -> Reference:
     keras = import_keras()
-    if config.custom_layer is not None:
+    if model.custom_layers is not None:
         problem = "Keras cannot run custom layers from their description"
         hint = "give the expected outputs together with the inputs (see docs/verify.md)"
-        raise UsageError(Problem("DV713", problem, Place(str(config.definition)), hint))
-    model = load_keras(config.definition, config.data, config.size)
-    if config.outputs:
-        model = _ending_at(keras, model, config, graph)
-    order = _order(model, graph)
+        raise UsageError(Problem("DV713", problem, Place(str(model.definition)), hint))
+    loaded = load_keras(model.definition, model.data, model.size)
+    if model.outputs:
+        loaded = _ending_at(keras, loaded, model, graph)
+    order = _order(loaded, graph)
     given = [
         _for_keras(inputs[node.name], tensor.shape, order)
-        for node, tensor in zip(graph.inputs, model.inputs, strict=True)
+        for node, tensor in zip(graph.inputs, loaded.inputs, strict=True)
     ]
     results: dict[str, list[Maps]] = {}
     outputs: list[list[Maps]] = []
     only = next(
-        (tensor.shape[0] for tensor in model.inputs if tensor.shape[0]), None
+        (tensor.shape[0] for tensor in loaded.inputs if tensor.shape[0]), None
     )  # the batch that some models take
     batch = only or BATCH
     for start in range(0, len(given[0]), batch):
@@ -129,7 +129,7 @@ def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps], _: Mapp
         count = len(part[0])
         if only is not None:
             part = [np.concatenate([values, *[values[-1:]] * (only - count)]) for values in part]
-        final, layers = _all_outputs(keras, model, part, with_layers=start < KEPT)
+        final, layers = _all_outputs(keras, loaded, part, with_layers=start < KEPT)
         outputs.append([values[:count] for values in final])
         for name, values in layers:
             results.setdefault(name, []).append(values[: min(count, KEPT - start)])
@@ -145,17 +145,17 @@ def _run_keras(config: Config, graph: Graph, inputs: Mapping[str, Maps], _: Mapp
     )
 
 
-def _ending_at(keras: ModuleType, model: Tensor, config: Config, graph: Graph) -> Tensor:
+def _ending_at(keras: ModuleType, loaded: Tensor, model: Model, graph: Graph) -> Tensor:
     """The part of a model that gives the outputs of the layers which the ini file names."""
-    named = {layer.name: layer for layer in model.layers}
+    named = {layer.name: layer for layer in loaded.layers}
     outputs: list[Tensor] = []
-    for name in config.outputs:
+    for name in model.outputs:
         if name not in named:
             problem = f'"{name}" is part of a layer of Keras, whose output cannot be had alone'
             hint = "give the expected outputs together with the inputs (see docs/verify.md)"
-            raise UsageError(Problem("DV713", problem, Place(str(config.definition)), hint))
+            raise UsageError(Problem("DV713", problem, Place(str(model.definition)), hint))
         outputs += keras.tree.flatten(named[name].output)
-    inputs = list(model.inputs)
+    inputs = list(loaded.inputs)
     if len(inputs) != len(graph.inputs):
         needed = {layer_of(graph, node.name) for node in graph.inputs}
         inputs = [tensor for tensor in inputs if tensor.name in needed]
@@ -330,13 +330,13 @@ def _for_keras(values: Maps, shape: Sequence[int | None], order: Order) -> Maps:
 # --- Caffe ---------------------------------------------------------------------------------------------------------------
 
 
-def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Choice]) -> Reference:
+def _run_caffe(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Choice]) -> Reference:
     try:
         import cv2
     except ImportError as error:
         raise _missing("OpenCV") from error
-    layers = read_definition(config.definition)
-    files = (config.definition, config.data)[: 1 if config.data == config.definition else 2]
+    layers = read_definition(model.definition)
+    files = (model.definition, model.data)[: 1 if model.data == model.definition else 2]
     if problems := list(differences(layers, files[1] if len(files) == 2 else None)):
         raise ConvertorError(problems)
     finals = [layer_of(graph, output) for output in graph.outputs]
@@ -358,7 +358,7 @@ def _run_caffe(config: Config, graph: Graph, inputs: Mapping[str, Maps], choices
                 ends.append([row[name] for name in finals])
     except cv2.error as error:
         problem = f"OpenCV refuses the network: {_first_line(error)}"
-        raise ConvertorError(Problem("DV712", problem, Place(str(config.definition)), HINT)) from error
+        raise ConvertorError(Problem("DV712", problem, Place(str(model.definition)), HINT)) from error
     values = {name: np.concatenate([row[name] for row in rows]) for name in kept}
     maps = {name: blobs_as_maps(v) for name, v in values.items() if len(v) == len(rows)}
     first = {name: given[:KEPT] for name, given in inputs.items()}
@@ -419,7 +419,7 @@ class Runner(NamedTuple):
     run: as `run` above. order, as_output, as_maps: how the framework's arrays become maps, N samples at a time.
     """
 
-    run: Callable[[Config, Graph, Mapping[str, Maps], Mapping[str, Choice]], Reference]
+    run: Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, Choice]], Reference]
     order: Order
     as_output: Callable[[Maps, Shape], Maps]
     as_maps: Callable[[Maps], Maps | None]

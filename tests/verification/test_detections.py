@@ -131,4 +131,4 @@ def test_verify_says_so(tmp_path: Path) -> None:
         'input: "x" input_shape { dim: [1, 3, 4, 5] } layer { name: "l" type: "LRN" bottom: "x" top: "y" lrn_param { k: 2 } }'
     )
     with pytest.raises(ConvertorError, match="DV712: OpenCV cannot stand for Caffe here: it takes 1 for k"):
-        frameworks.run(config(path), caffe.load(path, path), {"x": np.zeros((1, 4, 5, 3), np.float32)})
+        frameworks.run(config(path).model, caffe.load(path, path), {"x": np.zeros((1, 4, 5, 3), np.float32)})

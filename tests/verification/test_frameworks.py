@@ -29,8 +29,10 @@ def keras() -> Any:
 
 def reference(path: Path, **fields: Any) -> frameworks.Reference:
     chosen = config(path, **fields)
-    graph = load(path, path, size=chosen.size)
-    return frameworks.run(chosen, graph, random_samples(shapes_of(graph), Preparation(), samples=10, seed=0).inputs)
+    graph = load(path, path, size=chosen.model.size)
+    return frameworks.run(
+        chosen.model, graph, random_samples(shapes_of(graph), Preparation(), samples=10, seed=0).inputs
+    )
 
 
 def check(path: Path, **fields: Any) -> list[str]:
@@ -142,4 +144,4 @@ def test_a_damaged_model_and_custom_layers_are_errors_that_say_so(keras: Any, tm
     graph = load(tmp_path / "m.keras", tmp_path / "m.keras")
     chosen = config(tmp_path / "m.keras", custom_layer=tmp_path / "custom.py")
     with pytest.raises(UsageError, match="DV713"):
-        frameworks.run(chosen, graph, {"x": np.zeros((1, 2, 2, 1), np.float32)})
+        frameworks.run(chosen.model, graph, {"x": np.zeros((1, 2, 2, 1), np.float32)})

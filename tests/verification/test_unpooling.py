@@ -65,7 +65,7 @@ def test_opencv_with_the_layer_and_the_plain_reading_agree(case: str, tmp_path: 
     path = tmp_path / "net.prototxt"
     path.write_text(HEADER + DEFINITIONS[case])
     graph, images = caffe.load(path, path), given(2, 7, 9, 3)
-    found = frameworks.run(config(path), graph, {"x": images})
+    found = frameworks.run(config(path).model, graph, {"x": images})
     for sample, image in enumerate(images):
         values = ir_reference.run(graph, {"x": image})
         np.testing.assert_array_equal(found.outputs[0][sample], values[graph.outputs[0]])

@@ -114,7 +114,7 @@ def test_results_that_are_known_stand_for_the_framework(
 ) -> None:
     graph = caffe.load(digits.definition, digits.data)
     images = np.random.default_rng(0).random((2, 8, 8, 1), np.float32)
-    reference = frameworks.run(digits, graph, {"data": images})
+    reference = frameworks.run(digits.model, graph, {"data": images})
     given = tmp_path / "given.npz"
     np.savez(given, data=images, expected_prob=reference.outputs[0].reshape(2, 10))
     monkeypatch.setattr(frameworks, "run", None)
@@ -142,7 +142,7 @@ def test_in_place_layers_are_told_apart(shared: Path) -> None:
     case = shared / "vectors" / "caffe" / "bn_scale_inplace_chain"
     chosen = config(case / "deploy.prototxt", case / "weights.caffemodel")
     maps = blobs_as_maps(np.load(case / "input.npy"))
-    layers = frameworks.run(chosen, caffe.load(chosen.definition, chosen.data), {"data": maps}).layers
+    layers = frameworks.run(chosen.model, caffe.load(chosen.definition, chosen.data), {"data": maps}).layers
     for number, name in enumerate(["conv1", "bn1", "scale1", "relu1"], start=1):
         expected = blobs_as_maps(np.load(case / f"stage_{number:02}_{name}__conv1.npy"))
         np.testing.assert_allclose(layers[name], expected, rtol=1e-4, atol=1e-4)
