@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -17,31 +16,22 @@ from cnn_convertor.devices.dv700.fusion.boundaries import Boundary, boundaries
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Selection
 from cnn_convertor.devices.dv700.memory.placement import arrange
+from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.frontends.unsupported_formats import explain
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
-    ONE,
-    Activation,
-    Add,
-    AveragePool2d,
-    Binary,
     Concat,
     Conv2d,
     ConvTranspose2d,
     Dense,
     Identity,
     Input,
-    MaxPool2d,
-    OnCpu,
     Op,
-    Pair,
     Reshape,
     Shape,
-    Unary,
-    Upsample,
 )
 from cnn_convertor.pipeline import Legalized, Target, find_violations, legalize_graph, read
 
@@ -341,18 +331,18 @@ def _place_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]
     places = {_place(part.step) for part in (own or hosts)} - {Runs.NOWHERE} | {_place(part.step) for part in flattened}
     if not places:
         return Runs.NOWHERE, _idle(nodes[-1].op)
-    how = ", ".join(_counted(_words(part.node.op) for part in own))
+    how = ", ".join(_counted(describe(part.node.op) for part in own))
     heads = (part.step.nodes[0].where if own else part.node.where for part in own or hosts)
     if others := dict.fromkeys(head.layer for head in heads if head is not None and head != origin):
         named = ", ".join(f'"{name}"' for name in others)
         how += f", in the command of {named}" if own else f"within {named}"
     if flattened:
         how += "; flattened for the output"
-    before = [_words(node.op) for node in nodes if not isinstance(node.op, Identity)]
+    before = [describe(node.op) for node in nodes if not isinstance(node.op, Identity)]
     if len(places) > 1:
         return Runs.BOTH, how
     (place,) = places
-    is_other = bool(own) and before != [_words(part.node.op) for part in own]
+    is_other = bool(own) and before != [describe(part.node.op) for part in own]
     return Runs.REWRITTEN if place is Runs.DEVICE and is_other else place, how
 
 
@@ -370,48 +360,6 @@ def _idle(op: Op) -> str:
             return "nothing to do"
         case _:
             return "no number moves"
-
-
-def _words(op: Op) -> str:
-    """What an operator does, as far as it makes a difference who does it."""
-    match op:
-        case Conv2d() | ConvTranspose2d():
-            name = "convolution" if isinstance(op, Conv2d) else "deconvolution"
-            depthwise = "depthwise " * op.is_depthwise
-            groups = f" in {op.groups} groups" * (op.groups > 1 and not op.is_depthwise)
-            dilation = f" dilated by {_by(op.window.dilation)}" * (op.window.dilation != ONE)
-            return f"{depthwise}{name} {_by(op.window.kernel)}{groups}{dilation}"
-        case Dense():
-            return "fully connected"
-        case MaxPool2d():
-            return f"max pool {_by(op.window.kernel)}"
-        case AveragePool2d():
-            return f"average pool {_by(op.window.kernel)}"
-        case Upsample():
-            return f"upsampling by {_by(op.factor)}"
-        case Activation():
-            return _name(op.function)
-        case Add():
-            return "sum"
-        case Concat():
-            return "concatenation"
-        case OnCpu(op=inner):
-            return _words(inner)
-        case Unary(function=function):
-            return _name(function)
-        case Binary(operation=operation):
-            return operation.value
-        case _:
-            return _name(op)
-
-
-def _name(value: object) -> str:
-    """The name of its class in words: BatchNorm is "batch norm"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(value).__name__).lower()
-
-
-def _by(pair: Pair) -> str:
-    return f"{pair.height}x{pair.width}"
 
 
 def _counted(words: Iterable[str]) -> list[str]:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from cnn_convertor import codegen
 from cnn_convertor.calibration import Calibration
-from cnn_convertor.calls import title
 from cnn_convertor.devices.dv700.fusion.forms import count_accepted
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
@@ -52,7 +52,7 @@ def summary(program: Program, limits: Limits) -> tuple[tuple[str, str], ...]:
 
 
 def _work(layer: Layer) -> str:
-    return layer.type.name.lower() if layer.cpu is None else title(layer.cpu)
+    return layer.type.name.lower() if layer.cpu is None else describe(layer.cpu)
 
 
 def _weights(program: Program) -> str:

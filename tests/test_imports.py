@@ -21,7 +21,6 @@ RANKS = (
     {"frontends", "passes"},
     {"config"},
     {"devices"},
-    {"calls"},
     {"codegen", "emulation"},
     {"samples"},
     {"calibration", "verification"},

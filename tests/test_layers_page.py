@@ -6,11 +6,11 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from cnn_convertor.devices.dv700.commands import layer_type
+from cnn_convertor.devices.dv700.operators import words_of
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.caffe import importer
 from cnn_convertor.frontends.caffe.layers import caffe
@@ -18,10 +18,9 @@ from cnn_convertor.frontends.keras import importer as keras_importer
 from cnn_convertor.frontends.keras.reading import keras, operations
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.graph import Graph, Node
 from frontends.caffe.test_every_setting import CASES
 from frontends.keras import networks, test_agrees_with_keras
-from tools.layers_page import FRAMEWORKS, OPERATORS, PLACES, RUNS, manual, words_of
+from tools.layers_page import FRAMEWORKS, manual
 
 
 def test_the_page_is_fresh(golden: Callable[[str, str], None]) -> None:
@@ -115,22 +114,3 @@ def test_what_readers_make_of_trained_networks_is_declared(shared: Path, monkeyp
     for file in shared.glob("models/*keras*/*.[hk]*5*"):
         keras_importer.read(file, file)
     assert seen.compare(keras, operations) > 10
-
-
-# --- where operators run -------------------------------------------------------------------------------------------------
-
-FITTED = {"OnCpu", "ChannelSlice", "ArraySoftmax"}  # made when a graph is fitted to a device: no reader makes them
-
-
-@pytest.mark.parametrize("operator", sorted(OPERATORS - set(RUNS), key=str), ids=words_of)
-def test_what_has_no_place_of_its_own_is_left_to_the_cpu(operator: type) -> None:
-    if operator.__name__ in FITTED or operator is ops.Softmax:
-        return
-    graph = Graph((Node("x", ops.Input(ops.Shape(1, 1, 8))),), ("x",))
-    with pytest.raises(AssertionError, match="left to the CPU"):
-        layer_type(graph, Node("a", object.__new__(operator), ("x",)))
-
-
-def test_the_operators_with_a_place_are_operators() -> None:
-    assert set(RUNS) <= OPERATORS == set(get_args(ops.Op))
-    assert set(RUNS.values()) <= set(PLACES)

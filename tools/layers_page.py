@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, get_args
 
+from cnn_convertor.devices.dv700.operators import OPERATORS, Executor, words_of
 from cnn_convertor.frontends.caffe.layers import caffe
 from cnn_convertor.frontends.caffe.reading import HARMLESS as CAFFE_HARMLESS
 from cnn_convertor.frontends.keras.importer import OPERATIONS_HARMLESS
@@ -13,39 +13,6 @@ from cnn_convertor.frontends.keras.reading import HARMLESS as KERAS_HARMLESS
 from cnn_convertor.frontends.keras.reading import keras, operations
 from cnn_convertor.frontends.readers import LayerReader, Registry
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import Op
-
-DEVICE, WITHIN, EITHER, CPU = "device", "within", "device/CPU", "CPU"
-PLACES: Mapping[str, str] = {
-    DEVICE: "on the device, rewritten where its own form is not the device's",
-    WITHIN: "on the device, within the command of a neighbor; in a command of its own where there is none that can take it",
-    EITHER: "on the device, as it is or rewritten; on the CPU where no rewrite gives the same",
-    CPU: "on the CPU: in the runtime, or in C++ that the convertor writes",
-    "in place": "no number moves, where the sizes allow it; else on the CPU",
-    "nothing": "there is nothing to do",
-    "application": "the application writes it",
-    "firmware": "the author of the firmware writes it",
-}
-# Where operators run; the CPU does what is not here.
-RUNS: Mapping[type, str] = {
-    ops.Input: "application",
-    ops.Identity: "nothing",
-    ops.Conv2d: DEVICE,
-    ops.ConvTranspose2d: DEVICE,
-    ops.Dense: DEVICE,
-    ops.Add: DEVICE,
-    ops.MaxPool2d: EITHER,
-    ops.AveragePool2d: EITHER,
-    ops.Upsample: EITHER,
-    ops.BatchNorm: WITHIN,
-    ops.Scale: WITHIN,
-    ops.Activation: WITHIN,
-    ops.Pad: WITHIN,
-    ops.Concat: "in place",
-    ops.Reshape: "in place",
-    ops.Custom: "firmware",
-}
-OPERATORS: frozenset[type] = frozenset(get_args(Op))
 
 
 class Framework(NamedTuple):
@@ -61,29 +28,12 @@ FRAMEWORKS = (
 )
 
 
-_WORDS: Mapping[type, str] = {
-    ops.Conv2d: "convolution",
-    ops.ConvTranspose2d: "deconvolution",
-    ops.Dense: "fully connected",
-    ops.Add: "sum",
-    ops.Concat: "concatenation",
-    ops.Binary: "element-wise arithmetic",
-    ops.TransposeReshape: "transpose",
-    ops.L2Normalize: "L2 normalization",
-    ops.MeanVarianceNorm: "mean-variance normalization",
-}
-
-
-def words_of(made: type) -> str:
-    """An operator or a function in words: AveragePool2d is "average pool"."""
-    return _WORDS.get(made) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", made.__name__.removesuffix("2d")).lower()
-
-
 def _places(reader: LayerReader[Any]) -> list[str]:
     """Where what the reader makes runs, functions within the operator that applies them."""
     by_function = dict.fromkeys(get_args(ops.Function), ops.Activation)
     operators = (made if made in OPERATORS else by_function.get(made, ops.Unary) for made in reader.makes)
-    return sorted({RUNS.get(operator, CPU) for operator in operators}, key=list(PLACES).index)
+    executors = {OPERATORS[operator].executor for operator in operators}
+    return [executor.value for executor in Executor if executor in executors]
 
 
 # --- the page ------------------------------------------------------------------------------------------------------------
@@ -106,8 +56,8 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "| runs | meaning |"
     yield "|---|---|"
-    for place, meaning in PLACES.items():
-        yield f"| {place} | {meaning} |"
+    for executor in Executor:
+        yield f"| {executor.value} | {executor.meaning} |"
     for framework in FRAMEWORKS:
         yield from _table(framework)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from cnn_convertor.calls import call_of, title
 from cnn_convertor.codegen.cpp import bool_literal, identifier
 from cnn_convertor.codegen.custom import dims_of, parameters
 from cnn_convertor.codegen.description import shape_text
 from cnn_convertor.codegen.kernels import kernel_view
 from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
+from cnn_convertor.devices.dv700.operators import describe, kernel_call
 from cnn_convertor.devices.dv700.program import (
     CustomCall,
     ElementType,
@@ -60,7 +60,7 @@ def layer_view(program: Program, index: int) -> dict[str, object]:
         "rows": _layer_rows(layer, first),
         "sources": layer.sources if layer.lists_sources else (),
         "custom": None if layer.custom is None else _custom_view(program, layer, layer.custom),
-        "cpu": None if layer.cpu is None else kernel_view(layer, call_of(layer.cpu)),
+        "cpu": None if layer.cpu is None else kernel_view(layer, kernel_call(layer.cpu)),
         "output_positions": [position for position, output in enumerate(program.outputs) if output == index],
     }
 
@@ -75,7 +75,7 @@ def _origin_texts(origins: Sequence[Origin]) -> list[str]:
 
 
 def layer_title(layer: Layer) -> str:
-    return _LAYER_TITLES[layer.type] if layer.cpu is None else f"{title(layer.cpu)}, on the CPU"
+    return _LAYER_TITLES[layer.type] if layer.cpu is None else f"{describe(layer.cpu)}, on the CPU"
 
 
 def _lines(owner: str, assignments: Sequence[Assignment]) -> list[str]:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor import __version__, escaping
-from cnn_convertor.calls import call_of
 from cnn_convertor.codegen.cpp import class_name, literal
 from cnn_convertor.codegen.custom import custom_types
 from cnn_convertor.codegen.description import description, output_constants, shape_text
@@ -20,6 +19,7 @@ from cnn_convertor.codegen.drawing import drawing
 from cnn_convertor.codegen.kernels import bundle
 from cnn_convertor.codegen.layers import layer_view
 from cnn_convertor.devices.dv700.encode.registers import legend
+from cnn_convertor.devices.dv700.operators import kernel_call
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.files import Contents
@@ -41,7 +41,7 @@ class RenderOptions:
 
 def render(program: Program, options: RenderOptions) -> dict[str, str]:
     """File name -> contents, for all texts of the options. The same program gives the same texts."""
-    functions = [call_of(layer.cpu).function for layer in program.layers if layer.cpu is not None]
+    functions = [kernel_call(layer.cpu).function for layer in program.layers if layer.cpu is not None]
     values = {
         "made_by": _made_by(options.model),
         "name": program.name,

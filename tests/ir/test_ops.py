@@ -81,6 +81,7 @@ SHAPES: list[tuple[Op, list[Shape], Shape]] = [
     (ops.Reshape(Shape(1, 1, 432), Order.HWC), [X], Shape(1, 1, 432)),
     (ops.Softmax(), [X], X),
     (ops.Softmax(Axis.HEIGHT), [X], X),
+    (ops.ArraySoftmax((2, 3), 1), [Shape(1, 1, 6)], Shape(1, 1, 6)),
     (ops.Concat(Axis.WIDTH), [X, Shape(9, 3, 4)], Shape(9, 15, 4)),
     (ops.Unary(ops.Swish()), [X], X),
     (ops.Binary(BinaryOp.MULTIPLY), [X, Shape(1, 1, 4)], X),

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from cnn_convertor.calls import Argument, Call
 from cnn_convertor.codegen.cpp import literal
+from cnn_convertor.devices.dv700.kernel_calls import Argument, CpuKernelCall
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Tensor
 
 _FOLDER = Path(__file__).parent
@@ -18,7 +18,7 @@ _ORDER = "order.h"  # NAME_cpu.h says the order of its maps itself
 _TAKES_A_LIST = {"Concat"}  # functions of any number of maps
 
 
-def kernel_view(layer: Layer, call: Call) -> dict[str, object]:
+def kernel_view(layer: Layer, call: CpuKernelCall) -> dict[str, object]:
     """The maps that a function on the CPU works on, and its call."""
     names = ["x"] if len(layer.inputs) == 1 else [f"x{position}" for position in range(len(layer.inputs))]
     maps = [f"{{{', '.join(names)}}}"] if call.function in _TAKES_A_LIST else names
@@ -41,7 +41,7 @@ def format_name(tensor: Tensor) -> str:
 
 def _argument(value: Argument) -> str:
     match value:
-        case Call(function=function, arguments=arguments):
+        case CpuKernelCall(function=function, arguments=arguments):
             return f"{function}{{{', '.join(map(_argument, arguments))}}}"
         case tuple():
             return f"{{{', '.join([_argument(item) for item in value])}}}"

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK, memory_order
+from cnn_convertor.devices.dv700.operators import OPERATORS
 from cnn_convertor.devices.dv700.program import (
     Convolution,
     ConvolutionKind,
@@ -17,50 +18,28 @@ from cnn_convertor.devices.dv700.program import (
     Weights,
 )
 from cnn_convertor.devices.dv700.weights.packing import PackedShape
-from cnn_convertor.errors import Origin, assert_never
+from cnn_convertor.errors import Origin
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
     ONE,
-    Activation,
     Add,
-    ArgMax,
-    ArraySoftmax,
     AveragePool2d,
-    BatchNorm,
-    Binary,
     ChannelSlice,
     Concat,
     Conv2d,
     ConvTranspose2d,
-    Crop,
     Custom,
     Dense,
-    DetectionOutput,
     Function,
-    Identity,
-    Input,
-    L2Normalize,
-    LocalResponseNorm,
     MaxPool2d,
-    MaxUnpool,
-    MeanVarianceNorm,
     OnCpu,
     Order,
-    Pad,
     Padding,
     Pair,
     PRelu,
-    PriorBox,
-    Reduce,
     Reshape,
-    Resize,
-    Scale,
     Shape,
-    Softmax,
-    SpaceToDepth,
-    TransposeReshape,
-    Unary,
     Upsample,
     Window,
     never_decreases,
@@ -189,42 +168,12 @@ def joins_in_place(graph: Graph, concat: Node) -> bool:
 
 
 def layer_type(graph: Graph, node: Node) -> LayerType:
-    """Who does the node's work."""
-    match node.op:
-        case Input():
-            return LayerType.INPUT
-        case Conv2d() | ConvTranspose2d() | Dense() | MaxPool2d() | AveragePool2d() | Upsample() | Add():
-            return LayerType.CONV
-        case Reshape():
-            return LayerType.FLATTEN
-        case ArraySoftmax():
-            return LayerType.SOFTMAX
-        case Concat():
-            return LayerType.CONCAT if joins_in_place(graph, node) else LayerType.COPY_CONCAT
-        case Custom() | OnCpu():
-            return LayerType.CUSTOM
-        case Identity() | BatchNorm() | Scale() | Activation() | Pad() | ChannelSlice():
-            raise AssertionError(f"{type(node.op).__name__} should have been rewritten before this")
-        case (
-            Unary()
-            | ArgMax()
-            | Binary()
-            | Crop()
-            | DetectionOutput()
-            | LocalResponseNorm()
-            | MaxUnpool()
-            | L2Normalize()
-            | PriorBox()
-            | TransposeReshape()
-            | Reduce()
-            | Resize()
-            | Softmax()
-            | SpaceToDepth()
-            | MeanVarianceNorm()
-        ):
-            raise AssertionError(f"{type(node.op).__name__} should have been left to the CPU before this")
-        case _:
-            assert_never(node.op)
+    """The type of a node's layer in a legal graph."""
+    if isinstance(node.op, Concat) and not joins_in_place(graph, node):
+        return LayerType.COPY_CONCAT
+    layer = OPERATORS[type(node.op)].layer
+    assert layer is not None, f"{type(node.op).__name__} should have been rewritten before this"
+    return layer
 
 
 # --- runs ----------------------------------------------------------------------------------------------------------------

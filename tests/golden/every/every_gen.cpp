@@ -549,7 +549,7 @@ void Cevery::Layer_9() {
   layer.input_layers = inputs_of_layer_9_;
 }
 
-// Layer_10: Softmax, on the CPU
+// Layer_10: softmax, on the CPU
 //   "prob" (Softmax)
 //   17 at 0 -> 17 at 2304
 void Cevery::Layer_10() {

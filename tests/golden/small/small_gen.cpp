@@ -161,7 +161,7 @@ void Csmall::Layer_1() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_2: Softmax, on the CPU
+// Layer_2: softmax, on the CPU
 //   "softmax" (Softmax)
 //   10 at 512 -> 10 at 0
 void Csmall::Layer_2() {

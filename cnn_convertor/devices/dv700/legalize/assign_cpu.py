@@ -7,36 +7,24 @@ from dataclasses import replace
 
 from cnn_convertor.devices.dv700.commands import joins_in_place
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import (
     NO_PADDING,
     Activation,
-    ArgMax,
     AveragePool2d,
     Axis,
-    Binary,
     Concat,
-    Crop,
-    DetectionOutput,
     Interpolation,
-    L2Normalize,
-    LocalResponseNorm,
     MaxPool2d,
-    MaxUnpool,
-    MeanVarianceNorm,
     OnCpu,
     Op,
     Order,
     Pair,
-    PriorBox,
-    Reduce,
     Reshape,
     Resize,
     Sampling,
-    Softmax,
-    SpaceToDepth,
     TransposeReshape,
-    Unary,
     Upsample,
     Window,
 )
@@ -71,10 +59,6 @@ def _without_device(graph: Graph, node: Node) -> Op | None:
     """What the CPU has to do for a node; None where the device, or the runtime, does it."""
     op = node.op
     match op:
-        case Unary() | ArgMax() | Binary() | Crop() | DetectionOutput() | LocalResponseNorm() | L2Normalize():
-            return op
-        case MaxUnpool() | PriorBox() | TransposeReshape() | Reduce() | Resize() | SpaceToDepth() | MeanVarianceNorm():
-            return op
         case Upsample(factor=factor):
             height, width, _ = graph.shape(node.name)
             resize = Resize(Pair(height, width), Interpolation.NEAREST, Sampling.ASYMMETRIC)
@@ -82,10 +66,9 @@ def _without_device(graph: Graph, node: Node) -> Op | None:
         case Concat(axis=axis):
             joins = axis is Axis.CHANNELS and (graph.shape(node.name).is_vector or joins_in_place(graph, node))
             return None if joins else op
-        case Softmax():  # LT_SOFTMAX sums in FP16 and overwrites its input
-            return op
         case Reshape(order=order, shape=shape):  # the runtime can flatten
             stays = order is Order.MEMORY or (order is Order.HWC and shape.is_vector)
             return None if stays else TransposeReshape((shape.size,), (0,), shape, order)
         case _:
-            return None
+            operator = OPERATORS[type(op)]
+            return op if operator.executor is Executor.CPU and operator.layer is None else None

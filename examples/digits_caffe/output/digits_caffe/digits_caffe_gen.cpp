@@ -596,7 +596,7 @@ void Cdigits_caffe::Layer_7() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_8: Softmax, on the CPU
+// Layer_8: softmax, on the CPU
 //   "prob" (Softmax)
 //   10 at 64 -> 10 at 0
 void Cdigits_caffe::Layer_8() {

@@ -464,7 +464,7 @@ void Cdigits::Layer_5() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_6: Softmax, on the CPU
+// Layer_6: softmax, on the CPU
 //   "digit" (Dense)
 //   10 at 48 -> 10 at 0
 void Cdigits::Layer_6() {

@@ -1,0 +1,62 @@
+"""The table of operators answers for each of them, and says what the rest of the convertor does."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from cnn_convertor.codegen.kernels import bundle
+from cnn_convertor.devices.dv700.commands import layer_type
+from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.operators import OPERATORS, Executor, describe, kernel_call, words_of
+from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op, Shape
+from ir.test_ops import SHAPES
+
+OF_EACH = {type(op): (op, inputs) for op, inputs, _ in SHAPES}  # an instance, and the shapes that it takes
+
+
+def graph_of(op: Op, inputs: list[Shape]) -> Graph:
+    nodes = [Node(f"x{i}", ops.Input(shape)) for i, shape in enumerate(inputs)]
+    return Graph((*nodes, Node("op", op, tuple(node.name for node in nodes))), ("op",))
+
+
+def test_every_operator_is_in_the_table() -> None:
+    assert set(OPERATORS) == set(get_args(Op)) == set(OF_EACH)
+
+
+def test_every_executor_has_a_meaning() -> None:
+    assert all(executor.meaning for executor in Executor)
+
+
+@pytest.mark.parametrize("kind", OPERATORS, ids=words_of)
+def test_an_operator_runs_where_the_table_says(kind: type) -> None:
+    """The CPU takes what has no layer of its own; other operators without a layer are rewritten before."""
+    op, inputs = OF_EACH[kind]
+    graph, entry = graph_of(op, inputs), OPERATORS[kind]
+    if entry.executor is Executor.CPU and entry.layer is None:
+        (left,) = on_cpu(graph, graph["op"], Limits()) or ()
+        assert left.op == ops.OnCpu(op) and entry.kernel is not None
+    elif entry.layer is None:
+        with pytest.raises(AssertionError, match="should have been rewritten"):
+            layer_type(graph, graph["op"])
+    else:
+        expected = LayerType.COPY_CONCAT if kind is ops.Concat else entry.layer  # 4 channels, then 3
+        assert layer_type(graph, graph["op"]) is expected
+
+
+@pytest.mark.parametrize("kind", [kind for kind, entry in OPERATORS.items() if entry.kernel], ids=words_of)
+def test_every_kernel_has_a_header(kind: type) -> None:
+    call = kernel_call(OF_EACH[kind][0])
+    assert any(f"void {call.function}(" in body for body in bundle([call.function]).bodies)
+
+
+def test_what_operators_are_called() -> None:
+    assert describe(ops.OnCpu(ops.Unary(ops.HardSwish()))) == "hard swish"
+    assert describe(ops.Binary(ops.BinaryOp.MULTIPLY)) == ops.BinaryOp.MULTIPLY.value
+    assert describe(ops.MaxPool2d(ops.Window(ops.Pair(2, 3)))) == "max pool 2x3"
+    assert describe(ops.Upsample(ops.Pair(2, 2))) == "upsampling by 2x2"
