@@ -1,7 +1,6 @@
-"""Converts the networks of examples/zoo.py, compares each with its framework, and keeps docs/zoo.md: python -m benchmarks.zoo [NAMES]
+"""Converts the networks of examples/zoo.py in every way, compares them with their frameworks, and keeps docs/zoo.md.
 
-Without names all of Keras's networks are run, each in a process of its own, with the smallest input that it allows (Caffe's,
-when they are named, with their own size). The rows of the others stay as they are. Ends with 1 when a network fails.
+python -m benchmarks.zoo [--missing] [NAMES]
 """
 
 from __future__ import annotations
@@ -11,13 +10,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
@@ -29,45 +30,42 @@ CHECKOUT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = CHECKOUT / "docs" / "zoo.md"
 HEAD: Final = """# Networks that convert
 
-Well-known architectures, built by `examples/zoo.py` with seeded random weights, converted with FP16 weights, run on the
-emulated device, and compared with their framework on {samples} random images. From a checkout with the extra `verify`,
+Well-known architectures, built by `examples/zoo.py` with seeded random weights and converted with FP16 weights. Each runs on
+the emulated device in six ways: at each level of [fusion](fusion.md) and in both memory orders, on {samples} random images. Each
+way reaches {least:.0f} dB against the framework, without a report of the emulated runtime in
+[strict mode](host-device.md). From a checkout with the extra `verify`,
 
 ```text
-python -m benchmarks.zoo                  # makes the rows of all of Keras's networks anew
-python -m benchmarks.zoo caffe_resnet50   # makes those of the networks that are named
+python -m benchmarks.zoo                  # writes every row of this page
+python -m benchmarks.zoo --missing        # writes the rows that are missing: goes on after an interruption
+python -m benchmarks.zoo caffe_resnet50   # writes the rows of the networks named
 ```
 
-write this page; rows of other networks stay as they are. Caffe's networks are made by name only: they have their own sizes,
-and OpenCV, which they are compared with, needs long for the large ones.
+Keras networks have the smallest input that they allow, which leaves most layers a few pixels. *Commands* are those of the
+device, at each level of fusion; *CPU layers* run in generated C++ (concatenations in place are not counted). *MACs* are
+multiplications with a weight for one image, in millions. *SQNR* is the lowest of all outputs in all six ways. SegNet unpools
+by the maxima of the device, which are compared themselves ([verify](verify.md)).
 
-Keras's networks have the smallest input that they allow, which leaves most layers a few pixels: whole networks are tried
-out, not how fast they are. *Commands* are those of the device; *CPU layers* are what generated C++ does beside it (the
-softmax at the end and joins in place are not counted). *MACs* are multiplications with a weight for one image, in millions.
-*SQNR* is that of the worst output; {least:.0f} dB are asked for. SegNet unpools by the device's maxima, which are compared themselves
-([verify](verify.md)).
-
-| network | input | commands | CPU layers | MACs | on the device | SQNR |
-|---|---|--:|--:|--:|--:|--:|
+| network | input | commands: none | proven | full | CPU layers | MACs | on the device | SQNR |
+|---|---|--:|--:|--:|--:|--:|--:|--:|
 """
 LEAST: Final = 40.0
-SAMPLES: Final = 4
+SAMPLES: Final = 2
 
 
 class Row(NamedTuple):
-    """macs: of one image. share: of them, on the device. sqnr: dB."""
+    """commands: at each level of fusion. macs: of one image. share: of them, on the device. sqnr: the lowest, in dB."""
 
     network: str
     input: str
-    commands: int
+    commands: tuple[int, ...]
     cpu_layers: int
     macs: int
     share: float
     sqnr: float
 
     def __str__(self) -> str:
-        figures = (
-            f"{self.commands} | {self.cpu_layers} | {self.macs / 1e6:,.1f} | {self.share:.1%} | {self.sqnr:.1f} dB"
-        )
+        figures = f"{' | '.join(map(str, self.commands))} | {self.cpu_layers} | {self.macs / 1e6:,.1f} | {self.share:.1%} | {self.sqnr:.1f} dB"
         return f"| {self.network} | {self.input} | {figures} |"
 
 
@@ -87,32 +85,39 @@ def multiplications(graph: Graph, node: Node) -> int:
 
 
 def row(name: str) -> Row:
-    """Build a network, convert it, and compare it with its framework. Raises ConvertorError."""
+    """Build a network, convert it in every way, and compare it with its framework. Raises ConvertorError."""
     network = zoo.NETWORKS[name]
     size = network.smallest if isinstance(network, zoo.Keras) else network.size
     with tempfile.TemporaryDirectory() as folder:
         config = Config.read(zoo.build(name, Path(folder), size=size))
         graph = load(config)
-        program = build(graph, config)
-        result = verify(config, graph=graph, samples=SAMPLES, min_sqnr=LEAST)
+        programs: dict[Fusion, Program] = {}
+        sqnr: list[float] = []
+        for fusion in Fusion:
+            for transposed in (True, False):
+                way = replace(config, fusion=fusion.value, transpose_weight=transposed)
+                result = verify(way, graph=graph, samples=SAMPLES, min_sqnr=LEAST)
+                sqnr += [output.sqnr for output in result.outputs]
+            programs[fusion] = build(graph, way)
+    program = programs[Fusion.PROVEN]
     on_device = {origin.layer for layer in program.layers if layer.runs for origin in layer.origins}
     macs = {node.name: multiplications(graph, node) for node in graph.nodes}
     done = sum(macs[n.name] for n in graph.nodes if n.where is not None and n.where.layer in on_device)
     return Row(
         network=name,
         input="x".join(str(n) for n in graph.shape(graph.inputs[0].name)),
-        commands=sum(layer.type is LayerType.CONV for layer in program.layers),
+        commands=tuple(sum(layer.type is LayerType.CONV for layer in made.layers) for made in programs.values()),
         cpu_layers=sum(layer.type is LayerType.CUSTOM for layer in program.layers),
         macs=sum(macs.values()),
         share=done / sum(macs.values()),
-        sqnr=min(output.sqnr for output in result.outputs),
+        sqnr=min(sqnr),
     )
 
 
 def rows_of(page: str) -> dict[str, str]:
     """Network -> its line of the page."""
-    lines = [line for line in page.splitlines() if line.startswith(tuple(f"| {kind}_" for kind in ("caffe", "keras")))]
-    return {line.split("|")[1].strip(): line for line in lines}
+    lines = {line.split("|")[1].strip(): line for line in page.splitlines() if line.startswith("| ")}
+    return {name: lines[name] for name in zoo.NETWORKS if name in lines}
 
 
 def page_of(rows: Mapping[str, str]) -> str:
@@ -130,7 +135,7 @@ def run_all(names: Iterable[str]) -> list[str]:
             failed.append(name)
             click.echo(f"{name} fails:\n{done.stderr}", err=True)
             continue
-        made = Row(*json.loads(done.stdout.splitlines()[-1]))
+        made = Row(**json.loads(done.stdout.splitlines()[-1]))
         click.echo(str(made))
         failed += [name] if made.sqnr < LEAST else []
         rows = rows_of(PAGE.read_text()) if PAGE.exists() else {}
@@ -140,20 +145,22 @@ def run_all(names: Iterable[str]) -> list[str]:
 
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(zoo.NETWORKS)), metavar="[NAMES]...")
+@click.option("--missing", is_flag=True, help="Skip the networks that have a row.")
 @click.option("--one", is_flag=True, hidden=True, help="Run one network here, and print its row as JSON.")
-def main(names: tuple[str, ...], one: bool) -> None:
-    """Convert networks of the zoo, compare each with its framework, and keep docs/zoo.md.
+def main(names: tuple[str, ...], missing: bool, one: bool) -> None:
+    """Convert networks of the zoo in every way, compare them with their frameworks, and keep docs/zoo.md.
 
-    Without names: all of Keras's networks, with the smallest input that each allows. Caffe's, which have their own size, are
-    run when they are named. Ends with 1 when a network fails.
+    Without names: every network. Each runs in a process of its own; the rows of others stay as they are. Ends with 1 when a
+    network fails.
     """
     if one:
         try:
-            click.echo(json.dumps(row(names[0])))
+            click.echo(json.dumps(row(names[0])._asdict()))
         except ConvertorError as error:
             raise click.ClickException(str(error)) from error
         return
-    failed = run_all(names or [name for name, network in zoo.NETWORKS.items() if isinstance(network, zoo.Keras)])
+    there = rows_of(PAGE.read_text()) if missing else {}
+    failed = run_all(name for name in names or zoo.NETWORKS if name not in there)
     sys.exit(1 if failed else 0)
 
 
