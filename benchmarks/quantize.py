@@ -23,9 +23,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.config import Config, Quantization
+from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Program, Weights
+from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir.constant import Constant

@@ -8,34 +8,20 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.limits import KERNEL_SIZES, UB_SIZES, Limits
+from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError, warn
 from cnn_convertor.escaping import CPP_KEYWORDS
 from cnn_convertor.frontends import FRONTENDS, recognize
 from cnn_convertor.frontends.frontend import Frontend, Model
 from cnn_convertor.frontends.unsupported_formats import explain
-
-
-class Quantization(IntEnum):
-    """How weights are stored: all as FP16 (0), all with a palette where the device can (1), or each as is best for it."""
-
-    FP16 = 0
-    PALETTE = 1
-    AUTO = 2
-
-
-class Override(NamedTuple):
-    """How the weights of one layer are stored, whatever is best for the others. where: the line that says so."""
-
-    layer: str
-    palette: bool
-    where: Place
 
 
 class Kind(NamedTuple):
@@ -152,10 +138,7 @@ def _numbers(text: str, _: Path) -> tuple[float, ...]:
 
 
 def _fusion(text: str, _: Path) -> str:
-    level = {"conservative": "proven"}.get(text.lower(), text.lower())  # an alias
-    if level not in {"proven", "full", "none"}:
-        raise ValueError
-    return level
+    return Fusion({"conservative": "proven"}.get(text.lower(), text.lower())).value  # conservative: an alias
 
 
 def _softmax(text: str, _: Path) -> str:
@@ -263,7 +246,7 @@ KEYS = (
         "OPTIONAL",
         "fusion",
         FUSION,
-        "proven",
+        Fusion.PROVEN.value,
         "how much one command may do: see docs/fusion.md",
     ),
     Key(
@@ -278,10 +261,7 @@ KEYS = (
 )
 LAYERS = "QUANTIZATION"  # the section whose keys are the names of layers
 SECTIONS = (*dict.fromkeys(key.section for key in KEYS), LAYERS)
-KERNEL_SIZES = range(1, 8)  # that a device may have as its largest; packed weights have a form for these
-UB_SIZES = range(1024, 1 << 31)  # bytes that a device may have as its unified buffer
-MAX_KERNEL_SIZE = 7
-UB_SIZE = 655_360
+DEFAULT = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,12 +288,12 @@ class Config:
     quantization_threshold: float = 40.0  # dB
     selftest: bool = False
     python_module: str
-    fusion: str = "proven"
+    fusion: str = Fusion.PROVEN.value
     softmax: str = "cpu"
     verbose: bool
     graphviz_path: str
-    max_kernel_size: int = MAX_KERNEL_SIZE
-    ub_size: int = UB_SIZE  # bytes
+    max_kernel_size: int = DEFAULT.max_kernel_size
+    ub_size: int = DEFAULT.ub_size  # bytes
     overrides: tuple[Override, ...] = ()
     calibrate: Path | None = None  # sample inputs, for which palettes are made
 
@@ -335,6 +315,11 @@ class Config:
         height, width = self.height_override, self.width_override
         size = None if height is None or width is None else (height, width)
         return Model(self.origin, self.definition, self.data, size, self.custom_layer, self.outputs)
+
+    @property
+    def limits(self) -> Limits:
+        """Those of the device to convert for."""
+        return Limits(max_kernel_size=self.max_kernel_size, ub_size=self.ub_size)
 
     @property
     def in_fp16(self) -> Config:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cnn_convertor import codegen, files
 from cnn_convertor.calibration import Calibration, calibrate
 from cnn_convertor.codegen import RenderOptions
-from cnn_convertor.config import Config, Quantization
+from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
@@ -23,6 +23,7 @@ from cnn_convertor.devices.dv700.memory.placement import arrange
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
+from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.emulation import selftest
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files import Contents
@@ -54,7 +55,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     weights = f"{program.name}_weights.bin"
     contents[weights] = _counted(contents[weights], program.weight_bytes, progress)
     written = files.replace_all(folder, contents)
-    return report_of(program, written, calibration, Target.of(config).limits)
+    return report_of(program, written, calibration, config.limits)
 
 
 def load(config: Config) -> Graph:
@@ -100,8 +101,7 @@ class Target(NamedTuple):
 
     @staticmethod
     def of(config: Config) -> Target:
-        limits = Limits(max_kernel_size=config.max_kernel_size, ub_size=config.ub_size)
-        return Target(limits, Fusion(config.fusion), config.transpose_weight, config.softmax == "sdk")
+        return Target(config.limits, Fusion(config.fusion), config.transpose_weight, config.softmax == "sdk")
 
 
 class Legalized(NamedTuple):

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from cnn_convertor import calibration, cli
 from cnn_convertor.calibration import Calibration, calibrate
 from cnn_convertor.codegen import RenderOptions, emit
-from cnn_convertor.config import UB_SIZE, Quantization
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
 from cnn_convertor.emulation.network import install
@@ -98,7 +99,7 @@ def calibrated(
 def outputs_of(graph: Graph, program: Program, inputs: Maps, folder: Path) -> list[Real]:
     """What the program gives with its maps in FP32."""
     files = emit(program, RenderOptions("a graph"))
-    outputs = install(graph, program, files, folder, ub_size=UB_SIZE).run({"x": inputs}, exact=True).outputs
+    outputs = install(graph, program, files, folder, ub_size=Limits().ub_size).run({"x": inputs}, exact=True).outputs
     return [values.astype(np.float64) for values in outputs]
 
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config, Quantization
+from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.errors import ConvertorWarning, Problem, UsageError
 from cnn_convertor.frontends.caffe import CAFFE
 from cnn_convertor.frontends.frontend import Frontend

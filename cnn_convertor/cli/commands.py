@@ -14,7 +14,8 @@ import click
 
 from cnn_convertor import __version__
 from cnn_convertor.cli.console import DONE, INTERRUPTED, Console
-from cnn_convertor.config import MAX_KERNEL_SIZE, UB_SIZE, Config
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.errors import Origin, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -92,12 +93,16 @@ def with_device(command: Callable[..., int]) -> Callable[..., int]:
     kernel = click.option(
         "--max_kernel_size",
         metavar="N",
-        default=MAX_KERNEL_SIZE,
+        default=Limits().max_kernel_size,
         show_default=True,
         help="Largest kernel size of the device.",
     )
     buffer = click.option(
-        "--ub_size", metavar="BYTES", default=UB_SIZE, show_default=True, help="Size of the device's unified buffer."
+        "--ub_size",
+        metavar="BYTES",
+        default=Limits().ub_size,
+        show_default=True,
+        help="Size of the device's unified buffer.",
     )
     return kernel(buffer(command))
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from cnn_convertor.cli import main
-from cnn_convertor.config import Config, Override, Quantization
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import writing

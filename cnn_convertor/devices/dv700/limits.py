@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+KERNEL_SIZES = range(1, 8)  # possible values of max_kernel_size: those that packed weights have a form for
+UB_SIZES = range(1024, 1 << 31)  # possible values of ub_size
+
 
 class Limits(NamedTuple):
     """Each field is used by a rule in rules.py or by legalize.py, which rewrites what it can to stay within it."""

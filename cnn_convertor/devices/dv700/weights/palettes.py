@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.config import Override, Quantization
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Weights
+from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.packing import BLOCK
 from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason, StoredLayer
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never
