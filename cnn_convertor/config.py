@@ -6,7 +6,7 @@ import difflib
 import keyword
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
@@ -20,7 +20,7 @@ from cnn_convertor.errors import Origin as Place
 from cnn_convertor.errors import Problem, UsageError, warn
 from cnn_convertor.escaping import CPP_KEYWORDS
 from cnn_convertor.frontends import FRONTENDS, recognize
-from cnn_convertor.frontends.frontend import Frontend, Model
+from cnn_convertor.frontends.frontend import Frontend, Model, ReadOptions
 from cnn_convertor.frontends.unsupported_formats import explain
 
 
@@ -154,6 +154,10 @@ def _layer_names(text: str, _: Path) -> tuple[str, ...]:
     return names
 
 
+def _level(text: str, _: Path) -> int | None:
+    return int(text) if text else None
+
+
 def _channel_order(text: str, _: Path) -> str:
     if text.upper() not in {"", "RGB", "BGR"}:
         raise ValueError
@@ -175,6 +179,8 @@ NUMBERS = Kind("a number, or one for each channel, with commas between them", _n
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
 FUSION = Kind("proven, full or none", _fusion)
 SOFTMAX = Kind("cpu or sdk", _softmax)
+STAGES = Kind("names of stages, each once, with commas between them", _layer_names)
+LEVEL = Kind("a whole number", _level)
 LAYER_NAMES = Kind("names of layers, each once, with commas between them", _layer_names)
 TEXT = Kind("a text", lambda text, _: text)
 
@@ -189,6 +195,8 @@ class Key(NamedTuple):
     meaning: str
 
 
+# Keys that only some frameworks use -> the field of ReadOptions.
+_OPTIONS = {"stage": "stages", "level": "level"}
 _CHANNEL_ORDERS = ", ".join(f"{frontend.channel_order} for {frontend.title}" for frontend in FRONTENDS)
 
 KEYS = (
@@ -214,6 +222,8 @@ KEYS = (
     ),
     Key("INPUT", "scale", NUMBER, "", "by which they multiply pixels after that"),
     Key("INPUT", "channel_order", CHANNEL_ORDER, "", f"of images; empty: {_CHANNEL_ORDERS}"),
+    Key("INPUT", "stage", STAGES, "", "Caffe: stages that choose layers with `include { stage: ... }`"),
+    Key("INPUT", "level", LEVEL, "", "Caffe: the level that chooses layers with `include { min_level: ... }`"),
     Key("OUTPUT", "output_folder", FOLDER, None, "outputs go to `output_folder/name/`"),
     Key(
         "OUTPUT",
@@ -278,6 +288,8 @@ class Config:
     mean: tuple[float, ...] = ()
     scale: float | None = None
     channel_order: str = ""
+    stage: tuple[str, ...] = ()
+    level: int | None = None
     output_folder: Path
     outputs: tuple[str, ...] = ()
     generate_source: bool
@@ -311,10 +323,11 @@ class Config:
 
     @property
     def model(self) -> Model:
-        """The network's files, and the size to convert it for."""
+        """The network's files, and how to read them."""
         height, width = self.height_override, self.width_override
         size = None if height is None or width is None else (height, width)
-        return Model(self.origin, self.definition, self.data, size, self.custom_layer, self.outputs)
+        options = ReadOptions(size, self.custom_layer, self.stage, self.level)
+        return Model(self.origin, self.definition, self.data, options, self.outputs)
 
     @property
     def limits(self) -> Limits:
@@ -419,6 +432,7 @@ class _Reading:
         if values.get("definition") and "data" in values and "origin" in values:
             values["data"] = values["data"] or values["definition"]
             values["origin"] = values["origin"] or self._guessed_origin(values["definition"], values["data"])
+            self._warn_of_options(values)
         taken = {f"{values.get('name')}_gen", f"{values.get('name')}_selftest"}
         if values.get("python_module") in taken:
             line = self._settings["OUTPUT", "python_module"].line
@@ -465,6 +479,16 @@ class _Reading:
                 reason = f'"{_short(text)}" cannot be used, the system says: {error.strerror}'
             hint = "paths are relative to the folder of the ini file" if isinstance(error, FileNotFoundError) else ""
             self._wrong("DV107", f"{shown}: {reason}", line, hint)
+
+    def _warn_of_options(self, values: Mapping[str, Any]) -> None:
+        """Warn of keys that the network's framework does not use."""
+        for name, option in _OPTIONS.items():
+            frontend = values["origin"]
+            if frontend is not None and values.get(name) not in (None, ()) and option not in frontend.options:
+                users = " or ".join(other.title for other in FRONTENDS if option in other.options)
+                self.unknown.append(
+                    (f"[INPUT] {name} is for {users} and is ignored", self._settings["INPUT", name].line)
+                )
 
     def _guessed_origin(self, definition: Path, data: Path) -> Frontend | None:
         found = recognize(definition, data)

@@ -134,7 +134,7 @@ def test_every_key_is_read(folder: Path) -> None:
         max_kernel_size=5,
         ub_size=131072,
     )
-    assert config.model.size == (240, 320)
+    assert config.model.options.size == (240, 320)
 
 
 def test_every_field_has_a_key_or_an_option() -> None:
@@ -219,6 +219,24 @@ def test_absolute_paths_are_kept(folder: Path) -> None:
 def test_the_origin_is_given_or_guessed(folder: Path, lines: str, beginning: bytes, origin: Frontend) -> None:
     (folder / "model").write_bytes(beginning)
     assert read(folder, SMALLEST.replace("definition = net.h5", lines)).origin is origin
+
+
+def test_stage_and_level_are_read(folder: Path) -> None:
+    (folder / "net.prototxt").touch()
+    text = SMALLEST.replace("definition = net.h5", "definition = net.prototxt\nstage = deploy, small\nlevel = 2")
+    options = read(folder, text).model.options
+    assert (options.stages, options.level) == (("deploy", "small"), 2)
+
+
+@pytest.mark.parametrize("line", ["stage = a, a", "stage = a,", "level = high"])
+def test_a_stage_or_level_that_makes_no_sense_is_an_error(folder: Path, line: str) -> None:
+    text = SMALLEST.replace("definition = net.h5", f"definition = net.h5\n{line}")
+    assert said(problem(folder, text)) == ("DV106", 4)
+
+
+def test_a_key_of_another_framework_is_a_warning(folder: Path) -> None:
+    text = SMALLEST.replace("definition = net.h5", "definition = net.h5\nstage = deploy")
+    assert "[INPUT] stage is for Caffe and is ignored" in complaint(folder, text)
 
 
 def test_an_origin_that_cannot_be_guessed_is_asked_for(folder: Path) -> None:

@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How to read a network.
+
+    size: (height, width) of every input map, in place of the model's own. custom_layers: a Python file.
+    stages, level: of Caffe's rules that include and exclude layers, added to those of the definition.
+    """
+
+    size: tuple[int, int] | None = None
+    custom_layers: Path | None = None
+    stages: tuple[str, ...] = ()
+    level: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Frontend:
     """A framework whose models can be read. Its folder is imported when the first model is read, so that --help is fast.
 
@@ -22,7 +36,7 @@ class Frontend:
     magic: how its files begin; empty where a file's content does not tell.
     channel_order: "RGB" or "BGR", the order its networks are trained with, by custom.
     runner: who computes the reference results for `verify`.
-    importer: the module with the function `read(definition, data, *, size, custom_layers)`.
+    options: fields of ReadOptions that it uses. importer: the module with the function `read(definition, data, options)`.
     """
 
     name: str
@@ -32,6 +46,7 @@ class Frontend:
     magic: tuple[bytes, ...]
     channel_order: str
     runner: str
+    options: frozenset[str]
     importer: str
 
     @property
@@ -42,37 +57,27 @@ class Frontend:
         """Whether files of this kind hold a network and no weights."""
         return definition.suffix.lower() in set(self.definitions) - set(self.data)
 
-    def read(
-        self,
-        definition: Path,
-        data: Path | None,
-        *,
-        size: tuple[int, int] | None = None,
-        custom_layers: Path | None = None,
-    ) -> PartialGraph:
+    def read(self, definition: Path, data: Path | None, options: ReadOptions = ReadOptions()) -> PartialGraph:
         """Read a network as far as possible; the problems of single layers come with it.
 
         data: the weights; may be the definition. None: the network is inspected without weights.
-        size: (height, width) of every input map, in place of the model's own. custom_layers: a Python file.
         Raises ModelError when a file is not what it should be, UsageError when custom_layers fails.
         """
         importer: Any = import_module(self.importer)
-        found: PartialGraph = importer.read(definition, data, size=size, custom_layers=custom_layers)
+        found: PartialGraph = importer.read(definition, data, options)
         return found
 
 
 class Model(NamedTuple):
     """The files of a network. data: its weights, which may be the definition.
 
-    size: (height, width) of every input map, in place of the model's own. custom_layers: a Python file.
     outputs: layers at which the network ends; empty for the model's own outputs.
     """
 
     frontend: Frontend
     definition: Path
     data: Path
-    size: tuple[int, int] | None = None
-    custom_layers: Path | None = None
+    options: ReadOptions = ReadOptions()
     outputs: tuple[str, ...] = ()
 
     @property
@@ -84,5 +89,5 @@ class Model(NamedTuple):
         from cnn_convertor.frontends.endings import end_at
 
         data = None if not with_weights and self.may_lack_weights else self.data
-        partial = self.frontend.read(self.definition, data, size=self.size, custom_layers=self.custom_layers)
+        partial = self.frontend.read(self.definition, data, self.options)
         return end_at(partial, self.outputs, Origin(str(self.definition))) if self.outputs else partial

@@ -106,11 +106,11 @@ def _missing(module: str) -> UsageError:
 
 def _run_keras(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, Choice]) -> Reference:
     keras = import_keras()
-    if model.custom_layers is not None:
+    if model.options.custom_layers is not None:
         problem = "Keras cannot run custom layers from their description"
         hint = "give the expected outputs together with the inputs (see docs/verify.md)"
         raise UsageError(Problem("DV713", problem, Place(str(model.definition)), hint))
-    loaded = load_keras(model.definition, model.data, model.size)
+    loaded = load_keras(model.definition, model.data, model.options.size)
     if model.outputs:
         loaded = _ending_at(keras, loaded, model, graph)
     order = _order(loaded, graph)
@@ -335,7 +335,7 @@ def _run_caffe(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: 
         import cv2
     except ImportError as error:
         raise _missing("OpenCV") from error
-    layers = read_definition(model.definition)
+    layers = read_definition(model.definition, model.options.stages, model.options.level)
     files = (model.definition, model.data)[: 1 if model.data == model.definition else 2]
     if problems := list(differences(layers, files[1] if len(files) == 2 else None)):
         raise ConvertorError(problems)

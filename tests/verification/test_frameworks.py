@@ -29,7 +29,7 @@ def keras() -> Any:
 
 def reference(path: Path, **fields: Any) -> frameworks.Reference:
     chosen = config(path, **fields)
-    graph = load(path, path, size=chosen.model.size)
+    graph = load(path, path, size=chosen.model.options.size)
     return frameworks.run(
         chosen.model, graph, random_samples(shapes_of(graph), Preparation(), samples=10, seed=0).inputs
     )

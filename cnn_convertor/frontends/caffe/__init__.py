@@ -10,5 +10,6 @@ CAFFE = Frontend(
     magic=(),
     channel_order="BGR",
     runner="OpenCV",
+    options=frozenset({"size", "stages", "level"}),
     importer="cnn_convertor.frontends.caffe.importer",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -48,9 +48,10 @@ class CaffeLayer:
     origin: Origin
 
 
-def read_definition(path: Path) -> tuple[CaffeLayer, ...]:
+def read_definition(path: Path, stages: Iterable[str] = (), level: int | None = None) -> tuple[CaffeLayer, ...]:
     """The layers at test time, those of the `input` header first.
 
+    stages, level: for the rules that include layers, added to the definition's own stages, or in place of its level.
     Warns of unknown fields. Raises ModelError when the file makes no sense.
     """
     content = text.parse(_read_text(path), message_type("NetParameter"), str(path), open_enums=(V1_TYPE_FIELD,))
@@ -67,7 +68,7 @@ def read_definition(path: Path) -> tuple[CaffeLayer, ...]:
         problem = f'the field "{unknown.name}" of {unknown.message} is unknown and ignored{times}'
         where = Origin(str(path), line=unknown.line)
         warn(Problem("DV210", problem, where, "make sure that the network works without it"))
-    state = (net.state.level, frozenset(net.state.stage))
+    state = (net.state.level if level is None else level, frozenset((*net.state.stage, *stages)))
     layers = _new_layers(content, path) if net.layer else _old_layers(content, path)
     kept = (layer for layer in layers if _is_included(layer, *state))
     return tuple(chain(_header_inputs(content, path), kept))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from cnn_convertor.errors import ModelError, UnsupportedError
 from cnn_convertor.frontends.builder import Builder, PartialGraph
@@ -13,6 +14,7 @@ from cnn_convertor.frontends.caffe.layers import caffe
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, Parameters, Reading
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.caffe.weights import WeightsFile
+from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.near_names import near_name
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Pair
@@ -37,33 +39,26 @@ READ_MASKS = {("Upsample", 1)}  # (type, position of the input)
 MASK = "the mask of a pooling can only be converted as an input of an unpooling"
 
 
-def load(definition: Path, data: Path, *, size: tuple[int, int] | None = None) -> Graph:
-    """The network of a definition and its weights, at test time.
+def load(definition: Path, data: Path, **options: Any) -> Graph:
+    """The network of a definition and its weights, at test time. options: fields of ReadOptions.
 
     data: the .caffemodel; the definition itself for a network without weights.
-    size: (height, width) of every input map, in place of the definition's.
     Raises ModelError when a file is not what it should be, UnsupportedError with all layers that cannot be converted.
     """
-    return read(definition, data, size=size).require_complete()
+    return read(definition, data, ReadOptions(**options)).require_complete()
 
 
-def read(
-    definition: Path,
-    data: Path | None,
-    *,
-    size: tuple[int, int] | None = None,
-    custom_layers: Path | None = None,  # noqa: ARG001  # Caffe's layer types are never the user's own
-) -> PartialGraph:
+def read(definition: Path, data: Path | None, options: ReadOptions = ReadOptions()) -> PartialGraph:
     """Like load, with the problems of single layers beside the part of the network that can be read.
 
     data: None to inspect a network without its weights.
     Raises ModelError when the definition is not what it should be.
     """
-    layers = read_definition(definition)
+    layers = read_definition(definition, options.stages, options.level)
     builder = Builder()
     file = None if data is None else _weights_file(definition, data, builder)
     weights = None if file is None else SharedWeights.of(file, layers)
-    return _assemble(connect(layers), weights, None if size is None else Pair(*size), builder)
+    return _assemble(connect(layers), weights, None if options.size is None else Pair(*options.size), builder)
 
 
 def _weights_file(definition: Path, data: Path, builder: Builder) -> WeightsFile | None:

@@ -10,5 +10,6 @@ KERAS = Frontend(
     magic=(b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"),
     channel_order="RGB",
     runner="Keras",
+    options=frozenset({"size", "custom_layers"}),
     importer="cnn_convertor.frontends.keras.importer",
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from cnn_convertor.errors import ModelError, Origin, UnsupportedError
 from cnn_convertor.frontends.builder import Builder, PartialGraph
+from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.keras import (
     convolutions,
     functions,
@@ -40,34 +42,21 @@ FROM_ELSEWHERE = frozenset({"FixedDropout", "StochasticDepth"})
 OPERATIONS_HARMLESS = frozenset({"name", "trainable", "dtype", "function", "training", "mask"})
 
 
-def load(
-    definition: Path,
-    data: Path,
-    *,
-    size: tuple[int, int] | None = None,
-    custom_layers: Path | None = None,
-) -> Graph:
-    """The network in `definition` with the weights in `data` (which may be the same file).
+def load(definition: Path, data: Path, **options: Any) -> Graph:
+    """The network in `definition` with the weights in `data` (which may be the same file). options: of ReadOptions.
 
-    size: (height, width) to convert for, in place of the input's own. custom_layers: a file with the user's layer types.
     Raises ModelError when a file is not what it should be, UnsupportedError with every layer that cannot be converted.
     """
-    return read(definition, data, size=size, custom_layers=custom_layers).require_complete()
+    return read(definition, data, ReadOptions(**options)).require_complete()
 
 
-def read(
-    definition: Path,
-    data: Path | None,
-    *,
-    size: tuple[int, int] | None = None,
-    custom_layers: Path | None = None,
-) -> PartialGraph:
+def read(definition: Path, data: Path | None, options: ReadOptions = ReadOptions()) -> PartialGraph:
     """Like load, with the problems of single layers beside the part of the network that can be read.
 
     data: None for the weights in the definition's own file.
-    Raises ModelError when a file is not what it should be, UsageError when custom_layers fails.
+    Raises ModelError when a file is not what it should be, UsageError when the file of custom layers fails.
     """
-    custom = {} if custom_layers is None else load_custom_layers(custom_layers)
+    custom = {} if options.custom_layers is None else load_custom_layers(options.custom_layers)
     opened = open_model(definition)
     config = opened.definition()
     model = parse(config, str(definition))
@@ -75,8 +64,8 @@ def read(
     contents = opened.contents if data is None or same_file else open_model(data).contents
     weights = match_weights(model, contents, same_file=same_file)
     network = flatten(model, str(definition))
-    shapes = known_shapes(config) if size is None else {}
-    return _Assembly(opened, network, weights, size, custom, shapes).read()
+    shapes = known_shapes(config) if options.size is None else {}
+    return _Assembly(opened, network, weights, options.size, custom, shapes).read()
 
 
 class _Assembly:

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorWarning, ModelError
+from cnn_convertor.frontends.caffe import CAFFE
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.writing import write
+from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.ir.ops import Input, Shape
 
 INPUT = 'layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 5 } } }\n'
@@ -105,7 +107,7 @@ def test_rules_choose_the_layers_of_test_time(form: str, rules: str, kept: bool,
     definition = header + relu("a", "x", "x") + relu("b", "x", "x", rules)
     if form == "layers":
         definition = definition.replace("layer {", "layers {").replace('"ReLU"', "RELU")
-    assert names(load(definition)) == ["a", "b"] if kept else ["a"]
+    assert names(load(definition)) == (["a", "b"] if kept else ["a"])
 
 
 def test_the_state_of_the_definition_counts(load: Any) -> None:
@@ -226,6 +228,27 @@ def test_unknown_fields_are_a_warning_with_file_and_line(load: Any) -> None:
 
 
 # --- files
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ({}, ["a", "c"]),
+        ({"stages": ("deploy",)}, ["a", "b"]),
+        ({"level": 2}, ["a", "c", "d"]),
+        ({"stages": ("deploy", "other"), "level": 2}, ["a", "b", "d"]),
+    ],
+    ids=str,
+)
+def test_stage_and_level_choose_layers(options: dict[str, Any], kept: list[str], tmp_path: Path) -> None:
+    """As the options of Caffe's command line do."""
+    path = tmp_path / "net.prototxt"
+    path.write_text(
+        INPUT + relu("a", "x") + relu("b", "a", rules='include { stage: "deploy" }')
+        + relu("c", "a", rules='include { not_stage: "deploy" }') + relu("d", "a", rules="include { min_level: 1 }")
+    )  # fmt: skip
+    graph = CAFFE.read(path, path, ReadOptions(**options)).require_complete()
+    assert [node.name for node in graph.nodes if node.name != "x"] == kept
 
 
 WRONG_DEFINITIONS = {

@@ -92,12 +92,36 @@ def windows(x: Array, kernel: tuple[int, int], starts: tuple[Sequence[int], Sequ
     ).transpose(2, 0, 1)
 
 
+def averages(x: Array, kernel: tuple[int, int], starts: tuple[Sequence[int], Sequence[int]]) -> Array:
+    """An average pool whose windows begin at these rows and columns: zeros outside count, as far as the padding goes."""
+    pad = [-first[0] for first in starts]
+    padded = np.pad(x, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1])))
+    (high, wide), (rows, columns) = kernel, ([start + pad[axis] for start in starts[axis]] for axis in (0, 1))
+    return np.stack([[padded[:, i : i + high, j : j + wide].mean((1, 2)) for j in columns] for i in rows]).transpose(
+        2, 0, 1
+    )
+
+
 TALL = RANDOM.standard_normal((8, 1, 3, 2))
 SMALL = RANDOM.standard_normal((4, 1, 2, 2))
 SQUARE = RANDOM.standard_normal((4, 3, 2, 2))
 FOUR = np.array([0.5, -2, 3, 0.25])
 OTHER = np.array([1.0, 0, -1, 2])
 LAYERS: dict[str, tuple[str, list[Array], Array]] = {
+    "pyramid of maxima": (
+        layer("SPP", "spp_param { pyramid_height: 2 }"),
+        [],
+        column(*MAP.max((1, 2)), *windows(MAP, (3, 3), ([0, 3], [-1, 2])).ravel()),
+    ),
+    "pyramid of averages": (
+        layer("SPP", "spp_param { pyramid_height: 2 pool: AVE }"),
+        [],
+        column(
+            *MAP.mean((1, 2)),
+            *averages(MAP, (3, 3), ([0, 3], [-1, 2])).ravel(),
+        ),
+    ),
+    "pyramid of one level": (layer("SPP", "spp_param { pyramid_height: 1 }"), [], MAP.max((1, 2), keepdims=True)),
     "relu": (layer("ReLU"), [], np.maximum(MAP, 0)),
     "leaky relu": (layer("ReLU", "relu_param { negative_slope: 0.1 }"), [], np.where(MAP > 0, MAP, MAP * 0.1)),
     "relu6": (layer("ReLU6"), [], np.clip(MAP, 0, 6)),
@@ -688,6 +712,8 @@ SENSELESS = {
     "crop with three offsets": (layer("Crop", "crop_param { offset: [0, 0, 0] }", bottoms=("x", "x")), "DV206", "3 offsets"),
     "tile to nothing": (layer("Tile"), "DV206", '"tiles" must be at least 1'),
     "tile not fit any memory": (layer("Tile", "tile_param { tiles: 2000000000 }"), "DV206", "not fit any memory"),
+    "pyramid without levels": (layer("SPP", "spp_param { pyramid_height: 0 }"), "DV206", "pyramid_height is 0; it must be 1 to 12"),
+    "pyramid of tiny windows": (layer("SPP", "spp_param { pyramid_height: 3 }"), "DV206", "the input 6x5x4 is too small for 4x4 windows"),
     "axpy of one": (layer("Axpy"), "DV206", "needs factors and two maps"),
     "axpy of maps": (layer("Axpy", bottoms=("x", "x", "x")), "DV206", "factors of 1x4x6x5"),
     "top 5 of 4": (layer("ArgMax", "argmax_param { axis: 1 top_k: 5 }"), "DV206", "top_k is 5, of 4"),

@@ -66,6 +66,8 @@ LIMITS = [
     Limit(("Convolution", "Deconvolution"), "group", ONE, "group: 8", "group: 9", "DV206"),
     Limit(DEPTHWISE, "group", ONE, "group: 8", "group: 4", "DV302"),
     Limit("Pooling", "pool", "pooling_param { kernel_size: 2 %s }", "pool: AVE", "pool: STOCHASTIC", "DV302"),
+    Limit("SPP", "pool", "spp_param { pyramid_height: 2 %s }", "pool: AVE", "pool: STOCHASTIC", "DV302"),
+    Limit("SPP", "pyramid_height", "spp_param { %s }", "pyramid_height: 2", "pyramid_height: 13", "DV206"),
     *(Limit("Pooling", s, POOL, a % 1, a % 0, "DV206") for s, a in (
         ("kernel_size", "kernel_size: %d"), ("kernel_h", "kernel_h: %d kernel_w: 2"), ("kernel_w", "kernel_h: 2 kernel_w: %d"),
     )),

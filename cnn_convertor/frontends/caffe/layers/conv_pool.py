@@ -12,11 +12,12 @@ from cnn_convertor.frontends.arithmetic import filled, pooling_reach
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, Mask, Reading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import ONE, Padding, Pair, Shape, Window
+from cnn_convertor.ir.ops import ONE, Axis, Padding, Pair, Shape, Window
 
 WINDOW = "kernel_size kernel_h kernel_w stride stride_h stride_w pad pad_h pad_w"
 CONVOLUTION = f"axis {WINDOW} dilation num_output bias_term group"
 NO_KERNEL = 'give "kernel_size", or "kernel_h" and "kernel_w"'
+MOST_LEVELS = 12  # of a pyramid: 2048x2048 windows
 ON_PIXELS = "over height and width (axis: 1)"
 
 
@@ -170,7 +171,6 @@ def _pair(reading: Reading, name: str, short: str, *, lonely: bool = False) -> P
 def read_pooling(reading: Reading) -> CaffeBlob | Sequence[CaffeBlob]:
     """A second output, the mask of a max pool, is for Upsample layers only."""
     x = reading.map
-    method = reading.take("pool")
     kernel, stride, pad = _kernel_stride_pad(reading)
     rounds_up = reading.take("ceil_mode") and reading.take("round_mode") == "CEIL"
     shape = reading.shape(x)
@@ -185,16 +185,50 @@ def read_pooling(reading: Reading) -> CaffeBlob | Sequence[CaffeBlob]:
     if pad.height >= kernel.height or pad.width >= kernel.width:
         padded, by = f"{pad.height}x{pad.width}", f"{kernel.height}x{kernel.width}"
         raise reading.wrong(f"the padding {padded} must be smaller than the kernel {by}")
-    beyond = _beyond(reading, shape, Window(kernel, stride), pad, rounds_up=rounds_up)
+    op = _pool(reading, shape, Window(kernel, stride), pad, rounds_up=rounds_up)
+    pooled = reading.add(op, x)
+    has_mask = isinstance(op, ops.MaxPool2d) and len(reading.layer.tops) == 2
+    return [pooled, pooled._replace(mask=Mask(x.node, op.window))] if has_mask else pooled
+
+
+@caffe.reads(
+    "SPP", group="spp_param", settings="pyramid_height pool", makes=[ops.MaxPool2d, ops.AveragePool2d, ops.Concat],
+    limits="pool: MAX or AVE; no window entirely beyond the input",
+)  # fmt: skip
+def read_spatial_pyramid(reading: Reading) -> CaffeBlob:
+    """Pools of 1x1, 2x2, 4x4 ... windows, joined as vectors."""
+    x, levels = reading.map, reading.take("pyramid_height")
+    shape = reading.shape(x)
+    if not 1 <= levels <= MOST_LEVELS:
+        raise reading.wrong(f"pyramid_height is {levels}; it must be 1 to {MOST_LEVELS}")
+    vectors = []
+    for level in range(levels):
+        bins = 2**level
+        kernel = Pair(-(-shape.height // bins), -(-shape.width // bins))
+        rest = Pair(kernel.height * bins - shape.height, kernel.width * bins - shape.width)
+        pad = Pair((rest.height + 1) // 2, (rest.width + 1) // 2)
+        if pad.height >= kernel.height or pad.width >= kernel.width:
+            raise reading.wrong(f"the input {shape} is too small for {bins}x{bins} windows")
+        op = _pool(reading, shape, Window(kernel, kernel), pad, rounds_up=True)
+        if levels == 1:
+            return reading.add(op, x)
+        pooled = reading.add(op, x, part=f"pool{level}")
+        vectors.append(reading.reshape(pooled, (1, reading.shape(pooled).size), part=f"level{level}"))
+    dims = (1, sum(vector.dims[1] for vector in vectors))
+    return reading.add(ops.Concat(Axis.CHANNELS), *vectors, dims=dims)
+
+
+def _pool(
+    reading: Reading, shape: Shape, window: Window, pad: Pair, *, rounds_up: bool
+) -> ops.MaxPool2d | ops.AveragePool2d:
+    method = reading.take("pool")
+    beyond = _beyond(reading, shape, window, pad, rounds_up=rounds_up)
     padding = Padding(pad.height, pad.height, pad.width, pad.width)
     match method:
         case "MAX":
-            window = Window(kernel, stride, padding=padding + beyond)
-            pooled = reading.add(ops.MaxPool2d(window), x)
-            has_mask = len(reading.layer.tops) == 2
-            return [pooled, pooled._replace(mask=Mask(x.node, window))] if has_mask else pooled
+            return ops.MaxPool2d(window._replace(padding=padding + beyond))
         case "AVE":
-            return reading.add(ops.AveragePool2d(Window(kernel, stride, padding=padding), uncounted=beyond), x)
+            return ops.AveragePool2d(window._replace(padding=padding), uncounted=beyond)
         case _:
             hint = "use MAX or AVE: other methods give random results"
             raise reading.unsupported(f"pooling of the method {method} cannot be converted", hint)
