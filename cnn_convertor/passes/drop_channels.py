@@ -5,30 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Lookup, Node
-from cnn_convertor.ir.ops import (
-    Activation,
-    AveragePool2d,
-    Axis,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Crop,
-    Dense,
-    Input,
-    MaxPool2d,
-    Op,
-    Pad,
-    Scale,
-    Shape,
-    Unary,
-    Upsample,
-    for_channels,
-    with_outputs,
+from cnn_convertor.ir.ops import Op
+
+_ChannelWise: TypeAlias = (
+    ops.Activation | ops.Unary | ops.AveragePool2d | ops.MaxPool2d | ops.Pad | ops.Scale | ops.Upsample
 )
 
 
@@ -52,7 +38,7 @@ def drop_channels(graph: Graph) -> Graph:
     one; crops of everything and concatenations of one part are removed.
     """
     graph = graph.fuse(_join)
-    if any(isinstance(node.op, Crop) for node in graph.nodes):
+    if any(isinstance(node.op, ops.Crop) for node in graph.nodes):
         graph = _narrowed(graph, _wanted(graph)).fuse(_join)
     gone = (node.name for node in graph.nodes if _does_nothing(graph, node))
     return graph.bypass(name for name in gone if name not in graph.outputs)
@@ -61,19 +47,19 @@ def drop_channels(graph: Graph) -> Graph:
 def _join(lookup: Lookup, first: Node, second: Node) -> Op | None:
     """Fuse a node with one that does nothing (except after inputs, which keep their names), and nested crops."""
     if _does_nothing(lookup, second):
-        return None if isinstance(first.op, Input) else first.op
-    if isinstance(first.op, Crop) and isinstance(second.op, Crop):
+        return None if isinstance(first.op, ops.Input) else first.op
+    if isinstance(first.op, ops.Crop) and isinstance(second.op, ops.Crop):
         start, stride = first.op.start, first.op.stride
-        return Crop(
-            Shape(*(a + b * s for a, b, s in zip(start, second.op.start, stride, strict=True))),
-            Shape(*(a + (b - 1) * s + 1 for a, b, s in zip(start, second.op.stop, stride, strict=True))),
-            Shape(*(s * t for s, t in zip(stride, second.op.stride, strict=True))),
+        return ops.Crop(
+            ops.Shape(*(a + b * s for a, b, s in zip(start, second.op.start, stride, strict=True))),
+            ops.Shape(*(a + (b - 1) * s + 1 for a, b, s in zip(start, second.op.stop, stride, strict=True))),
+            ops.Shape(*(s * t for s, t in zip(stride, second.op.stride, strict=True))),
         )
     return None
 
 
 def _does_nothing(lookup: Lookup, node: Node) -> bool:
-    is_one = isinstance(node.op, Crop | Concat) and len(node.inputs) == 1
+    is_one = isinstance(node.op, ops.Crop | ops.Concat) and len(node.inputs) == 1
     return is_one and lookup.shape(node.name) == lookup.shape(node.inputs[0])
 
 
@@ -99,9 +85,9 @@ def _wanted(graph: Graph) -> dict[str, _Part]:
 def _needed(graph: Graph, node: Node, part: _Part) -> list[_Part | None]:
     """The channels of each input that a node needs to compute a part of its own."""
     match node.op:
-        case Crop() as crop:
+        case ops.Crop() as crop:
             return [_cropped(crop, part)]
-        case Concat(axis=Axis.CHANNELS):
+        case ops.Concat(axis=ops.Axis.CHANNELS):
             ends = list(accumulate(graph.shape(name).channels for name in node.inputs))
             return [part.within(start, end) for start, end in zip([0, *ends], ends, strict=False)]
         case op if _is_by_channel(op):
@@ -110,7 +96,7 @@ def _needed(graph: Graph, node: Node, part: _Part) -> list[_Part | None]:
             return [_all(graph, name) for name in node.inputs]
 
 
-def _cropped(crop: Crop, part: _Part) -> _Part:
+def _cropped(crop: ops.Crop, part: _Part) -> _Part:
     """The range of input channels of a part of a crop's channels."""
     first, stride = crop.start.channels, crop.stride.channels
     return _Part(first + part.first * stride, first + (part.stop - 1) * stride + 1)
@@ -122,13 +108,7 @@ def _all(graph: Graph, name: str) -> _Part:
 
 def _is_by_channel(op: Op) -> bool:
     """Whether an operator with one input is channel-wise."""
-    match op:
-        case Conv2d() | ConvTranspose2d():
-            return op.is_depthwise
-        case Activation() | Unary() | AveragePool2d() | MaxPool2d() | Pad() | Scale() | Upsample():
-            return True
-        case _:
-            return False
+    return op.is_depthwise if isinstance(op, ops.Conv2d | ops.ConvTranspose2d) else isinstance(op, _ChannelWise)
 
 
 # --- computed channels, from the inputs down -----------------------------------------------------------------------------
@@ -141,7 +121,7 @@ def _narrowed(graph: Graph, wanted: dict[str, _Part]) -> Graph:
     for node in graph.nodes:
         if node.name in wanted:
             node, given[node.name] = _narrow(graph, node, wanted[node.name], given)
-        if node.name in wanted or isinstance(node.op, Input):
+        if node.name in wanted or isinstance(node.op, ops.Input):
             nodes.append(node)
     return Graph(tuple(nodes), graph.outputs)
 
@@ -149,13 +129,13 @@ def _narrowed(graph: Graph, wanted: dict[str, _Part]) -> Graph:
 def _narrow(graph: Graph, node: Node, part: _Part, given: Mapping[str, _Part]) -> tuple[Node, _Part]:
     """The node for narrowed inputs, and the channels it computes: at least the given part."""
     match node.op:
-        case Conv2d(groups=1) | ConvTranspose2d(groups=1) | Dense():
+        case ops.Conv2d(groups=1) | ops.ConvTranspose2d(groups=1) | ops.Dense():
             return _cut(graph, node, part), part
-        case Crop(start=start, stop=stop) as crop:
+        case ops.Crop(start=start, stop=stop) as crop:
             first, last = (channel - given[node.inputs[0]].first for channel in _cropped(crop, part))
             narrow = replace(crop, start=start._replace(channels=first), stop=stop._replace(channels=last))
             return replace(node, op=narrow), part
-        case Concat(axis=Axis.CHANNELS):
+        case ops.Concat(axis=ops.Axis.CHANNELS):
             return _with_parts(graph, node, part, given)
         case op if _is_by_channel(op):
             part = given[node.inputs[0]]
@@ -182,17 +162,17 @@ def _with_channels(op: Op, part: _Part) -> Op:
     """The operator for a part of the channels."""
     channels = np.arange(part.first, part.stop)
     match op:
-        case Conv2d(groups=1) | ConvTranspose2d(groups=1) | Dense():
-            return with_outputs(op, channels)
-        case Conv2d() | ConvTranspose2d():
-            return replace(with_outputs(op, channels), groups=len(channels))
-        case Scale(factor=factor, shift=shift, activation=function):
+        case ops.Conv2d(groups=1) | ops.ConvTranspose2d(groups=1) | ops.Dense():
+            return ops.with_outputs(op, channels)
+        case ops.Conv2d() | ops.ConvTranspose2d():
+            return replace(ops.with_outputs(op, channels), groups=len(channels))
+        case ops.Scale(factor=factor, shift=shift, activation=function):
             shift = None if shift is None else shift.take_rows(channels)
-            function = None if function is None else for_channels(function, channels)
-            return Scale(factor.take_rows(channels), shift, function)
-        case Activation(function=function):
-            return Activation(for_channels(function, channels))
-        case (MaxPool2d() | AveragePool2d()) as pool if pool.activation is not None:
-            return replace(pool, activation=for_channels(pool.activation, channels))
+            function = None if function is None else ops.for_channels(function, channels)
+            return ops.Scale(factor.take_rows(channels), shift, function)
+        case ops.Activation(function=function):
+            return ops.Activation(ops.for_channels(function, channels))
+        case (ops.MaxPool2d() | ops.AveragePool2d()) as pool if pool.activation is not None:
+            return replace(pool, activation=ops.for_channels(pool.activation, channels))
         case _:
             return op

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Lookup, Node
-from cnn_convertor.ir.ops import (
-    Activated,
-    Activation,
-    Add,
-    AveragePool2d,
-    Concat,
-    Conv2d,
-    Identity,
-    MaxPool2d,
-    Op,
-    Pad,
-    Reshape,
-    Softmax,
-    Upsample,
-    never_negative,
-)
+from cnn_convertor.ir.ops import Op
 
 
 def fold_padding(graph: Graph) -> Graph:
@@ -31,14 +17,14 @@ def fold_padding(graph: Graph) -> Graph:
 
 
 def _fold(lookup: Lookup, first: Node, second: Node) -> Op | None:
-    if not isinstance(first.op, Pad):
+    if not isinstance(first.op, ops.Pad):
         return None
     match second.op:
-        case Pad() as after:
+        case ops.Pad() as after:
             return replace(after, padding=after.padding + first.op.padding)
-        case Conv2d() | AveragePool2d(uncounted=(0, 0, 0, 0)) as after:
+        case ops.Conv2d() | ops.AveragePool2d(uncounted=(0, 0, 0, 0)) as after:
             return replace(after, window=after.window._replace(padding=after.window.padding + first.op.padding))
-        case MaxPool2d() as after:
+        case ops.MaxPool2d() as after:
             total, kernel = after.window.padding + first.op.padding, after.window.kernel
             # A window entirely inside the padding would have no values.
             fits = max(total[:2]) < kernel.height and max(total[2:]) < kernel.width
@@ -54,17 +40,17 @@ def is_never_negative(lookup: Lookup, name: str) -> bool:
     while to_see:
         node = lookup[to_see.pop()]
         match node.op:
-            case Softmax():
+            case ops.Softmax():
                 continue
-            case Activation(function=function) if never_negative(function):
+            case ops.Activation(function=function) if ops.never_negative(function):
                 continue
-            case op if isinstance(op, Activated) and never_negative(op.activation):
+            case op if isinstance(op, ops.Activated) and ops.never_negative(op.activation):
                 continue
-            case AveragePool2d(activation=None) as pool if pool.fixed_factor < 0:
+            case ops.AveragePool2d(activation=None) as pool if pool.fixed_factor < 0:
                 return False
-            case MaxPool2d(activation=None) | AveragePool2d(activation=None) | Add(activation=None):
+            case ops.MaxPool2d(activation=None) | ops.AveragePool2d(activation=None) | ops.Add(activation=None):
                 pass
-            case Concat() | Upsample() | Pad() | Reshape() | Identity():
+            case ops.Concat() | ops.Upsample() | ops.Pad() | ops.Reshape() | ops.Identity():
                 pass
             case _:
                 return False

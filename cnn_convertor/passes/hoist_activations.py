@@ -6,19 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import (
-    Activated,
-    Activation,
-    Axis,
-    Concat,
-    Function,
-    Pad,
-    Relu,
-    Sigmoid,
-    Upsample,
-    for_channels,
-)
+from cnn_convertor.ir.ops import Function
 from cnn_convertor.passes.fold_padding import is_never_negative
 from cnn_convertor.passes.hoisting import NO_CHANGE, Hoisted, hoist_into_parts, without
 
@@ -29,9 +19,9 @@ def hoist_activations(graph: Graph) -> Graph:
     case 1: concatenation (at most one part that cannot carry the activation gets one inserted); case 2: upsampling; case 3:
     padding, if the function keeps zeros. Case 4: a ReLU of values >= 0 is removed.
     """
-    for name in [node.name for node in graph.nodes if isinstance(node.op, Activation)]:
+    for name in [node.name for node in graph.nodes if isinstance(node.op, ops.Activation)]:
         node = graph[name]
-        if not isinstance(node.op, Activation):
+        if not isinstance(node.op, ops.Activation):
             continue
         hoisted = _hoist(graph, node.inputs[0], node.op.function)
         if hoisted is not None and len(hoisted.between) <= 1 and (hoisted.ops or not hoisted.between):
@@ -42,23 +32,23 @@ def hoist_activations(graph: Graph) -> Graph:
 def _hoist(graph: Graph, name: str, function: Function) -> Hoisted | None:
     """The changes that make the named node apply the function; None if impossible."""
     node = graph[name]
-    if function == Relu() and is_never_negative(graph, name):
+    if function == ops.Relu() and is_never_negative(graph, name):
         return NO_CHANGE
     if not graph.is_private(name):
         return None
-    if isinstance(node.op, Activated):
+    if isinstance(node.op, ops.Activated):
         return Hoisted({name: replace(node.op, activation=function)}, {}) if node.op.activation is None else None
-    if isinstance(node.op, Concat) and node.op.axis is Axis.CHANNELS:
+    if isinstance(node.op, ops.Concat) and node.op.axis is ops.Axis.CHANNELS:
 
         def part(channels: slice) -> Function:
-            return for_channels(function, np.arange(channels.start, channels.stop))
+            return ops.for_channels(function, np.arange(channels.start, channels.stop))
 
         return hoist_into_parts(
             graph,
             node,
             lambda name, channels: _hoist(graph, name, part(channels)),
-            lambda channels: Activation(part(channels)),
+            lambda channels: ops.Activation(part(channels)),
         )
-    if isinstance(node.op, Upsample) or (isinstance(node.op, Pad) and not isinstance(function, Sigmoid)):
+    if isinstance(node.op, ops.Upsample) or (isinstance(node.op, ops.Pad) and not isinstance(function, ops.Sigmoid)):
         return _hoist(graph, node.inputs[0], function)
     return None

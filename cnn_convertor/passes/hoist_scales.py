@@ -7,22 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import (
-    NO_PADDING,
-    Add,
-    AveragePool2d,
-    Axis,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    MaxPool2d,
-    Pad,
-    Scale,
-    Upsample,
-)
 from cnn_convertor.passes.fold_scales import Wide, scaled, wide
 from cnn_convertor.passes.hoisting import Hoisted, hoist_into_parts, without
 
@@ -34,8 +21,8 @@ class _Affine(NamedTuple):
     shift: Wide
 
     @property
-    def op(self) -> Scale:
-        return Scale(Constant.of(self.factor), Constant.of(self.shift) if self.shift.any() else None)
+    def op(self) -> ops.Scale:
+        return ops.Scale(Constant.of(self.factor), Constant.of(self.shift) if self.shift.any() else None)
 
     @property
     def linear(self) -> _Affine:
@@ -52,9 +39,9 @@ def hoist_scales(graph: Graph) -> Graph:
     inserted); case 3: max pool, by factors >= 0; case 4: average pool, unless there is a shift and zeros count; a uniform
     factor joins the pool's own; case 5: upsampling; case 6: padding, without a shift.
     """
-    for name in [node.name for node in graph.nodes if isinstance(node.op, Scale)]:
+    for name in [node.name for node in graph.nodes if isinstance(node.op, ops.Scale)]:
         node = graph[name]
-        if isinstance(node.op, Scale) and node.op.activation is None:
+        if isinstance(node.op, ops.Scale) and node.op.activation is None:
             hoisted = _hoist(graph, node.inputs[0], _Affine(*wide(node.op)))
             if hoisted is not None and len(hoisted.between) <= 1 and hoisted.ops:
                 graph = without(graph, node, hoisted)
@@ -67,29 +54,29 @@ def _hoist(graph: Graph, name: str, by: _Affine) -> Hoisted | None:
     if not graph.is_private(name):
         return None
     match node.op:
-        case Conv2d() | ConvTranspose2d() | Dense() | Scale() as op if op.activation is None:
+        case ops.Conv2d() | ops.ConvTranspose2d() | ops.Dense() | ops.Scale() as op if op.activation is None:
             return Hoisted({name: scaled(op, *by)}, {})
-        case Add(activation=None):
+        case ops.Add(activation=None):
             first, second = node.inputs
             return _both(graph, (first, by), (second, by.linear)) or _both(graph, (first, by.linear), (second, by))
-        case Concat(axis=Axis.CHANNELS):
+        case ops.Concat(axis=ops.Axis.CHANNELS):
             return hoist_into_parts(
                 graph,
                 node,
                 lambda name, channels: _hoist(graph, name, by.part(channels)),
                 lambda channels: by.part(channels).op,
             )
-        case MaxPool2d(activation=None) if np.all(by.factor >= 0):
+        case ops.MaxPool2d(activation=None) if np.all(by.factor >= 0):
             return _hoist(graph, node.inputs[0], by)
-        case AveragePool2d(activation=None) as pool:
+        case ops.AveragePool2d(activation=None) as pool:
             uniform = np.all(by.factor == by.factor[0]) and not by.shift.any()
-            if uniform and (pool.factor is not None or pool.uncounted == NO_PADDING):
+            if uniform and (pool.factor is not None or pool.uncounted == ops.NO_PADDING):
                 return Hoisted({name: replace(pool, factor=pool.fixed_factor * float(by.factor[0]))}, {})
-            averages = pool.factor is None and pool.window.padding == NO_PADDING
+            averages = pool.factor is None and pool.window.padding == ops.NO_PADDING
             return _hoist(graph, node.inputs[0], by) if averages or not by.shift.any() else None
-        case Upsample():
+        case ops.Upsample():
             return _hoist(graph, node.inputs[0], by)
-        case Pad() if not by.shift.any():
+        case ops.Pad() if not by.shift.any():
             return _hoist(graph, node.inputs[0], by)
         case _:
             return None

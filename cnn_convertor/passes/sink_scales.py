@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import (
-    NO_PADDING,
-    AveragePool2d,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    MaxPool2d,
-    Op,
-    Scale,
-    never_decreases,
-)
+from cnn_convertor.ir.ops import Op
 from cnn_convertor.passes.fold_scales import wide
 from cnn_convertor.passes.swapping import swap
 
@@ -28,15 +19,15 @@ def sink_scales(graph: Graph) -> Graph:
     """
 
     def rule(scale: Node, pool: Node) -> tuple[Op, Op] | None:
-        if not isinstance(scale.op, Scale) or scale.op.activation is not None:
+        if not isinstance(scale.op, ops.Scale) or scale.op.activation is not None:
             return None
         if graph.shape(pool.name).size > graph.shape(pool.inputs[0]).size:
             return None
         factor, shift = wide(scale.op)
         match pool.op:
-            case AveragePool2d(activation=None, window=window, factor=given):
-                commutes = (given is None and window.padding == NO_PADDING) or not shift.any()
-            case MaxPool2d(activation=None):
+            case ops.AveragePool2d(activation=None, window=window, factor=given):
+                commutes = (given is None and window.padding == ops.NO_PADDING) or not shift.any()
+            case ops.MaxPool2d(activation=None):
                 commutes = bool(np.all(factor >= 0)) and (_meets_above(graph, scale) or _meets_below(graph, pool))
             case _:
                 commutes = False
@@ -49,8 +40,8 @@ def _meets_above(graph: Graph, scale: Node) -> bool:
     """Whether the pool will follow a convolution that can pool before its activation."""
     before = graph[scale.inputs[0]]
     match before.op:
-        case Conv2d(activation=function) | ConvTranspose2d(activation=function):
-            return graph.is_private(before.name) and never_decreases(function)
+        case ops.Conv2d(activation=function) | ops.ConvTranspose2d(activation=function):
+            return graph.is_private(before.name) and ops.never_decreases(function)
         case _:
             return False
 
@@ -60,9 +51,9 @@ def _meets_below(graph: Graph, pool: Node) -> bool:
     if not graph.is_private(pool.name):
         return False
     match graph[graph.users(pool.name)[0]].op:
-        case Dense():
+        case ops.Dense():
             return True
-        case Conv2d(window=window):
-            return window.padding == NO_PADDING
+        case ops.Conv2d(window=window):
+            return window.padding == ops.NO_PADDING
         case _:
             return False

@@ -1,7 +1,7 @@
-"""Palettes: at most 255 values, and zero, that stand for all the weights of a layer.
+"""Palettes: zero and at most 255 other values that represent all weights of a layer.
 
-A layer is seen as the count of each FP16 bit pattern, so its size does not matter once it is counted: there are at most
-63,488 different finite values.
+A layer is represented by its histogram of FP16 bit patterns, so fitting does not depend on the number of weights: there are at
+most 63,488 different finite values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cnn_convertor.quantize.clustering import divide
 from cnn_convertor.quantize.workers import Line, divide_all, processes_for
 
-FREE = 255  # entries that may be chosen: entry 0 is 0.0
+FREE = 255  # entries besides entry 0, which is 0.0
 
 Real = NDArray[np.float64]
 Counts = NDArray[np.int64] | NDArray[np.float64]
@@ -28,11 +28,11 @@ _VALUES: Real = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Palette:
-    """FP16 values, and which of them stands for each FP16 number.
+    """The entries of a palette, and the entry of each FP16 number.
 
-    centers: (256,); entry 0 is 0.0, the used ones follow in ascending order, the unused ones are 0.0
-    index:   (65536,) uint8: FP16 bit pattern -> entry; zeros of both signs and NaN give 0.
-             `palette.index[half.view(np.uint16)]` encodes a layer.
+    centers: (256,); entry 0 is 0.0, used entries follow in ascending order, unused entries are 0.0
+    index: (65536,) uint8: FP16 bit pattern -> entry; 0 for both zeros and NaN. `palette.index[half.view(np.uint16)]` encodes
+        a layer.
     """
 
     centers: NDArray[np.float16]
@@ -49,10 +49,10 @@ class Palette:
 
 
 class Counted(NamedTuple):
-    """Numbers by their FP16 bit patterns: (65536,) both.
+    """A histogram over FP16 bit patterns; both (65536,).
 
-    counts: how many there are, or what they count together. means: of those that round to each pattern, where they were more
-    exact than FP16; None: they are FP16 numbers themselves.
+    counts: the number or total weight of values per pattern. means: of the values that round to each pattern; None: the
+    values are FP16.
     """
 
     counts: Counts
@@ -60,7 +60,7 @@ class Counted(NamedTuple):
 
 
 class Quality(NamedTuple):
-    """What a palette does to the weights that were counted. signal, noise: sums of squares of weights and of errors."""
+    """The quality of a palette. signal, noise: sums of squares of weights and of errors."""
 
     weights: int
     zeros: int
@@ -70,29 +70,28 @@ class Quality(NamedTuple):
 
     @property
     def sqnr(self) -> float:
-        """Signal to noise in dB; infinite when nothing is lost."""
+        """Signal-to-quantization-noise ratio in dB; infinite for a lossless palette."""
         return 10 * math.log10(self.signal / self.noise) if self.noise else math.inf
 
 
 def histogram(half: NDArray[np.float16]) -> NDArray[np.int64]:
-    """Count each FP16 bit pattern: (65536,). The counts of a layer's parts add up to the layer's."""
+    """The histogram of FP16 bit patterns: (65536,). Histograms of parts add up."""
     return np.bincount(half.view(np.uint16).reshape(-1), minlength=1 << 16).astype(np.int64, copy=False)
 
 
 def fit(counts: Counts, means: Real | None = None) -> Palette:
-    """Choose the palette for the weights that `histogram` counted; they must be finite. counts, means: as in `Counted`.
+    """The best palette for a histogram of finite weights. counts, means: as in `Counted`; counts need not be integers.
 
-    Up to 255 different values, besides zero, are kept as they are. For more the sum of squared errors is the least that any
-    255 FP16 numbers and 0.0 can give. The same counts give the same palette, on every machine. Counts need not be whole
-    numbers: what counts more is kept more exactly.
+    Up to 255 different values besides zero are exact. For more values, the sum of squared errors is the minimum over all
+    palettes of 0.0 and 255 FP16 numbers. Deterministic on all machines.
     """
     line = _distinct(Counted(counts, means))
     return _palette(line.values if line.values.size <= FREE else divide(*line, FREE + 1))
 
 
 def fit_all(layers: Iterable[Counted], *, processes: int = 1) -> Iterator[Palette]:
-    """`fit` for each of them, in the same order, in several processes; only a few of the counts are kept at a time."""
-    few: deque[Real | None] = deque()  # the values of each layer that needs no division, None for the others
+    """`fit` for each layer, in order, in several processes; keeps only a few histograms at a time."""
+    few: deque[Real | None] = deque()  # values of layers that need no clustering, None for others
 
     def many() -> Iterator[Line]:
         for counted in layers:
@@ -109,12 +108,12 @@ def fit_all(layers: Iterable[Counted], *, processes: int = 1) -> Iterator[Palett
 
 
 def processes_to_fit(sizes: Iterable[int]) -> int:
-    """How many processes are worth starting to fit layers of so many weights."""
+    """The number of processes worth starting to fit layers of these sizes."""
     return processes_for(sum(min(size, _VALUES.size) for size in sizes if size > FREE))
 
 
 def measure(palette: Palette, counts: NDArray[np.int64]) -> Quality:
-    """How well the palette stands for the weights that `histogram` counted."""
+    """The palette's quality for the weights of a histogram."""
     patterns = np.flatnonzero(counts)
     values, weights = _VALUES[patterns], counts[patterns].astype(np.float64)
     errors = values - palette.centers.astype(np.float64)[palette.index[patterns]]
@@ -128,9 +127,9 @@ def measure(palette: Palette, counts: NDArray[np.int64]) -> Quality:
 
 
 def _distinct(counted: Counted) -> Line:
-    """The values other than zero that occur, ascending, and how often."""
+    """The non-zero values, ascending, with their counts."""
     patterns = np.flatnonzero(counted.counts)
-    assert np.isfinite(_VALUES[patterns]).all(), "weights that are not finite were to be refused before"
+    assert np.isfinite(_VALUES[patterns]).all(), "non-finite weights must be rejected earlier"
     patterns = patterns[_VALUES[patterns] != 0]
     values = (_VALUES if counted.means is None else counted.means)[patterns]
     order = np.argsort(values, kind="stable")
@@ -138,8 +137,8 @@ def _distinct(counted: Counted) -> Line:
 
 
 def _palette(centers: Real) -> Palette:
-    """The palette of centers, rounded to FP16: each number goes to the nearest, or the lower of two as near."""
-    used = np.unique(centers.astype(np.float16).astype(np.float64))  # some releases of numpy sort FP16 wrongly
+    """The palette of centers, rounded to FP16. Each number maps to the nearest center; ties go to the lower one."""
+    used = np.unique(centers.astype(np.float16).astype(np.float64))  # some numpy releases sort FP16 wrongly
     used = used[used != 0]
     entries = np.zeros(FREE + 1, np.float16)
     entries[1 : 1 + used.size] = used

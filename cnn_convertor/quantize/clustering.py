@@ -1,19 +1,18 @@
-"""Divides a line of weighted values into clusters with the least squared error: exactly, in a fraction of a second.
+"""Clusters weighted values in one dimension with the least squared error: exactly, in a fraction of a second.
 
-The values, and zero among them, are points 0 to n-1 in ascending order. A cluster is a range of points; its center is the
-FP16 number that is nearest to its mean, but 0.0 for the cluster with zero in it. A division into K clusters is a path of K
-edges from position 0 to position n, and each edge costs the squared error of the points that it passes.
+The values, with zero inserted, are points 0 to n-1 in ascending order. A cluster is a range of points; its center is the FP16
+number nearest to its mean, but 0.0 for the cluster that contains zero. A clustering into K clusters is a path of K edges from
+position 0 to position n; each edge costs the squared error of the points it spans.
 
-These costs have the Monge property (crossing edges cost no more than nested ones), with the centers so restricted, too.
-Hence the least cost falls with K, ever more slowly, and for a suitable price of an edge the cheapest path of any length
-has the K edges that are wanted: Aggarwal, Schieber and Tokuyama, "Finding a minimum-weight k-link path in graphs with
-the concave Monge property and applications" (1994). For one price the cheapest path is found by policy iteration: follow
-everybody's choice of a predecessor, then let everybody choose anew, until nobody gains.
+With these centers, the costs have the Monge property (crossing edges cost no more than nested ones). Hence the least cost is
+convex in K, and for a suitable price per edge the cheapest path of any length has K edges: Aggarwal, Schieber and Tokuyama,
+"Finding a minimum-weight k-link path in graphs with the concave Monge property and applications" (1994). For a given price,
+policy iteration finds the cheapest path: evaluate all positions' choices of predecessors, then improve the choices, until
+none changes.
 
-The result is the optimum but for rounding: a step is not taken when it would gain less than 1e-9 of the price. All that
-decides is a fixed sequence of additions, multiplications, divisions and comparisons in double precision, which IEEE 754
-defines to the last bit; sums are cumulative, from zero outwards, so that large values do not blur the small ones. Hence
-every machine gives the same result. Where several are equal, the lower border is taken.
+The result is optimal up to rounding: improvements below 1e-9 of the price are ignored. It is deterministic: it depends only on
+a fixed sequence of IEEE 754 double-precision operations. Sums accumulate from zero outwards, so that large values do not
+swamp small ones. Ties go to the lower border.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ from numpy.typing import NDArray
 Real = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-_GAIN = 1e-9  # of the price, that is worth a change
-_ROUGH_GAIN = 0.1  # while the price is sought
+_GAIN = 1e-9  # minimum improvement, relative to the price
+_ROUGH_GAIN = 0.1  # during the search for the price
 _ROUGH_TRIES = 6
-_NEAR = 2  # clusters: the rough search may end
-_MAX_ROUNDS = 1000  # of policy iteration; it needs about 20
+_NEAR = 2  # clusters from the target at which the rough search ends
+_MAX_ROUNDS = 1000  # of policy iteration, which needs about 20
 _SMALLEST_NORMAL = 2.0**-14  # of FP16
-_TO_SUBNORMAL = 1.5 * 2.0**28  # added to a double, this leaves a multiple of 2**-24, as FP16's subnormal numbers are
+_TO_SUBNORMAL = 1.5 * 2.0**28  # adding it rounds a double to a multiple of 2**-24, the FP16 subnormal step
 _NEWTON_STEPS = 8
 
 
 def divide(values: Real, weights: Real, clusters: int) -> Real:
-    """The centers, ascending and 0.0 among them, of the best division into the given number of clusters.
+    """The centers, ascending, including 0.0, of the best clustering.
 
-    values: ascending numbers within FP16's range, other than zero, at least as many as clusters. weights: above zero.
+    values: non-zero numbers within FP16's range, ascending, at least as many as clusters. weights: positive.
     """
     line = _Line(values, weights)
     borders = _cheapest_with(line, clusters)
@@ -47,17 +46,17 @@ def divide(values: Real, weights: Real, clusters: int) -> Real:
 
 
 class _Line:
-    """The points, and what edges over them cost. Positions are 0 to size, edges go from a lower to a higher one."""
+    """The points and the edge costs. Positions are 0 to size; edges go upwards."""
 
     def __init__(self, values: Real, weights: Real) -> None:
         self.zero = int(np.searchsorted(values, 0.0))
         self.values = np.insert(values, self.zero, 0.0)
-        self.weights = np.insert(weights, self.zero, 1.0)  # any number will do, since its center is given
+        self.weights = np.insert(weights, self.zero, 1.0)  # any number: its center is fixed
         self.size = self.values.size
         self._sums = [self._outwards(self.weights * self.values**power) for power in range(3)]
 
     def _outwards(self, terms: Real) -> Real:
-        """(size + 1,): the sum of the terms between the zero point and each position, negative on its left."""
+        """(size + 1,): the sum of terms between zero and each position, negative to the left."""
         left = -np.cumsum(terms[: self.zero][::-1])[::-1]
         return np.concatenate((left, [0.0], np.cumsum(terms[self.zero :])))
 
@@ -66,7 +65,7 @@ class _Line:
         return self._centers(weight, first, start, stop)
 
     def costs(self, start: Positions, stop: Positions) -> Real:
-        """Squared errors of the points from start up to stop, for each pair."""
+        """The squared error of the points from start up to stop, per pair."""
         weight, first, second = (sums[stop] - sums[start] for sums in self._sums)
         center = self._centers(weight, first, start, stop)
         costs: Real = second - center * (2 * first - center * weight)
@@ -79,7 +78,7 @@ class _Line:
 
 
 def _half(values: Real) -> Real:
-    """Round to FP16 numbers, ties away from zero. The values are within FP16's range."""
+    """Round to FP16, ties away from zero, within its range."""
     half = ((values.view(np.int64) + (1 << 41)) & -(1 << 42)).view(np.float64)  # keeps 10 bits behind the point
     small = np.flatnonzero(np.abs(values) < _SMALLEST_NORMAL)
     if small.size:
@@ -91,7 +90,7 @@ def _half(values: Real) -> Real:
 
 
 class _Path(NamedTuple):
-    """borders: the positions that it visits. cost: of its edges, without their price."""
+    """borders: the visited positions. cost: of the edges, without their price."""
 
     borders: Positions
     cost: float
@@ -120,7 +119,7 @@ def _cheapest_with(line: _Line, edges: int) -> Positions:
         if path.edges == edges:
             return path.borders
         if fewer is not None and more is not None:
-            # Both ends have cost the same at this price: unless another path is cheaper, so do all between them.
+            # Both ends cost the same at this price; unless a path is cheaper, so do all path lengths between them.
             gain = fewer.cost + price * fewer.edges - (path.cost + price * path.edges)
             if not fewer.edges < path.edges < more.edges or gain <= _GAIN * price:
                 return _spliced(fewer, more, edges)
@@ -135,7 +134,7 @@ def _cheapest_with(line: _Line, edges: int) -> Positions:
 
 
 def _likely_price(line: _Line, edges: int) -> float:
-    """What an edge costs where the points are many: a cluster's error is half its price (Panter and Dite, 1951)."""
+    """The price for many points: a cluster's error is half its price (Panter and Dite, 1951)."""
     gaps = np.diff(line.values, prepend=line.values[0], append=line.values[-1])
     widths = (gaps[:-1] + gaps[1:]) / 2
     total = float(np.cumsum(_cube_root(line.weights * widths * widths))[-1])
@@ -147,8 +146,8 @@ def _cube(x: float) -> float:
 
 
 def _cube_root(values: Real) -> Real:
-    """By Newton's method, since libraries differ in the last bit. The values are above zero."""
-    root: Real = np.ldexp(1.0, -(-np.frexp(values)[1] // 3))  # too large by a factor of 2 at most
+    """Cube roots of positive values by Newton's method; libraries differ in the last bit."""
+    root: Real = np.ldexp(1.0, -(-np.frexp(values)[1] // 3))  # at most twice too large
     for _ in range(_NEWTON_STEPS):
         root = (2 * root + values / (root * root)) / 3
     return root
@@ -157,8 +156,8 @@ def _cube_root(values: Real) -> Real:
 def _spliced(fewer: _Path, more: _Path, edges: int) -> Positions:
     """A path with the given number of edges that follows one path, then the other.
 
-    It changes over where an edge of the first encloses one of the second that is as many edges further as need be; if both
-    paths are the cheapest at one price, the result is as well.
+    It switches where an edge of the first encloses the edge of the second that is ahead by the missing number. If both
+    paths are cheapest at one price, so is the result.
     """
     ahead = more.edges - edges
     enclosed = fewer.borders[:-1] <= more.borders[ahead : ahead + fewer.edges]
@@ -170,7 +169,7 @@ def _spliced(fewer: _Path, more: _Path, edges: int) -> Positions:
 
 
 def _first_choice(line: _Line, price: float) -> Positions:
-    """For each position the furthest one before it from which an edge costs at most half the price."""
+    """For each position, the first one from which an edge costs at most half the price."""
     stop = np.arange(1, line.size + 1)
     low, high = np.zeros_like(stop), stop - 1
     while (low < high).any():
@@ -181,7 +180,7 @@ def _first_choice(line: _Line, price: float) -> Positions:
 
 
 def _settle(line: _Line, price: float, before: Positions, least_gain: float) -> Positions:
-    """Improve a choice of predecessors (size + 1,) until no position gains more than a share of the price."""
+    """Improve the predecessors (size + 1,) until no position gains more than `least_gain` of the price."""
     for _ in range(_MAX_ROUNDS):
         totals = _totals(line, price, before)
         best, least = _best_choice(line, totals)
@@ -194,7 +193,7 @@ def _settle(line: _Line, price: float, before: Positions, least_gain: float) -> 
 
 
 def _follow(line: _Line, before: Positions) -> _Path:
-    """The path that leads to the last position."""
+    """The path to the last position."""
     borders = [line.size]
     while borders[-1]:
         borders.append(int(before[borders[-1]]))
@@ -203,7 +202,7 @@ def _follow(line: _Line, before: Positions) -> _Path:
 
 
 def _totals(line: _Line, price: float, before: Positions) -> Real:
-    """What it costs to reach each position by everybody's choice: ever longer jumps are put together."""
+    """The cost of reaching each position by the chosen predecessors, by pointer doubling."""
     positions = np.arange(1, line.size + 1)
     totals = np.concatenate(([0.0], line.costs(before[1:], positions) + price))
     jumps = before
@@ -214,10 +213,9 @@ def _totals(line: _Line, price: float, before: Positions) -> Real:
 
 
 def _best_choice(line: _Line, totals: Real) -> tuple[Positions, Real]:
-    """For each position the lowest i that makes totals[i] + costs(i, position) least, and that sum.
+    """For each position, the lowest i with the least totals[i] + costs(i, position), and that sum.
 
-    By the Monge property the choices ascend, so that each is sought between those of two neighbors that are known
-    already: every second of all positions, every second of the rest, and so on.
+    By the Monge property the best choices ascend, so each lies between those of two known neighbors: divide and conquer.
     """
     size = line.size
     best = np.zeros(size + 2, np.int64)
@@ -237,7 +235,7 @@ def _best_choice(line: _Line, totals: Real) -> tuple[Positions, Real]:
 def _least_between(
     line: _Line, totals: Real, positions: Positions, low: Positions, high: Positions
 ) -> tuple[Positions, Real]:
-    """For each position the lowest i from low to high, both included, with the least sum, and the sum."""
+    """For each position, the lowest i in low..high, inclusive, with the least sum, and the sum."""
     lengths = high - low + 1
     stops = np.cumsum(lengths)
     starts = stops - lengths

@@ -1,8 +1,8 @@
-"""Divides many lines of values, several at a time in processes of their own.
+"""Clusters the values of many layers in parallel processes.
 
-A process is a fresh interpreter that reads lines from its standard input and writes centers to its standard output, so that
-it shares nothing with the program that starts it: no threads, no main module that runs a second time. Where no process can
-be started, or one ends early, its lines are divided here instead; the result is the same.
+Each process is a fresh interpreter that reads lines from standard input and writes centers to standard output. Unlike with
+multiprocessing, it shares no threads with its parent and does not run the main module again. If a process cannot be started
+or ends early, its lines are clustered in this process, with the same result.
 """
 
 from __future__ import annotations
@@ -23,23 +23,20 @@ import numpy as np
 from cnn_convertor.quantize.clustering import Real, divide
 
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from cnn_convertor.quantize.workers import serve; serve()"
-_LEAST_POINTS = 100_000  # that a process of its own is worth: about a second of work
-_LARGEST_FREED = 16 << 20  # bytes; glibc learns from at most 32 MiB
-_WAITING = 2  # lines that are ready for each process, or divided and not yet fetched
+_LEAST_POINTS = 100_000  # per process: about a second of work
+_LARGEST_FREED = 16 << 20  # bytes; glibc adapts up to 32 MiB
+_WAITING = 2  # lines per process that are queued, or finished and not yet fetched
 
 
 class Line(NamedTuple):
-    """Values, ascending and other than zero, and what each counts."""
+    """Non-zero values, ascending, and their weights."""
 
     values: Real
     weights: Real
 
 
 def divide_all(lines: Iterable[Line], clusters: int, *, processes: int) -> Iterator[Real]:
-    """The centers of each line, in the order of the lines, of which a few are kept at a time.
-
-    processes: how many may work at once; with one, this one does.
-    """
+    """The centers of each line, in order; keeps only a few lines at a time. processes: with 1, uses this process."""
     if processes < 2:
         _keep_freed_memory()
         yield from (divide(*line, clusters) for line in lines)
@@ -56,7 +53,7 @@ def divide_all(lines: Iterable[Line], clusters: int, *, processes: int) -> Itera
             finally:
                 free.put(worker)
 
-        threads = ThreadPoolExecutor(processes)  # they only wait for the processes
+        threads = ThreadPoolExecutor(processes)  # they only wait for processes
         stack.callback(threads.shutdown, cancel_futures=True)
         pending: deque[Future[Real]] = deque()
         for line in lines:
@@ -68,19 +65,19 @@ def divide_all(lines: Iterable[Line], clusters: int, *, processes: int) -> Itera
 
 
 def processes_for(points: int) -> int:
-    """How many processes are worth starting for lines that have so many values together."""
+    """The number of processes worth starting for that many values."""
     return max(1, min(_cores(), points // _LEAST_POINTS))
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """The cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class _Worker:
-    """One process; or none, when it could not be started or has ended."""
+    """A process, or none if it could not be started or has ended."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -113,8 +110,8 @@ class _Worker:
 
 
 def serve() -> None:
-    """What a process does: divide lines until there are no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    """The main function of a process: cluster lines until input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends it
     _keep_freed_memory()
     with suppress(EOFError, OSError):
         while True:
@@ -123,14 +120,12 @@ def serve() -> None:
 
 
 def _keep_freed_memory() -> None:
-    """Halve the time of a division where glibc allocates: it gives freed arrays back to the system, page by page, but no more
-    those that are smaller than one which was freed before.
-    """
+    """Keep glibc from returning freed arrays to the system, which halves the time: it raises its threshold on a large free."""
     np.empty(_LARGEST_FREED, np.uint8)
 
 
 def _send(stream: IO[bytes], *arrays: Real) -> None:
-    """Each array as its length and its numbers."""
+    """Write each array as its length and its numbers."""
     for array in arrays:
         stream.write(array.size.to_bytes(8, "little"))
         stream.write(array.tobytes())
@@ -138,7 +133,7 @@ def _send(stream: IO[bytes], *arrays: Real) -> None:
 
 
 def _receive(stream: IO[bytes], count: int) -> list[Real]:
-    """As many arrays. Raises EOFError when the stream ends before."""
+    """Read `count` arrays. Raises EOFError if the stream ends."""
     arrays = []
     for _ in range(count):
         size = int.from_bytes(_read(stream, 8), "little")

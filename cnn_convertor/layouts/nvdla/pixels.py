@@ -8,7 +8,7 @@ Y, U, V, A or Y, U, V; X is the fourth channel.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -47,8 +47,24 @@ class Plane:
         return len(self.fields) > 1 and any(bits < self.word for _, bits in self.fields) and self.word == 32
 
     @property
+    def words(self) -> int:
+        """Words per pixel."""
+        return 1 if self.is_joined else len(self.fields)
+
+    @property
     def pixel_bytes(self) -> int:
-        return self.word // 8 if self.is_joined else self.word // 8 * len(self.fields)
+        return self.word // 8 * self.words
+
+    @property
+    def places(self) -> Iterator[tuple[int, int, int, int]]:
+        """The channel, word, shift and mask of each field."""
+        shift = 0
+        for number, (channel, bits) in enumerate(self.fields):
+            if self.is_joined:
+                yield channel, 0, shift, (1 << bits) - 1
+                shift += bits
+            else:
+                yield channel, number, 0, (1 << self.word) - 1
 
     @property
     def layout(self) -> Layout:
@@ -163,7 +179,9 @@ def pack_pixels(
     ):
         if stride < least or stride % ATOM:
             refuse("DV835", f"{given.name}: lines of {stride} bytes; need {least} or more, a multiple of {ATOM}")
-        words = _join(raw, plane) if plane.is_joined else _pick(raw, plane)
+        words = np.zeros((height, width, plane.words), plane.layout.element)
+        for channel, word, shift, _ in plane.places:
+            words[..., word] |= raw[..., channel].astype(words.dtype) << words.dtype.type(shift)
         lines = Layout("hwc", (Term("h", pitch=stride), *plane.layout.terms[1:]), plane.layout.element, ATOM)
         result.append(pack(words, lines, memory, padding={"w": Padding(start)}, fill=False))
         assert result[-1].size == height * stride
@@ -187,15 +205,9 @@ def unpack_pixels(
     strides = given.strides(width, x_offset) if strides is None else strides
     for plane, start, stride, data in zip(given.planes, given.starts(x_offset), strides, planes, strict=True):
         lines = Layout("hwc", (Term("h", pitch=stride), *plane.layout.terms[1:]), plane.layout.element, ATOM)
-        count = 1 if plane.is_joined else len(plane.fields)
-        words = unpack(data, lines, (height, width, count), padding={"w": Padding(start)})
-        shift = 0
-        for number, (channel, bits) in enumerate(plane.fields):
-            if plane.is_joined:
-                image[..., channel] = words[..., 0] >> shift & (1 << bits) - 1
-                shift += bits
-            else:
-                image[..., channel] = words[..., number]
+        words = unpack(data, lines, (height, width, plane.words), padding={"w": Padding(start)})
+        for channel, word, shift, mask in plane.places:
+            image[..., channel] = words[..., word] >> words.dtype.type(shift) & words.dtype.type(mask)
     return image.view(np.float16) if given.precision is Precision.FP16 else image
 
 
@@ -225,21 +237,8 @@ def _raw(image: Values, given: PixelFormat) -> npt.NDArray[np.uint16]:
         refuse("DV835", f"{given.name} is for integers, not {image.dtype}")
     masks = np.zeros(given.channels, np.int64)
     for plane in given.planes:
-        for channel, bits in plane.fields:
-            masks[channel] = (1 << (bits if plane.is_joined else plane.word)) - 1
+        for channel, _, _, mask in plane.places:
+            masks[channel] = mask
     if image.size and ((image > masks) | (image < -(masks // 2) - 1)).any():
         refuse("DV835", f"{given.name}: values from {image.min()} to {image.max()} do not fit their fields")
     return (image.astype(np.int64) & masks).astype(np.uint16)
-
-
-def _join(raw: npt.NDArray[np.uint16], plane: Plane) -> npt.NDArray[np.uint32]:
-    words = np.zeros((*raw.shape[:2], 1), np.uint32)
-    shift = 0
-    for channel, bits in plane.fields:
-        words[..., 0] |= raw[..., channel].astype(np.uint32) << np.uint32(shift)
-        shift += bits
-    return words
-
-
-def _pick(raw: npt.NDArray[np.uint16], plane: Plane) -> Values:
-    return raw[..., [channel for channel, _ in plane.fields]].astype(f"u{plane.word // 8}")
