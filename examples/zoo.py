@@ -24,7 +24,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.frontends.caffe import writing
+from examples import caffemodel
 
 Array: TypeAlias = NDArray[np.float32]
 
@@ -732,7 +732,7 @@ class Caffe:
         net = CaffeNet(name, seed, self.centering)
         self.lay_out(net, size)
         (folder / f"{name}.prototxt").write_text(net.definition())
-        writing.write(folder / f"{name}.caffemodel", net.weights())
+        caffemodel.write(folder / f"{name}.caffemodel", net.weights())
         write_ini(folder / "net.ini", name, f"definition = {name}.prototxt", f"data = {name}.caffemodel")
 
 

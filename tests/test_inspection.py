@@ -24,11 +24,11 @@ from cnn_convertor.cli import console
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorError, UsageError
 from cnn_convertor.frontends.caffe.weights import WeightsFile
-from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.frontends.keras.shape_hints import known_shapes
 from cnn_convertor.inspection import Inspection, Row, Runs, inspect
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import build, load
+from examples.caffemodel import write
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("CNN_CONVERTOR_SHARED", ROOT.parent / "shared"))

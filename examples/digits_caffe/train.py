@@ -18,7 +18,7 @@ import numpy as np
 from keras import layers
 from numpy.typing import NDArray
 
-from cnn_convertor.frontends.caffe import writing
+from examples import caffemodel
 from examples.digits import Digits, accuracy, load_test, load_train, shifted
 
 HERE: Final = Path(__file__).parent
@@ -96,7 +96,7 @@ def scores(digits: Digits) -> NDArray[np.float32]:
 
 def main() -> None:
     model, test = trained(shifted(load_train())), load_test()
-    writing.write(WEIGHTS, caffe_layers(model))
+    caffemodel.write(WEIGHTS, caffe_layers(model))
 
     ours, twins = scores(test), model.predict(test.inputs()[..., np.newaxis], verbose=0)
     assert np.allclose(ours, twins, atol=1e-4), "the Caffe files are not the network that was trained"

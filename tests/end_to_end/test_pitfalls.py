@@ -19,12 +19,12 @@ from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from examples.caffemodel import write
 from reference import ir_reference, program_reference
 
 Real = NDArray[np.float64]

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
 from cnn_convertor.verification.compare import compare
+from examples.caffemodel import write
 from frontends.caffe.test_every_setting import CASES, Case, inputs_of
 from frontends.caffe.test_limits import ROWS, definition
 from reference import ir_reference

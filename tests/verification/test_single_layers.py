@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from cnn_convertor.frontends.caffe import writing
 from cnn_convertor.trials import verify
 from cnn_convertor.verification.frameworks import import_keras
+from examples import caffemodel
 from verification.trials import config
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
@@ -324,7 +324,7 @@ def test_caffe_layers(fill: Callable[[Net], None], channels: int, transposed: bo
     fill(net)
     definition, data = tmp_path / "net.prototxt", tmp_path / "net.caffemodel"
     definition.write_text(net.text)
-    writing.write(data, net.weights)
+    caffemodel.write(data, net.weights)
     result = verify(config(definition, data, transpose_weight=transposed), samples=2)
     bad = [(o.name, o.sqnr) for o in result.outputs if o.sqnr < AT_LEAST_DB or o.cosine < 0.9999]
     assert not bad

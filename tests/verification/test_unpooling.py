@@ -12,7 +12,6 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.frontends.caffe import writing
 from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.ops import Padding, Pair, Window
 from cnn_convertor.pipeline import load
@@ -21,6 +20,7 @@ from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.opencv_lacks import added, make_layers
 from cnn_convertor.verification.report import Verification
 from cnn_convertor.verification.unpooling import first_maxima, values_at
+from examples import caffemodel
 from reference import ir_reference
 from verification.trials import change_files, config
 
@@ -133,7 +133,7 @@ def network(tmp_path: Path) -> Config:
     """Its weights are random, so that rounding decides some maxima."""
     random = np.random.default_rng(3)
     shapes = {"a": (8, 3, 3, 3), "b": (8, 3, 3, 3), "c": (8, 8, 3, 3), "last": (8, 8, 3, 3)}
-    writing.write(
+    caffemodel.write(
         tmp_path / "net.caffemodel",
         ((name, "Convolution", [random.normal(size=shape) / 8]) for name, shape in shapes.items()),
     )

@@ -16,11 +16,11 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.frontends.caffe import writing
 from cnn_convertor.trials import read_labels, verify
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.frameworks import blobs_as_maps
 from cnn_convertor.verification.report import Cause
+from examples import caffemodel
 from verification.trials import change_files, config
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -158,7 +158,7 @@ def test_what_opencv_cannot_run_is_an_error_that_says_what_to_do(tmp_path: Path)
         f'layer {{ name: "data" type: "Input" top: "data" {shape} }}\n'
         f'layer {{ name: "x" type: "DepthwiseConvolution" bottom: "data" top: "x" {kernel} }}\n'
     )
-    writing.write(data, [("x", "DepthwiseConvolution", [np.ones((8, 1, 1, 1), np.float32)])])
+    caffemodel.write(data, [("x", "DepthwiseConvolution", [np.ones((8, 1, 1, 1), np.float32)])])
     with pytest.raises(Exception, match=r"DV712: OpenCV refuses[\s\S]*expected outputs"):
         verify(config(definition, data))
 

@@ -88,17 +88,3 @@ def varints(data: Data, field: Field) -> list[int]:
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
-
-
-def encode(value: int) -> bytes:
-    """A number (not below zero) as a varint."""
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def tag(number: int, kind: WireType) -> bytes:
-    return encode(number << 3 | kind)

@@ -108,11 +108,9 @@ def transposed_convolution(reading: Reading) -> Value:
 
 
 @keras.reads(
-    "Dense",
-    settings="activation units use_bias",
-    makes=[ops.Dense, ops.Conv2d],
+    "Dense", settings="activation units use_bias", makes=[ops.Dense, ops.Conv2d],
     limits="at most three axes and the batch",
-)
+)  # fmt: skip
 def dense(reading: Reading) -> Value:
     """Works on the last axis: a fully connected layer on a vector, a 1x1 convolution on a map."""
     activation = take_activation(reading)

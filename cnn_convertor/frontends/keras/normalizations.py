@@ -23,7 +23,8 @@ EPSILON = 1e-7  # keras.backend.epsilon()
 
 @keras.reads(
     *BATCH_NORMALIZATIONS, settings="renorm axis scale center epsilon",
-    ignores="momentum fused synchronized renorm_clipping renorm_momentum", makes=[ops.BatchNorm], limits="renorm: False",
+    ignores="momentum fused synchronized renorm_clipping renorm_momentum", makes=[ops.BatchNorm],
+    limits="renorm: False",
 )  # fmt: skip
 def batch_normalization(reading: Reading) -> Value:
     if reading.flag("renorm", False):
@@ -128,8 +129,8 @@ def layer_normalization(reading: Reading) -> Value:
 
 
 @keras.reads(
-    "RMSNormalization", settings="axis epsilon", makes=[ops.L2Normalize, ops.Scale], limits="axis: the last axes"
-)
+    "RMSNormalization", settings="axis epsilon", makes=[ops.L2Normalize, ops.Scale], limits="axis: the last axes",
+)  # fmt: skip
 def rms_normalization(reading: Reading) -> Value:
     """x / sqrt(mean of squares + epsilon), which is sqrt(count) * x / sqrt(sum of squares + count * epsilon)."""
     places, axes = map_axes_of(reading, reading.take("axis", -1))

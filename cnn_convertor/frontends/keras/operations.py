@@ -141,14 +141,9 @@ def _with_constant(reading: Reading, operation: BinaryOp, value: Value, numbers:
 
 
 @operations.reads(
-    "Power",
-    "math.pow",
-    "pow",
-    "__operators__.pow",
-    settings="x1 x2 y",
-    makes=[ops.Power],
+    "Power", "math.pow", "pow", "__operators__.pow", settings="x1 x2 y", makes=[ops.Power],
     limits="a number as exponent",
-)
+)  # fmt: skip
 def power(reading: Reading) -> Value:
     value, exponent = argument(reading, 0, "x1", "x"), argument(reading, 1, "x2", "y")
     if not isinstance(value, TensorPlace) or isinstance(exponent, TensorPlace):
@@ -292,8 +287,8 @@ SET: Mapping[str, Callable[[Reading], Named]] = {
     makes=[ops.Reduce, ops.Binary, ops.Exponential, ops.Logarithm],
 )  # fmt: skip
 @operations.reads(
-    "Glu", settings="axis", makes=[ops.Crop, ops.Sigmoid, ops.Binary], limits="axis: the last one, of an even length"
-)
+    "Glu", settings="axis", makes=[ops.Crop, ops.Sigmoid, ops.Binary], limits="axis: the last one, of an even length",
+)  # fmt: skip
 @operations.reads(
     "SoftShrink", "HardShrink", settings="threshold", limits="threshold: 0.5",
     makes=[ops.Clip, ops.Absolute, ops.Threshold, ops.Binary],
@@ -423,8 +418,8 @@ def _bounds(reading: Reading, key: Any, size: int) -> tuple[int, int, int]:
 
 
 @operations.reads(
-    "Split", "split", settings="indices_or_sections num_or_size_splits axis", makes=[ops.Crop], limits=NO_BATCH
-)
+    "Split", "split", settings="indices_or_sections num_or_size_splits axis", makes=[ops.Crop], limits=NO_BATCH,
+)  # fmt: skip
 def split(reading: Reading) -> Sequence[Value]:
     value = tensor(reading)
     given = plain(argument(reading, 1, "indices_or_sections", "num_or_size_splits"))
@@ -447,8 +442,8 @@ def split(reading: Reading) -> Sequence[Value]:
 
 
 @operations.reads(
-    "Concatenate", "concat", settings="xs values axis", makes=[ops.Concat], limits=f"no constants; {ALIKE}"
-)
+    "Concatenate", "concat", settings="xs values axis", makes=[ops.Concat], limits=f"no constants; {ALIKE}",
+)  # fmt: skip
 def concatenate(reading: Reading) -> Value:
     return joined(reading, _listed(reading), argument(reading, 1, "axis", default=0))
 
@@ -532,8 +527,8 @@ def resize(reading: Reading) -> Value:
 
 
 @operations.reads(
-    "DepthToSpace", "nn.depth_to_space", settings="data_format block_size", makes=[ops.TransposeReshape], limits=OF_MAP
-)
+    "DepthToSpace", "nn.depth_to_space", settings="data_format block_size", makes=[ops.TransposeReshape], limits=OF_MAP,
+)  # fmt: skip
 def depth_to_space(reading: Reading) -> Value:
     value, block = _map(reading), integer(reading, argument(reading, 1, "block_size"), "block_size")
     height, width, channels = shape = reading.builder.shape(value.node)
@@ -546,8 +541,8 @@ def depth_to_space(reading: Reading) -> Value:
 
 
 @operations.reads(
-    "SpaceToDepth", "nn.space_to_depth", settings="data_format block_size", makes=[ops.SpaceToDepth], limits=OF_MAP
-)
+    "SpaceToDepth", "nn.space_to_depth", settings="data_format block_size", makes=[ops.SpaceToDepth], limits=OF_MAP,
+)  # fmt: skip
 def space_to_depth(reading: Reading) -> Value:
     value, block = _map(reading), integer(reading, argument(reading, 1, "block_size"), "block_size")
     if block < 1:
@@ -556,8 +551,8 @@ def space_to_depth(reading: Reading) -> Value:
 
 
 @operations.reads(
-    "MaxPool", "AveragePool", settings="data_format pool_size strides padding", makes=POOLS, limits=OF_MAP
-)
+    "MaxPool", "AveragePool", settings="data_format pool_size strides padding", makes=POOLS, limits=OF_MAP,
+)  # fmt: skip
 def pool(reading: Reading) -> Value:
     value = _map(reading)
     kernel = reading.pair("pool_size", 2)
@@ -592,11 +587,9 @@ REDUCTIONS: Mapping[str, Reduction] = {
 
 
 @operations.reads(
-    *REDUCTIONS,
-    settings="input_tensor axis keepdims",
-    makes=[*POOLS, ops.Reduce],
+    *REDUCTIONS, settings="input_tensor axis keepdims", makes=[*POOLS, ops.Reduce],
     limits=f"at most four axes; {NO_BATCH}",
-)
+)  # fmt: skip
 def reduction(reading: Reading) -> Value:
     value = tensor(reading, 0, "input_tensor")
     if value.axes is Axes.MANY:
@@ -627,8 +620,8 @@ def _reduced(reading: Reading, value: Value, reduction: Reduction, places: list[
 
 
 @operations.reads(
-    "Argmax", "math.argmax", settings="axis keepdims", ignores="output_type", makes=[ops.ArgMax], limits="one axis"
-)
+    "Argmax", "math.argmax", settings="axis keepdims", ignores="output_type", makes=[ops.ArgMax], limits="one axis",
+)  # fmt: skip
 def arg_max(reading: Reading) -> Value:
     value = tensor(reading)
     axis = argument(reading, 1, "axis", default=None)

@@ -27,8 +27,9 @@ AUGMENTATIONS = (
 @keras.reads("Layer", makes=[ops.Identity])
 @keras.reads(*AUGMENTATIONS, ignores="*", makes=[ops.Identity])
 @keras.reads(
-    "Identity", *DROPOUTS, ignores="rate stddev noise_shape seed data_format l1 l2 drop_path_rate", makes=[ops.Identity]
-)
+    "Identity", *DROPOUTS, ignores="rate stddev noise_shape seed data_format l1 l2 drop_path_rate",
+    makes=[ops.Identity],
+)  # fmt: skip
 def identity(reading: Reading) -> Value:
     """Only for training, or Keras's base class of layers, with which some networks begin."""
     return reading.input._replace(node=reading.add(ops.Identity()))

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir.graph import Graph
+from examples.caffemodel import write
 from reference import ir_reference
 
 Blobs = Mapping[str, Sequence[NDArray[Any]]]

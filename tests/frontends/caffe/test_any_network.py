@@ -16,7 +16,7 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import schema
 from cnn_convertor.frontends.caffe.layers import caffe as readers
-from cnn_convertor.frontends.caffe.writing import write
+from examples.caffemodel import write
 
 LAYER = schema.message_type("LayerParameter").DESCRIPTOR
 MESSAGES = {field.name: field.message_type for field in LAYER.fields if field.name.endswith("_param")}

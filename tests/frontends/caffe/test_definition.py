@@ -12,9 +12,9 @@ import pytest
 from cnn_convertor.errors import ConvertorWarning, ModelError
 from cnn_convertor.frontends.caffe import CAFFE
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.ir.ops import Input, Shape
+from examples.caffemodel import write
 
 INPUT = 'layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 5 } } }\n'
 

@@ -20,7 +20,7 @@ from cnn_convertor.frontends.caffe import text
 from cnn_convertor.frontends.caffe.layers import caffe as registry
 from cnn_convertor.frontends.caffe.reading import HARMLESS
 from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated, message_type
-from cnn_convertor.frontends.caffe.writing import write
+from examples.caffemodel import write
 from frontends.caffe import test_detection as detection
 from frontends.caffe import test_layers as layers
 from frontends.reasons import PACKAGE, is_said, reasons

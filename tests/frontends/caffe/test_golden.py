@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.ir import ops
+from examples.caffemodel import write
 from reference import ir_reference
 
 SHARED = Path(os.environ.get("CNN_CONVERTOR_SHARED", Path(__file__).resolve().parents[4] / "shared"))

@@ -11,9 +11,9 @@ import pytest
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.files import replace_all
 from cnn_convertor.frontends.caffe.layers import caffe as registry
-from cnn_convertor.frontends.caffe.writing import write
 from cnn_convertor.inspection import inspect
 from cnn_convertor.pipeline import build, load, render
+from examples.caffemodel import write
 from verification.trials import config
 
 SETTINGS = {type: {*registry[type].settings, *registry[type].ignores} for type in registry}

@@ -29,8 +29,8 @@ def read_lrn(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads(
-    "Normalize", group="norm_param", settings="across_spatial channel_shared eps", makes=[ops.L2Normalize, ops.Scale]
-)
+    "Normalize", group="norm_param", settings="across_spatial channel_shared eps", makes=[ops.L2Normalize, ops.Scale],
+)  # fmt: skip
 def read_normalize(reading: Reading) -> CaffeBlob:
     """SSD's layer: scales to length 1, then each channel by its factor."""
     x = reading.as_plain(reading.input)

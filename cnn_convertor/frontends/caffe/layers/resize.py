@@ -127,8 +127,8 @@ def _check_size(reading: Reading, height: int, width: int) -> None:
 
 
 @caffe.reads(
-    "Pad", group="pad_param", settings="pad_u pad_d pad_l pad_r pad_value", makes=[ops.Pad, ops.Scale, ops.Add]
-)
+    "Pad", group="pad_param", settings="pad_u pad_d pad_l pad_r pad_value", makes=[ops.Pad, ops.Scale, ops.Add],
+)  # fmt: skip
 def read_pad(reading: Reading) -> CaffeBlob:
     x = reading.map
     pad = Padding(*reading.take_each("pad_u", "pad_d", "pad_l", "pad_r"))

@@ -1,4 +1,4 @@
-"""Writes .caffemodel files, a layer at a time, for examples and tests."""
+"""Writes .caffemodel files, a layer at a time, for the examples and the tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.frontends.caffe.definition import type_of_v1
 from cnn_convertor.frontends.caffe.schema import message_type
-from cnn_convertor.frontends.caffe.wire import WireType, encode, tag
+from cnn_convertor.frontends.caffe.wire import WireType
 
 
 def write(path: Path, layers: Iterable[tuple[str, str, Iterable[NDArray[Any]]]], *, v1: bool = False) -> None:
@@ -56,3 +56,17 @@ def _bytes(number: int, content: bytes) -> bytes:
 def _v1_number(type: str) -> int:
     numbers = message_type("V1LayerParameter").DESCRIPTOR.enum_types_by_name["LayerType"].values_by_name
     return int(numbers[next((name for name in numbers if type_of_v1(name) == type), "NONE")].number)
+
+
+def encode(value: int) -> bytes:
+    """A number (not below zero) as a varint."""
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def tag(number: int, kind: WireType) -> bytes:
+    return encode(number << 3 | kind)
