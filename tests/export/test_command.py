@@ -34,7 +34,7 @@ def test_the_manual_shows_what_the_command_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manual = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
-    command, said = manual.split("$ convertor.py ")[1].split("```")[0].split("\n", 1)
+    command, said = manual.split("$ cnn-convertor ")[1].split("```")[0].split("\n", 1)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     assert main(command.split()) == 0
