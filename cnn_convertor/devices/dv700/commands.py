@@ -1,4 +1,4 @@
-"""Chooses the layers of the program: which nodes share a command, and the run that does their work."""
+"""The layers of a program before their maps have places: the nodes of each, and the run that computes some nodes."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ from cnn_convertor.ir.ops import (
     never_decreases,
 )
 
-COPY = AveragePool2d(Window(ONE), factor=1.0)  # the command that passes a map on
+COPY = AveragePool2d(Window(ONE), factor=1.0)  # copies a map
 
 
 class RunAssignment(NamedTuple):
-    """One run of a command, and the nodes whose work it does."""
+    """One run of a command, and the nodes that it computes."""
 
     nodes: tuple[Node, ...]
     run: Run
 
 
 class Command(NamedTuple):
-    """What one layer of the program does: nodes of the graph, the names of the maps that it reads and writes, its runs.
+    """One layer of the program: the nodes that it computes, the names of the maps that it reads and writes, and its runs.
 
-    parts: the nodes whose maps lie inside the map that is written, where several runs write a concatenation.
+    A layer on the CPU has no runs. parts: the nodes whose maps lie inside the written map, if the runs write a concatenation.
     """
 
     type: LayerType
@@ -70,7 +70,7 @@ class Command(NamedTuple):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        return tuple(share.run for share in self.assignments)
+        return tuple(assignment.run for assignment in self.assignments)
 
     @property
     def origins(self) -> tuple[Origin, ...]:
@@ -78,18 +78,18 @@ class Command(NamedTuple):
 
 
 def origins_of(nodes: Sequence[Node]) -> tuple[Origin, ...]:
-    """Each layer once, where it comes last: the last one is the layer whose output is written."""
+    """Each layer once, at its last position: the last layer is the one whose output is written."""
     every = [origin for node in nodes for origin in node.origins]
     return tuple(dict.fromkeys(reversed(every)))[::-1]
 
 
 def is_view(node: Node) -> bool:
-    """Whether the node only shows its input's memory in another shape, or a part of it."""
+    """Whether the node reads its input's memory in another shape or in part, and computes nothing."""
     return isinstance(node.op, ChannelSlice) or (isinstance(node.op, Reshape) and node.op.order is Order.MEMORY)
 
 
 def buffer_owner(graph: Graph, name: str) -> Node:
-    """The node that writes the memory which the named node shows."""
+    """The node that writes the memory of the named node, which may be a view."""
     node = graph[name]
     while is_view(node):
         node = graph[node.inputs[0]]
@@ -97,7 +97,7 @@ def buffer_owner(graph: Graph, name: str) -> Node:
 
 
 def buffer_users(graph: Graph, name: str) -> list[Node]:
-    """The nodes that read the memory which the named node writes."""
+    """The nodes that read the memory of the named node, directly or through views."""
     found = []
     for user in map(graph.__getitem__, graph.users(name)):
         found += buffer_users(graph, user.name) if is_view(user) else [user]
@@ -105,7 +105,7 @@ def buffer_users(graph: Graph, name: str) -> list[Node]:
 
 
 def has_own_place(graph: Graph, name: str) -> bool:
-    """Whether the named map is all that was written there: no slice of another."""
+    """Whether the named map is a whole buffer, not a slice of one."""
     node = graph[name]
     while is_view(node):
         if isinstance(node.op, ChannelSlice):
@@ -115,12 +115,12 @@ def has_own_place(graph: Graph, name: str) -> bool:
 
 
 def named_inputs(node: Node) -> tuple[str, ...]:
-    """What the firmware's own layer reads, where it is told the layers that write it: each must write that map and no more."""
+    """The inputs of a custom layer that finds them by the layers that write them: each of those writes that map only."""
     return node.inputs if isinstance(node.op, Custom) and len(node.inputs) > 1 else ()
 
 
 def why_own_layer(graph: Graph, node: Node) -> str | None:
-    """Why a layer of the program must write the node's map and nothing else; None when it need not."""
+    """Why a layer of the program must write the node's map and nothing else; None if it need not."""
     if any(buffer_owner(graph, output) is node for output in graph.outputs):
         return f'the map of "{node.name}" is an output of the network'
     reader = next((reader for reader in buffer_users(graph, node.name) if named_inputs(reader)), None)
@@ -128,11 +128,9 @@ def why_own_layer(graph: Graph, node: Node) -> str | None:
 
 
 def inputs_are_layers(graph: Graph) -> bool:
-    """Whether the firmware must be told about the inputs: when there are several, when a layer lists all that it reads, or
-    reads a slice.
+    """Whether the program needs LT_INPUT layers: with several inputs, or when a layer lists its inputs or reads a slice of one.
 
-    Otherwise the first layer reads the input, where the application writes it; a layer on the CPU that reads nothing may stand
-    before it.
+    Otherwise the first layer reads the input where the application writes it. A CPU layer without inputs may come before it.
     """
     listing = [
         n for n in graph.nodes if isinstance(n.op, Concat) or (isinstance(n.op, Custom | OnCpu) and len(n.inputs) != 1)
@@ -144,7 +142,7 @@ def inputs_are_layers(graph: Graph) -> bool:
 
 
 def joins_run(nodes: tuple[Node, ...], node: Node) -> bool:
-    """Whether a run that does the work of `nodes` can do that of the next node, too.
+    """Whether a run that computes `nodes` can compute the next node, too.
 
     The order inside a run: convolution, element-wise addition, max pool, activation; or average pool, addition, activation.
     """
@@ -163,7 +161,7 @@ def joins_run(nodes: tuple[Node, ...], node: Node) -> bool:
 
 
 def joins_in_place(graph: Graph, concat: Node) -> bool:
-    """Whether the parts of a concatenation can be written into place: each must start on a whole chunk of channels."""
+    """Whether the parts of a concatenation can be written in place: each must start on a whole chunk of channels."""
     return all(graph.shape(name).channels % CHUNK == 0 for name in concat.inputs[:-1])
 
 
@@ -180,9 +178,9 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
 
 
 def run_of(graph: Graph, nodes: tuple[Node, ...], *, palette: bool, transposed: bool, external: bool = True) -> Run:
-    """The run that does the work of nodes that `joins_run` lets share one.
+    """The run that computes nodes that `joins_run` accepts.
 
-    external: whether it writes to external memory, or for the next run of its command.
+    external: it writes to external memory rather than to the unified buffer for the next run.
     """
     first, last = nodes[0], nodes[-1]
     x, y = graph.shape(first.inputs[0]), graph.shape(last.name)
@@ -224,12 +222,12 @@ def _pooling(kind: PoolingKind, window: Window, factor: float = 0.0) -> Pooling:
 
 
 def _as_convolution(dense: Dense, x: Shape, *, transposed: bool) -> Conv2d:
-    """A 1x1 convolution over the map read as a vector, in the order in which it lies in memory."""
+    """A 1x1 convolution over the map as a vector, in memory order."""
     out = dense.weight.shape[0]
     if x.is_vector:
         weight = dense.weight
     else:
-        order = cache(partial(memory_order, x, transposed=transposed))  # not before somebody reads the weights
+        order = cache(partial(memory_order, x, transposed=transposed))  # computed when weights are read
         weight = dense.weight.map_rows(
             lambda w: w.reshape(len(w), -1).take(order(), axis=1)[:, :, None, None], (x.size, 1, 1)
         )
@@ -260,7 +258,7 @@ def _convolution(
         channels=kernels.shape[1],
         kernel=window.kernel,
         dilated=window.dilation != ONE,
-        palette=palette and slopes is None,  # the device refuses slopes with a palette
+        palette=palette and slopes is None,  # the device has no palettes with slopes
         prelu=slopes is not None,
     )
     weights = Weights(0, packed, kernels, op.bias, slopes, where)
@@ -268,7 +266,7 @@ def _convolution(
 
 
 def _deconvolution_padding(window: Window, more: Pair) -> Padding:
-    """What surrounds the input once zeros stand between its pixels, so that the rotated kernel meets all of it."""
+    """The padding around an input with zeros between its pixels, so that the rotated kernel covers all of it."""
     reach, pad = window.extent, window.padding
     return Padding(
         reach.height - 1 - pad.top,

@@ -1,15 +1,15 @@
-"""What the DV700 and its driver accept, as numbers."""
+"""The limits of the DV700 and its driver."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-KERNEL_SIZES = range(1, 8)  # possible values of max_kernel_size: those that packed weights have a form for
+KERNEL_SIZES = range(1, 8)  # possible values of max_kernel_size
 UB_SIZES = range(1024, 1 << 31)  # possible values of ub_size
 
 
 class Limits(NamedTuple):
-    """Each field is used by a rule in rules.py or by legalize.py, which rewrites what it can to stay within it."""
+    """A rule in rules.py checks each field, or legalize/ rewrites networks to stay within it."""
 
     max_kernel_size: int = 7
     ub_size: int = 655_360  # bytes of the unified buffer

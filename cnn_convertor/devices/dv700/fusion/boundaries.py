@@ -1,4 +1,4 @@
-"""Says of every boundary between two commands why it is there."""
+"""The reason for each boundary between two commands."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _CHEAPER = "another choice has less traffic"
 
 
 class Boundary(NamedTuple):
-    """Two neighbors, by their names in the graph, that do not share a command: `after` reads what `before` writes, or both are
-    parts of one concatenation, one behind the other. reason: a clause without a full stop."""
+    """Two nodes that do not share a command: `after` reads `before`, or both are neighboring parts of a concatenation.
+
+    reason: a clause without a full stop.
+    """
 
     before: str
     after: str
@@ -27,7 +29,7 @@ class Boundary(NamedTuple):
 
 
 def boundaries(selection: Selection, fusion: Fusion, limits: Limits) -> tuple[Boundary, ...]:
-    """Every boundary where a command of the device ends and another one goes on, in execution order."""
+    """Every boundary between two commands of the device, in execution order."""
     graph, steps = selection
     possible = FusionRules(graph, fusion, limits)
     homes = {node.name: step for step in steps for node in step.nodes}
@@ -45,7 +47,7 @@ def boundaries(selection: Selection, fusion: Fusion, limits: Limits) -> tuple[Bo
 
 
 def _why_apart(possible: FusionRules, homes: dict[str, Command], before: Node, after: Node) -> str | None:
-    """Why two neighbors have different commands; None where they share one, or one of them has none."""
+    """Why two neighbors have different commands; None if they share one, or one of them does not run on the device."""
     graph = possible.graph
     writer = buffer_owner(graph, before.name)
     if (
@@ -67,7 +69,7 @@ def _why_apart(possible: FusionRules, homes: dict[str, Command], before: Node, a
 
 
 def _why_not(possible: FusionRules, homes: dict[str, Command], before: Node, after: Node) -> str:
-    """Why neighbors whose boundary might vanish do not share a command: themselves, or what they share theirs with."""
+    """Why neighbors that FusionRules.joins accepts do not share a command: because of themselves or of the rest of it."""
     graph = possible.graph
     alone = possible.why_not([(before, after)])
     if alone is not None:
@@ -80,7 +82,7 @@ def _why_not(possible: FusionRules, homes: dict[str, Command], before: Node, aft
 
 
 def _path(step: Command, node: Node) -> Path:
-    """The nodes of the step's branch in which the node stands."""
+    """The nodes of the branch of a command that contains the node."""
     branch: list[Node] = []
     for nodes, run in step.assignments:
         branch += nodes
@@ -102,7 +104,7 @@ def _between_parts(possible: FusionRules, homes: dict[str, Command], concat: Nod
 
 
 def _written(graph: Graph, name: str) -> list[Node]:
-    """What is written where the named part lies: a concatenation that a command writes has parts of its own."""
+    """The nodes that write the named part; a concatenation that a command writes has parts of its own."""
     node = buffer_owner(graph, name)
     if isinstance(node.op, Concat):
         return [part for inner in node.inputs for part in _written(graph, inner)]
@@ -122,7 +124,7 @@ def _why_not_joined(possible: FusionRules, homes: dict[str, Command], parts: Seq
 
 
 def _listed(graph: Graph, names: Sequence[str]) -> str:
-    """What the framework calls the layers of these nodes, for a sentence."""
+    """The framework's names of the nodes' layers, quoted, as a list in a sentence."""
     layers = (name if (where := graph[name].where) is None else where.layer for name in names)
     quoted = [f'"{layer}"' for layer in dict.fromkeys(layers)]
     return ", ".join(quoted[:-1]) + (" and " if len(quoted) > 1 else "") + quoted[-1]

@@ -1,11 +1,10 @@
-"""Chooses the layers of the program: which nodes share a command, so that maps cost the least traffic.
+"""Partitions a graph into commands so that they move the fewest bytes of feature maps.
 
-Every node of the device could have a command of its own. A boundary between two nodes may vanish where nobody but the second
-one sees the map between them; each command that is left reads its maps from external memory and writes one there. A map has at
-most one such boundary, so they form trees, and the best cut of a tree is found exactly, from the leaves to the root: the best
-for a node is the best command that ends with it together with the best for what that command reads. Branches from one map to
-neighboring parts of a concatenation may share a command besides; which of them do is found part by part, exactly as well.
-Less traffic goes first, then fewer commands, then fewer runs.
+Two nodes may share a command if only the second one reads the map between them. Each map has at most one such reader, so the
+edges between these nodes form trees. Dynamic programming finds the best cut of each tree, from the leaves to the root: the best
+for a node is the best command that ends with it, plus the best for what that command reads. Branches from one map to
+neighboring parts of a concatenation may share a command as well; a second dynamic program over the parts groups them.
+Traffic counts first, then the number of commands, then the number of runs.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from cnn_convertor.ir.ops import Add, Concat, Input, MaxPool2d, Shape
 
 
 class Cost(NamedTuple):
-    """What is to be small, in this order. traffic: bytes of maps that commands read and write."""
+    """What to minimize, in this order. traffic: bytes of feature maps that commands read and write."""
 
     traffic: int
     commands: int
@@ -49,14 +48,14 @@ NOTHING = Cost(0, 0, 0)
 
 
 class PathGroup(NamedTuple):
-    """Nodes that share a command: a path, or several that start from one map and end as parts of one concatenation."""
+    """The nodes of one command: a path, or several paths from one map to parts of one concatenation."""
 
     branches: tuple[Path, ...]
     concat: Node | None = None
 
 
 class Selection(NamedTuple):
-    """The steps, in execution order, and the graph that they belong to: a command's parts of a concatenation have one node."""
+    """The layers of the program, in execution order, and the graph with a node for the map that each writes."""
 
     graph: Graph
     steps: tuple[Command, ...]
@@ -65,13 +64,13 @@ class Selection(NamedTuple):
 def partition(
     graph: Graph, *, palette: bool, transposed: bool, fusion: Fusion = Fusion.FULL, limits: Limits | None = None
 ) -> Selection:
-    """The steps of a legal graph. Where maps and weights lie is decided once the rules have looked at them."""
+    """The layers of the program of a legal graph; maps and weights have no offsets yet."""
     graph, commands = _nested(graph, FusionPlanner(graph, fusion, limits or Limits()).commands())
     position = {node.name: index for index, node in enumerate(graph.nodes)}
     made: list[tuple[int, Command]] = []
     done: set[str] = set()
     for command in commands:
-        # Nodes of a path may wait for its last one, since nobody else reads them; branches need nothing but their input.
+        # A path can run as late as its last node, which alone is read outside; branches need nothing but their input.
         when = min(position[path[-1].name] for path in command.branches)
         made.append((when, _step(graph, command, palette=palette, transposed=transposed)))
         done |= {node.name for node in made[-1][1].nodes}
@@ -84,11 +83,11 @@ def partition(
     return Selection(graph, tuple(step for _, step in sorted(made, key=lambda pair: pair[0])))
 
 
-# --- the choice ----------------------------------------------------------------------------------------------------------
+# --- planning ------------------------------------------------------------------------------------------------------------
 
 
 class FusionPlanner:
-    """The best commands of a graph. best: node -> the least cost of all that ends with it, in its tree; how: its command."""
+    """Plans commands. best: node -> the least cost of its subtree; how: node -> the command that ends with it."""
 
     def __init__(self, graph: Graph, fusion: Fusion, limits: Limits) -> None:
         self.graph, self.possible = graph, FusionRules(graph, fusion, limits)
@@ -99,7 +98,7 @@ class FusionPlanner:
                 self._choose(node)
 
     def commands(self) -> list[PathGroup]:
-        """The commands that together cost least, in no order."""
+        """The commands with the least total cost, in no order."""
         found: list[PathGroup] = []
         grouped: set[str] = set()
         for node in self.graph.nodes:
@@ -113,39 +112,39 @@ class FusionPlanner:
         return found
 
     def cost(self, path: Path) -> Cost:
-        """What a command of one branch costs."""
+        """The cost of a command with one branch."""
         inside = {node.name for node in path[:-1]}
         reads = [name for node in path for name in node.inputs if name not in inside]
         return Cost(sum(nbytes(self.graph, name) for name in (*reads, path[-1].name)), 1, len(split_runs(path)))
 
     def _before(self, node: Node) -> list[Node]:
-        """What stands before the node across boundaries that may vanish."""
+        """The nodes before this one that could share its command."""
         return [before for name in node.inputs if self.possible.joins(before := self.graph[name], node)]
 
     def _next(self, node: Node) -> Node | None:
-        """The node behind the boundary that may vanish."""
+        """The node after this one that could share its command."""
         users = self.graph.users(node.name)
         return next((after for name in users if self.possible.joins(node, after := self.graph[name])), None)
 
     def _others(self, path: Path) -> list[Node]:
-        """What stands before the path across boundaries that may vanish, but do not."""
+        """The nodes before the path that could share its command, and do not."""
         inside = {node.name for node in path}
         return [before for node in path for before in self._before(node) if before.name not in inside]
 
     def _choose(self, last: Node) -> None:
-        """Find the best command that ends with the node, the shortest first."""
+        """Find the best command that ends with the node. Tries shorter ones first."""
         paths: list[Path] = [(last,)]
         for path in paths:
             possible = self.possible.why_not([path]) is None
             if possible:
                 self._try(path)
-            # What does not fit grows no smaller with more in front of it, unless that joins the run of an addition or a max pool.
+            # A path that does not fit never fits with more in front, unless an addition or a max pool joins the run before it.
             grows = possible or isinstance(path[0].op, Add | MaxPool2d)
             if grows and not any(isinstance(node.op, Add) for node in path[1:]):
                 paths += [(before, *path) for before in self._before(path[0])]
 
     def _try(self, path: Path) -> None:
-        """Take the path for the command that ends with its last node, if that is the best so far."""
+        """Take the path as the command that ends with its last node if it is the best so far."""
         name, others = path[-1].name, self._others(path)
         if all(other.name in self.best for other in others):
             cost = self.cost(path).plus(*(self.best[other.name] for other in others))
@@ -153,11 +152,11 @@ class FusionPlanner:
                 self.best[name], self.how[name] = cost, path
 
     def _cut(self, root: Node) -> Iterator[tuple[Path, ...]]:
-        """The commands of the best cut of the tree that ends with the node."""
+        """The commands of the best cut of the tree with this root."""
         ends = [root]
         while ends:
             end = ends.pop()
-            assert end.name in self.how, f"{end.name!r} has no command: slopes travel with kernels"
+            assert end.name in self.how, f"{end.name!r} has no command: slopes need kernels"
             path = self.how[end.name]
             yield (path,)
             ends += self._others(path)
@@ -165,7 +164,7 @@ class FusionPlanner:
     # --- branches ---
 
     def _groups(self, concat: Node) -> list[tuple[Path, ...]]:
-        """Which branches to neighboring parts of a concatenation share a command: those for which that is best."""
+        """The branches to neighboring parts of a concatenation that share commands at the least cost."""
         if not joins_in_place(self.graph, concat):
             return []
         branches = [self._branch(name) for name in concat.inputs]
@@ -187,7 +186,7 @@ class FusionPlanner:
         return groups[-1]
 
     def _branch(self, name: str) -> Path | None:
-        """The whole path to a part of a concatenation from the map that it starts with; None when it is not one."""
+        """The whole path to a part of a concatenation; None if the part has no branch that can share a command."""
         graph, node = self.graph, self.graph[name]
         if node.name not in self.possible.device or why_own_layer(graph, node) is not None:
             return None
@@ -197,18 +196,18 @@ class FusionPlanner:
         return None if any(isinstance(node.op, Add) for node in path) else path
 
     def _head(self, branch: Path) -> tuple[str, Shape]:
-        """The map that the branch starts from, and how it is seen there: branches that share a command do so alike."""
+        """The map that the branch reads, and its shape there. Branches that share a command have equal ones."""
         return branch[0].inputs[0], self.possible.run(split_runs(branch)[0]).input
 
 
-# --- steps ---------------------------------------------------------------------------------------------------------------
+# --- layers --------------------------------------------------------------------------------------------------------------
 
 
 def _nested(graph: Graph, commands: Iterable[PathGroup]) -> tuple[Graph, list[PathGroup]]:
-    """The graph with a concatenation for every command that joins some parts of a larger one, and the commands with them."""
+    """The graph with a node for each command that writes some parts of a larger concatenation, and the commands with these."""
     made: list[PathGroup] = []
     nodes = {node.name: node for node in graph.nodes}
-    inner: dict[str, list[Node]] = {}  # the concatenation -> those that stand before it
+    inner: dict[str, list[Node]] = {}  # concatenation -> its inner ones
     for command in commands:
         if command.concat is not None and len(command.branches) < len(command.concat.inputs):
             outer, parts = nodes[command.concat.name], tuple(path[-1].name for path in command.branches)
@@ -224,18 +223,20 @@ def _nested(graph: Graph, commands: Iterable[PathGroup]) -> tuple[Graph, list[Pa
 
 
 def _step(graph: Graph, command: PathGroup, *, palette: bool, transposed: bool) -> Command:
-    """What the command does."""
-    shares = []
+    """The layer of a command."""
+    assignments = []
     for path in command.branches:
         for nodes in split_runs(path):
             external = nodes[-1] is path[-1]
             run = run_of(graph, nodes, palette=palette, transposed=transposed, external=external)
-            shares.append(RunAssignment(nodes, run))
+            assignments.append(RunAssignment(nodes, run))
     nodes = tuple(node for path in command.branches for node in path)
     head = nodes[0]
     if command.concat is None:
         inside = {node.name for node in nodes}
         operands = (name for node in nodes[1:] for name in node.inputs if name not in inside)
-        return Command(LayerType.CONV, nodes, (*head.inputs, *operands), nodes[-1].name, tuple(shares))
+        return Command(LayerType.CONV, nodes, (*head.inputs, *operands), nodes[-1].name, tuple(assignments))
     parts = tuple(path[-1].name for path in command.branches)
-    return Command(LayerType.CONV, (*nodes, command.concat), head.inputs, command.concat.name, tuple(shares), parts)
+    return Command(
+        LayerType.CONV, (*nodes, command.concat), head.inputs, command.concat.name, tuple(assignments), parts
+    )

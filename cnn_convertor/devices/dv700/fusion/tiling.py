@@ -1,4 +1,4 @@
-"""What fits the DV700's unified buffer: the tiles of a convolution, the runs of a command (spec: section 5)."""
+"""The driver's formulas for the unified buffer: the tiles of a convolution, and the size of several runs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Padding, Pair, Shape, Window
 
 _HALF = 2  # bytes of an element
-_UNIT = 16  # bytes: 8 elements, what the buffer is counted in
+_UNIT = 16  # bytes: 8 elements; the unit of the formulas
 
 
 class ConvGeometry(NamedTuple):
-    """A convolution that has a command for itself, with the window of the command.
+    """A convolution that is the only run of its command, with the window of the command.
 
-    A deconvolution's stride spreads the input, and its padding is the command's, not the framework's.
+    The stride of a deconvolution spreads the input; its padding is the command's, not the framework's.
     """
 
     input: Shape
@@ -39,9 +39,8 @@ class PoolGeometry(NamedTuple):
 class RunGeometry(NamedTuple):
     """One run of a command.
 
-    channels:    output channels, m
-    external:    the run writes to external memory (its bit in topo), so the next one starts with the command's input
-    convolution: None, or the window of a convolution of any kind; not dilated
+    channels: of the output, m. external: the run writes to external memory (its bit in topo), and the next run starts from
+    the command's input. convolution: the window of a convolution of any kind, not dilated.
     """
 
     channels: int
@@ -52,20 +51,19 @@ class RunGeometry(NamedTuple):
 
 
 def tiles(conv: ConvGeometry, *, ub_size: int) -> int | None:
-    """The least number of vertical strips in which a convolution runs; None when not even strips of one column fit.
+    """The least number of vertical strips in which a convolution runs; None if not even strips of one column fit.
 
-    Pooling and depthwise convolutions do not use the buffer: they have one tile and no business here.
+    Pools and depthwise convolutions do not use the buffer: they always have one tile.
 
-    The text of the specification leaves open what 600 expected results show: the output's size is computed with the
-    kernel p x p but with the command's pads as they are, without the p - kx and p - ky that the hardware adds to them;
-    a dilated kernel counts with its own width and height, not padded to p; a deconvolution's tile has as many output
-    columns as its formula gives for the tile's width, the margin of p - 1 input columns included.
+    From 600 expected results: the size of the output follows from the kernel p x p and the pads of the command, without the
+    p - kx and p - ky that the hardware adds. A dilated kernel counts with its own width and height, not padded to p. A tile of
+    a deconvolution has the output columns that the formula gives for its width, with the margin of p - 1 input columns.
     """
     return next((count for count in range(1, conv.input.width + 1) if _tile_bytes(conv, count) <= ub_size), None)
 
 
 def _tile_bytes(conv: ConvGeometry, count: int) -> int:
-    """Bytes of the buffer that are taken by the widest of count tiles."""
+    """Bytes of the buffer that the widest of `count` tiles takes."""
     height, width, channels = conv.input
     dilated = conv.window.dilation != ONE
     if not dilated and channels <= 8 and conv.kernels <= 8:
@@ -80,13 +78,12 @@ def _tile_bytes(conv: ConvGeometry, count: int) -> int:
 
 
 def unified_buffer_need(shape: Shape, runs: Sequence[RunGeometry]) -> int:
-    """Bytes of the buffer that a command of several runs needs; it fits if they are at most ub_size.
+    """Bytes of the buffer that a command of several runs needs.
 
-    shape: the command's input. Each of the runs must need one tile only.
+    shape: the command's input. Each run must need one tile only.
 
-    The text of the specification leaves open what 400 expected results show: an average pool counts as a convolution
-    also where the place of a run's output is concerned. No expected result has a stride, a depthwise convolution, a
-    deconvolution or an upsampling: that these follow the same rule, with their own output sizes, is an assumption.
+    From 400 expected results: an average pool counts as a convolution, also for the place of a run's output. No expected result
+    has a stride, a depthwise convolution or an upsampling: it is an assumption that these follow the same rule.
     """
     assert runs[-1].external, "the last run of a command writes to external memory"
     ends = [index for index, run in enumerate(runs) if run.external]
@@ -111,7 +108,7 @@ def unified_buffer_need(shape: Shape, runs: Sequence[RunGeometry]) -> int:
 
 
 def _effective_window(run: RunGeometry) -> Window | None:
-    """The window of what counts as the run's convolution: of the convolution itself or of an average pool."""
+    """The window of a convolution or of an average pool, which counts as one."""
     if run.convolution is not None:
         return run.convolution
     if run.pool is not None and run.pool.kind is PoolKind.AVERAGE:
@@ -119,9 +116,9 @@ def _effective_window(run: RunGeometry) -> Window | None:
     return None
 
 
-@lru_cache(maxsize=4096)  # the same runs are looked at in one company after the other
+@lru_cache(maxsize=4096)  # the planner tries the same runs in many commands
 def _run_outputs(size: Pair, run: RunGeometry) -> tuple[Pair, Pair]:
-    """Sizes after a run's convolution and after its pooling; a max pool's padding is applied before the convolution."""
+    """Sizes after the convolution and after the pooling of a run; the padding of a max pool applies before the convolution."""
     window = _effective_window(run) or Window(ONE)
     square = _square(window.kernel)
     stride = ONE if run.deconvolution else window.stride
@@ -142,7 +139,7 @@ def _run_outputs(size: Pair, run: RunGeometry) -> tuple[Pair, Pair]:
 
 
 def _slide(size: Pair, window: Window, deconvolution: bool) -> Pair:
-    """Output size of a window that is not dilated; 0 where the padded input is smaller than the kernel."""
+    """Output size of a window without dilation; 0 if the padded input is smaller than the kernel."""
     kernel, stride, _, padding = window
     rows, columns = padding.top + padding.bottom, padding.left + padding.right
     if deconvolution:
@@ -157,19 +154,19 @@ def _slide(size: Pair, window: Window, deconvolution: bool) -> Pair:
 
 
 def _square(kernel: Pair) -> Pair:
-    """The kernel that the device works with."""
+    """The odd square kernel p x p of the device."""
     p = max(kernel) | 1
     return Pair(p, p)
 
 
 def _block(elements: int) -> int:
-    """Units of a block of 8 channels: the next number that is 2 modulo 16."""
+    """Units of a block of 8 channels: rounded up to 2 modulo 16."""
     units = _ceil(elements, 8)
     return units + (2 - units) % 16
 
 
 def _whole(block: int, channels: int) -> int:
-    """Units of all blocks of a map, a multiple of 16."""
+    """Units of all blocks of a map: rounded up to a multiple of 16."""
     return _ceil(block * _ceil(channels, 8), 16) * 16
 
 

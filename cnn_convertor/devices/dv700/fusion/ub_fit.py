@@ -1,4 +1,4 @@
-"""Finds out whether runs fit the unified buffer: each by itself, in strips, and several of one command together."""
+"""Whether runs fit the unified buffer: one by itself, in strips, and several of one command together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POOLS = {
 
 
 def strips(run: Run, *, ub_size: int) -> int | None:
-    """In how many vertical strips the run's input is processed; None when not even strips of one column fit."""
+    """The number of vertical strips (tiles) of the run's input; None if not even strips of one column fit."""
     convolution = run.convolution
     if convolution is None or convolution.kind.is_depthwise:
         return 1
@@ -35,11 +35,11 @@ def strips(run: Run, *, ub_size: int) -> int | None:
 
 
 def why_alone(run: Run, limits: Limits) -> str | None:
-    """Why the run is the only one of its command, whatever the others are; None when it need not be."""
+    """Why the run must be the only one of its command; None if it need not be."""
     if run.convolution is not None and run.convolution.dilation != ONE:
         return "a dilated convolution is the only run of its command"
     if run.convolution is not None and run.convolution.kind.is_transposed:
-        # The driver's size formula takes a deconvolution's output for as small as its input.
+        # The driver's size formula takes the output of a deconvolution for as small as its input.
         return "a deconvolution is the only run of its command"
     count = strips(run, ub_size=limits.ub_size)
     if count != 1:
@@ -48,7 +48,7 @@ def why_alone(run: Run, limits: Limits) -> str | None:
 
 
 def why_apart(shape: Shape, runs: Sequence[RunGeometry], limits: Limits) -> str | None:
-    """Why several runs that need not be alone cannot share a command that reads a map of the shape; None when they can."""
+    """Why several runs cannot share a command that reads a map of the shape; None if they can."""
     if len(runs) > MOST_RUNS:
         return f"a command has at most {MOST_RUNS} runs"
     need = unified_buffer_need(shape, runs)
@@ -58,7 +58,7 @@ def why_apart(shape: Shape, runs: Sequence[RunGeometry], limits: Limits) -> str 
 
 
 def geometry(run: Run, *, external: bool) -> RunGeometry:
-    """What counts of a run for the unified buffer."""
+    """What the unified buffer must hold for a run."""
     convolution, pooling = run.convolution, run.pooling
     return RunGeometry(
         channels=run.output.channels,

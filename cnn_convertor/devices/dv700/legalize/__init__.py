@@ -1,4 +1,4 @@
-"""Rewrites what the device has not into what it has, where that gives the same result; rules.py refuses what is left."""
+"""Rewrites operators that the device lacks into equal ones that it has; rules.py refuses the rest."""
 
 from __future__ import annotations
 
@@ -64,19 +64,17 @@ def legalize(
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
         partial(_each, rule=clamp_strides, limits=limits),
         partial(_each, rule=small_pools, limits=limits),
-        partial(_each, rule=pools_on_cpu, limits=limits),  # what is no chain of small ones
+        partial(_each, rule=pools_on_cpu, limits=limits),  # those that are no chain of small ones
         *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),
-        lambda g: (
-            g if fusion is Fusion.NONE else pool_parts(g)
-        ),  # after these: pools and convolutions are what they will be
-        lambda g: split_activations(g, limits, fusion),  # after these: it must know which nodes can share a run
-        partial(_each, rule=single_operators, limits=limits),  # and what they set free
+        lambda g: g if fusion is Fusion.NONE else pool_parts(g),  # pools and convolutions are final
+        lambda g: split_activations(g, limits, fusion),  # needs to know which nodes can share a run
+        partial(_each, rule=single_operators, limits=limits),  # also those that split_activations makes
         lambda g: g.expand(sdk_softmax) if uses_sdk_softmax else g,
         lambda g: free_reshapes(g, transposed=transposed),
         lambda g: g.expand(channel_slices),
-        partial(_each, rule=on_cpu, limits=limits),  # what is left after all that the device can do
-        copies_for_shared_parts,  # after the reshapes: a flattened map may be a part, too
-        flattened_outputs,  # last: what is an output by now stays one
+        partial(_each, rule=on_cpu, limits=limits),  # the rest
+        copies_for_shared_parts,  # after the reshapes: a flattened map may be a part
+        flattened_outputs,  # last: outputs are final
     )
     for rewrite in rewrites:
         graph = rewrite(graph)
@@ -84,7 +82,7 @@ def legalize(
 
 
 def _each(graph: Graph, *, rule: Rule, limits: Limits) -> Graph:
-    """The rule, offered every node."""
+    """Apply the rule to every node."""
     return graph.expand(lambda whole, node: rule(whole, node, limits))
 
 
@@ -92,9 +90,9 @@ def _each(graph: Graph, *, rule: Rule, limits: Limits) -> Graph:
 
 
 def split_activations(graph: Graph, limits: Limits, fusion: Fusion) -> Graph:
-    """PReLU slopes travel with kernels, so they leave the operators that have none, and dilated convolutions.
+    """Move PReLU out of operators without kernels, whose slopes they stand beside, and out of dilated convolutions.
 
-    Without fusion any activation leaves an addition.
+    Without fusion every activation of an addition moves out.
     """
 
     def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
@@ -126,7 +124,7 @@ def split_activations(graph: Graph, limits: Limits, fusion: Fusion) -> Graph:
 
 
 def single_operators(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Operators without a command of their own ride on a 1x1 depthwise convolution, a 1x1 average pool, or a deconvolution."""
+    """Express operators without a command as a 1x1 depthwise convolution, a 1x1 average pool, or a deconvolution."""
     match node.op:
         case Scale(factor=factor, shift=shift, activation=function):
             uniform = _uniform(factor)
@@ -154,13 +152,13 @@ def _depthwise(factor: Constant, shift: Constant | None, function: Function | No
 
 
 def _uniform(constant: Constant) -> float | None:
-    """The one value of a constant whose values are all the same."""
+    """The value of a constant whose values are all equal; None if they differ."""
     values = constant.load()
     return float(values[0]) if np.all(values == values[0]) else None
 
 
 def _upsample(graph: Graph, node: Node, factor: Pair, limits: Limits) -> Iterable[Node] | None:
-    """By 4, 8, ...: one doubling after the other; by anything else: a depthwise deconvolution with kernels of ones."""
+    """Upsample by 4, 8, ... in doublings; by other factors with a depthwise deconvolution of ones."""
     if factor == ONE:
         return (replace(node, op=COPY),)
     if factor.height == factor.width and factor.height & (factor.height - 1) == 0:
@@ -173,7 +171,7 @@ def _upsample(graph: Graph, node: Node, factor: Pair, limits: Limits) -> Iterabl
 
 
 def _chain(graph: Graph, node: Node, ops: Sequence[MaxPool2d | AveragePool2d | Upsample]) -> list[Node]:
-    """The operators one after the other, the last with the node's name."""
+    """The operators as a chain; the last keeps the node's name."""
     nodes: list[Node] = []
     for position, op in enumerate(ops):
         last = position == len(ops) - 1
@@ -183,7 +181,7 @@ def _chain(graph: Graph, node: Node, ops: Sequence[MaxPool2d | AveragePool2d | U
 
 
 def small_pools(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Pools larger than the device's become chains; the maximum of one element is that element."""
+    """Split pools larger than the device's into chains; a 1x1 max pool becomes a copy."""
     match node.op:
         case MaxPool2d(window=window, activation=function) if window.kernel == ONE and window.padding == NO_PADDING:
             return (replace(node, op=AveragePool2d(window, factor=1.0, activation=function)),)
@@ -196,7 +194,7 @@ def small_pools(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | No
             *before, last = (MaxPool2d(w) for w in windows)
             return _chain(graph, node, [*before, replace(last, activation=function)])
         case AveragePool2d(window=window, uncounted=uncounted, factor=float()) if uncounted != NO_PADDING:
-            # The factor is given, so it does not matter what counts.
+            # With a fixed factor, uncounted padding is padding.
             window = window._replace(padding=window.padding + uncounted)
             node = replace(node, op=replace(node.op, window=window, uncounted=NO_PADDING))
             return small_pools(graph, node, limits) or (node,)
@@ -212,7 +210,7 @@ def small_pools(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | No
 
 
 def _averages(windows: Sequence[Window], factor: float, function: Function | None) -> list[AveragePool2d]:
-    """Sums whose factors multiply to the given one; each but the last averages, so that no sum outgrows FP16."""
+    """Average pools whose factors multiply to the given one; all but the last average, so that no sum overflows FP16."""
     pools, left = [], factor
     for window in windows[:-1]:
         area = window.kernel.height * window.kernel.width
@@ -225,11 +223,11 @@ def _averages(windows: Sequence[Window], factor: float, function: Function | Non
 
 
 def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
-    """Makes reshapes free (Order.MEMORY) where possible.
+    """Make reshapes views (Order.MEMORY) where possible.
 
-    Case 1: both maps lie alike. Case 2: after a fully connected layer, whose rows are put into the map's memory order.
-    Case 3: elements do move, from map to map: flattened first, then perhaps free. A flatten in HWC order stays (the runtime
-    does it on the CPU), and so does what cannot be done, for a rule to refuse.
+    Case 1: both maps have the same bytes. Case 2: the reshape follows a fully connected layer, whose rows take the memory order
+    of the map. Case 3: elements move between two maps; the map is flattened first, and then perhaps viewed. A flatten in HWC
+    order stays: the runtime does it on the CPU.
     """
     nodes: dict[str, Node] = {}
     for node in graph.nodes:
@@ -258,7 +256,7 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
 
 
 def channel_slices(graph: Graph, node: Node) -> Iterable[Node] | None:
-    """A part of a map's channels that begins and ends with a chunk, or of a vector, costs nothing."""
+    """Turn crops of whole chunks of channels, and of vectors, into views."""
     match node.op:
         case Crop(start=(0, 0, first), stop=(height, width, stop), stride=(1, 1, 1)):
             x = graph.shape(node.inputs[0])
@@ -269,10 +267,9 @@ def channel_slices(graph: Graph, node: Node) -> Iterable[Node] | None:
 
 
 def copies_for_shared_parts(graph: Graph) -> Graph:
-    """A map can lie inside one concatenation only, and once: every further use gets a copy of it.
+    """Copy a map for each concatenation after the first that it is a part of: it has one place in memory.
 
-    So does a slice of another map that is a part, an output, or looked up by a layer of the firmware; and an input that is an
-    output.
+    Copy, too, a slice that is a part, an output or a named input of a custom layer, and an input that is an output.
     """
     placed: set[str] = set()
     nodes: list[Node] = []
@@ -299,7 +296,7 @@ def copies_for_shared_parts(graph: Graph) -> Graph:
 
 
 def flattened_outputs(graph: Graph) -> Graph:
-    """An output that lies in chunks is brought into HWC order, since the application reads outputs as they lie."""
+    """Flatten outputs in chunks to HWC order, in which applications read them."""
     flattened: dict[str, Node] = {}
     for name in graph.outputs:
         shape = graph.shape(name)
@@ -311,7 +308,7 @@ def flattened_outputs(graph: Graph) -> Graph:
 
 
 def _writes_plain(graph: Graph, name: str) -> bool:
-    """Whether an output's writer can put it into HWC order: the CPU can, as long as nobody needs it otherwise."""
+    """Whether the writer of an output can write HWC order: a CPU layer can if only CPU layers read it."""
     users = (graph[user].op for user in graph.users(name))
     match graph[name].op:
         case OnCpu():

@@ -1,4 +1,4 @@
-"""Makes strides small that never move anything: where a map has one window, or one pixel, its stride may be any."""
+"""Clamps large strides on axes with a single window, where they have no effect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cnn_convertor.ir.ops import (
 
 
 def clamp_strides(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Strides beyond the device's that move no window become the smallest that moves none, so that the output stays."""
+    """Replace strides above the limit that move no window by the smallest without effect."""
     op = node.op
     match op:
         case Conv2d() | MaxPool2d() | AveragePool2d() if max(op.window.stride) > limits.max_stride:
@@ -38,7 +38,7 @@ def clamp_strides(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
 
 
 def _smallest(window: Window, shape: Shape, extra: Padding, limits: Limits) -> Pair:
-    """The stride, where it is too large on an axis with one window: just enough that there is no second one."""
+    """The stride, reduced on axes with one window to the least that has no second window."""
     pad = window.padding + extra
     rooms = (
         shape.height + pad.top + pad.bottom - window.extent.height,

@@ -1,4 +1,4 @@
-"""Rewrites convolutions that the device has not into convolutions that it has: groups, dilations and large kernels."""
+"""Decomposes convolutions that the device lacks: groups, dilations, large kernels and wide padding."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Rule: TypeAlias = Callable[[Graph, Node, Limits], "Iterable[Node] | None"]
 
 
 def groups(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
-    """A command for each group, or for a few that make whole chunks of channels: slices and concatenations cost nothing then."""
+    """Split groups into convolutions of a few groups, which fill whole chunks of channels: their slices are views."""
     op = node.op
     if not isinstance(op, Conv2d | ConvTranspose2d) or op.groups == 1 or op.is_depthwise:
         return None
@@ -66,7 +66,7 @@ def _channels(x: Shape, channels: slice) -> Crop:
 
 
 def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Groups become blocks of a kernel that is zero elsewhere; dilations that the device refuses become zeros in the kernel."""
+    """Turn groups into a block-diagonal kernel, and dilations that the device refuses into zeros in the kernel."""
     op = node.op
     if not isinstance(op, Conv2d | ConvTranspose2d):
         return None
@@ -78,7 +78,7 @@ def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
     fits, small = (max(size) <= limits.max_kernel_size for size in (window.extent, window.kernel))
     if window.dilation != ONE and (
         (fits and not dilation_runs(op, window, graph.shape(node.inputs[0])))
-        or (not small and isinstance(op, Conv2d))  # large_kernels cuts it up
+        or (not small and isinstance(op, Conv2d))  # large_kernels splits it
     ):
         weight, window = _with_holes(weight, window), window._replace(kernel=window.extent, dilation=ONE)
     if (groups, window) == (op.groups, op.window):
@@ -87,7 +87,7 @@ def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
 
 
 def dilation_runs(op: Conv2d | ConvTranspose2d, window: Window, x: Shape) -> bool:
-    """Whether the device takes the dilation as it is: odd kernels, output * stride == input; deconvolution: stride 1."""
+    """Whether the device runs the dilation: odd kernels, output * stride == input; deconvolution: stride 1."""
     if window.dilation == ONE:
         return True
     odd = all(k % 2 for k in window.kernel)
@@ -126,7 +126,7 @@ def _with_holes(weight: Constant, window: Window) -> Constant:
 
 
 def dilations(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """A dilated convolution that is too large with its zeros filled in: padded to the device's "same" output, of which a part is taken."""
+    """Run a dilated convolution that is too large with zeros filled in as a "same" convolution, and crop its output."""
     op = node.op
     if not isinstance(op, Conv2d) or max(op.window.kernel) > limits.max_kernel_size:
         return None
@@ -163,7 +163,7 @@ def dilations(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None
 
 
 def _behind(size: Pair, wanted: Pair) -> Padding:
-    """What is missing at the bottom and on the right."""
+    """The rows and columns missing at the bottom and on the right."""
     return Padding(0, wanted.height - size.height, 0, wanted.width - size.width)
 
 
@@ -177,9 +177,9 @@ def _grown(weight: Constant, zeros: Padding) -> Constant:
 
 
 def strided_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """A kernel that is too large but moves by a stride: blocks of pixels become channels, and the kernel smaller by the stride.
+    """Turn blocks of stride x stride pixels into channels, which divides a large strided kernel by its stride.
 
-    11x11 with stride 4 on 3 channels is 3x3 with stride 1 on 48. What is still too large is left for large_kernels.
+    11x11 with stride 4 on 3 channels becomes 3x3 with stride 1 on 48. large_kernels splits what is still too large.
     """
     op = node.op
     if not isinstance(op, Conv2d) or op.is_depthwise or op.groups != 1 or op.window.dilation != ONE:
@@ -204,10 +204,10 @@ def strided_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] 
 
 
 def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """A deconvolution whose kernel is too large: a convolution makes the stride x stride pixels that each place gives as channels.
+    """Turn a deconvolution with a large kernel into a convolution whose channels are the stride x stride pixels of each place.
 
-    Output pixel q * stride + r is the sum over t of x[q - t] * kernel[r + t * stride]: for each r a small convolution. What is
-    still too large is left for large_kernels.
+    Output pixel q * stride + r is the sum over t of x[q - t] * kernel[r + t * stride]: for each r a small convolution.
+    large_kernels splits what is still too large.
     """
     op = node.op
     if not isinstance(op, ConvTranspose2d) or max(op.window.extent) <= limits.max_kernel_size:
@@ -243,7 +243,7 @@ def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[N
 
 
 def _phases(weight: Constant, kernel: Pair, small: Pair, stride: Pair) -> Constant:
-    """(O, I / groups, h, w) to (O * stride * stride, I / groups, small h, small w), turned as convolutions have it."""
+    """(O, I / groups, h, w) to (O * stride * stride, I / groups, small h, small w), rotated for a convolution."""
     grown = _grown(weight, _behind(kernel, Pair(small.height * stride.height, small.width * stride.width)))
     out, channels, *_ = weight.shape
     count = math.prod(stride)
@@ -259,7 +259,7 @@ def _phases(weight: Constant, kernel: Pair, small: Pair, stride: Pair) -> Consta
 
 
 class _Piece(NamedTuple):
-    """Rows (or columns) of a kernel, from first to before end, with zeros before and after them; and its own padding."""
+    """Rows (or columns) first to end - 1 of a kernel, with zeros around them, and the padding of their convolution."""
 
     first: int
     end: int
@@ -274,9 +274,9 @@ class _Piece(NamedTuple):
 
 
 def large_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """A kernel that is too large becomes the sum of smaller ones, which are moved by their padding.
+    """Split a large kernel into a sum of smaller ones, each moved by its padding.
 
-    Where the padding leaves no room for that, there is more of it, and of the output a part is taken.
+    If the padding is too small for that, there is more of it, and the output is cropped.
     """
     op = node.op
     most = limits.max_kernel_size
@@ -301,10 +301,9 @@ def large_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
 
 
 def _pieces(size: int, stride: int, before: int, after: int, most: int) -> tuple[int, list[_Piece]]:
-    """A kernel's axis in pieces, and how many more rows (or columns) they write before those that are wanted.
+    """The pieces of a kernel on one axis, and how many unwanted rows (or columns) they write first.
 
-    Each begins so early, and ends so late, that its own padding is not below zero. Where zeros would make it too large for
-    that, there is more padding.
+    Zeros extend a piece so that its padding is not negative. If they would make it too large, there is more padding.
     """
     missing = max(0, size - most - before)
     more = -(-missing // stride)
@@ -318,7 +317,7 @@ def _pieces(size: int, stride: int, before: int, after: int, most: int) -> tuple
 
 
 def _part(op: Conv2d, rows: _Piece, columns: _Piece, *, with_bias: bool) -> Conv2d:
-    """The convolution with a piece of the kernel."""
+    """The convolution with one piece of the kernel."""
     weight = op.weight.map_rows(
         lambda w: w[:, :, rows.first : rows.end, columns.first : columns.end],
         (op.weight.shape[1], rows.end - rows.first, columns.end - columns.first),
@@ -335,7 +334,7 @@ def _part(op: Conv2d, rows: _Piece, columns: _Piece, *, with_bias: bool) -> Conv
 
 
 def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Zeros that the fields of a command cannot say become commands of their own."""
+    """Move padding beyond the fields of a command into commands of its own."""
     most = Padding(
         limits.max_padding_left_top,
         limits.max_padding_right_bottom,
@@ -369,11 +368,11 @@ def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
 
 
 KERNELS: tuple[Rule, ...] = (
-    groups,  # first: the others look at one group
-    large_deconvolutions,  # before all that looks at convolutions: it makes one
+    groups,  # first: the others expect one group
+    large_deconvolutions,  # before the rules for convolutions: it makes one
     dense_kernels,
-    dilations,  # what dense_kernels could not fill with zeros
+    dilations,  # those that dense_kernels could not fill with zeros
     strided_kernels,
     large_kernels,
-    wide_padding,  # what the others have left, and made
+    wide_padding,  # last: the others make padding
 )

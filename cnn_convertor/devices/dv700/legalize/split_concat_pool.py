@@ -1,4 +1,4 @@
-"""Lets the convolutions that give the parts of a concatenation do the max pool that follows it."""
+"""Moves a max pool from behind a concatenation into the runs of its convolutions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cnn_convertor.ir.ops import Axis, Concat, MaxPool2d, for_channels
 
 
 def pool_parts(graph: Graph) -> Graph:
-    """concatenation -> max pool becomes max pools -> concatenation, where each of them joins the run of its part.
+    """Turn concatenation -> max pool into max pools -> concatenation, if each pool joins the run of its part.
 
-    The large map is then never written. A pool is no gain for a part that has a command of its own for it.
+    The large map is then never written. A pool with a command of its own would gain nothing.
     """
     for name in [node.name for node in graph.nodes if isinstance(node.op, MaxPool2d)]:
         pool, concat = graph[name], graph[graph[name].inputs[0]]
@@ -29,7 +29,7 @@ def pool_parts(graph: Graph) -> Graph:
 
 
 def _pools(graph: Graph, concat: Node, pool: Node) -> list[Node]:
-    """The pool's share of each part."""
+    """The pool for each part, with its channels of the activation."""
     pools, start = [], 0
     for index, part in enumerate(concat.inputs):
         channels = np.arange(start, start := start + graph.shape(part).channels)
@@ -42,7 +42,7 @@ def _pools(graph: Graph, concat: Node, pool: Node) -> list[Node]:
 
 
 def _pooled(graph: Graph, concat: Node, pool: Node, pools: list[Node]) -> Graph:
-    """The graph in which the parts are pooled, and the concatenation gives what the pool gave."""
+    """The graph with pooled parts; the concatenation takes the place of the pool."""
     joined = replace(
         concat,
         name=pool.name,

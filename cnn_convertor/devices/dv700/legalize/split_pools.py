@@ -1,6 +1,6 @@
-"""Splits pools that are too large for the device into chains of pools that are not.
+"""Splits pools that are too large for the device into chains of small ones.
 
-Both kinds of pool work on each axis by itself, so an axis is split alone and the chains are brought to one length.
+Pools are separable: each axis is split by itself, and the chains are brought to one length.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 
-LONGEST_CHAIN = 32  # max pools; the search would take for ever with the pools of hundreds of pixels that have no chain
+LONGEST_CHAIN = 32  # max pools; a longer search takes too long for pools of hundreds of pixels without a chain
 
 
 class Axis(NamedTuple):
@@ -26,7 +26,7 @@ class Axis(NamedTuple):
 
 
 def split_max(window: Window, shape: Shape, limits: Limits) -> list[Window] | None:
-    """Windows of a chain of max pools that equals the given one, or None when there is none."""
+    """Windows of an equal chain of max pools; None if there is none."""
     rows, columns = _axes(window)
     for count in range(1, min(max(window.kernel), LONGEST_CHAIN) + 1):
         vertical = _max_axis(rows, shape.height, count, limits.max_pool_heights)
@@ -37,7 +37,7 @@ def split_max(window: Window, shape: Shape, limits: Limits) -> list[Window] | No
 
 
 def split_average(window: Window, shape: Shape, limits: Limits) -> list[Window] | None:
-    """Windows of a chain of summing pools that equals the given one, or None when there is none."""
+    """Windows of an equal chain of sums; None if there is none."""
     rows, columns = _axes(window)
     vertical = _sum_axis(rows, shape.height, limits.max_average_pool)
     horizontal = _sum_axis(columns, shape.width, limits.max_average_pool)
@@ -70,7 +70,7 @@ def _windows(vertical: list[Axis], horizontal: list[Axis]) -> list[Window]:
 
 
 def _max_axis(axis: Axis, size: int, count: int, allowed: tuple[int, ...]) -> list[Axis] | None:
-    """A chain of `count` pools whose kernels are allowed, or None."""
+    """A chain of `count` pools with allowed kernels; None if there is none."""
     if _covers_all(axis, size):
         chain = _cover(size, count, allowed)
         if chain is not None:
@@ -83,12 +83,12 @@ def _max_axis(axis: Axis, size: int, count: int, allowed: tuple[int, ...]) -> li
 
 
 def _covers_all(axis: Axis, size: int) -> bool:
-    """Whether one window takes in the whole axis."""
+    """Whether one window covers the whole axis."""
     return axis.before + size + axis.after < axis.kernel + axis.stride and axis.kernel >= axis.before + size
 
 
 def _cover(size: int, count: int, allowed: tuple[int, ...]) -> list[Axis] | None:
-    """Side-by-side windows over the whole axis; what lies beyond it is padding, which never wins. Least padding first."""
+    """Windows side by side over the whole axis and some padding, which is never the maximum. Least padding first."""
     choices = sorted(_choices(count, allowed), key=math.prod)
     for kernels in choices:
         if math.prod(kernels) < size:
@@ -104,7 +104,7 @@ def _cover(size: int, count: int, allowed: tuple[int, ...]) -> list[Axis] | None
 
 
 def _strided(axis: Axis, kernels: tuple[int, ...]) -> list[Axis] | None:
-    """Windows side by side inside the large one: the stride must be a multiple of each part."""
+    """Windows side by side inside the large one, whose stride must be a multiple of each part."""
     chain, stride = [], axis.stride
     for position, kernel in enumerate(kernels):
         last = position == len(kernels) - 1
@@ -113,15 +113,15 @@ def _strided(axis: Axis, kernels: tuple[int, ...]) -> list[Axis] | None:
         chain.append(Axis(kernel, stride if last else kernel))
         stride //= kernel
     if axis.before or axis.after >= kernels[0]:
-        return None  # the parts would not start where the large window starts
+        return None  # the parts would not start with the large window
     chain[0] = chain[0]._replace(after=axis.after)
     return chain
 
 
 def _overlapping(axis: Axis, count: int, allowed: tuple[int, ...]) -> list[Axis] | None:
-    """Windows moved by one: kernels a, b, ... reach a + b + ... - (count - 1); only the last one has the stride.
+    """Windows with stride 1: kernels a, b, ... cover a + b + ... - (count - 1); the last one has the stride.
 
-    The padding is shared out so that no window lies in the padding as a whole.
+    The padding is distributed so that no window sees padding alone.
     """
     for kernels in _choices(count, allowed):
         if sum(kernels) - (count - 1) != axis.kernel:
@@ -147,7 +147,7 @@ def _products(kernel: int, count: int, allowed: tuple[int, ...]) -> Iterator[tup
 
 
 def _sum_axis(axis: Axis, size: int, limit: int) -> list[Axis] | None:
-    """A chain of sums, each over at most `limit` elements; padding is zeros, so it may be added where nothing else lies."""
+    """A chain of sums, each over at most `limit` elements. Padding is zeros, so a sum may have more of it."""
     if axis.kernel <= limit:
         return [axis]
     if axis.kernel == axis.before + size + axis.after:
