@@ -1,4 +1,4 @@
-"""What the device refuses: each rule's docstring is its entry in the manual, and what it yields is the user's error."""
+"""The rules of the device. The docstring of a rule is its entry in docs/device-rules.md; what it yields is the user's error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LARGEST_EXACT = 2048  # FP16 holds all integers up to it
 
 
 class Subject(NamedTuple):
-    """One step, and where it stands."""
+    """One layer of the program, in its graph."""
 
     graph: Graph
     step: Command
@@ -46,14 +46,14 @@ class Subject(NamedTuple):
 
 
 class Breach(NamedTuple):
-    """What is wrong, and the user's layer to name: of a convolution, a pool and an activation that share a step, one."""
+    """What is wrong, and the layer of the model to name."""
 
     where: Origin | None
     message: str
 
 
 class Rule(NamedTuple):
-    """sizes: whether it depends on the sizes of maps, and not on the layer's settings alone."""
+    """sizes: it depends on the sizes of maps, not on the settings of the layer alone."""
 
     code: str
     broken: Callable[[Subject], Iterator[Breach]]
@@ -67,7 +67,7 @@ RULES: list[Rule] = []
 def rule(
     code: str, hint: str, *, sizes: bool = True
 ) -> Callable[[Callable[[Subject], Iterator[Breach]]], Callable[[Subject], Iterator[Breach]]]:
-    """Enter a rule: a function that yields each way in which a step breaks it."""
+    """Register a rule: a function that yields each way in which a layer breaks it."""
 
     def enter(function: Callable[[Subject], Iterator[Breach]]) -> Callable[[Subject], Iterator[Breach]]:
         RULES.append(Rule(code, function, hint, sizes))
@@ -85,13 +85,13 @@ def check(graph: Graph, steps: Sequence[Command], limits: Limits) -> None:
 def broken_rules(
     graph: Graph, steps: Sequence[Command], limits: Limits, guessed: Container[Origin | None] = ()
 ) -> tuple[Problem, ...]:
-    """Every broken rule, in network order. guessed: layers of which only the settings are known, no sizes of maps."""
+    """Every broken rule, in network order. guessed: layers whose settings are known, but not the sizes of their maps."""
     problems = (problem for step in steps for problem in _problems(Subject(graph, step, limits), guessed))
     return tuple(dict.fromkeys(problems))
 
 
 def _problems(subject: Subject, guessed: Container[Origin | None]) -> list[Problem]:
-    """What is wrong with one step, node by node."""
+    """What is wrong with one layer of the program, node by node."""
     order = {origin: index for index, node in reversed([*enumerate(subject.step.nodes)]) for origin in node.origins}
     found = [
         Problem(r.code, message, where, r.hint)
@@ -109,7 +109,7 @@ def _problems(subject: Subject, guessed: Container[Origin | None]) -> list[Probl
 def kernel_size(subject: Subject) -> Iterator[Breach]:
     """A convolution kernel is at most max_kernel_size in each direction (7 by default).
 
-    Larger ones are cut up, but not a deconvolution's of which more output is wanted (output_padding) than the kernel reaches.
+    Larger kernels are split, except those of deconvolutions whose output_padding exceeds the reach of the kernel.
     """
     most = subject.limits.max_kernel_size
     for where, convolution in _convolutions(subject):
@@ -119,7 +119,7 @@ def kernel_size(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV402", "use a smaller stride or dilation")
 def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
-    """Strides and dilations are at most 255 in each direction; a stride that moves no window may be any."""
+    """Strides and dilations are at most 255 in each direction. A stride that moves no window may be larger."""
     limits = subject.limits
     for where, window in _windows(subject):
         if max(window.stride) > limits.max_stride:
@@ -153,30 +153,29 @@ def padding(subject: Subject) -> Iterator[Breach]:
 def map_sizes(subject: Subject) -> Iterator[Breach]:
     """A map is at most 2047 wide and 1024 high; a convolution has at most 32768 channels, any other map 65535."""
     limits = subject.limits
-    limits = subject.limits
     for nodes, run in subject.step.assignments:
-        told = {flaw for name in nodes[0].inputs for flaw in _told_of_maker(subject, name)}
+        reported = {flaw for name in nodes[0].inputs for flaw in _flaws_of_writer(subject, name)}
         most = limits.max_field if run.convolution is None else limits.max_channels
         before, after = _too_large(run.input, most, limits), _too_large(run.output, most, limits)
         for flaw, text in before.items():
-            if flaw not in told:
+            if flaw not in reported:
                 yield Breach(nodes[0].where, f"the input {text}")
         for flaw, text in after.items():
-            if flaw not in before:  # told where it begins
+            if flaw not in before:  # reported for the layer that introduces it
                 yield Breach(nodes[-1].where, f"the output {text}")
 
 
-def _told_of_maker(subject: Subject, name: str) -> Iterable[str]:
-    """What is too large of the named map, and is said of the command that writes it."""
-    graph, limits, maker = subject.graph, subject.limits, buffer_owner(subject.graph, name)
-    if layer_type(graph, maker) is not LayerType.CONV:
+def _flaws_of_writer(subject: Subject, name: str) -> Iterable[str]:
+    """What is too large of the named map, as reported for the command that writes it."""
+    graph, limits, writer = subject.graph, subject.limits, buffer_owner(subject.graph, name)
+    if layer_type(graph, writer) is not LayerType.CONV:
         return ()
-    has_kernels = isinstance(maker.op, Conv2d | ConvTranspose2d | Dense)
-    return _too_large(graph.shape(maker.name), limits.max_channels if has_kernels else limits.max_field, limits)
+    has_kernels = isinstance(writer.op, Conv2d | ConvTranspose2d | Dense)
+    return _too_large(graph.shape(writer.name), limits.max_channels if has_kernels else limits.max_field, limits)
 
 
 def _too_large(shape: Shape, most_channels: int, limits: Limits) -> dict[str, str]:
-    """What is too large of a map, and how that is said."""
+    """What is too large of a map, and the words for it."""
     found = {}
     if shape.width > limits.max_width or shape.height > limits.max_height:
         size = f"{limits.max_height}x{limits.max_width}"
@@ -186,9 +185,9 @@ def _too_large(shape: Shape, most_channels: int, limits: Limits) -> dict[str, st
     return found
 
 
-@rule("DV405", "convert for a smaller input, or tell the convertor the true size of the unified buffer (--ub_size)")
+@rule("DV405", "convert for a smaller input, or give the true size of the unified buffer (--ub_size)")
 def unified_buffer(subject: Subject) -> Iterator[Breach]:
-    """A convolution's input must fit the unified buffer, cut into at most as many tiles as it is wide."""
+    """The input of a convolution must fit the unified buffer, in at most as many tiles as it has columns."""
     size = subject.limits.ub_size
     for nodes, run in subject.step.assignments:
         if strips(run, ub_size=size) is None:
@@ -203,7 +202,7 @@ def unified_buffer(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV411", "train with an odd kernel, stride 1 and 'same' padding, or without dilation")
 def dilation(subject: Subject) -> Iterator[Breach]:
-    """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by its stride."""
+    """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by the stride."""
     for nodes, run in subject.step.assignments:
         convolution = run.convolution
         if convolution is None or convolution.dilation == ONE:
@@ -225,7 +224,7 @@ def dilation(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV416", "use less padding")
 def maximum_of_padding(subject: Subject) -> Iterator[Breach]:
-    """Each window of a max pool reaches into the map: nothing is the largest of padding alone."""
+    """Each window of a max pool covers an element of the map: padding alone has no maximum."""
     for node in subject.step.nodes:
         op = node.op.op if isinstance(node.op, OnCpu) else node.op
         if not isinstance(op, MaxPool2d):
@@ -239,7 +238,7 @@ def maximum_of_padding(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV503", "scale the layer's input or weights instead", sizes=False)
 def constants(subject: Subject) -> Iterator[Breach]:
-    """The factor of an average pool or a scale, and the slope of a leaky ReLU, are FP16 numbers, and not rounded to 0."""
+    """The factor of an average pool or a scale and the slope of a leaky ReLU must be FP16 numbers, and not round to 0."""
     found = [(where, "factor", pooling.factor) for where, pooling in _poolings(subject)]
     for node in subject.step.nodes:
         function = getattr(node.op, "activation", None)
@@ -255,7 +254,7 @@ def constants(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV421", "let the network end there, and do the rest in the application")
 def cpu_results_are_final(subject: Subject) -> Iterator[Breach]:
-    """The firmware's own layers write FP32, which the device and the runtime do not read; our layers on the CPU do."""
+    """Custom layers write FP32, which neither commands nor the runtime read. Generated CPU functions do."""
     if any(isinstance(node.op, OnCpu) for node in subject.step.nodes):
         return
     for node in subject.step.nodes:
@@ -267,7 +266,7 @@ def cpu_results_are_final(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV424", "let the network end there, or search fewer elements")
 def places_in_half(subject: Subject) -> Iterator[Breach]:
-    """Places up to 2048 are FP16 numbers: an ArgMax among more is read by the application or by layers on the CPU alone."""
+    """FP16 holds indices up to 2048: only the application and CPU layers read an ArgMax among more elements."""
     node = subject.step.nodes[-1]
     match node.op:
         case OnCpu(op=ArgMax(axis=axis, values=values)) if axis is None or not values:
@@ -281,7 +280,7 @@ def places_in_half(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV425", "set softmax = cpu in [OPTIONAL]: a generated function leaves its input alone and sums in FP32")
 def sdk_softmax(subject: Subject) -> Iterator[Breach]:
-    """The SDK's softmax (softmax = sdk) overwrites what it reads, so nothing else may read it, and adds at most 2048 numbers."""
+    """The SDK's softmax (softmax = sdk) overwrites its input, which nothing else may read, and adds at most 2048 numbers."""
     node = subject.step.nodes[-1]
     if not isinstance(node.op, ArraySoftmax):
         return
@@ -311,17 +310,17 @@ def _other_uses(graph: Graph, name: str, reader: str) -> Iterator[str]:
 
 
 def _convolutions(subject: Subject) -> list[tuple[Origin | None, Convolution]]:
-    shares = subject.step.assignments
-    return [(nodes[0].where, run.convolution) for nodes, run in shares if run.convolution is not None]
+    assignments = subject.step.assignments
+    return [(nodes[0].where, run.convolution) for nodes, run in assignments if run.convolution is not None]
 
 
 def _poolings(subject: Subject) -> list[tuple[Origin | None, Pooling]]:
-    shares = subject.step.assignments
-    return [(_pooling_node(nodes).where, run.pooling) for nodes, run in shares if run.pooling is not None]
+    assignments = subject.step.assignments
+    return [(_pooling_node(nodes).where, run.pooling) for nodes, run in assignments if run.pooling is not None]
 
 
 def _pooling_node(nodes: Sequence[Node]) -> Node:
-    """The one that pools; the last one where an addition stands for a pool."""
+    """The node that pools; the last one if the pool is the carrier of an addition."""
     return next((n for n in nodes if isinstance(n.op, MaxPool2d | AveragePool2d | Upsample)), nodes[-1])
 
 
@@ -331,19 +330,3 @@ def _windows(subject: Subject) -> list[tuple[Origin | None, Convolution | Poolin
 
 def _by(pair: Pair | tuple[int, ...]) -> str:
     return f"{pair[0]}x{pair[1]}"
-
-
-# --- the manual ----------------------------------------------------------------------------------------------------------
-
-
-def manual() -> str:
-    """The page docs/device-rules.md."""
-    lines = [
-        "# What the device refuses",
-        "",
-        "The convertor first rewrites what it can; then it checks the rules below and names every layer that breaks one.",
-        "This page is made from the rules themselves (`cnn_convertor/devices/dv700/rules.py`).",
-    ]
-    for r in RULES:
-        lines += ["", f"## {r.code}", "", r.broken.__doc__ or "", "", f"What to do: {r.hint}."]
-    return "\n".join(lines) + "\n"

@@ -156,7 +156,7 @@ class FusionPlanner:
         ends = [root]
         while ends:
             end = ends.pop()
-            assert end.name in self.how, f"{end.name!r} has no command: slopes need kernels"
+            assert end.name in self.how, f"{end.name!r} has no command: slopes travel with kernels"
             path = self.how[end.name]
             yield (path,)
             ends += self._others(path)

@@ -1,0 +1,16 @@
+"""The page docs/device-rules.md: the rules of the device."""
+
+from __future__ import annotations
+
+from cnn_convertor.devices.dv700.rules import RULES
+
+HEAD = """# What the device refuses
+
+The convertor first rewrites what it can. Then it checks the rules below and names every layer that breaks one. Made from
+`cnn_convertor/devices/dv700/rules.py`.
+"""
+
+
+def rules_page() -> str:
+    entries = (f"\n## {rule.code}\n\n{rule.broken.__doc__}\n\nWhat to do: {rule.hint}.\n" for rule in RULES)
+    return HEAD + "".join(entries)
