@@ -20,7 +20,7 @@ from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, arrange, homes_of, nbytes
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.memory import Buffer, Plan, plan, table
-from cnn_convertor.pipeline import Target, legalize_graph, load
+from cnn_convertor.pipeline import DeviceOptions, legalize_graph, load
 from examples import zoo
 
 NETWORKS = (
@@ -45,7 +45,7 @@ def of_network(name: str) -> Row:
     """The plan of a network's maps, with the schedule that it comes from."""
     with tempfile.TemporaryDirectory() as folder:
         config = Config.read(next(Path(name).glob("*.ini"), None) or zoo.build(name, Path(folder)))
-        graph, steps, _ = legalize_graph(load(config), Target.of(config))
+        graph, steps, _ = legalize_graph(load(config), DeviceOptions.of(config))
         start = time.process_time()
         made = arrange(graph, steps).placement.plan
         return Row(made, time.process_time() - start, _with_whole_concatenations(graph, steps).size)

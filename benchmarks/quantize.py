@@ -30,7 +30,7 @@ from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.pipeline import Target, convert, load, plan
+from cnn_convertor.pipeline import DeviceOptions, convert, load, plan
 from cnn_convertor.quantize import FREE, fit
 from cnn_convertor.report import Report
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
@@ -72,7 +72,7 @@ def programs(models: Sequence[str], folder: Path) -> Iterator[tuple[str, Program
     """Every model that can be converted."""
     for name, config in configs(models, None, folder):
         with told_if_refused(name):
-            yield name, plan(load(config), config.name, Target.of(config))
+            yield name, plan(load(config), config.name, DeviceOptions.of(config))
 
 
 @contextmanager

@@ -33,8 +33,7 @@ from cnn_convertor.devices.dv700.weights.palettes import (
 )
 from cnn_convertor.emulation.network import Network, install
 from cnn_convertor.emulation.run import Maps, as_maps, from_memory, to_memory
-from cnn_convertor.errors import Origin as Place
-from cnn_convertor.errors import Problem, UsageError, warn
+from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.quantize import Palette
@@ -87,7 +86,7 @@ def calibrate(
     _refuse_custom_layers(program)
     if not has_palettes(program):
         problem = "there is nothing to calibrate: no layer has a palette"
-        warn(Problem("DV716", problem, Place(program.name), "quantization = 1 or auto in the ini file"))
+        warn(Problem("DV716", problem, Origin(program.name), "quantization = 1 or auto in the ini file"))
         return None
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
 
@@ -104,7 +103,7 @@ def calibrate(
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
         problem = "calibration does not improve the outputs, so the palettes stay as they were"
         hint = "use more samples, like those that the network will see"
-        warn(Problem("DV717", problem, Place(program.name), hint))
+        warn(Problem("DV717", problem, Origin(program.name), hint))
         calibrated = program
     return Calibration(calibrated, samples.count, samples.source, outputs, layers)
 
@@ -112,7 +111,7 @@ def calibrate(
 def _refuse_custom_layers(program: Program) -> None:
     for layer in program.layers:
         if layer.custom is not None:
-            where = layer.origins[-1] if layer.origins else Place(program.name)
+            where = layer.origins[-1] if layer.origins else Origin(program.name)
             problem = "calibration needs every layer's code, but custom layers have theirs in the firmware"
             raise UsageError(Problem("DV715", problem, where, "convert without --calibrate"))
 

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.limits import KERNEL_SIZES, UB_SIZES, Limits
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
-from cnn_convertor.errors import Origin as Place
-from cnn_convertor.errors import Problem, UsageError, warn
+from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.escaping import CPP_KEYWORDS
 from cnn_convertor.frontends import FRONTENDS, recognize
 from cnn_convertor.frontends.frontend import Frontend, Model, ReadOptions
@@ -348,7 +347,7 @@ class Config:
         path = Path(path)
         reading = _Reading(path, _text(path))
         values = reading.values()
-        warn(*(Problem("DV112", message, Place(str(path), line=line)) for message, line in reading.unknown))
+        warn(*(Problem("DV112", message, Origin(str(path), line=line)) for message, line in reading.unknown))
         if reading.problems:
             raise UsageError(reading.problems)
         return cls(**values, **options)
@@ -386,7 +385,7 @@ def _text(path: Path) -> str:
         raise UsageError(problem)
     if is_model(path):
         hint = f"write a net.ini that says definition = {path.name} in its section [INPUT], and give that"
-        raise UsageError(Problem("DV101", "this is a model, not an ini file", Place(str(path)), hint))
+        raise UsageError(Problem("DV101", "this is a model, not an ini file", Origin(str(path)), hint))
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -398,15 +397,15 @@ def _text(path: Path) -> str:
         raise UsageError(problem) from None
     if len(data) > LARGEST:
         reason = f"this is no ini file: it has more than {LARGEST:,} bytes"
-        raise UsageError(Problem("DV101", reason, Place(str(path)), "give the path of a net.ini"))
+        raise UsageError(Problem("DV101", reason, Origin(str(path)), "give the path of a net.ini"))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        where = Place(str(path), line=data.count(b"\n", 0, error.start) + 1)
+        where = Origin(str(path), line=data.count(b"\n", 0, error.start) + 1)
         problem = Problem("DV101", "this is not text in UTF-8", where, "give a net.ini, saved as UTF-8")
         raise UsageError(problem) from None
     if "\0" in text:
-        where = Place(str(path), line=text.count("\n", 0, text.index("\0")) + 1)
+        where = Origin(str(path), line=text.count("\n", 0, text.index("\0")) + 1)
         raise UsageError(Problem("DV101", "this is not text: it holds a zero byte", where, "give a net.ini"))
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -453,7 +452,7 @@ class _Reading:
                     found = f'not "{setting.text}"' if setting.text else "found nothing"
                     self._wrong("DV106", f"[{section}] {name}: expected fp16 or palette, {found}", setting.line)
                 else:
-                    yield Override(name, is_palette, Place(str(self._path), line=setting.line))
+                    yield Override(name, is_palette, Origin(str(self._path), line=setting.line))
 
     def _parsed(self, key: Key) -> Iterator[object]:
         """The key's value, if it has one."""
@@ -548,7 +547,7 @@ class _Reading:
             self.unknown.append((f'[{section}] has no key "{name}"{nearest}', setting.line))
 
     def _wrong(self, code: str, message: str, line: int | None = None, hint: str = "") -> None:
-        self.problems.append(Problem(code, message, Place(str(self._path), line=line), hint))
+        self.problems.append(Problem(code, message, Origin(str(self._path), line=line), hint))
 
 
 def _near_file(path: Path) -> str:

@@ -33,7 +33,7 @@ from cnn_convertor.ir.ops import (
     Reshape,
     Shape,
 )
-from cnn_convertor.pipeline import Legalized, Target, find_violations, legalize_graph, read
+from cnn_convertor.pipeline import DeviceOptions, Legalized, find_violations, legalize_graph, read
 
 SCHEMA = 1  # of the JSON form; larger when something in it changes its meaning
 
@@ -198,7 +198,7 @@ def inspect(source: Config | str | Path, **device: Any) -> Inspection:
 
 def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
     partial_graph = read(config, with_weights=with_weights)
-    target = Target.of(config)
+    target = DeviceOptions.of(config)
     legalized = legalize_graph(partial_graph.graph, target)
     problems = in_network_order(
         partial_graph.graph, (*partial_graph.problems, *find_violations(partial_graph, legalized))

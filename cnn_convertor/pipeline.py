@@ -66,7 +66,7 @@ def load(config: Config) -> Graph:
     partial = read(config)
     if not partial.problems:
         return partial.require_complete()
-    return partial.require_complete(find_violations(partial, legalize_graph(partial.graph, Target.of(config))))
+    return partial.require_complete(find_violations(partial, legalize_graph(partial.graph, DeviceOptions.of(config))))
 
 
 def _check_means(config: Config, graph: Graph) -> None:
@@ -91,7 +91,7 @@ def read(config: Config, *, with_weights: bool = True) -> PartialGraph:
     return partial
 
 
-class Target(NamedTuple):
+class DeviceOptions(NamedTuple):
     """The device, and how a network is to run on it."""
 
     limits: Limits
@@ -100,8 +100,8 @@ class Target(NamedTuple):
     uses_sdk_softmax: bool = False
 
     @staticmethod
-    def of(config: Config) -> Target:
-        return Target(config.limits, Fusion(config.fusion), config.transpose_weight, config.softmax == "sdk")
+    def of(config: Config) -> DeviceOptions:
+        return DeviceOptions(config.limits, Fusion(config.fusion), config.transpose_weight, config.softmax == "sdk")
 
 
 class Legalized(NamedTuple):
@@ -112,7 +112,7 @@ class Legalized(NamedTuple):
     limits: Limits
 
 
-def legalize_graph(graph: Graph, target: Target) -> Legalized:
+def legalize_graph(graph: Graph, target: DeviceOptions) -> Legalized:
     """Rewrite a graph for the device."""
     limits, fusion, transposed, uses_sdk_softmax = target
     graph = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax)
@@ -127,7 +127,7 @@ def find_violations(partial: PartialGraph, legalized: Legalized) -> tuple[Proble
     return broken_rules(legalized.graph, legalized.steps, legalized.limits, guessed)
 
 
-def plan(graph: Graph, name: str, target: Target) -> Program:
+def plan(graph: Graph, name: str, target: DeviceOptions) -> Program:
     """The program that computes the graph, with FP16 weights. Raises UnsupportedError with every rule that it breaks."""
     legalized = legalize_graph(graph, target)
     check(legalized.graph, legalized.steps, legalized.limits)
@@ -149,7 +149,7 @@ def build(graph: Graph, config: Config) -> Program:
 
 def quantize(graph: Graph, config: Config, progress: Progress = _silent) -> tuple[Program, Calibration | None]:
     """The program that `build` gives, and the effect of the sample inputs, if any are configured."""
-    target = Target.of(config)
+    target = DeviceOptions.of(config)
     options = palettes.QuantizationOptions(
         Quantization(config.quantization), config.quantization_threshold, config.overrides
     )

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from cnn_convertor import __version__
 from cnn_convertor.config import Config
 from cnn_convertor.emulation.run import Maps
-from cnn_convertor.errors import Origin as Place
-from cnn_convertor.errors import Problem, UsageError, warn
+from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input, Shape
 
@@ -157,7 +156,7 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         problem = "the ini file has neither mean nor scale, so that the network is given pixels from 0 to 255"
         warn(
             Problem(
-                "DV714", problem, Place(str(path)), "set [INPUT] mean and scale to what the network was trained with"
+                "DV714", problem, Origin(str(path)), "set [INPUT] mean and scale to what the network was trained with"
             )
         )
     if len(preparation.mean) not in (1, shape.channels):
@@ -261,4 +260,4 @@ def _listed(names: Mapping[str, object]) -> str:
 
 
 def _unfit(path: Path, problem: str, hint: str = "") -> UsageError:
-    return UsageError(Problem("DV707", problem, Place(str(path)), hint))
+    return UsageError(Problem("DV707", problem, Origin(str(path)), hint))

@@ -21,7 +21,7 @@ from cnn_convertor.emulation.network import Network, install
 from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import Target, build, load, plan, render_options
+from cnn_convertor.pipeline import DeviceOptions, build, load, plan, render_options
 from cnn_convertor.samples import Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verification import (
     accuracies,
@@ -35,7 +35,7 @@ from cnn_convertor.verification import (
 )
 from cnn_convertor.verification.compare import Comparison
 from cnn_convertor.verification.frameworks import Reference
-from cnn_convertor.verification.report import Beside, Cause, Verification
+from cnn_convertor.verification.results import Beside, Cause, Verification
 from cnn_convertor.verification.unpooling import unpoolings
 
 MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
@@ -117,7 +117,7 @@ class _Trial(NamedTuple):
     def program(self) -> Program:
         return self.network.program
 
-    def plan(self, target: Target) -> Program:
+    def plan(self, target: DeviceOptions) -> Program:
         return plan(self.network.graph, self.config.name, target)
 
 
@@ -189,7 +189,7 @@ def _beside(trial: _Trial, outputs: tuple[Comparison, ...]) -> tuple[Beside, ...
 def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribute: bool) -> Verification:
     """The verification with its layers. unfused: also those that fusion keeps out of memory."""
     compared, jump = compare_layers(trial.program, trial.device, trial.reference, palette=result.palette)
-    target, network = Target.of(trial.config), trial.network
+    target, network = DeviceOptions.of(trial.config), trial.network
     if unfused:
         target_without = target._replace(fusion=Fusion.NONE)
         program = with_weights_of(trial.plan(target_without), trial.program)

@@ -26,7 +26,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
-from cnn_convertor.pipeline import Target, build, plan
+from cnn_convertor.pipeline import DeviceOptions, build, plan
 from cnn_convertor.samples import Samples
 from verification.trials import config, network
 
@@ -90,7 +90,7 @@ def calibrated(
     """The program before, and what calibrating it gave."""
     chosen = config(Path("graph.keras"), transpose_weight=transposed, quantization=quantization, fusion=fusion)
     program = build(graph, chosen)
-    unfused = plan(graph, chosen.name, Target.of(chosen)._replace(fusion=Fusion.NONE))
+    unfused = plan(graph, chosen.name, DeviceOptions.of(chosen)._replace(fusion=Fusion.NONE))
     return program, calibrate(
         graph, program, Samples({"x": inputs}, "samples", {}), unfused=unfused, ub_size=chosen.ub_size
     )

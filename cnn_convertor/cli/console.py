@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cnn_convertor.inspection import Inspection
     from cnn_convertor.pipeline import Progress
     from cnn_convertor.report import Report
-    from cnn_convertor.verification.report import Verification
+    from cnn_convertor.verification.results import Verification
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
 DEBUG = "CNN_CONVERTOR_DEBUG"

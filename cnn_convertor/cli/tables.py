@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
     from cnn_convertor.inspection import Inspection, Row
     from cnn_convertor.verification.compare import Comparison
-    from cnn_convertor.verification.report import Verification
+    from cnn_convertor.verification.results import Verification
 
 LARGEST_HALF = 65504.0
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.network import Network
 from cnn_convertor.emulation.run import Maps, Outputs, as_maps
-from cnn_convertor.errors import Origin as Place
-from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
@@ -32,8 +31,8 @@ from cnn_convertor.verification.compare import (
 )
 from cnn_convertor.verification.detections import detect
 from cnn_convertor.verification.frameworks import KEPT, Reference
-from cnn_convertor.verification.report import Accuracy, Attribution, Beside, Cause, LayerResult
-from cnn_convertor.verification.unpooling import Choice, unpoolings
+from cnn_convertor.verification.results import Accuracy, Attribution, Beside, Cause, LayerResult
+from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
 
 
 def run_all(network: Network, inputs: Mapping[str, Maps]) -> Outputs:
@@ -64,7 +63,7 @@ def reference_of(model: Model, network: Network, given: Samples, device: Outputs
     outputs = [(given.expected[name], graph.shape(output)) for name, output in zip(names, graph.outputs, strict=True)]
     wrong = [
         Problem(
-            "DV707", f"expected_{name} {problem}", Place(given.source), "see docs/verify.md for the shapes of results"
+            "DV707", f"expected_{name} {problem}", Origin(given.source), "see docs/verify.md for the shapes of results"
         )
         for name, (values, shape) in zip(names, outputs, strict=True)
         if (problem := _shape_problem(values, shape, runner.order))
@@ -92,7 +91,7 @@ def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:
     return "has the shape N x {}, but the framework's order of axes is N x {}".format(*shown)
 
 
-def _choices(network: Network, inputs: Mapping[str, Maps], device: Outputs) -> dict[str, Choice]:
+def _choices(network: Network, inputs: Mapping[str, Maps], device: Outputs) -> dict[str, DeviceMaxima]:
     """Unpooling -> the maxima that it goes by, of all samples."""
     found = unpoolings(network.graph, network.program)
     if not found:

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from cnn_convertor.emulation.run import Maps
-from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
-from cnn_convertor.errors import Origin as Place
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UsageError
 from cnn_convertor.frontends.caffe.blobs import shape_of
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, read_definition
 from cnn_convertor.frontends.frontend import Model
@@ -28,9 +27,9 @@ from cnn_convertor.ir.ops import DetectionOutput, Order, Sampling, Shape
 from cnn_convertor.samples import INSTALL
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.detections import as_rows
-from cnn_convertor.verification.opencv_differs import HINT, differences
-from cnn_convertor.verification.opencv_lacks import added, make_layers
-from cnn_convertor.verification.unpooling import Choice, Maxima, judged
+from cnn_convertor.verification.opencv_custom_layers import added, make_layers
+from cnn_convertor.verification.opencv_known_issues import HINT, differences
+from cnn_convertor.verification.unpooling import DeviceMaxima, Maxima, judged
 
 Tensor: TypeAlias = Any  # of tensorflow, which has no types of its own
 BATCH = 8  # samples that go through Keras at a time
@@ -53,7 +52,7 @@ class Reference:
     maxima: tuple[Maxima, ...] = ()
 
 
-def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Choice] = {}) -> Reference:
+def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima] = {}) -> Reference:
     """The framework's results for samples: input name -> (N, H, W, C).
 
     choices: unpooling -> what it goes by; the framework's own maxima where nothing is given.
@@ -104,12 +103,12 @@ def _missing(module: str) -> UsageError:
 # --- Keras ---------------------------------------------------------------------------------------------------------------
 
 
-def _run_keras(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, Choice]) -> Reference:
+def _run_keras(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, DeviceMaxima]) -> Reference:
     keras = import_keras()
     if model.options.custom_layers is not None:
         problem = "Keras cannot run custom layers from their description"
         hint = "give the expected outputs together with the inputs (see docs/verify.md)"
-        raise UsageError(Problem("DV713", problem, Place(str(model.definition)), hint))
+        raise UsageError(Problem("DV713", problem, Origin(str(model.definition)), hint))
     loaded = load_keras(model.definition, model.data, model.options.size)
     if model.outputs:
         loaded = _ending_at(keras, loaded, model, graph)
@@ -153,7 +152,7 @@ def _ending_at(keras: ModuleType, loaded: Tensor, model: Model, graph: Graph) ->
         if name not in named:
             problem = f'"{name}" is part of a layer of Keras, whose output cannot be had alone'
             hint = "give the expected outputs together with the inputs (see docs/verify.md)"
-            raise UsageError(Problem("DV713", problem, Place(str(model.definition)), hint))
+            raise UsageError(Problem("DV713", problem, Origin(str(model.definition)), hint))
         outputs += keras.tree.flatten(named[name].output)
     inputs = list(loaded.inputs)
     if len(inputs) != len(graph.inputs):
@@ -206,7 +205,7 @@ def load_keras(definition: Path, data: Path, size: tuple[int, int] | None) -> Te
     except Exception as error:  # Keras raises whatever it likes
         problem = f"Keras refuses the model: {_first_line(error)}"
         hint = "load and save it with the version of Keras that made it, or give the expected outputs with the inputs"
-        raise ModelError(Problem("DV712", problem, Place(str(definition)), hint)) from error
+        raise ModelError(Problem("DV712", problem, Origin(str(definition)), hint)) from error
     return model
 
 
@@ -330,7 +329,9 @@ def _for_keras(values: Maps, shape: Sequence[int | None], order: Order) -> Maps:
 # --- Caffe ---------------------------------------------------------------------------------------------------------------
 
 
-def _run_caffe(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Choice]) -> Reference:
+def _run_caffe(
+    model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]
+) -> Reference:
     try:
         import cv2
     except ImportError as error:
@@ -358,7 +359,7 @@ def _run_caffe(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: 
                 ends.append([row[name] for name in finals])
     except cv2.error as error:
         problem = f"OpenCV refuses the network: {_first_line(error)}"
-        raise ConvertorError(Problem("DV712", problem, Place(str(model.definition)), HINT)) from error
+        raise ConvertorError(Problem("DV712", problem, Origin(str(model.definition)), HINT)) from error
     values = {name: np.concatenate([row[name] for row in rows]) for name in kept}
     maps = {name: blobs_as_maps(v) for name, v in values.items() if len(v) == len(rows)}
     first = {name: given[:KEPT] for name, given in inputs.items()}
@@ -419,7 +420,7 @@ class Runner(NamedTuple):
     run: as `run` above. order, as_output, as_maps: how the framework's arrays become maps, N samples at a time.
     """
 
-    run: Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, Choice]], Reference]
+    run: Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, DeviceMaxima]], Reference]
     order: Order
     as_output: Callable[[Maps, Shape], Maps]
     as_maps: Callable[[Maps], Maps | None]

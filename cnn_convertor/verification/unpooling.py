@@ -21,7 +21,7 @@ from cnn_convertor.verification.compare import layer_of
 Places: TypeAlias = NDArray[np.intp]
 
 
-class Choice(NamedTuple):
+class DeviceMaxima(NamedTuple):
     """What an unpooling goes by. pooled: the framework layer whose map was pooled; maps: the device's, (N, H, W, C)."""
 
     pooled: str
@@ -42,10 +42,10 @@ class Unpooling(NamedTuple):
     shape: Shape
     window: Window
 
-    def choice(self, program: Program, memory: Maps) -> Choice:
+    def choice(self, program: Program, memory: Maps) -> DeviceMaxima:
         """memory: what the source left there, (N, size)."""
         layer = program.layers[self.source]
-        return Choice(self.pooled, as_maps(memory, layer, self.shape, transposed=program.transposed), self.window)
+        return DeviceMaxima(self.pooled, as_maps(memory, layer, self.shape, transposed=program.transposed), self.window)
 
 
 def unpoolings(graph: Graph, program: Program) -> list[Unpooling]:
@@ -92,7 +92,9 @@ class Maxima(NamedTuple):
     largest: Maps
 
 
-def judged(choices: Mapping[str, Choice], masks: Mapping[str, Places], layers: Mapping[str, Maps]) -> Iterator[Maxima]:
+def judged(
+    choices: Mapping[str, DeviceMaxima], masks: Mapping[str, Places], layers: Mapping[str, Maps]
+) -> Iterator[Maxima]:
     """How good the device's choices are, for the first samples of each unpooling.
 
     masks: unpooling -> the framework's own, (N, h, w, C). layers: framework layer, or input -> (N, H, W, C).

@@ -21,7 +21,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import Comparison, before_softmax, compare, first_jump, held_layers, pairs, sqnr
-from cnn_convertor.verification.report import Attribution, Cause, LayerResult, Verification
+from cnn_convertor.verification.results import Attribution, Cause, LayerResult, Verification
 from verification.trials import config
 
 

@@ -15,7 +15,7 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.ops import BoxCode, DetectionOutput
 from cnn_convertor.verification.compare import matched_detections, sqnr
-from cnn_convertor.verification.opencv_differs import DIFFERENT, differences
+from cnn_convertor.verification.opencv_known_issues import DIFFERENT, differences
 from reference import ir_reference
 
 RANDOM = np.random.default_rng(1)

@@ -21,7 +21,7 @@ from cnn_convertor.ir.ops import Shape
 from cnn_convertor.pipeline import convert
 from cnn_convertor.trials import verify
 from cnn_convertor.verification.compare import compare
-from cnn_convertor.verification.report import Verification
+from cnn_convertor.verification.results import Verification
 from reference import ir_reference
 from verification.trials import config
 
@@ -170,11 +170,11 @@ def test_given_results_in_another_order_of_axes_are_refused(tmp_path: Path) -> N
 def test_palettes_of_a_network_with_other_commands_are_the_same(tmp_path: Path) -> None:
     from cnn_convertor.devices.dv700.fusion.levels import Fusion
     from cnn_convertor.devices.dv700.weights.palettes import with_weights_of
-    from cnn_convertor.pipeline import Target, build, load, plan
+    from cnn_convertor.pipeline import DeviceOptions, build, load, plan
 
     chosen = replace(Config.read(EXAMPLES / "digits_caffe" / "net.ini"), quantization=True, fusion="full")
     graph = load(chosen)
     program = build(graph, chosen)
-    unfused = with_weights_of(plan(graph, "net", Target.of(chosen)._replace(fusion=Fusion.NONE)), program)
+    unfused = with_weights_of(plan(graph, "net", DeviceOptions.of(chosen)._replace(fusion=Fusion.NONE)), program)
     assert len(unfused.layers) > len(program.layers)
     assert {w.where: w.choice for w in unfused.weights} == {w.where: w.choice for w in program.weights}

@@ -17,8 +17,8 @@ from cnn_convertor.ir.ops import Padding, Pair, Window
 from cnn_convertor.pipeline import load
 from cnn_convertor.trials import verify
 from cnn_convertor.verification import frameworks
-from cnn_convertor.verification.opencv_lacks import added, make_layers
-from cnn_convertor.verification.report import Verification
+from cnn_convertor.verification.opencv_custom_layers import added, make_layers
+from cnn_convertor.verification.results import Verification
 from cnn_convertor.verification.unpooling import first_maxima, values_at
 from examples import caffemodel
 from reference import ir_reference

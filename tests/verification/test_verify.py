@@ -19,7 +19,7 @@ from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.trials import read_labels, verify
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.frameworks import blobs_as_maps
-from cnn_convertor.verification.report import Cause
+from cnn_convertor.verification.results import Cause
 from examples import caffemodel
 from verification.trials import change_files, config
 

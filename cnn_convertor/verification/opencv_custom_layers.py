@@ -12,7 +12,7 @@ import numpy as np
 
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.frontends.caffe.definition import CaffeLayer
-from cnn_convertor.verification.unpooling import Choice, Places
+from cnn_convertor.verification.unpooling import DeviceMaxima, Places
 
 UPSAMPLE = "Upsample"
 SETTINGS = ("scale", "scale_h", "scale_w", "upsample_h", "upsample_w", "pad_out_h", "pad_out_w")
@@ -31,7 +31,7 @@ class Running:
     made: CaffeLayer | None = None
     sample: int = 0
     error: Exception | None = None
-    choices: Mapping[str, Choice] = field(default_factory=dict)
+    choices: Mapping[str, DeviceMaxima] = field(default_factory=dict)
     _masks: dict[str, dict[int, Places]] = field(default_factory=dict)
 
     def keep(self, name: str, mask: Places) -> None:
@@ -45,7 +45,7 @@ class Running:
         return {name: np.concatenate([*masks.values()]) for name, masks in self._masks.items()}
 
 
-class Upsample:
+class UpsampleLayer:
     """The layer as OpenCV calls it. layer: as the definition has it; None: one whose results do not matter."""
 
     def __init__(self, layer: CaffeLayer | None, running: Running) -> None:
@@ -98,8 +98,8 @@ def added(cv2: ModuleType, *, kept: int) -> Iterator[Running]:
     """Teach OpenCV the layer while one network is read and runs. kept: the number of samples whose masks are kept."""
     running = Running(kept)
 
-    def made(_settings: object, _blobs: object) -> Upsample:
-        return Upsample(running.made, running)
+    def made(_settings: object, _blobs: object) -> UpsampleLayer:
+        return UpsampleLayer(running.made, running)
 
     cv2.dnn_registerLayer(UPSAMPLE, made)
     try:
