@@ -1,9 +1,9 @@
-"""Fits palettes to what the layers of a network read, so that their outputs suffer least.
+"""Fits palettes to the inputs of a network's layers, so that its outputs lose least.
 
-The error that a palette makes at an output of a convolution is the sum, over the kernel, of error times input. Its mean is
-the same at every pixel but for the border, and leaves with the bias; what remains has, as far as inputs are independent, the
-power sum(error**2 * variance of the input). So the variance of what meets each element of the kernel is what an error there
-counts. (Without the corrected bias it would be the second moment: the mean would still be in it.)
+The error of a palette at an output of a convolution is the sum, over the kernel, of weight error times input. Its mean is the
+same at every pixel except at the border, and the bias corrects it. As far as inputs are independent, the rest has the power
+sum(error**2 * variance of the input). So an error of a kernel's element is weighted by the variance of the inputs it meets.
+(Without the corrected bias it would be the second moment, which includes the mean.)
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from cnn_convertor.samples import Samples
 Real: TypeAlias = NDArray[np.float64]
 
 _AT_A_TIME = 1 << 24  # elements of all layers, over the samples that are in memory
-_LEAST_IMPORTANCE = 0.01  # of the mean: what the samples do not show may come all the same
+_LEAST_IMPORTANCE = 0.01  # of the mean: other inputs may have values that the samples lack
 
 
 class Improvement(NamedTuple):
-    """SQNR in dB of one map against the same network with FP16 weights: with the palettes as they were, and calibrated."""
+    """SQNR of one map in dB, against the same network with FP16 weights: before and after calibration."""
 
     name: str
     before: float
@@ -54,9 +54,9 @@ class Improvement(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """program: with the better palettes. source: of how many samples, and where they came from.
+    """program: with the better palettes. samples: their number; source: where they come from.
 
-    outputs: one for each output of the network; what a softmax reads in its place. layers: one for each convolution.
+    outputs: one for each output of the network, or for the input of its softmax. layers: one for each convolution.
     """
 
     program: Program
@@ -67,7 +67,7 @@ class Calibration(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Mean and variance of what meets each element of the kernel of one channel: (C, ky, kx) both."""
+    """Mean and variance of the inputs that each element of a kernel meets: (C, ky, kx) both."""
 
     mean: Real
     variance: Real
@@ -112,7 +112,7 @@ def _refuse_custom_layers(program: Program) -> None:
     for layer in program.layers:
         if layer.custom is not None:
             where = layer.origins[-1] if layer.origins else Origin(program.name)
-            problem = "calibration needs every layer's code, but custom layers have theirs in the firmware"
+            problem = "calibration runs every layer, but the code of custom layers is in the firmware"
             raise UsageError(Problem("DV715", problem, where, "convert without --calibrate"))
 
 
@@ -120,9 +120,9 @@ def _refuse_custom_layers(program: Program) -> None:
 
 
 def fitted(program: Program, moments: Mapping[int, Moments]) -> Program:
-    """The program with its palettes fitted anew, and biases that make up for the mean of their errors.
+    """The program with its palettes fitted anew, and biases that correct the mean of their errors.
 
-    moments: index of a convolution -> what it reads. The others keep their palettes, as do those that lose nothing.
+    moments: index of a convolution -> its inputs. The others keep their palettes, as do those that lose nothing.
     """
     convolutions = [c for layer in program.layers for c in convolutions_of(layer)]
     known = {i: c for i, c in enumerate(convolutions) if i in moments and _loses(c.weights.choice)}
@@ -131,7 +131,7 @@ def fitted(program: Program, moments: Mapping[int, Moments]) -> Program:
     choices, biases = [], {}
     for i, convolution in enumerate(convolutions):
         choice = convolution.weights.choice
-        assert choice is not None, "it was decided before"
+        assert choice is not None, "palettes are chosen first"
         if i in anew:
             choice = anew[i]._replace(reason=choice.reason)
             assert choice.palette is not None
@@ -142,7 +142,7 @@ def fitted(program: Program, moments: Mapping[int, Moments]) -> Program:
 
 
 def _loses(choice: Choice | None) -> bool:
-    assert choice is not None, "it was decided before"
+    assert choice is not None, "palettes are chosen first"
     return choice.palette is not None and choice.quality is not None and choice.quality.noise > 0
 
 
@@ -152,12 +152,12 @@ def _importance(moments: Moments) -> Real:
 
 
 def _by_weight(convolution: Convolution, values: Real) -> Real:
-    """Values (C, ky, kx) as they meet kernels (M, C, ky, kx): each kernel of a depthwise convolution has its own channel."""
+    """Values (C, ky, kx), broadcast to kernels (M, C, ky, kx): each depthwise kernel has its own channel."""
     return values[:, np.newaxis] if convolution.kind.is_depthwise else values[np.newaxis]
 
 
 def _corrected_bias(weights: Weights, palette: Palette, mean: Real) -> Constant:
-    """The bias less the mean of the error that the palette makes. mean: of what the kernels read, (M or 1, C, ky, kx)."""
+    """The bias minus the mean error of the palette. mean: of the inputs, (M or 1, C, ky, kx)."""
     shifts = np.zeros(weights.packed.kernels)
     for rows in ranges(weights.kernels):
         kernels = weights.kernels.load(rows)
@@ -169,7 +169,7 @@ def _corrected_bias(weights: Weights, palette: Palette, mean: Real) -> Constant:
 
 
 def matched(program: Program, unfused: Program, moments: Mapping[int, Moments]) -> dict[int, Moments]:
-    """What the convolutions of one program read, from what those of the other do: the same layer's are in the same order."""
+    """The inputs of one program's convolutions, from those of the other: those of one layer have the same order."""
     known: dict[object, list[Moments | None]] = {}
     for index, weights in enumerate(unfused.weights):
         known.setdefault(identity(weights), []).append(moments.get(index))
@@ -183,7 +183,7 @@ def matched(program: Program, unfused: Program, moments: Mapping[int, Moments]) 
 
 
 def measure(network: Network, samples: Samples) -> dict[int, Moments]:
-    """What each convolution of a network reads, by its index, as far as that lies in memory and differs at all."""
+    """The moments of each convolution's inputs, by its index, if they lie in memory and vary."""
     sums: dict[int, tuple[Real, Real]] = {}
     for inputs in _parts(network.program, samples):
         layers = network.run(inputs, layers=True).layers
@@ -195,7 +195,7 @@ def measure(network: Network, samples: Samples) -> dict[int, Moments]:
 
 
 def _moments(mean: Real, square: Real) -> Moments | None:
-    """None where nothing varies, or where FP16 overflowed. FP32 hides in which order a machine adds."""
+    """None for constants and FP16 overflows. Rounding to FP32 makes the result independent of the accumulation order."""
     mean = mean.astype(np.float32).astype(np.float64)
     variance = np.maximum(square.astype(np.float32) - mean**2, 0.0)
     total = float(variance.sum())
@@ -203,7 +203,7 @@ def _moments(mean: Real, square: Real) -> Moments | None:
 
 
 def _parts(program: Program, samples: Samples) -> Iterator[dict[str, Maps]]:
-    """The samples, a few at a time."""
+    """The samples, in parts that fit memory."""
     step = max(1, _AT_A_TIME // sum(layer.output.shape.size for layer in program.layers))
     for start in range(0, samples.count, step):
         yield {name: values[start : start + step] for name, values in samples.inputs.items()}
@@ -212,7 +212,7 @@ def _parts(program: Program, samples: Samples) -> Iterator[dict[str, Maps]]:
 def _powers(
     program: Program, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]
 ) -> Iterator[tuple[int, tuple[Real, Real]]]:
-    """For each convolution that begins a command, the means of what meets its kernel, and of the squares: (C, ky, kx)."""
+    """For each convolution that begins a command, the means of the inputs of its kernel, and of their squares: (C, ky, kx)."""
     index = 0
     for layer in program.layers:
         first = layer.runs[0].convolution if layer.runs else None
@@ -228,7 +228,7 @@ def _powers(
 
 
 def _read(program: Program, layer: Layer, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]) -> Maps:
-    """What the first run of a layer reads: (N, H, W, C)."""
+    """The input of a layer's first run: (N, H, W, C)."""
     shape, source = layer.runs[0].input, layer.sources[0]
     if source is not None:
         return as_maps(layers[source], program.layers[source], shape, transposed=program.transposed)
@@ -238,11 +238,11 @@ def _read(program: Program, layer: Layer, layers: tuple[Maps, ...], inputs: Mapp
 
 
 def _taps(maps: Maps, convolution: Convolution) -> Iterator[tuple[tuple[int, int], Maps]]:
-    """For each element (y, x) of the kernel, what it meets on its way over the map: (N, H, W, C) of the output's size."""
+    """For each element (y, x) of the kernel, the inputs it meets: (N, H, W, C) of the output's size."""
     samples, height, width, channels = maps.shape
     stride, dilation, padding = convolution.stride, convolution.dilation, convolution.padding
     step_y, step_x = stride
-    if convolution.kind.is_transposed:  # zeros stand between the pixels, and the kernel goes over them one by one
+    if convolution.kind.is_transposed:  # a convolution with stride 1 over pixels with zeros between them
         spread = np.zeros((samples, (height - 1) * step_y + 1, (width - 1) * step_x + 1, channels), maps.dtype)
         spread[:, ::step_y, ::step_x] = maps
         maps, step_y, step_x = spread, 1, 1
@@ -257,7 +257,7 @@ def _taps(maps: Maps, convolution: Convolution) -> Iterator[tuple[tuple[int, int
 
 
 def compare_outputs(plain: Network, pair: tuple[Network, Network], samples: Samples) -> tuple[Improvement, ...]:
-    """For each output of the network, or what a softmax reads in its place: two networks beside one with FP16 weights."""
+    """For each output of the network, or the input of its softmax: two networks against one with FP16 weights."""
     return _of_outputs(plain.program, _improvements(plain, pair, samples))
 
 
@@ -273,7 +273,7 @@ def _of_layers(program: Program, improvements: Mapping[int, Improvement]) -> tup
 
 
 def _improvements(plain: Network, pair: tuple[Network, Network], samples: Samples) -> dict[int, Improvement]:
-    """For each layer of the program, by its index. pair: the network before and after."""
+    """For each layer of the program, by its index. pair: the network before and after calibration."""
     signals = np.zeros(len(plain.program.layers))
     noises = np.zeros((2, signals.size))
     for inputs in _parts(plain.program, samples):
@@ -291,7 +291,7 @@ def _improvements(plain: Network, pair: tuple[Network, Network], samples: Sample
 
 
 def _before_softmax(program: Program, index: int) -> int:
-    """The layer whose map says how good an output is: a softmax hides errors when one class is sure."""
+    """The layer whose map shows the quality of an output: a softmax hides errors when one class is certain."""
     layer = program.layers[index]
     source = layer.sources[0] if layer.is_softmax else None
     return index if source is None else source

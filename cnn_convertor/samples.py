@@ -1,4 +1,4 @@
-"""Makes or reads what a network is run with: images, arrays, or seeded random images."""
+"""Makes or reads the inputs of a network: images, arrays, or seeded random images."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from cnn_convertor.ir.ops import Input, Shape
 IMAGES = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 ARRAYS = frozenset({".npy", ".npz"})
 BRIGHTEST = 255.0
-EXPECTED = "expected_"  # begins the name of an array that is a result, not an input
-UNREADABLE = (OSError, ValueError, EOFError, MemoryError, BadZipFile, zlib.error)  # what numpy says of other files
+EXPECTED = "expected_"  # prefix of arrays that are results, not inputs
+UNREADABLE = (OSError, ValueError, EOFError, MemoryError, BadZipFile, zlib.error)  # numpy's errors for other files
 INSTALL = (
     "pip install -e '.[verify]' in a checkout of the project, "
     f"or pip install 'cnn_convertor-{__version__}-py3-none-any.whl[verify]'"
@@ -32,9 +32,9 @@ _COARSEST = 8  # random images have blocks of up to this many pixels
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What is done to an image before the network sees it: (pixel - mean) * scale, in the given order of channels.
+    """How an image becomes an input: (pixel - mean) * scale, in the given order of channels.
 
-    mean: one number, or one for each channel in the network's order. is_given: whether the ini file says anything of it.
+    mean: one number, or one for each channel in the network's order. is_given: whether the ini file has a mean or scale.
     """
 
     mean: tuple[float, ...] = (0.0,)
@@ -54,7 +54,7 @@ class Preparation:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The smallest and the largest input value, over all channels; -1 and 1 when the ini file does not tell."""
+        """The smallest and the largest input value, over all channels; -1 and 1 without mean and scale."""
         if not self.is_given:
             return -1.0, 1.0
         ends = [(end - mean) * self.scale for end in (0.0, BRIGHTEST) for mean in self.mean]
@@ -63,7 +63,7 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """inputs: input name -> (N, H, W, C). expected: layer -> its results, where somebody knows them already."""
+    """inputs: input name -> (N, H, W, C). expected: layer -> its known results."""
 
     inputs: Mapping[str, Maps]
     source: str
@@ -83,13 +83,13 @@ def shapes_of(graph: Graph) -> dict[str, Shape]:
 
 
 def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, samples: int, seed: int) -> Samples:
-    """Random images, smooth in parts, as photographs are: from black to white, prepared as the ini file says.
+    """Random images, smooth in parts like photographs, from black to white, prepared as images are.
 
-    Without mean and scale in the ini file they go from -1 to 1. The same seed gives the same images.
+    Without mean and scale their values range from -1 to 1. The same seed gives the same images.
     """
     inputs = {}
     for name, shape in shapes.items():
-        # an input's images do not depend on the other inputs
+        # the images of an input do not depend on the other inputs
         random = np.random.default_rng([seed, zlib.crc32(name.encode())])
         images = np.stack([_random_image(random, shape) for _ in range(samples)])
         if preparation.is_given and len(preparation.mean) in (1, shape.channels):
@@ -101,7 +101,7 @@ def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, sam
 
 
 def _random_image(random: np.random.Generator, shape: Shape) -> NDArray[np.float64]:
-    """(H, W, C) of 0..1: sums of noise in coarse and in fine blocks."""
+    """(H, W, C) of 0..1: the sum of noise in coarse and fine blocks."""
     image = random.random(shape)
     block = 2
     while block <= min(_COARSEST, shape.height, shape.width):
@@ -119,8 +119,8 @@ def _random_image(random: np.random.Generator, shape: Shape) -> NDArray[np.float
 def read_samples(path: Path, shapes: Mapping[str, Shape], preparation: Preparation) -> Samples:
     """An image, an array (.npy, .npz), or a folder of them.
 
-    Arrays are inputs as the network takes them: (H, W, C) or (C, H, W), or N of them. In an .npz they are named after
-    the inputs; `expected_LAYER` is what a layer is known to give. Raises UsageError for what does not fit.
+    Arrays are inputs as the network takes them: (H, W, C) or (C, H, W), or N of them. In a .npz they are named after
+    the inputs; `expected_LAYER` holds known results of a layer. Raises UsageError for arrays that do not fit.
     """
     if not path.exists():
         raise _unfit(path, "there is no such file or folder")
@@ -137,7 +137,7 @@ def read_samples(path: Path, shapes: Mapping[str, Shape], preparation: Preparati
         return Samples({name: _fitted(path, name, _load(path), shape)}, path.name, {})
     if suffix in IMAGES:
         return Samples({name: read_image(path, shape, preparation)[None]}, path.name, {})
-    raise _unfit(path, "this is neither an image nor a .npy or .npz file")
+    raise _unfit(path, "this is not an image, a .npy or a .npz file")
 
 
 def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
@@ -153,7 +153,7 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     if pixels is None:
         raise _unfit(path, "OpenCV cannot read the image")
     if not preparation.is_given:
-        problem = "the ini file has neither mean nor scale, so that the network is given pixels from 0 to 255"
+        problem = "the ini file has neither mean nor scale, so the network's input is pixels from 0 to 255"
         warn(
             Problem(
                 "DV714", problem, Origin(str(path)), "set [INPUT] mean and scale to what the network was trained with"
@@ -178,8 +178,8 @@ def _read_archive(path: Path, shapes: Mapping[str, Shape]) -> Samples:
     try:
         with np.load(path) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (*UNREADABLE, AttributeError, TypeError) as error:  # the latter for a .npy file that is called .npz
-        raise _unfit(path, f"this is no .npz file ({error})") from None
+    except (*UNREADABLE, AttributeError, TypeError) as error:  # the latter two for a .npy file named .npz
+        raise _unfit(path, f"this is not a .npz file ({error})") from None
     expected = {name.removeprefix(EXPECTED): v for name, v in arrays.items() if name.startswith(EXPECTED)}
     given = {name: v for name, v in arrays.items() if not name.startswith(EXPECTED)}
     if len(given) == len(shapes) == 1:
@@ -211,21 +211,21 @@ def _load(path: Path) -> NDArray[np.floating]:
     try:
         values = np.load(path)
     except UNREADABLE as error:
-        raise _unfit(path, f"this is no .npy file ({error})") from None
+        raise _unfit(path, f"this is not a .npy file ({error})") from None
     if not isinstance(values, np.ndarray):
-        raise _unfit(path, "this is a .npz file with several arrays", "call it .npz")
+        raise _unfit(path, "this is a .npz file with several arrays", "rename it to .npz")
     return values
 
 
 def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape) -> Maps:
     """An array as (N, H, W, C)."""
     if values.dtype.kind not in "biuf":
-        raise _unfit(path, f'the input "{name}" is an array of {values.dtype}, which are no real numbers')
+        raise _unfit(path, f'the input "{name}" is an array of {values.dtype}, not of real numbers')
     if not values.size:
         raise _unfit(path, f'there are no samples for the input "{name}"')
     for wanted in _spellings(shape):
         if values.shape[-len(wanted) :] == wanted and values.ndim in (len(wanted), len(wanted) + 1):
-            with np.errstate(over="ignore"):  # what gets infinite is refused later
+            with np.errstate(over="ignore"):  # infinities are refused later
                 batch = values.reshape(-1, *wanted).astype(np.float32)
             if len(wanted) == 3 and wanted != tuple(shape):
                 batch = batch.transpose(0, 2, 3, 1)
@@ -235,7 +235,7 @@ def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape) -
 
 
 def _spellings(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """The shapes in which an input may come: H, W, C; C, H, W; without channels; as a vector."""
+    """The shapes that an array of an input may have."""
     height, width, channels = shape
     yield height, width, channels
     yield channels, height, width

@@ -127,9 +127,9 @@ def test_a_folder_is_all_its_images_and_arrays_in_the_order_of_their_names(tmp_p
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"x", "neither an image nor"),
+        ("a.txt", b"x", "not an image, a .npy or"),
         ("a.png", b"x", "OpenCV cannot read"),
-        ("a.npy", b"x", r"no \.npy file"),
+        ("a.npy", b"x", r"not a \.npy file"),
         ("none", None, "no such file"),
         ("folder", b"", "no images or arrays"),
     ],

@@ -1,1 +1,1 @@
-"""The emulated device, as C++ sources, and what builds and runs generated networks on it."""
+"""Builds generated networks with the emulated device, and runs them."""

@@ -19,12 +19,12 @@ HOST = Path(__file__).parents[1] / "host"
 SOURCES, INCLUDE = HOST / "src", HOST / "include"
 RUNNER = "runner.cpp"
 LIBRARY_FLAGS = ("-std=c++17", "-O3", "-pthread")
-NETWORK_FLAGS = ("-std=c++17", "-O1", "-pthread")  # it runs once, so that the time to compile it is what counts
+NETWORK_FLAGS = ("-std=c++17", "-O1", "-pthread")  # it runs once: a short compilation counts
 _SHOWN_ERRORS = 5  # of the compiler, in a message
 
 
 class Compiler(NamedTuple):
-    """command: the program and its first arguments. version: what it says of itself."""
+    """command: the program and its first arguments. version: the output of --version."""
 
     command: tuple[str, ...]
     version: str
@@ -33,8 +33,8 @@ class Compiler(NamedTuple):
 def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
     """The program that runs the network of `folder / NAME_gen.{h,cpp}` on the emulated device.
 
-    sources: more C++ files, which define the callbacks of custom layers. What was compiled before, from the same contents
-    with the same compiler, is taken from the cache.
+    sources: more C++ files, which define the callbacks of custom layers. The cache holds programs that the same compiler
+    made from the same contents.
     Raises UsageError when there is no compiler, ConvertorError when the sources do not compile.
     """
     compiler = find_compiler()
@@ -96,20 +96,20 @@ def device_library(compiler: Compiler) -> Path:
 
 
 def _compile(compiler: Compiler, arguments: Sequence[str], source: Path) -> None:
-    """Run the compiler. Raises ConvertorError with the beginning of what it says."""
+    """Run the compiler. Raises ConvertorError with its first errors."""
     result = subprocess.run([*compiler.command, *arguments], capture_output=True, text=True, check=False)
     if result.returncode == 0:
         return
     lines = [line for line in result.stderr.splitlines() if "error" in line or "undefined reference" in line]
     said = "\n".join((lines or result.stderr.splitlines())[:_SHOWN_ERRORS])
-    hint = "this is a fault of the convertor, unless the sources were changed: please report it"
+    hint = "unless the sources were changed, this is an error of the convertor: please report it"
     if "undefined reference to `custom_callback" in result.stderr:
         hint = "name the C++ file that defines the callbacks of the custom layers with --source"
     raise ConvertorError(Problem("DV702", f"the C++ compiler refuses the sources:\n{said}", Origin(str(source)), hint))
 
 
 def _cached(name: str, make: Callable[[Path], Path]) -> Path:
-    """The file of that name in the cache, made in a scratch folder first when it is not there."""
+    """The file of that name in the cache; if missing, it is made in a scratch folder and moved there."""
     folder = cache_folder()
     kept = folder / name
     if kept.exists():
@@ -120,13 +120,15 @@ def _cached(name: str, make: Callable[[Path], Path]) -> Path:
             make(Path(scratch)).replace(kept)
     except OSError as error:
         hint = "name another folder in the variable CNN_CONVERTOR_CACHE"
-        problem = Problem("DV703", f"cannot keep what was compiled: {error.strerror}", Origin(str(folder)), hint)
+        problem = Problem(
+            "DV703", f"cannot write the cache of compiled programs: {error.strerror}", Origin(str(folder)), hint
+        )
         raise UsageError(problem) from error
     return kept
 
 
 def _key(compiler: Compiler, flags: Iterable[str], files: Iterable[Path]) -> str:
-    """A name for what the compiler makes of the files' contents."""
+    """A hash of the compiler, its flags and the files' contents."""
     digest = hashlib.sha256(repr((compiler, tuple(flags))).encode())
     for path in files:
         contents = path.read_bytes()

@@ -24,15 +24,15 @@ from cnn_convertor.ir.ops import Order, Shape
 Maps: TypeAlias = NDArray[np.float32]
 LARGEST_HALF = 65504.0
 UB_SIZE = Limits().ub_size
-_ERROR = "error: "  # begins what the runner says when it fails
+_ERROR = "error: "  # prefix of the runner's messages
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """What a network gave for N samples.
+    """The results of N samples.
 
-    outputs: for each output of the program, (N, H, W, C). layers: for each layer of the program, (N, size) in the order in
-    which its map lies in memory; empty when they were not asked for.
+    outputs: for each output of the program, (N, H, W, C). layers: for each layer of the program, (N, size) in memory order;
+    empty unless requested.
     """
 
     outputs: tuple[Maps, ...]
@@ -110,7 +110,7 @@ def execute(
             lines = result.stderr.splitlines()
             errors = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]
             said = "\n".join(errors) or f"it ended with status {result.returncode}"
-            hint = "this is a fault of the convertor, unless its files were changed: please report it"
+            hint = "unless its files were changed, this is an error of the convertor: please report it"
             raise ConvertorError(
                 Problem("DV704", f"the device refuses the network: {said}", Origin(program.name), hint)
             )
@@ -137,12 +137,12 @@ def from_memory(memory: Maps, shape: Shape, *, transposed: bool) -> Maps:
 
 
 def is_plain(layer: Layer) -> bool:
-    """Whether the layer writes its map in HWC order, whatever the device's order is: the CPU has put it right."""
+    """Whether the layer writes its map in HWC order, independent of the device's order."""
     return layer.type is LayerType.FLATTEN or layer.output.is_plain
 
 
 def as_maps(memory: Maps, layer: Layer, shape: Shape, *, transposed: bool) -> Maps:
-    """What a layer left in memory, (N, size), as maps (N, *shape) of a shape that lies in memory as the layer's own does."""
+    """A layer's memory, (N, size), as maps (N, *shape), where that shape has the memory order of the layer's own."""
     if is_plain(layer):
         return memory.reshape(len(memory), *shape)
     return from_memory(memory, shape, transposed=transposed)

@@ -51,9 +51,9 @@ def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
 
 
 def reference_of(model: Model, network: Network, given: Samples, device: Outputs) -> Reference:
-    """The framework's results, or those that came with the inputs if there is one for every output.
+    """The framework's results, or those given with the inputs if they cover every output.
 
-    device: what the network gave, by whose maxima the framework unpools.
+    device: the network's results, by whose maxima the framework unpools.
     """
     graph = network.graph
     names = graph.output_names
@@ -92,12 +92,12 @@ def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:
 
 
 def _choices(network: Network, inputs: Mapping[str, Maps], device: Outputs) -> dict[str, DeviceMaxima]:
-    """Unpooling -> the maxima that it goes by, of all samples."""
+    """Unpooling -> the device's maxima, of all samples."""
     found = unpoolings(network.graph, network.program)
     if not found:
         return {}
     held = {unpooling.source: [device.layers[unpooling.source]] for unpooling in found}
-    for start in range(KEPT, len(next(iter(inputs.values()))), KEPT):  # not many at once: layers fill the memory
+    for start in range(KEPT, len(next(iter(inputs.values()))), KEPT):  # a few at a time: layers fill the memory
         part = network.run({name: values[start : start + KEPT] for name, values in inputs.items()}, layers=True)
         for source, parts in held.items():
             parts.append(part.layers[source])
@@ -157,7 +157,7 @@ def _evidence(network: Network, device: Outputs, reference: Reference, index: in
 
 
 def _compare_detections(network: Network, device: Outputs, reference: Reference, position: int) -> Iterator[Comparison]:
-    """A DetectionOutput, given what the device has; and what it reads. Where only results are known, they must do."""
+    """A DetectionOutput on the device's own inputs, and these inputs. With given results, its rows."""
     graph, program = network.graph, network.program
     node, layer = graph[graph.outputs[position]], program.layers[program.outputs[position]]
     name, rows = graph.output_names[position], device.outputs[position]
@@ -195,7 +195,7 @@ def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDA
 def beside(
     plain: Network, fp16: Outputs, device: Outputs, outputs: Sequence[Comparison], reference: Reference
 ) -> tuple[Beside, ...]:
-    """The outputs with FP16 weights beside those with palettes. fp16, device: what the two networks gave."""
+    """The outputs with FP16 weights beside those with palettes. fp16, device: the results of the two networks."""
     each = compare_outputs(plain, fp16, reference)
     direct = {
         name: compare(name, mine, theirs)
@@ -215,7 +215,7 @@ def compare_layers(
     unfused: whether the program is the one with a command for each layer.
     """
     found = pairs(program, device.layers, reference.layers, reference.order)
-    shapes = {name: maps.shape for name, maps in reference.layers.items()}  # they tell vectors from maps
+    shapes = {name: maps.shape for name, maps in reference.layers.items()}  # these distinguish vectors from maps
     compared = {
         pair.layer: compare(name, pair.device.reshape(shapes[name]), pair.reference.reshape(shapes[name]))
         for name, pair in found.items()

@@ -1,4 +1,4 @@
-"""Measures how far the device's maps are from the framework's."""
+"""Measures the differences between the device's maps and the framework's."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from cnn_convertor.ir.ops import Order, Shape
 
 Real: TypeAlias = NDArray[np.float64]
 
-JUMP_DB = 15.0  # by which a layer must be worse than what it reads, to be called a jump
+JUMP_DB = 15.0  # a jump: a layer is worse than its inputs by more than this
 _LEAST_SPREAD = 1e-6  # of values, over their magnitude: less is a constant
-_LEAST_PROBABILITY = 1e-30  # smaller ones are too coarse in FP32, or 0
+_LEAST_PROBABILITY = 1e-30  # smaller ones are denormal in FP32, or 0
 _LEAST_SHARE_KNOWN = 0.5
-EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> what a layer has at best, as far as jumps are concerned
+EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> the SQNR that counts as perfect when looking for jumps
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Comparison:
 
 
 class Pair(NamedTuple):
-    """The same map from both sides, (N, size) each, counted in the same order. layer: its index in the program."""
+    """The same map on both sides, (N, size) each, in the same order. layer: its index in the program."""
 
     layer: int
     device: Maps
@@ -55,7 +55,7 @@ class Pair(NamedTuple):
 
 
 def compare(name: str, device: Maps, reference: Maps, *, least_rms: float = 0.0) -> Comparison:
-    """Compare maps of N samples: (N, H, W, C), or (N, size). least_rms: what a weaker reference's signal counts as."""
+    """Compare maps of N samples: (N, H, W, C), or (N, size). least_rms: a weaker reference counts as having this RMS."""
     assert device.shape[0] == reference.shape[0] and device.size == reference.size, f"{device.shape}, {reference.shape}"
     mine = device.reshape(len(device), -1).astype(np.float64)
     theirs = reference.reshape(len(device), -1).astype(np.float64)
@@ -93,7 +93,7 @@ def _doubt(mine: Real, theirs: Real) -> str:
 def sqnr(device: NDArray[np.floating], reference: NDArray[np.floating], *, least_rms: float = 0.0) -> float:
     """Signal to noise in dB: the reference's power over the error's."""
     signal = np.asarray(reference, np.float64)
-    with np.errstate(invalid="ignore"):  # infinity less infinity is no number, and found below
+    with np.errstate(invalid="ignore"):  # infinity minus infinity is NaN, which is found below
         noise = float(np.sum(np.square(np.asarray(device, np.float64) - signal)))
     if not math.isfinite(noise):
         return -math.inf
@@ -116,14 +116,14 @@ def _largest(values: Real) -> float:
 
 # --- detections ----------------------------------------------------------------------------------------------------------
 
-_LABEL, _ASIDE = 1, 2  # a row is image, label, confidence, box; what comes behind the label is compared
+_LABEL, _ASIDE = 1, 2  # a row is image, label, confidence, box; columns behind the label are compared
 
 
 def matched_detections(device: Maps, reference: Maps) -> tuple[Maps, Maps]:
     """Confidences and boxes of both sides, (N, rows, 5), the reference's rows in the device's order.
 
-    The order of rows that are nearly as sure as each other means nothing. Each row of the device, (N, rows, 7, 1), has beside
-    it the nearest row of its label that is left; a row that has no counterpart has zeros beside it.
+    The order of rows with nearly the same confidence means nothing. Each row of the device, (N, rows, 7, 1), is paired with
+    the nearest remaining row of its label; a row without a counterpart is paired with zeros.
     """
     found = [_matched(mine[:, :, 0], theirs[:, :, 0]) for mine, theirs in zip(device, reference, strict=True)]
     mine, theirs = (np.stack(side) for side in zip(*found, strict=True))
@@ -131,7 +131,7 @@ def matched_detections(device: Maps, reference: Maps) -> tuple[Maps, Maps]:
 
 
 def _matched(mine: Maps, theirs: Maps) -> tuple[Maps, Maps]:
-    """Those of one sample."""
+    """The pairs of one sample."""
     left = [row for row in theirs if row[0] >= 0]
     sides: list[tuple[Maps, Maps]] = []
     nothing = np.zeros_like(mine[0])
@@ -148,7 +148,7 @@ def _matched(mine: Maps, theirs: Maps) -> tuple[Maps, Maps]:
 
 
 def layer_of(graph: Graph, node: str) -> str:
-    """The framework layer whose output a node gives."""
+    """The framework layer whose output a node computes."""
     where = graph[node].where
     return node if where is None else where.layer
 
@@ -156,8 +156,8 @@ def layer_of(graph: Graph, node: str) -> str:
 def pairs(program: Program, layers: Sequence[Maps], reference: Mapping[str, Maps], order: Order) -> dict[str, Pair]:
     """Every map that exists on both sides: framework layer -> both maps, in the program's order.
 
-    layers: what each layer of the program left in memory, (N, size). reference: framework layer -> (N, H, W, C).
-    order: how the framework counts the elements of a map.
+    layers: the memory of each layer of the program, (N, size). reference: framework layer -> (N, H, W, C).
+    order: in which the framework counts the elements of a map.
     """
     found: dict[str, Pair] = {}
     for index, name in held_layers(program).items():
@@ -169,7 +169,7 @@ def pairs(program: Program, layers: Sequence[Maps], reference: Mapping[str, Maps
 def held_layers(program: Program) -> dict[int, str]:
     """Index of a layer of the program -> the framework layer whose output it holds.
 
-    Where several work on one framework layer, the last one holds its output, unless it goes on to another layer's.
+    Where several compute one framework layer, the last one holds its output, unless it also computes another layer.
     """
     last: dict[str, int] = {}
     for index, layer in enumerate(program.layers):
@@ -199,14 +199,14 @@ def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Or
 
 
 def _seen_shape(program: Program, index: int) -> Shape:
-    """The shape in which the layer's memory makes sense: a vector that is read as a map lies as that map does."""
+    """The shape of a layer's memory order: a vector that is read as a map has the order of that map."""
     own = program.layers[index].output.shape
     readers = [tensor.shape for reader in program.layers for source, tensor in _read(reader) if source == index]
     return next((s for s in readers if s.size == own.size and not s.is_vector), own) if own.is_vector else own
 
 
 def _read(layer: Layer) -> Iterator[tuple[int | None, Tensor]]:
-    """Which layer's output is read, and as what."""
+    """The layers that a layer reads, and their tensors."""
     return zip(layer.sources, layer.inputs, strict=True)
 
 
@@ -231,7 +231,7 @@ def before_softmax(name: str, logits: Maps, probabilities: Maps) -> Comparison |
 
 
 def _centered(values: Real, known: NDArray[np.bool_]) -> Maps:
-    """Values less their mean over the channels, as far as they are known; 0 elsewhere."""
+    """Known values minus their mean over the channels; 0 elsewhere."""
     count = np.maximum(known.sum(axis=-1, keepdims=True), 1)
     mean = np.where(known, values, 0).sum(axis=-1, keepdims=True) / count
     return np.where(known, values - mean, 0).astype(np.float32)
@@ -241,10 +241,10 @@ def _centered(values: Real, known: NDArray[np.bool_]) -> Maps:
 
 
 def first_jump(program: Program, compared: Mapping[int, Comparison], *, palette: bool) -> str | None:
-    """The first layer that is much worse than what it reads.
+    """The first layer that is much worse than its inputs.
 
-    compared: index of a layer of the program -> its comparison. A layer that was not compared counts as good as what it
-    reads; what is better than an ordinary layer, as an ordinary layer.
+    compared: index of a layer of the program -> its comparison. A layer without one counts as good as its inputs; a layer
+    that is better than an ordinary one counts as ordinary.
     """
     best = EXPECTED_DB[palette]
     quality: list[float] = []
@@ -254,7 +254,7 @@ def first_jump(program: Program, compared: Mapping[int, Comparison], *, palette:
         if comparison is None:
             quality.append(read)
             continue
-        # the errors of runs add up in a command, and nobody sees the maps between them
+        # the errors of a command's runs add up; the maps between them are not in memory
         if comparison.sqnr < read - JUMP_DB - 10 * math.log10(max(1, len(layer.runs))):
             return comparison.name
         quality.append(min(best, comparison.sqnr))

@@ -1,6 +1,6 @@
-"""Has OpenCV detect in boxes that are given, so that a DetectionOutput is judged apart from what it reads.
+"""Runs OpenCV's detection on given boxes, so that a DetectionOutput is compared apart from its inputs.
 
-The least difference between two scores decides which of two boxes stays; rows cannot be compared from end to end.
+The least difference between two scores decides which of two boxes is kept, so rows cannot be compared from end to end.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ ROW = 7
 
 
 def detect(op: DetectionOutput, locations: Maps, confidences: Maps, priors: Maps) -> Maps:
-    """What OpenCV's DetectionOutput gives for maps of N samples: (N, rows, 7, 1)."""
+    """The result of OpenCV's DetectionOutput for maps of N samples: (N, rows, 7, 1)."""
     import cv2
 
-    # OpenCV wants no variances where the boxes hold them already
+    # OpenCV takes no variances where the boxes hold them already
     boxes = priors[..., :1] if op.variance_encoded else priors
     blobs = {"locations": locations, "confidences": confidences, "priors": boxes}
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
@@ -52,7 +52,7 @@ def _rows(op: DetectionOutput, priors: Maps) -> int:
 
 
 def _dims(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Of a vector, or of prior boxes."""
+    """The dims of a vector, or of prior boxes."""
     height, width, channels = shape
     return (1, channels) if height == width == 1 else (1, channels, height * width)
 

@@ -1,4 +1,4 @@
-"""Runs samples through the framework that the network comes from, and keeps the output of every layer."""
+"""Runs samples through the network's framework, and keeps the output of every layer."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from cnn_convertor.verification.opencv_custom_layers import added, make_layers
 from cnn_convertor.verification.opencv_known_issues import HINT, differences
 from cnn_convertor.verification.unpooling import DeviceMaxima, Maxima, judged
 
-Tensor: TypeAlias = Any  # of tensorflow, which has no types of its own
+Tensor: TypeAlias = Any  # of tensorflow, which is untyped
 BATCH = 8  # samples that go through Keras at a time
-KEPT = 8  # samples whose layers are kept; more of them would fill the memory, and tell little
+KEPT = 8  # samples whose layers are kept; more would fill the memory and show little more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """What the framework gave for N samples.
+    """The framework's results for N samples.
 
     outputs: (N, H, W, C) for each output of the network. layers: framework layer -> (N or KEPT, H, W, C) of the first samples,
     a vector being 1 x 1 x C.
-    order: how the framework counts the elements of a map. maxima: what the unpoolings went by, instead of the framework's maxima.
+    order: in which the framework counts the elements of a map. maxima: those of the device that its unpoolings used.
     """
 
     framework: str
@@ -55,7 +55,7 @@ class Reference:
 def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima] = {}) -> Reference:
     """The framework's results for samples: input name -> (N, H, W, C).
 
-    choices: unpooling -> what it goes by; the framework's own maxima where nothing is given.
+    choices: unpooling -> the maxima that it uses; the framework's own where none are given.
     Raises UsageError when the framework is not installed, ConvertorError when it refuses the network.
     """
     return RUNNERS[model.frontend.runner].run(model, graph, inputs, choices)
@@ -69,7 +69,7 @@ def as_output(values: Maps, shape: Shape, order: Order) -> Maps:
 
 
 def as_maps(values: Maps, order: Order) -> Maps | None:
-    """A Keras tensor of N samples as (N, H, W, C); None for what is neither map, nor rows, nor vector."""
+    """A Keras tensor of N samples as (N, H, W, C); None unless it is a map, a row or a vector."""
     match values.shape[1:]:
         case (channels,):
             shape = Shape(1, 1, channels)
@@ -85,7 +85,7 @@ def as_maps(values: Maps, order: Order) -> Maps | None:
 
 
 def blobs_as_output(values: Maps, shape: Shape) -> Maps:
-    """A Caffe blob of N samples, whatever its axes, as maps (N, *shape)."""
+    """A Caffe blob of N samples, of any axes, as maps (N, *shape)."""
     height, width, channels = shape
     maps = values.reshape(-1, channels, height, width).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(maps).astype(np.float32, copy=False)
@@ -162,7 +162,7 @@ def _ending_at(keras: ModuleType, loaded: Tensor, model: Model, graph: Graph) ->
 
 
 def _order(model: Tensor, graph: Graph) -> Order:
-    """How the model counts a map's elements: as its layers say, or as the graph's inputs were understood."""
+    """The order of a map's elements in the model: as its layers say, or else as the graph's inputs were read."""
     if any(_is_channels_first(layer) for layer in _all_layers(model)):
         return Order.CHW
     maps = [
@@ -173,18 +173,18 @@ def _order(model: Tensor, graph: Graph) -> Order:
 
 
 def _is(given: Sequence[int | None], sizes: Sequence[int]) -> bool:
-    """Whether a tensor's sizes are these, where they are told."""
+    """Whether a tensor's sizes are these, as far as they are known."""
     return all(have in (None, size) for have, size in zip(given, sizes, strict=True))
 
 
 def import_keras() -> ModuleType:
     """Keras, running on tensorflow. Raises UsageError when it is not installed."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same order of arithmetic on every machine
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same accumulation order on every machine
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     try:
         import keras
-        import tensorflow as tf  # noqa: F401  # keras imports without it, and fails later
+        import tensorflow as tf  # noqa: F401  # keras imports without it and fails later
     except ImportError as error:
         raise _missing("tensorflow") from error
     return keras  # type: ignore[no-any-return]  # keras has no types
@@ -202,15 +202,15 @@ def load_keras(definition: Path, data: Path, size: tuple[int, int] | None) -> Te
         opened = open_model(definition)
         if opened.version < 3:
             _as_keras_2(keras, model, opened.writer)
-    except Exception as error:  # Keras raises whatever it likes
+    except Exception as error:  # Keras raises exceptions of any type
         problem = f"Keras refuses the model: {_first_line(error)}"
-        hint = "load and save it with the version of Keras that made it, or give the expected outputs with the inputs"
+        hint = "save it again with the version of Keras that made it, or give the expected outputs with the inputs"
         raise ModelError(Problem("DV712", problem, Origin(str(definition)), hint)) from error
     return model
 
 
 def _as_keras_2(keras: ModuleType, model: Tensor, writer: str) -> None:
-    """Give layers of a file of Keras 2 the functions that have changed since. writer: its version."""
+    """Give the layers of a Keras 2 file the functions that have changed since. writer: its version."""
 
     def hard_sigmoid(x: Tensor) -> Tensor:
         return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)
@@ -263,7 +263,7 @@ def _tolerant_layers(keras: ModuleType) -> dict[str, Tensor]:
 
 
 def _layers_of_applications() -> dict[str, Tensor]:
-    """Layers that keras.applications defines for itself, which a .h5 file does not tell where to find."""
+    """Layers that keras.applications defines, whose module a .h5 file does not name."""
     found = {}
     for module, layer in (
         ("convnext", "LayerScale"),
@@ -299,8 +299,8 @@ def _all_outputs(
 
 def _calls_made_once(model: Tensor) -> Iterator[Tensor]:
     """The model's calls of layers that are called once and have one output, so that a name says which tensor is meant."""
-    functional: Tensor = getattr(model, "_functional", model)  # a Sequential keeps its functional form
-    nodes = [node for depth in functional._nodes_by_depth.values() for node in depth]  # noqa: SLF001  # Keras tells it nowhere else
+    functional: Tensor = getattr(model, "_functional", model)  # a Sequential has a functional form
+    nodes = [node for depth in functional._nodes_by_depth.values() for node in depth]  # noqa: SLF001  # Keras has no public form of this
     calls = Counter(id(node.operation) for node in nodes)
     for layer in model.layers:
         for node in nodes:
@@ -386,19 +386,19 @@ def _samples_set(net: Tensor, graph: Graph, layers: Sequence[CaffeLayer], inputs
 
 
 def _has_one_map(layer: CaffeLayer) -> bool:
-    """Whether OpenCV's name of the layer says which map is meant; that of a pooling with a mask means the maxima."""
+    """Whether OpenCV's name of a layer identifies one map; for a pooling with a mask that is the maxima."""
     return (len(layer.tops) == 1 or layer.type == "Pooling") and layer.type != "DetectionOutput"
 
 
 def _detections(parts: Sequence[Maps], graph: Graph, output: str) -> Sequence[Maps]:
-    """The rows, as many as there can be, of an output that is detections; others as they are."""
+    """Detections padded to the largest number of rows; other outputs unchanged."""
     if not isinstance(graph[output].op, DetectionOutput):
         return parts
     return [as_rows(part, graph.shape(output).height)[None] for part in parts]
 
 
 def _for_caffe(blob: Maps, name: str, layers: Sequence[Any]) -> Maps:
-    """A vector has two axes, if the definition says so."""
+    """The blob with two axes if the definition declares a vector."""
     for layer in layers:
         if layer.name == name and layer.type == "Input":
             shapes = layer.message.input_param.shape

@@ -1,4 +1,4 @@
-"""A layer of Caffe's forks that OpenCV lacks, in numpy: Upsample, by repetition and by the mask of a pooling."""
+"""The layer Upsample of Caffe's forks for OpenCV, in numpy: by repetition and by the mask of a pooling."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from cnn_convertor.verification.unpooling import DeviceMaxima, Places
 
 UPSAMPLE = "Upsample"
 SETTINGS = ("scale", "scale_h", "scale_w", "upsample_h", "upsample_w", "pad_out_h", "pad_out_w")
-DEFAULT_SCALE = 2  # of SegNet's
+DEFAULT_SCALE = 2  # in SegNet
 
 
 @dataclass(slots=True)
 class Running:
-    """What changes while a network runs. made: the layer that OpenCV makes. sample: the one that runs. error: of a layer.
+    """The state of a running network. made: the layer that OpenCV creates. sample: its index. error: of a layer.
 
-    choices: unpooling -> what it goes by instead of its mask. kept: the number of samples whose masks are kept, for these.
-    OpenCV waits for ever when a layer written in Python raises; so nothing may be raised before the network has run.
+    choices: unpooling -> the maxima that it uses in place of its mask. kept: the number of samples whose masks are kept.
+    OpenCV hangs when a layer written in Python raises, so errors are raised after the network has run.
     """
 
     kept: int
@@ -46,7 +46,7 @@ class Running:
 
 
 class UpsampleLayer:
-    """The layer as OpenCV calls it. layer: as the definition has it; None: one whose results do not matter."""
+    """The layer as OpenCV calls it. layer: of the definition; None: the results do not matter."""
 
     def __init__(self, layer: CaffeLayer | None, running: Running) -> None:
         self._name = "" if layer is None else layer.name
@@ -69,7 +69,7 @@ class UpsampleLayer:
         return [[batch, channels, *self.size(height, width)]]
 
     def forward(self, inputs: Sequence[Maps]) -> list[Maps]:
-        """x (1, C, H, W), and a mask (1, C, H, W) that says where in the output each of its values belongs."""
+        """x (1, C, H, W), and a mask (1, C, H, W) with the place of each value in the output."""
         height, width = self.size(*inputs[0].shape[2:])
         try:
             return [self._upsampled(*inputs, height=height, width=width)]
@@ -95,7 +95,7 @@ class UpsampleLayer:
 
 @contextmanager
 def added(cv2: ModuleType, *, kept: int) -> Iterator[Running]:
-    """Teach OpenCV the layer while one network is read and runs. kept: the number of samples whose masks are kept."""
+    """Register the layer with OpenCV while a network is read and run. kept: the number of samples whose masks are kept."""
     running = Running(kept)
 
     def made(_settings: object, _blobs: object) -> UpsampleLayer:
@@ -111,10 +111,10 @@ def added(cv2: ModuleType, *, kept: int) -> Iterator[Running]:
 
 
 def make_layers(net: Any, layers: Sequence[CaffeLayer], running: Running) -> None:
-    """Have OpenCV make a network's layers, one by one: it does not say which one it makes, and chooses the order itself."""
+    """Create a network's layers one by one, because OpenCV does not say which layer it creates, and chooses the order."""
     known = set(net.getLayerNames())
     for layer in layers:
         if layer.type == UPSAMPLE and layer.name in known:
             running.made = layer
             net.getLayer(layer.name)
-    running.made = None  # what comes now is of another phase than the test's, and is nobody's concern
+    running.made = None  # layers created from now on belong to another phase than the test's

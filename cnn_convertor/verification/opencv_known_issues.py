@@ -1,4 +1,4 @@
-"""Which of Caffe's layers OpenCV computes otherwise than Caffe, so that it cannot judge a network with them."""
+"""The layers that OpenCV computes differently from Caffe; it is no reference for networks with them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cnn_convertor.frontends.caffe.weights import WeightsFile
 
 HINT = "give the expected outputs together with the inputs (see docs/verify.md)"
 
-# layer type -> (whether the layer's settings are ones of these, what OpenCV does with them).
+# layer type -> (whether a layer is concerned, what OpenCV does with it).
 DIFFERENT: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "InnerProduct": (lambda layer: layer.inner_product_param.transpose, "takes no notice of transpose"),
+    "InnerProduct": (lambda layer: layer.inner_product_param.transpose, "ignores transpose"),
     "Log": (
         lambda layer: (layer.log_param.base, layer.log_param.scale, layer.log_param.shift) != (-1, 1, 0),
-        "takes no notice of base, scale and shift",
+        "ignores base, scale and shift",
     ),
     "LRN": (lambda layer: layer.lrn_param.k != 1, "takes 1 for k"),
     "PriorBox": (
@@ -26,20 +26,20 @@ DIFFERENT: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "Deconvolution": (
         lambda layer: any(dilation != 1 for dilation in layer.convolution_param.dilation),
-        "takes no notice of dilation",
+        "ignores dilation",
     ),
     "Swish": (lambda layer: layer.swish_param.beta != 1, "takes 1 for beta"),
     "Axpy": (lambda _: True, "takes the inputs in another order"),
 }
-WEIGHTED = {"Convolution", "Deconvolution", "InnerProduct"}  # without weights OpenCV does not end well
+WEIGHTED = {"Convolution", "Deconvolution", "InnerProduct"}  # OpenCV crashes without weights
 
 
 def differences(layers: Sequence[CaffeLayer], weights: Path | None) -> Iterator[Problem]:
-    """A problem for each layer that OpenCV must not be asked about. weights: the .caffemodel, if there is one."""
+    """A problem for each layer that OpenCV must not compute. weights: the .caffemodel, if there is one."""
     held = None if weights is None else WeightsFile.open(weights)
     for layer in layers:
         applies, says = DIFFERENT.get(layer.type, (None, ""))
         if applies is not None and applies(layer.message):
-            yield Problem("DV712", f"OpenCV cannot stand for Caffe here: it {says}", layer.origin, HINT)
+            yield Problem("DV712", f"OpenCV differs from Caffe here: it {says}", layer.origin, HINT)
         if layer.type in WEIGHTED and (held is None or not held.blobs(layer.name)):
             yield Problem("DV712", "OpenCV cannot run the layer, whose weights are not in the file", layer.origin, HINT)

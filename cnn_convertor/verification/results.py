@@ -1,4 +1,4 @@
-"""What a verification found, as values and as JSON."""
+"""The results of a verification, as values and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIGITS = 9  # significant ones, in JSON
 
 
 class Cause(Enum):
-    """A reason for an error, switched on alone. The value is what people are told."""
+    """A cause of an error, switched on alone. The value is its name in tables."""
 
     MAPS = "maps in FP16"
     INPUTS_AND_WEIGHTS = "inputs and weights in FP16"

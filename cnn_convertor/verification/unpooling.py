@@ -1,4 +1,4 @@
-"""Where the device found the maxima that its unpoolings go by, so that these are judged apart from what was pooled.
+"""The places of the maxima that the device's unpoolings use, so that unpoolings are compared apart from their poolings.
 
 Rounding to FP16 makes neighbors equal, or changes which of two is larger. An unpooling then puts a value one pixel away: far
 from what the framework has, and as good. So the framework unpools by the device's maxima, which are compared with its own.
@@ -22,7 +22,7 @@ Places: TypeAlias = NDArray[np.intp]
 
 
 class DeviceMaxima(NamedTuple):
-    """What an unpooling goes by. pooled: the framework layer whose map was pooled; maps: the device's, (N, H, W, C)."""
+    """The maxima of an unpooling. pooled: the framework layer that was pooled; maps: the device's, (N, H, W, C)."""
 
     pooled: str
     maps: Maps
@@ -34,7 +34,7 @@ class DeviceMaxima(NamedTuple):
 
 
 class Unpooling(NamedTuple):
-    """name: of the framework's layer. pooled: of the one whose map was pooled. source: the layer of the program that has it."""
+    """name, pooled: framework layers, of the unpooling and of the pooled map. source: the program's layer with that map."""
 
     name: str
     pooled: str
@@ -43,13 +43,13 @@ class Unpooling(NamedTuple):
     window: Window
 
     def choice(self, program: Program, memory: Maps) -> DeviceMaxima:
-        """memory: what the source left there, (N, size)."""
+        """memory: of the source, (N, size)."""
         layer = program.layers[self.source]
         return DeviceMaxima(self.pooled, as_maps(memory, layer, self.shape, transposed=program.transposed), self.window)
 
 
 def unpoolings(graph: Graph, program: Program) -> list[Unpooling]:
-    """Those that go by a map which lies in memory as a layer of its own. graph: as the framework has it."""
+    """The unpoolings whose pooled map is the output of a layer of the program. graph: as the framework has it."""
     found = []
     for layer in program.layers:
         if isinstance(layer.cpu, MaxUnpool):

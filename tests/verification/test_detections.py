@@ -98,9 +98,9 @@ def reasons(tmp_path: Path) -> Callable[[str, str], list[str]]:
 @pytest.mark.parametrize("type", DIFFERENT)
 def test_a_setting_that_opencv_reads_otherwise_is_named(type: str, reasons: Callable[[str, str], list[str]]) -> None:
     same, other = (reasons(type, settings) for settings in SETTINGS[type])
-    judged = [message for message in other if "cannot stand for Caffe" in message]
+    judged = [message for message in other if "differs from Caffe" in message]
     assert len(judged) == 1
-    assert type == "Axpy" or not any("cannot stand for Caffe" in message for message in same)
+    assert type == "Axpy" or not any("differs from Caffe" in message for message in same)
 
 
 def test_weights_that_are_missing_would_end_opencv(reasons: Callable[[str, str], list[str]]) -> None:
@@ -130,5 +130,5 @@ def test_verify_says_so(tmp_path: Path) -> None:
     path.write_text(
         'input: "x" input_shape { dim: [1, 3, 4, 5] } layer { name: "l" type: "LRN" bottom: "x" top: "y" lrn_param { k: 2 } }'
     )
-    with pytest.raises(ConvertorError, match="DV712: OpenCV cannot stand for Caffe here: it takes 1 for k"):
+    with pytest.raises(ConvertorError, match="DV712: OpenCV differs from Caffe here: it takes 1 for k"):
         frameworks.run(config(path).model, caffe.load(path, path), {"x": np.zeros((1, 4, 5, 3), np.float32)})
