@@ -68,12 +68,15 @@ def generate(
     name: str = "Net",
     fusion: Fusion = Fusion.NONE,
     ub_size: int = Limits().ub_size,
+    uses_sdk_softmax: bool = False,
 ) -> Written:
     """What the convertor writes for the graph: without fusion, so that every layer has a command to look at."""
     limits = Limits(ub_size=ub_size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        legal = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion)
+        legal = legalize(
+            optimize(graph), limits, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax
+        )
         legal, steps = partition(legal, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
         check(legal, steps, limits)
         program = lower(legal, steps, name=name, transposed=transposed)

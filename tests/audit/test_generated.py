@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.networks import generate, graph, networks
+from audit.networks import generate, graph, networks, values
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.errors import ConvertorError
@@ -26,6 +26,23 @@ def test_nothing_is_found_in_networks_of_every_kind(
     result = generate(networks()[name], palette=palette, transposed=transposed, fusion=fusion).audit(tmp_path)
     assert not result.findings
     assert result.name == "Net"
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("channels", [5, 19])
+@pytest.mark.parametrize("axis", list(ops.Axis))
+def test_nothing_is_found_in_a_softmax_of_the_sdk(
+    axis: ops.Axis, channels: int, transposed: bool, tmp_path: Path
+) -> None:
+    network = graph(
+        ("probability",),
+        ("data", ops.Input(Shape(4, 6, 3)), ()),
+        ("logits", ops.Conv2d(values(channels, 3, 1, 1), None, Window(Pair(1, 1))), ("data",)),
+        ("probability", ops.Softmax(axis), ("logits",)),
+    )
+    written = generate(network, transposed=transposed, uses_sdk_softmax=True)
+    assert "LT_SOFTMAX" in written.text
+    assert not written.audit(tmp_path).findings
 
 
 def test_nothing_is_found_in_random_networks(tmp_path: Path) -> None:

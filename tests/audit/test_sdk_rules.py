@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -305,6 +306,16 @@ def test_what_crashes_or_fails_on_the_sdk_is_found(old: str, new: str, code: str
     text = digits()
     assert old in text
     assert code in codes(text.replace(old, new, 1), tmp_path)
+
+
+TYPES = ["LT_INPUT", "LT_CONV", "LT_FLATTEN", "LT_CONCAT", "LT_COPY_CONCAT", "LT_SOFTMAX", "LT_CUSTOM"]
+
+
+@pytest.mark.parametrize("text", [twelve_net(), digits(), branches(), RIGHT_COPIES["odd channels"]])
+def test_a_layer_of_another_type_does_not_fit_its_neighbors(text: str, tmp_path: Path) -> None:
+    for match in re.finditer(r"layer\.type = (LT_\w+)", text):
+        for other in set(TYPES) - {match[1]}:
+            assert codes(text[: match.start(1)] + other + text[match.end(1) :], tmp_path), f"{match[1]} -> {other}"
 
 
 @pytest.mark.parametrize(
