@@ -1,16 +1,17 @@
-"""Reads a generated source back, and checks it: written from the device's specification, apart from what generates."""
+"""Reads a generated source back and checks it: written from the device's specification, apart from what generates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from cnn_convertor.audit.checking import check, in_order
 from cnn_convertor.audit.flow import Flow
+from cnn_convertor.audit.layers import check_layer
 from cnn_convertor.audit.listing import listing
 from cnn_convertor.audit.processor import check_processor, read_functions
 from cnn_convertor.audit.reading import read
 from cnn_convertor.audit.rules import Device, factor_notes
+from cnn_convertor.audit.weight_memory import check_weights
 from cnn_convertor.errors import Problem
 
 
@@ -32,21 +33,28 @@ class Audit:
 def audit(
     source: str | Path, weights: str | Path | None = None, *, ub_size: int = 655360, max_kernel_size: int = 7
 ) -> Audit:
-    """Check NAME_gen.cpp, of this convertor or another one, and its weights; without them, what is said of them.
+    """Check NAME_gen.cpp, of this convertor or another one, and its weights. Without them, their bytes stay unchecked.
 
     ub_size: bytes of the device's unified buffer. Raises ModelError when the source cannot be read, or is none.
     """
     source, weights = Path(source), None if weights is None else Path(weights)
-    network, unread = read(source)
+    network, findings = read(source)
     functions = read_functions(source)
-    flow = Flow(network, functions)
-    device = Device(ub_size, max_kernel_size)
-    findings = [*unread, *check(network, flow, weights, device), *check_processor(network, functions)]
+    flow, device = Flow(network, functions), Device(ub_size, max_kernel_size)
+    for layer in network.layers:
+        findings += check_layer(network, layer, device)
+    findings += [*flow.findings, *check_weights(network, weights), *check_processor(network, functions)]
     return Audit(
         name=network.name,
         layers=len(network.layers),
         commands=sum(layer.is_on_device and layer.command is not None for layer in network.layers),
-        findings=in_order(findings),
+        findings=tuple(sorted(dict.fromkeys(findings), key=_line)),
         notes=tuple(note for layer in network.layers for note in factor_notes(layer)),
         listing=listing(network, flow),
     )
+
+
+def _line(problem: Problem) -> float:
+    """What has no line comes last."""
+    where = problem.where
+    return float("inf") if where is None or where.line is None else where.line

@@ -1,4 +1,4 @@
-"""What the codes of the audit's findings mean: the entries of docs/audit.md."""
+"""Explains the codes of the audit's findings: the hints of the messages, and the entries of docs/audit.md."""
 
 from __future__ import annotations
 
@@ -10,102 +10,123 @@ class Entry(NamedTuple):
     cure: str
 
 
-_OFFSETS = "Look at the plan of the maps: no two that are needed at the same time may share bytes."
+_OFFSETS = "Check the memory plan: no two maps that are needed at the same time may share bytes."
 _AGAIN = "Convert again, and copy the source and the weights together."
 
 CODES: dict[str, Entry] = {
     # --- reading ---
     "DV600": Entry(
-        "The file cannot be read, or holds no generated network.", "Name a NAME_gen.cpp that has an Initialize()."
+        "The file cannot be read, or it is not a generated network.",
+        "Name a NAME_gen.cpp with an Initialize(), and the weights that belong to it.",
     ),
     "DV602": Entry(
-        "A statement is not understood, so nothing of it counts.",
-        "Write it as the SDK's tools do, one field after the other; where the preprocessor decides, audit what g++ -E leaves.",
+        "The audit does not understand a statement, and ignores it.",
+        "Assign one field after the other, as the SDK's tools do. Where the preprocessor decides, audit the output of g++ -E.",
     ),
     "DV603": Entry(
-        "Layers or outputs are missing or too many: a Layer_N() is never called, a layer never described, a count wrong.",
+        "Layers or outputs are missing, or there are too many: a Layer_N() is not called, a layer not described, a count wrong.",
         "Make Initialize(), set_num_layers and set_num_output_layers agree with the layers.",
     ),
-    "DV604": Entry("A value is too large for its field; the device would see a part of it.", "Give a value that fits."),
+    "DV604": Entry("A value does not fit its field. The device would see a part of it.", "Give a value that fits."),
     "DV605": Entry(
         "Initialize() calls GenerateCommandLists or Commit. The application's own Commit() then fails.",
         "Leave the call out: Commit() builds the command lists.",
     ),
     "DV606": Entry(
-        "A short temporary std::string is assigned to a name. The SDK fills a fresh layer with zeros, and the move crashes.",
+        "A short temporary std::string is assigned to a name. The SDK fills a new layer with zeros, and the move crashes.",
         "Assign a literal, or a variable.",
     ),
     "DV607": Entry(
-        "ReserveMemory asks for 0 bytes of weights. The driver allocates no empty memory.",
+        "ReserveMemory asks for 0 bytes of weights. The driver does not allocate an empty buffer.",
         "Reserve 16 bytes, and write a file of 16 bytes.",
     ),
     # --- commands ---
     "DV610": Entry(
-        "A header of the command does not say what the driver expects, or a field of 8-bit input is used.",
-        "size = sizeof the structure, device_type = DMP_DV_DEV_CONV, version 1 outside and 0 inside.",
+        "A header of the command has a value that the driver does not expect, or a field for 8-bit input is set.",
+        "size = sizeof the structure, device_type = DMP_DV_DEV_CONV, version 1 outside and 0 inside; leave the other fields 0.",
     ),
-    "DV611": Entry("The size of the input is 0 or beyond the device.", "Give w, h, c of the map, and z = 1."),
+    "DV611": Entry(
+        "The size of the input is 0, or exceeds the device's limits.", "Give w, h and c of the map, and z = 1."
+    ),
     "DV612": Entry(
-        "Bit 15 of input_circular_offset names another memory order than is_weight_transposed.",
-        "Set it in every command of a transposed network, and in no other. The lower bits are the number of samples.",
+        "Bit 15 of input_circular_offset and is_weight_transposed name different memory orders.",
+        "Set the bit in every command of a transposed network, and in no other. The lower bits are the number of samples.",
     ),
     "DV613": Entry("topo is 0, or ends before a run that is described.", "Set the bit of the last run."),
     "DV614": Entry(
-        "output_mode is unknown or disagrees with eltwise_buf, or the outputs of several runs cannot be joined or added.",
-        "Join maps of one size, all but the last of a multiple of 8 channels; add in a command with one output.",
+        "output_mode is unknown or contradicts eltwise_buf, or the outputs of several runs cannot be joined or added.",
+        "Join maps of one size, all but the last with a multiple of 8 channels. Add in a command with one output.",
     ),
-    "DV615": Entry("A mode has a value that means nothing.", "Use the values of dmp_dv.h."),
-    "DV616": Entry("A kernel is larger than the device allows, or has a depth.", "Split the kernel; pz is 1."),
+    "DV615": Entry("A mode has an unknown value.", "Use the values of dmp_dv.h."),
+    "DV616": Entry("A kernel exceeds the device's limit, or has a depth.", "Split the kernel; pz is 1."),
     "DV617": Entry("A stride is 0.", "Strides start at 1: 0x0101."),
     "DV618": Entry("Padding at the left or top does not fit its 7 bits.", "Use less padding."),
-    "DV619": Entry(
-        "An average pool or upsampling stands behind a convolution in its run.", "Give it a run of its own."
-    ),
+    "DV619": Entry("An average pool or upsampling follows a convolution in its run.", "Give it a run of its own."),
     "DV620": Entry(
-        "m is 0 or too large, or a run that keeps its channels has another number of them.",
-        "m is c in depthwise convolutions and in runs without convolution.",
+        "m is 0 or too large, or differs from the input's channels in a run that keeps them.",
+        "m is c in depthwise convolutions and in runs without a convolution.",
     ),
-    "DV621": Entry("A pool has a size that the device does not have.", "Split the pool."),
-    "DV622": Entry("A window is larger than the padded input: nothing would come out.", "Check w, h and the padding."),
+    "DV621": Entry("The device has no pool of this size.", "Split the pool, or the upsampling into steps of 2."),
+    "DV622": Entry("A window is larger than the padded input, so the output is empty.", "Check w, h and the padding."),
     "DV623": Entry(
         "A dilated convolution breaks one of its rules.",
-        "One run, odd kernel, 'same' output, no pool, no PReLU, stride 1 when it is a deconvolution.",
+        "One run, odd kernel, 'same' output, no pool, no PReLU; stride 1 for a deconvolution.",
     ),
     "DV624": Entry(
         "PReLU without a convolution, or with palette weights.", "Add a depthwise convolution; use FP16 weights."
     ),
-    "DV625": Entry("A run does nothing.", "Leave it out."),
-    "DV626": Entry("The input fits the unified buffer in no number of strips.", "Use a smaller input; check ub_size."),
+    "DV625": Entry("A run does nothing.", "Leave it out, or make it an average pool of 1x1 with factor 1."),
+    "DV626": Entry(
+        "The input does not fit the unified buffer in any number of strips.", "Use a smaller input; check ub_size."
+    ),
     "DV627": Entry("The runs of a command do not fit the unified buffer together.", "Split the command."),
-    "DV629": Entry("An FP16 register holds no finite number, or an average pool the factor 0.", "Check the number."),
+    "DV628": Entry(
+        "A deconvolution shares its command with other runs. The driver's check of the unified buffer is wrong for it.",
+        "Give it a command of its own.",
+    ),
+    "DV629": Entry("An FP16 register is not finite, or the factor of an average pool is 0.", "Check the number."),
     "DV630": Entry(
         "An average pool multiplies its sum by something other than the reciprocal of its window. This is a note.",
-        "It is right only where a scale, or a part of a larger pool, is folded into the factor.",
+        "Check the factor. It is right only where a scale, or a part of a larger pool, is folded into it.",
     ),
     # --- layers and their places ---
-    "DV640": Entry("A map starts at an odd offset, or FP32 values not at a multiple of 4.", "Align maps to 16 bytes."),
-    "DV641": Entry("A map reaches beyond the I/O memory.", "Reserve more in ReserveMemory, or check the offset."),
+    "DV640": Entry("A map starts at an odd offset, or FP32 values at no multiple of 4.", "Align maps to 16 bytes."),
+    "DV641": Entry("A map exceeds the I/O memory.", "Reserve more in ReserveMemory, or check the offset."),
     "DV642": Entry(
-        "The layer and its command name different places, or a buffer is not in the memory of the maps.",
-        "input_offs and output_offs are those of the command; mem is io_mem_.",
+        "The layer and its command name different places, or a buffer is not in the I/O memory.",
+        "Make input_offs and output_offs those of the command; mem is io_mem_.",
     ),
-    "DV643": Entry("A layer writes over what it is reading.", "Put the output elsewhere."),
-    "DV644": Entry("output_size is not that of the map.", "2 bytes an element, 4 when the output is FP32."),
-    "DV645": Entry("input_dim is not what the command reads, or LT_FC reads a map.", "Make both equal."),
-    "DV646": Entry("output_dim is not what the registers give.", "Check windows, m, and output_dim."),
+    "DV643": Entry("A layer writes over its own input.", "Put the output elsewhere."),
+    "DV644": Entry("output_size is not the size of the map.", "2 bytes an element, 4 when the output is FP32."),
+    "DV645": Entry(
+        "input_dim is not what the command reads, or LT_FC reads a map.",
+        "Make w, h, c and input_dim equal; a layer that reads a map is LT_CONV.",
+    ),
+    "DV646": Entry("output_dim is not what the registers give.", "Check the windows, m, and output_dim."),
     "DV647": Entry("Dimensions are missing or below 1.", "Give W, H, C, or the length of a vector."),
     # --- maps ---
-    "DV650": Entry("A layer reads bytes that nobody has written.", "Check the offset, and the order of the layers."),
-    "DV651": Entry("A map is overwritten, all or a part of it, before its last reader.", _OFFSETS),
-    "DV652": Entry("A layer reads a map, or a piece of one, as if it had another form.", "Check offsets, w, h and c."),
-    "DV653": Entry("An output of the network is overwritten, or never written.", _OFFSETS),
-    "DV654": Entry("FP32 is read as FP16 or the other way round.", "Only softmax and custom layers write FP32."),
-    "DV655": Entry(
-        "is_input_hw_layout does not say who has written the input.", "True for what commands have written."
+    "DV650": Entry("A layer reads bytes that no layer has written.", "Check the offset, and the order of the layers."),
+    "DV651": Entry("A map is overwritten, in whole or in part, before its last reader.", _OFFSETS),
+    "DV652": Entry(
+        "A layer reads a map, or a part of one, in another form or memory order.", "Check offsets, w, h and c."
     ),
-    "DV656": Entry("Nobody reads a map that is no output: a reader looks elsewhere.", "Check the offsets behind it."),
+    "DV653": Entry("An output of the network is overwritten, or never written.", _OFFSETS),
+    "DV654": Entry(
+        "A layer reads FP32 as FP16 or the reverse, or claims to write FP32.",
+        "Only custom layers write FP32, and only custom layers and concatenations of bytes read it.",
+    ),
+    "DV655": Entry(
+        "is_input_hw_layout does not match the writer of the input.", "Set it for what commands have written."
+    ),
+    "DV656": Entry(
+        "No layer reads a map that is not an output: a reader looks elsewhere.",
+        "Check the offsets of the layers after it, or leave the layer out.",
+    ),
     # --- layers of the CPU ---
-    "DV660": Entry("The inputs of an LT_CONCAT do not lie one behind the other in it.", "Check offsets, or copy."),
+    "DV660": Entry(
+        "The inputs of an LT_CONCAT do not follow each other in it.",
+        "Place them from output_offs on, or use LT_COPY_CONCAT; input_offs is output_offs.",
+    ),
     "DV661": Entry(
         "The inputs of a concatenation are not named, or do not form its output. LT_COPY_CONCAT copies bytes into 1 dimension, channels into 3, and nothing into 2.",
         "Give all inputs its width and height; in an LT_CONCAT all but the last have a multiple of 8 channels.",
@@ -115,11 +136,15 @@ CODES: dict[str, Entry] = {
         "An LT_SOFTMAX has an axis that the runtime does not take, claims to write FP32, or reads its input in a wrong order.",
         "is_f32_output = false; axis 0 of a vector. For a map of more than 8 channels: an LT_FLATTEN, then 2 dimensions, axis 1, is_input_hw_layout = true.",
     ),
-    "DV664": Entry("A custom layer has no function.", "Set custom_proc_ptr."),
+    "DV664": Entry("A custom layer has no function.", "Set custom_proc_ptr to custom_callback_TYPE."),
     "DV665": Entry(
-        "A layer has no known type, no name, or a command against its type.", "Check type and conv_conf_v1."
+        "A layer has no known type, no name, or a command that contradicts its type.",
+        "Check name, type and conv_conf_v1.",
     ),
-    "DV666": Entry("A function of NAME_cpu.h works on other maps than its layer tells of.", _AGAIN),
+    "DV666": Entry(
+        "A function of NAME_cpu.h works on other maps than its layer names.",
+        "Convert again, copy all files together, and do not edit them.",
+    ),
     "DV667": Entry(
         "A custom layer has a list of input layers. The SDK keeps it where it keeps the callback's address.",
         "Put what the callback needs into custom_param.",
@@ -133,23 +158,31 @@ CODES: dict[str, Entry] = {
         "Set the flag; give W, H, C.",
     ),
     # --- outputs and inputs ---
-    "DV670": Entry("output_layers_ and is_output do not agree.", "Enter every output, and nothing else."),
+    "DV670": Entry("output_layers_ and is_output contradict each other.", "Enter every output, and nothing else."),
     "DV671": Entry("An output lies in chunks of 8 channels.", "End the network with an LT_FLATTEN."),
-    "DV672": Entry("The application writes its input where no LT_INPUT is.", "Make an LT_INPUT the first layer."),
+    "DV672": Entry(
+        "The application writes its input at the first layer's input_offs, and no LT_INPUT is there.",
+        "Make an LT_INPUT the first layer.",
+    ),
     "DV673": Entry(
         "A layer reads, or the network outputs, what an LT_SOFTMAX has overwritten: it replaces its input by x - max.",
         "Make the softmax the last reader of its input, or copy the input before.",
     ),
     # --- weights ---
-    "DV680": Entry("The weights cannot be read, or are not as many as the source reserves.", _AGAIN),
-    "DV681": Entry("Weights are not aligned to 16 bytes, or not in the memory of the weights.", "Use weights_mem_."),
-    "DV682": Entry("The weights of the runs overlap, leave gaps or end elsewhere.", "Put them one behind the other."),
-    "DV683": Entry("A position of a tile that belongs to no weight is not 0 (not index 0 of a palette).", _AGAIN),
-    "DV684": Entry("A bias or slope behind the last output channel is not 0.", _AGAIN),
-    "DV685": Entry("A byte that only fills up to a multiple of 16 is not 0.", _AGAIN),
+    "DV680": Entry("The weights cannot be read, or their number is not what the source reserves.", _AGAIN),
+    "DV681": Entry(
+        "Weights are not aligned to 16 bytes, or not in the weight memory.", "Align them; use weights_mem_."
+    ),
+    "DV682": Entry(
+        "The weights of the runs overlap, leave gaps, or end elsewhere than the weight memory.",
+        "Place the weights of all runs one after the other, and reserve exactly their bytes.",
+    ),
+    "DV683": Entry("A position of a tile without a weight is not 0 (index 0 of a palette).", _AGAIN),
+    "DV684": Entry("A bias or slope after the last output channel is not 0.", _AGAIN),
+    "DV685": Entry("A padding byte after the weights of a run is not 0.", _AGAIN),
     "DV686": Entry("Entry 0 of a palette is not 0.0.", _AGAIN),
-    "DV687": Entry("A weight, bias, slope or palette entry is infinite or no number.", "Check the trained weights."),
-    "DV688": Entry("A tap of a dilated convolution that is not the last has a bias.", _AGAIN),
+    "DV687": Entry("A weight, bias, slope or palette entry is infinite or NaN.", "Check the trained weights."),
+    "DV688": Entry("A tap of a dilated convolution other than the last has a bias.", _AGAIN),
 }
 
 

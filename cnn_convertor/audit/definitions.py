@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cnn_convertor.audit.codes import CODES
 from cnn_convertor.audit.tokens import Cursor, NotUnderstoodError, Token, shown, tokenize
 from cnn_convertor.errors import Origin, Problem
 
@@ -27,7 +28,7 @@ class Function(NamedTuple):
 
 @dataclass(slots=True)
 class Definitions:
-    """What stands at the top level of a source; findings are what cannot be understood there."""
+    """The top level of a source. findings: what in it is not understood."""
 
     file: str
     functions: dict[str, Function] = field(default_factory=dict)
@@ -35,8 +36,9 @@ class Definitions:
     variables: list[Sequence[Token]] = field(default_factory=list)
     findings: list[Problem] = field(default_factory=list)
 
-    def refuse(self, what: str, line: int, hint: str) -> None:
-        self.findings.append(Problem("DV602", f"not understood: {what}", Origin(self.file, line=line), hint))
+    def refuse(self, what: str, line: int) -> None:
+        where = Origin(self.file, line=line)
+        self.findings.append(Problem("DV602", f"not understood: {what}", where, CODES["DV602"].cure))
 
 
 def definitions(text: str, file: str) -> Definitions:
@@ -59,7 +61,7 @@ def _preprocessed(text: str, made: Definitions) -> Iterator[Token]:
                 taken.append((name in made.macros) == (word == "ifdef"))
             case "if", value:
                 if value not in {"0", "1"} and all(taken):
-                    made.refuse(token.text, token.line, "audit what the preprocessor leaves: g++ -E")
+                    made.refuse(token.text, token.line)
                 taken.append(value != "0")
             case "else", _ if taken:
                 taken[-1] = not taken[-1]
@@ -74,7 +76,7 @@ def _preprocessed(text: str, made: Definitions) -> Iterator[Token]:
             case (("include" | "pragma" | "line" | "define" | "undef" | ""), _):
                 pass
             case _ if all(taken) or word == "elif":
-                made.refuse(token.text, token.line, "audit what the preprocessor leaves: g++ -E")
+                made.refuse(token.text, token.line)
 
 
 def _collect(cursor: Cursor, made: Definitions, depth: int = 0) -> None:
@@ -85,7 +87,7 @@ def _collect(cursor: Cursor, made: Definitions, depth: int = 0) -> None:
         except NotUnderstoodError as error:
             cursor.at = start
             line, statement = cursor.peek().line, cursor.statement()
-            made.refuse(f"{shown(statement)}: {error}", line, "compare the source with what the SDK's tools write")
+            made.refuse(f"{shown(statement)}: {error}", line)
 
 
 def _definition(cursor: Cursor, made: Definitions, depth: int) -> None:
@@ -145,7 +147,7 @@ def _function(cursor: Cursor, start: int, made: Definitions) -> None:
 
 
 def _parameters(tokens: list[Token]) -> Iterator[Parameter]:
-    """A parameter's name stands before a comma or the end."""
+    """A parameter's name is the last word before a comma or the end."""
     part: list[Token] = []
     for token in [*tokens, Token("sign", ",", 0)]:
         if token.text != ",":

@@ -94,7 +94,7 @@ class Expressions(ABC):
         """The value of a call."""
 
     @abstractmethod
-    def report(self, code: str, message: str, hint: str, line: int) -> None:
+    def report(self, code: str, message: str, line: int) -> None:
         """Note a finding."""
 
     @contextmanager
@@ -143,10 +143,10 @@ class Expressions(ABC):
             return
         if isinstance(value, Text) and value.is_short_temporary and cell.owner is not None and cell.owner.type is LAYER:
             message = f"the temporary std::string {describe(value)} is moved into a layer of zeros: the SDK crashes"
-            self.report("DV606", message, "assign a literal, or a variable", line)
+            self.report("DV606", message, line)
         wrong = cell.store(value, line)
         if wrong:
-            self.report("DV604", wrong, "give a value that the field can hold", line)
+            self.report("DV604", wrong, line)
 
     def initialize(self, cell: Cell, line: int) -> None:
         """Braces: one value for each element of an array, zeros for a structure, one value for anything else."""

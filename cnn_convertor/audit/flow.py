@@ -1,4 +1,4 @@
-"""Follows the maps through the I/O memory: every layer must find there, whole, what it is to read."""
+"""Follows the maps through the I/O memory: every layer must find there, whole, what it reads."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from cnn_convertor.audit.processor import Tensor
 from cnn_convertor.audit.registers import command_output, operand_of
 from cnn_convertor.errors import Problem
 
+# Who chose the order of a map's elements. Where the application did, either order may be meant.
 DEVICE, CPU, APPLICATION = "device", "CPU", "application"
 RESIDUE = "residue"  # what an LT_SOFTMAX leaves in the place of its input
 _WRITERS = {"LT_CONV", "LT_FC", "LT_FLATTEN", "LT_COPY_CONCAT", "LT_SOFTMAX", "LT_CUSTOM"}
-_COPY = "make the softmax the last reader of its input, or copy the input before"
-_PLACE = "let no two maps that are needed at the same time share bytes"
 
 
 class Read(NamedTuple):
-    """A map that a layer expects. source: the layer that must have written it, where the source says so."""
+    """A map that a layer expects. element: bytes. source: the layer that must have written it, where the source names it."""
 
     field: str
     start: int
@@ -38,10 +37,10 @@ class Read(NamedTuple):
 
 
 class Flow:
-    """findings: what is wrong. born and dies: for every map that is written, the steps at which it must be there."""
+    """findings: what is wrong. born and dies: the steps between which each map is needed."""
 
     def __init__(self, network: Network, functions: Mapping[int, list[Tensor]]) -> None:
-        """functions: layer -> the maps of its function in NAME_cpu.h. What other callbacks read is not known."""
+        """functions: layer -> the maps of its function in NAME_cpu.h. What other callbacks read is unknown."""
         self.findings: list[Problem] = []
         self.born: dict[Written, int] = {}
         self.dies: dict[Written, int] = {}
@@ -77,9 +76,8 @@ class Flow:
 
     def _inputs(self) -> None:
         """What the application fills before the network runs."""
-        layers = self._network.layers
+        layers, order = self._network.layers, frozenset({APPLICATION})
         inputs = [layer for layer in layers if layer.type == "LT_INPUT"]
-        order = frozenset({APPLICATION})
         for layer in inputs:
             if layer.output_map is not None:
                 self._write(Written(layer.index, layer.name, layer.output_offs, layer.output_map, 2, order), 0)
@@ -90,7 +88,7 @@ class Flow:
         if inputs:
             if first.input_offs not in {layer.output_offs for layer in inputs}:
                 message = f"input_offs: the application writes its input at {first.input_offs}, no LT_INPUT is there"
-                self._found(first, "DV672", message, "make an LT_INPUT the first layer", "input_offs")
+                self._found(first, "DV672", message, "input_offs")
         elif (given := first.command.map if first.command else first.input_map) is not None:
             self._write(Written(-1, "the network's input", first.input_offs, given, 2, order, first.batch), 0)
 
@@ -104,25 +102,25 @@ class Flow:
             self._order(layer, found)
         if layer.type not in _WRITERS:
             return
-        if layer.type == "LT_CUSTOM" and layer.index not in self._functions:
+        if layer.type == "LT_CUSTOM" and not self._functions.get(layer.index):
             segments = self._memory.read(0, self._network.io_bytes) if self._network.io_bytes else ()
             self._perhaps_read |= {segment.content for segment in segments if segment.content is not None}
-        made = self._made(layer)
-        if made is not None and min(made) > 0:
+        made = command_output(layer.command) if layer.is_on_device and layer.command else layer.output_map
+        made = made if made is not None and min(made) > 0 else layer.output_map
+        if made is not None:
             element = 4 if layer.is_f32_output and not layer.is_on_device else 2
             start = layer.command.output.offs if layer.command and layer.is_on_device else layer.output_offs
-            order = frozenset({DEVICE if layer.is_on_device else CPU})
-            if layer.type == "LT_CUSTOM" and not layer.is_f32_output:
-                order = frozenset({APPLICATION})  # code that knows where it writes to
-            if layer.type == "LT_COPY_CONCAT":
-                order = frozenset(part for written in found for part in written.order)
+            order = self._written_order(layer, found)
             self._write(Written(layer.index, layer.name, start, made, element, order, layer.batch), layer.index)
             self._parts[layer.index] = {layer.index}
 
-    def _made(self, layer: Layer) -> Map | None:
-        """What the layer writes: as its registers say, where they have a meaning."""
-        made = command_output(layer.command) if layer.is_on_device and layer.command else None
-        return made if made is not None and min(made) > 0 else layer.output_map
+    @staticmethod
+    def _written_order(layer: Layer, found: list[Written]) -> frozenset[str]:
+        if layer.type == "LT_COPY_CONCAT":
+            return frozenset(part for written in found for part in written.order)
+        if layer.type == "LT_CUSTOM" and not layer.is_f32_output:
+            return frozenset({APPLICATION})  # a function that knows its readers
+        return frozenset({DEVICE if layer.is_on_device else CPU})
 
     # --- what is read ---
 
@@ -134,19 +132,17 @@ class Flow:
                 operand = operand_of(command)
                 if operand is not None:
                     yield Read("eltwise_buf.offs", command.operand.offs, operand, batch=command.batch)
-            return
-        if layer.type == "LT_CUSTOM" and layer.index in self._functions:
-            *inputs, _ = self._functions[layer.index]
-            yield from (Read("input_offs", tensor.offset, tensor.map, tensor.element) for tensor in inputs)
-            return
-        sources = [self._network.layers[i] for i in layer.sources if i is not None and i < layer.index]
-        if layer.type == "LT_CONCAT" and not layer.source_count:
+        elif layer.type == "LT_CUSTOM" and (tensors := self._functions.get(layer.index)):
+            yield from (Read("input_offs", tensor.offset, tensor.map, tensor.element) for tensor in tensors[:-1])
+        elif layer.type == "LT_CONCAT" and not layer.source_count:
             if layer.output_map is not None:
                 yield Read("output_offs", layer.output_offs, layer.output_map, 4 if layer.is_f32_output else 2)
         elif layer.type in {"LT_CONCAT", "LT_COPY_CONCAT"}:
-            copies_halves = layer.type == "LT_COPY_CONCAT" and layer.output_dim_size == 3
-            for source in sources:
-                element = 4 if source.is_f32_output and not copies_halves else 2
+            copies_channels = (
+                layer.type == "LT_COPY_CONCAT" and layer.output_dim_size == 3
+            )  # as FP16, whatever they are
+            for source in (self._network.layers[i] for i in layer.sources if i is not None and i < layer.index):
+                element = 4 if source.is_f32_output and not copies_channels else 2
                 if source.output_map is not None:
                     yield Read("input_layers", source.output_offs, source.output_map, element, source.index)
         elif layer.type != "LT_INPUT" and given is not None:
@@ -158,37 +154,29 @@ class Flow:
         return content is not None and content.element == 4
 
     def _read(self, layer: Layer, read: Read) -> list[Written]:
-        """Who has written what is there; what is wrong with it is noted."""
+        """The maps that are there; what is wrong with them is noted."""
         if min(read.map) < 1:
             return []
         segments = self._memory.read(read.start, read.nbytes)
         contents = list(dict.fromkeys(s.content for s in segments if s.content is not None))
         for written in contents:
             self.dies[written] = max(self.dies[written], layer.index)
-        wrong = _wrong(read, segments, contents)
-        expected = self._parts.get(read.source, set()) if read.source is not None else None
-        if wrong is None and expected is not None and not {written.layer for written in contents} <= expected:
-            others = ", ".join(_named(written) for written in contents if written.layer not in expected)
-            wrong = "DV651", f"{others} has overwritten it"
-        wrong = self._wrong_order(layer, read, contents) if wrong is None else wrong
+        wrong = _wrong(read, segments, contents) or self._wrong_writer(layer, read, contents)
         if wrong is not None:
-            self._found(layer, wrong[0], f"{read}: {wrong[1]}", _PLACE, read.field)
-        in_place = layer.type == "LT_SOFTMAX" and read.start == layer.output_offs
-        if (
-            not layer.is_on_device
-            and layer.type != "LT_CONCAT"
-            and not in_place
-            and overlap(read.start, read.nbytes, layer.output_offs, layer.output_size)
-        ):
+            self._found(layer, wrong[0], f"{read}: {wrong[1]}", read.field)
+        in_place = layer.type == "LT_CONCAT" or (layer.type == "LT_SOFTMAX" and read.start == layer.output_offs)
+        overlaps = overlap(read.start, read.nbytes, layer.output_offs, layer.output_size)
+        if overlaps and not (layer.is_on_device or in_place):
             message = f"output_offs: {layer.output_size} bytes at {layer.output_offs} overlap the input at {read.start}"
-            self._found(layer, "DV643", message, "put the output elsewhere", "output_offs")
+            self._found(layer, "DV643", message, "output_offs")
         return contents
 
-    def _wrong_order(self, layer: Layer, read: Read, contents: list[Written]) -> tuple[str, str] | None:
-        """A softmax left other values there; or the CPU wrote a map in an order that the device does not read."""
-        gone = next((written for written in contents if RESIDUE in written.order), None)
-        if gone is not None:
-            return "DV673", f"the softmax {_named(gone)} has overwritten its input with differences"
+    def _wrong_writer(self, layer: Layer, read: Read, contents: list[Written]) -> tuple[str, str] | None:
+        """Another layer wrote it than the source names, or a CPU layer in an order that the device does not read."""
+        expected = self._parts.get(read.source, set()) if read.source is not None else None
+        others = [w for w in contents if expected is not None and w.layer not in expected]
+        if others:
+            return "DV651", f"{', '.join(map(_named, others))} has overwritten it"
         for written in contents if layer.is_on_device and read.map.area > 1 else ():
             turned = not self._network.transposed and min(read.map[:2]) > 1
             flat = written.order == {CPU} and self._network.layers[written.layer].type == "LT_FLATTEN"
@@ -202,16 +190,16 @@ class Flow:
             return
         dims = (*layer.input_dims, 1, 1, 1)[:3]
         lines = layer.input_map.elements // dims[layer.softmax_axis]
-        wrong = ""
         if lines > 1 and any(w.map.channels > 8 and w.map.area > 1 and w.order != {CPU} for w in found):
-            wrong = "its input lies in chunks of 8 channels: the runtime mixes pixels"
-        elif not layer.is_input_hw_layout and dims[2] >= 8 and dims[0] * dims[1] > 1:
-            wrong = "is_input_hw_layout is false: the runtime reads and writes beyond the input"
-        elif not layer.is_input_hw_layout and self._network.transposed and min(dims[:2]) > 1:
-            wrong = "is_input_hw_layout is false: the runtime exchanges width and height"
-        if wrong:
-            hint = "put an LT_FLATTEN before it, and set is_input_hw_layout"
-            self._found(layer, "DV663", wrong, hint, "is_input_hw_layout")
+            self._found(
+                layer, "DV663", "the input lies in chunks of 8 channels: the runtime mixes pixels", "input_offs"
+            )
+        elif not layer.is_input_hw_layout and dims[0] * dims[1] > 1:
+            start = "is_input_hw_layout is false: the runtime"
+            if dims[2] >= 8:
+                self._found(layer, "DV663", f"{start} reads and writes beyond the input", "is_input_hw_layout")
+            elif self._network.transposed and min(dims[:2]) > 1:
+                self._found(layer, "DV663", f"{start} exchanges width and height", "is_input_hw_layout")
         rest = Written(layer.index, layer.name, layer.input_offs, layer.input_map, 2, frozenset({RESIDUE}))
         self._memory.write(rest)
         self.dies[rest] = layer.index
@@ -226,89 +214,73 @@ class Flow:
             source = self._network.layers[index]
             if source.output_offs != at:
                 message = f'output_offs: "{source.name}" lies at {source.output_offs}, not at {at}'
-                self._found(
-                    layer, "DV660", message, "let inputs lie one behind the other, from output_offs on", "output_offs"
-                )
+                self._found(layer, "DV660", message, "output_offs")
                 return
             at += source.output_size
         if layer.input_offs != layer.output_offs:
             message = f"input_offs is {layer.input_offs}, output_offs {layer.output_offs}: nothing is moved"
-            self._found(layer, "DV660", message, "give both the same offset", "input_offs")
+            self._found(layer, "DV660", message, "input_offs")
 
     def _order(self, layer: Layer, found: list[Written]) -> None:
-        """Whether is_input_hw_layout tells the truth; what the application has written may count as either."""
+        """is_input_hw_layout is true for what the device has written."""
         orders = {part for written in found for part in written.order}
-        says, is_true = layer.is_input_hw_layout, orders == {DEVICE}
-        if layer.type == "LT_INPUT" or says == is_true or {APPLICATION, RESIDUE} & orders or not found:
+        says = layer.is_input_hw_layout
+        if layer.type == "LT_INPUT" or says == (orders == {DEVICE}) or {APPLICATION, RESIDUE} & orders or not found:
             return
         if says and layer.is_on_device and found[0].order == {DEVICE}:
             return  # the operand comes from the CPU, the input does not
         who = "the device" if not says else f"the {' and the '.join(sorted(orders))}"
         message = f"is_input_hw_layout is {str(says).lower()}, but {who} has written the input"
-        self._found(layer, "DV655", message, "it is true for what convolution commands write", "is_input_hw_layout")
+        self._found(layer, "DV655", message, "is_input_hw_layout")
 
     # --- at the end ---
 
     def _outputs(self) -> None:
         network, last = self._network, len(self._network.layers)
         if not network.outputs:
-            self.findings.append(network.problem("DV670", "the network has no outputs", "enter them in output_layers_"))
+            self.findings.append(network.problem("DV670", "the network has no outputs"))
         for position, index in enumerate(network.outputs):
             if index is None or index >= last:
                 message = f"output_layers_[{position}] points to no layer of the network"
-                self.findings.append(network.problem("DV670", message, "enter &get_layer(N)"))
+                self.findings.append(network.problem("DV670", message))
                 continue
             layer = network.layers[index]
             if not layer.is_output:
-                self._found(
-                    layer,
-                    "DV670",
-                    f"output_layers_[{position}] names it, is_output is false",
-                    "make it true",
-                    "is_output",
-                )
+                message = f"output_layers_[{position}] names it, is_output is false"
+                self._found(layer, "DV670", message, "is_output")
             self._intact(layer, last)
-            made = layer.output_map
-            if (
-                made is not None
-                and made.channels > 8
-                and made.area > 1
-                and layer.type not in {"LT_SOFTMAX", "LT_CUSTOM", "LT_FLATTEN"}
-            ):
-                message = f"the output, {made}, lies in chunks of 8 channels"
-                self._found(layer, "DV671", message, "end the network with an LT_FLATTEN", "type")
+            made, is_plain = layer.output_map, layer.type in {"LT_SOFTMAX", "LT_CUSTOM", "LT_FLATTEN"}
+            if made is not None and made.channels > 8 and made.area > 1 and not is_plain:
+                self._found(layer, "DV671", f"the output, {made}, lies in chunks of 8 channels", "type")
         for layer in network.layers:
             if layer.is_output and layer.index not in network.outputs:
-                message = "is_output is true, but output_layers_ does not name it"
-                self._found(layer, "DV670", message, "enter it, or make it false", "is_output")
+                self._found(layer, "DV670", "is_output is true, but output_layers_ does not name it", "is_output")
 
     def _intact(self, layer: Layer, last: int) -> None:
+        """At the end, an output holds what its layer wrote."""
         expected = self._parts.get(layer.index, set())
         for _, _, content in self._memory.read(layer.output_offs, layer.output_size) if layer.output_size else ():
             if content is not None and RESIDUE in content.order:
-                message = f"output_offs: the softmax {_named(content)} has overwritten this output with differences"
-                self._found(layer, "DV673", message, _COPY, "output_offs")
+                message = f"output_offs: the softmax {_named(content)} has overwritten this output"
+                self._found(layer, "DV673", message, "output_offs")
                 break
             if content is None or content.layer not in expected:
-                who = _named(content) if content else "nobody"
-                message = f"output_offs: at the end {who} has written what should be this output"
-                self._found(layer, "DV653", message, _PLACE, "output_offs")
+                who = _named(content) if content else "no layer"
+                self._found(layer, "DV653", f"output_offs: at the end, {who} has written this output", "output_offs")
                 break
             self.dies[content] = last
 
     def _unread(self) -> None:
-        """A map that nobody reads was meant for somebody: an offset is wrong."""
+        """A map without a reader was meant for one: an offset is wrong."""
         for written, born in self.born.items():
             layer = self._network.layers[written.layer]
             is_read = self.dies[written] > born or written in self._perhaps_read
             if written.layer >= 0 and not (is_read or layer.is_output or layer.type == "LT_INPUT"):
-                hint = "check the offsets of the layers behind it, or leave the layer out"
-                self._found(
-                    layer, "DV656", "nobody reads the output, and it is no output of the network", hint, "output_offs"
-                )
+                message = "no layer reads the output, and it is not an output of the network"
+                self._found(layer, "DV656", message, "output_offs")
 
-    def _found(self, layer: Layer, code: str, message: str, hint: str, field: str) -> None:
-        self.findings.append(layer.problem(code, message, hint, field))
+    def _found(self, layer: Layer, code: str, message: str, field: str) -> None:
+        self.findings.append(layer.problem(code, message, field))
 
 
 def _named(written: Written) -> str:
@@ -320,6 +292,9 @@ def _wrong(read: Read, segments: list[Segment], contents: list[Written]) -> tupl
     gap = next((s for s in segments if s.content is None), None)
     if gap is not None:
         return "DV650", f"bytes {gap.start} to {gap.end - 1} were never written"
+    gone = next((written for written in contents if RESIDUE in written.order), None)
+    if gone is not None:
+        return "DV673", f"the softmax {_named(gone)} has overwritten its input"
     floats = next((written for written in contents if written.element != read.element), None)
     if floats is not None:
         return "DV654", f"{_named(floats)} has {8 * floats.element} bits an element, {8 * read.element} are read"
@@ -332,8 +307,8 @@ def _wrong(read: Read, segments: list[Segment], contents: list[Written]) -> tupl
     text = ", ".join(f"{_named(written)}, {written.map}" for written in contents)
     batches = {written.batch for written in contents}
     if batches != {read.batch} and (len(batches) > 1 or read.map.area > 1):
-        return "DV652", f"{read.batch} samples are read, of what lies there: {text}"
-    return None if _fits(read, contents) else ("DV652", f"what lies there is not such a map: {text}")
+        return "DV652", f"{read.batch} samples are read, of other numbers in {text}"
+    return None if _fits(read, contents) else ("DV652", f"the contents do not form such a map: {text}")
 
 
 def _fits(read: Read, contents: list[Written]) -> bool:
@@ -343,12 +318,11 @@ def _fits(read: Read, contents: list[Written]) -> bool:
     if whole and read.map.area == 1:
         return True  # memory as it is
     if whole and len(contents) == 1 and max(read.map.channels, contents[0].map.channels) <= 8:
-        return True  # neither is chunked, so that each is the other one in another form
+        return True  # neither is chunked, so each is the other one in another form
     for written in contents:
         begins, ends = max(read.start - written.start, 0), min(end, written.end) - written.start
-        area = (
-            read.map.area if 1 in (written.map.area, read.map.area) else written.map.area
-        )  # a vector is memory as it lies
+        # A vector is memory in any form.
+        area = read.map.area if 1 in (written.map.area, read.map.area) else written.map.area
         chunk = 8 * area * read.element
         if area not in {1, read.map.area} and read.map.area > 1:
             return False

@@ -9,28 +9,29 @@ from cnn_convertor.audit.registers import command_output, operand_of
 from cnn_convertor.audit.rules import Device, check_command
 from cnn_convertor.errors import Problem
 
-# Type -> the members of the layer's union that it uses, and whether it needs them.
-_MEMBERS: dict[str, tuple[str, bool]] = {
-    "LT_CONV": ("a command", False),  # DV665 says when it has none
-    "LT_FC": ("a command", False),
-    "LT_SOFTMAX": ("softmax_axis", True),
-    "LT_CONCAT": ("input_layers", False),
-    "LT_COPY_CONCAT": ("input_layers", False),  # DV661
-    "LT_CUSTOM": ("a callback", False),  # DV664
+# Type -> the member of the layer's union that it uses. An LT_CONCAT may do without.
+_MEMBERS = {
+    "LT_CONV": "a command",
+    "LT_FC": "a command",
+    "LT_SOFTMAX": "softmax_axis",
+    "LT_CONCAT": "input_layers",
+    "LT_COPY_CONCAT": "input_layers",
+    "LT_CUSTOM": "a callback",
 }
 
 
 def check_layer(network: Network, layer: Layer, device: Device) -> Iterator[Problem]:
     """What is wrong in one layer."""
     yield from _type(layer)
+    yield from _union(layer)
     yield from _dims(layer)
     if layer.command is not None and layer.is_on_device:
         yield from check_command(layer, layer.command, device)
         yield from _command(network, layer, layer.command)
-    yield from _union(layer)
     match layer.type:
-        case "LT_INPUT":
-            yield from _network_input(layer)
+        case "LT_INPUT" if layer.input_offs != layer.output_offs:
+            message = f"input_offs is {layer.input_offs}, output_offs {layer.output_offs}: an input is one map"
+            yield layer.problem("DV642", message, "input_offs")
         case "LT_FLATTEN":
             yield from _same_elements(layer)
             yield from _flatten(layer)
@@ -38,14 +39,11 @@ def check_layer(network: Network, layer: Layer, device: Device) -> Iterator[Prob
             yield from _same_elements(layer)
             yield from _softmax(layer)
         case "LT_CUSTOM" if not layer.has_callback:
-            yield layer.problem(
-                "DV664", "custom_proc_ptr is not set", "set it to custom_callback_TYPE", "custom_proc_ptr"
-            )
-        case "LT_CONCAT" if layer.source_count:
+            yield layer.problem("DV664", "custom_proc_ptr is not set", "custom_proc_ptr")
+        case "LT_CONCAT" | "LT_COPY_CONCAT" if layer.source_count or layer.type == "LT_COPY_CONCAT":
             yield from _concat(network, layer)
-        case "LT_COPY_CONCAT":
-            yield from _concat(network, layer)
-    yield from _sizes(network, layer)
+    yield from _sizes(layer)
+    yield from _ranges(network, layer)
 
 
 def same_elements(a: Map, b: Map) -> bool:
@@ -55,138 +53,113 @@ def same_elements(a: Map, b: Map) -> bool:
 
 def _type(layer: Layer) -> Iterator[Problem]:
     if not layer.type.startswith("LT_"):
-        yield layer.problem("DV665", f"{layer.type} is no layer type", "use one of the names LT_...", "type")
+        yield layer.problem("DV665", f"{layer.type} is not a layer type", "type")
     elif layer.is_on_device and layer.command is None:
-        yield layer.problem("DV665", "a layer of the device without a command", "fill conv_conf_v1.conv_cmd", "type")
+        yield layer.problem("DV665", "a layer of the device without a command", "type")
     elif not layer.is_on_device and layer.command is not None:
-        message = f"a command, but {layer.type} does not run on the device"
-        yield layer.problem("DV665", message, "make it LT_CONV, or leave the command out", "type")
+        yield layer.problem("DV665", f"a command, but {layer.type} does not run on the device", "type")
     if not layer.name:
-        yield layer.problem("DV665", "the layer has no name", "name it", "name")
+        yield layer.problem("DV665", "the layer has no name", "name")
 
 
 def _union(layer: Layer) -> Iterator[Problem]:
-    """A layer holds exactly one of: a command, a softmax axis, a list of inputs, a callback. They share memory."""
-    member, is_needed = _MEMBERS.get(layer.type, ("", False))
-    others = [other for other in layer.members if other not in {member, "a command"}]
+    """A layer holds one of: a command, a softmax axis, a list of inputs, a callback. They share memory."""
+    member = _MEMBERS.get(layer.type, "")
+    others = [other for other in layer.members if other not in {member, "a command"}]  # DV665: a command
     if layer.type == "LT_CUSTOM" and "input_layers" in others:
         message = "input_layer_num overwrites custom_proc_ptr: both have the same address in the SDK"
-        yield layer.problem("DV667", message, "put what the callback needs into custom_param", "input_layer_num")
+        yield layer.problem("DV667", message, "input_layer_num")
     elif others:
-        message = f"{layer.type} sets {', '.join(others)}"
-        kept = f"; they overwrite {member}" if member in layer.members else ", which it does not use"
-        yield layer.problem("DV668", message + kept, "keep the member that belongs to the type", "type")
-    if is_needed and member not in layer.members:
-        yield layer.problem("DV668", f"{layer.type} does not set {member}", "set it, or correct the type", "type")
+        reason = f"and so overwrites {member}" if member in layer.members else "which it does not use"
+        yield layer.problem("DV668", f"{layer.type} sets {', '.join(others)}, {reason}", "type")
+    if member == "softmax_axis" and member not in layer.members:
+        yield layer.problem("DV668", f"{layer.type} does not set {member}", "type")
 
 
 def _dims(layer: Layer) -> Iterator[Problem]:
     rows = {
-        "input_dim": (layer.input_dim_size, layer.input_map),
-        "output_dim": (layer.output_dim_size, layer.output_map),
+        "input_dim": (layer.input_dim_size, layer.input_dims, layer.input_map),
+        "output_dim": (layer.output_dim_size, layer.output_dims, layer.output_map),
     }
-    for field, (size, map) in rows.items():
+    for field, (size, dims, map) in rows.items():
         if field == "input_dim" and size == 0 and (layer.sources or layer.type == "LT_CUSTOM"):
-            continue  # what it reads stands in the layers that it names, or it needs nothing
+            continue  # the layers that it names have the dimensions, or it needs none
         if not 1 <= size <= 3:
-            yield layer.problem(
-                "DV647", f"{field}_size: {size} dimensions; 1 to 3 are possible", "give W, H, C", f"{field}_size"
-            )
+            yield layer.problem("DV647", f"{field}_size: {size} dimensions; 1 to 3 are possible", f"{field}_size")
         elif map is None:
-            dims = layer.input_dims if field == "input_dim" else layer.output_dims
-            yield layer.problem("DV647", f"{field}: {dims}; dimensions start at 1", "give W, H, C", f"{field}[0]")
+            yield layer.problem("DV647", f"{field}: {dims}; dimensions start at 1", f"{field}[0]")
 
 
 def _command(network: Network, layer: Layer, command: Command) -> Iterator[Problem]:
-    """The layer says again what the command says."""
+    """The fields of the layer repeat those of the command."""
     if command.is_transposed != network.transposed:
         transposed = str(network.transposed).lower()
         message = f"input_circular_offset: 0x{command.order:04X}, but is_weight_transposed is {transposed}"
-        yield layer.problem("DV612", message, "use one memory order in the whole network", "input_circular_offset")
-    yield from _operand_buffer(layer, command)
-    operand = operand_of(command)
-    places = {"input_buf": (command.input, layer.input_offs), "output_buf": (command.output, layer.output_offs)}
-    for name, (buffer, offset) in places.items():
-        field = name.removesuffix("_buf") + "_offs"
+        yield layer.problem("DV612", message, "input_circular_offset")
+    operand, written = operand_of(command), command_output(command)
+    for name, buffer, offset in (
+        ("input", command.input, layer.input_offs),
+        ("output", command.output, layer.output_offs),
+    ):
         if buffer.offs != offset:
-            message = f"{name}.offs: {buffer.offs}, but {field} is {offset}"
-            yield layer.problem("DV642", message, "give both the same offset", f"{name}.offs")
+            message = f"{name}_buf.offs: {buffer.offs}, but {name}_offs is {offset}"
+            yield layer.problem("DV642", message, f"{name}_buf.offs")
     used = {"input_buf": command.input, "output_buf": command.output}
-    if operand is not None:
-        used["eltwise_buf"] = command.operand
-    for name, buffer in used.items():
+    for name, buffer in (used | ({"eltwise_buf": command.operand} if operand is not None else {})).items():
         if buffer.mem != "io_mem_":
-            message = f"{name}.mem: {buffer.mem or 'nothing'} is not the memory of the maps"
-            yield layer.problem("DV642", message, "io_mem_ is expected", f"{name}.mem")
-    written = command_output(command)
+            message = f"{name}.mem: {buffer.mem or 'nothing'} is not the I/O memory"
+            yield layer.problem("DV642", message, f"{name}.mem")
+    if command.output_mode == 0 and (command.operand.mem or command.operand.offs):
+        name = "eltwise_buf.mem" if command.operand.mem else "eltwise_buf.offs"
+        yield layer.problem("DV614", f"{name}: an operand, but output_mode is 0 and adds none", name)
     if layer.input_map is not None and not same_elements(layer.input_map, command.map):
         message = f"input_dim: {layer.input_map}, but the command reads {command.map}"
-        yield layer.problem("DV645", message, "make w, h, c and input_dim equal", "input_dim[0]")
+        yield layer.problem("DV645", message, "input_dim[0]")
     if layer.type == "LT_FC" and command.map.area != 1:
-        message = f"w, h: LT_FC reads a vector, not {command.map}"
-        yield layer.problem("DV645", message, "make it LT_CONV, or w and h 1", "w")
+        yield layer.problem("DV645", f"w, h: LT_FC reads a vector, not {command.map}", "w")
     if layer.output_map is not None and min(written) > 0 and not same_elements(layer.output_map, written):
         message = f"output_dim: {layer.output_map}, but the command writes {written}"
-        yield layer.problem("DV646", message, "check the windows of the runs, and output_dim", "output_dim[0]")
+        yield layer.problem("DV646", message, "output_dim[0]")
     if layer.is_f32_output:
-        yield layer.problem("DV654", "is_f32_output: the device writes FP16", "make it false", "is_f32_output")
+        yield layer.problem("DV654", "is_f32_output: the device writes FP16", "is_f32_output")
     yield from _overlaps(layer, command, written, operand)
 
 
-def _operand_buffer(layer: Layer, command: Command) -> Iterator[Problem]:
-    """eltwise_buf and output_mode agree. Another check finds an addition without a buffer."""
-    buffer = command.operand
-    if command.output_mode == 0 and (buffer.mem or buffer.offs):
-        name = "eltwise_buf.mem" if buffer.mem else "eltwise_buf.offs"
-        message = f"{name}: an operand, but output_mode is 0 and adds none"
-        yield layer.problem("DV614", message, "set output_mode to 1, or clear eltwise_buf", name)
-
-
 def _overlaps(layer: Layer, command: Command, written: Map, operand: Map | None) -> Iterator[Problem]:
-    """A command reads its input while it writes; its operand may be overwritten element by element."""
+    """A command reads its input while it writes. It may write exactly over its operand."""
     start, size = command.output.offs, 2 * written.elements * command.batch
     if overlap(start, size, command.input.offs, 2 * command.map.elements * command.batch):
         message = f"output_buf.offs: {size} bytes at {start} overlap the input at {command.input.offs}"
-        yield layer.problem("DV643", message, "put the output elsewhere", "output_buf.offs")
-    if (
-        operand is not None
-        and command.operand.offs != start
-        and overlap(start, size, command.operand.offs, 2 * operand.elements)
-    ):
-        message = f"output_buf.offs: {size} bytes at {start} overlap a part of the operand at {command.operand.offs}"
-        yield layer.problem("DV643", message, "put the output elsewhere, or exactly there", "output_buf.offs")
+        yield layer.problem("DV643", message, "output_buf.offs")
+    other = command.operand.offs
+    if operand is not None and other != start and overlap(start, size, other, 2 * operand.elements * command.batch):
+        message = f"output_buf.offs: {size} bytes at {start} overlap a part of the operand at {other}"
+        yield layer.problem("DV643", message, "output_buf.offs")
 
 
 def overlap(a: int, a_size: int, b: int, b_size: int) -> bool:
     return a < b + b_size and b < a + a_size
 
 
-def _network_input(layer: Layer) -> Iterator[Problem]:
-    if layer.input_offs != layer.output_offs:
-        message = f"input_offs is {layer.input_offs}, output_offs {layer.output_offs}: an input is one map"
-        yield layer.problem("DV642", message, "give both the same offset", "input_offs")
-
-
 def _same_elements(layer: Layer) -> Iterator[Problem]:
     given, made = layer.input_map, layer.output_map
     if given is not None and made is not None and given.elements != made.elements:
         message = f"{made} has {made.elements} elements, but the input, {given}, has {given.elements}"
-        yield layer.problem("DV662", f"output_dim: {message}", "make them equal", "output_dim[0]")
+        yield layer.problem("DV662", f"output_dim: {message}", "output_dim[0]")
 
 
 def _flatten(layer: Layer) -> Iterator[Problem]:
     """Without the flag the runtime does nothing, which is right only where nothing has to move."""
-    if not layer.is_input_hw_layout:
-        if layer.input_offs != layer.output_offs:
-            message = "is_input_hw_layout is false: the runtime copies nothing to output_offs"
-            yield layer.problem("DV669", message, "set is_input_hw_layout", "is_input_hw_layout")
-    elif layer.input_dim_size < 3:
+    if not layer.is_input_hw_layout and layer.input_offs != layer.output_offs:
+        message = "is_input_hw_layout is false: the runtime copies nothing to output_offs"
+        yield layer.problem("DV669", message, "is_input_hw_layout")
+    elif layer.is_input_hw_layout and layer.input_dim_size < 3:
         message = f"input_dim_size is {layer.input_dim_size}: the runtime reads W, H and C, and copies nothing"
-        yield layer.problem("DV669", message, "give W, H, C", "input_dim_size")
+        yield layer.problem("DV669", message, "input_dim_size")
 
 
 def _softmax(layer: Layer) -> Iterator[Problem]:
-    """The axis exists, and the output is FP16. The flow checks what lies in the memory."""
+    """The axis exists, and the output is FP16. The flow checks the contents of the memory."""
     axis, dims = layer.softmax_axis, layer.input_dims
     message = ""
     if axis not in range(3):
@@ -196,49 +169,40 @@ def _softmax(layer: Layer) -> Iterator[Problem]:
     elif dims and dims[axis] == 1 and sum(dim > 1 for dim in dims) == 1:
         message = f"softmax_axis: {axis}, but input_dim[{axis}] is 1: every value becomes 1"
     if message:
-        yield layer.problem("DV663", message, "0 for a vector of one dimension, 2 for a map", "softmax_axis")
+        yield layer.problem("DV663", message, "softmax_axis")
     if layer.is_f32_output:
         message = "is_f32_output: LT_SOFTMAX writes FP16, and get_final_output reads FP32"
-        yield layer.problem("DV663", message, "make it false", "is_f32_output")
+        yield layer.problem("DV663", message, "is_f32_output")
 
 
 def _concat(network: Network, layer: Layer) -> Iterator[Problem]:
-    """Its inputs are earlier layers, of its width and height; their channels together are its own.
+    """The inputs are earlier layers with the output's width and height, and together have its channels.
 
     LT_COPY_CONCAT copies bytes into a vector, and channels into a map. It does nothing for two dimensions.
     """
-    sources = [index for index in layer.sources if index is not None and index < layer.index]
-    if layer.source_count < 1 or len(sources) != layer.source_count:
-        message = f"input_layers: {len(sources)} earlier layers of input_layer_num = {layer.source_count}"
-        yield layer.problem("DV661", message, "name every input, as &get_layer(N)", "input_layers")
+    given = [network.layers[index] for index in layer.sources if index is not None and index < layer.index]
+    if layer.source_count < 1 or len(given) != layer.source_count:
+        message = f"input_layers: {len(given)} earlier layers of input_layer_num = {layer.source_count}"
+        yield layer.problem("DV661", message, "input_layers")
         return
-    given = [network.layers[index] for index in sources]
     maps = [source.output_map for source in given if source.output_map is not None]
-    made = layer.output_map
-    if made is None or len(maps) != len(sources):
+    made, copies = layer.output_map, layer.type == "LT_COPY_CONCAT"
+    if made is None or len(maps) != len(given):
         return
-    copies = layer.type == "LT_COPY_CONCAT"
     if copies and layer.output_dim_size == 2:
         message = "output_dim_size: the runtime copies nothing into 2 dimensions"
-        yield layer.problem("DV661", message, "give 1 or 3 dimensions", "output_dim_size")
+        yield layer.problem("DV661", message, "output_dim_size")
     short = [source.name for source in given if source.output_dim_size < 3]
     if copies and layer.output_dim_size == 3 and short:
         message = f'input_layers: "{short[0]}" has no output_dim[2], so the runtime copies none of its channels'
-        yield layer.problem("DV661", message, "give every input three dimensions", "input_layers")
+        yield layer.problem("DV661", message, "input_layers")
     if any(source.is_f32_output != layer.is_f32_output for source in given):
-        message = (
-            "input_layers: some hold FP32, others FP16" if layer.is_f32_output else "input_layers: an input holds FP32"
-        )
-        yield layer.problem("DV654", message, "let inputs and output have one element type", "input_layers")
+        yield layer.problem("DV654", "input_layers: FP32 and FP16 in inputs and output", "input_layers")
     text = ", ".join(map(str, maps))
     if sum(each.elements for each in maps) != made.elements:
-        yield layer.problem(
-            "DV661", f"output_dim: {made} does not hold the inputs, {text}", "check both", "output_dim[0]"
-        )
+        yield layer.problem("DV661", f"output_dim: {made} does not hold the inputs, {text}", "output_dim[0]")
     elif made.area > 1 and any(_breaks(each, made, is_last=copies or each is maps[-1]) for each in maps):
-        message = f"input_layers: {text} do not follow each other in {made}"
-        hint = "give all the same size, and all but the last a multiple of 8 channels"
-        yield layer.problem("DV661", message, hint, "input_layers")
+        yield layer.problem("DV661", f"input_layers: {text} do not follow each other in {made}", "input_layers")
 
 
 def _breaks(given: Map, made: Map, *, is_last: bool) -> bool:
@@ -246,27 +210,23 @@ def _breaks(given: Map, made: Map, *, is_last: bool) -> bool:
     return given.area > 1 and (given.area != made.area or (not is_last and given.channels % 8 != 0))
 
 
-def _sizes(network: Network, layer: Layer) -> Iterator[Problem]:
-    """Bytes of the output, their number, alignment and place."""
-    element = 4 if layer.is_f32_output else 2
-    made = layer.output_map
+def _sizes(layer: Layer) -> Iterator[Problem]:
+    """The bytes of the output, and the alignment of all places."""
+    element, made = 4 if layer.is_f32_output else 2, layer.output_map
     if made is not None and layer.output_size not in {element * made.elements * n for n in (1, layer.batch)}:
         message = f"output_size: {layer.output_size} bytes, but {made} has {element * made.elements}"
-        yield layer.problem("DV644", message, f"reserve {element} bytes an element", "output_size")
-    for field, offset, multiple in (("input_offs", layer.input_offs, 2), ("output_offs", layer.output_offs, element)):
+        yield layer.problem("DV644", message, "output_size")
+    rows = [("input_offs", layer.input_offs, 2), ("output_offs", layer.output_offs, element)]
+    if layer.command is not None and operand_of(layer.command) is not None:
+        rows.append(("eltwise_buf.offs", layer.command.operand.offs, 2))
+    for field, offset, multiple in rows:
         if offset % multiple:
-            yield layer.problem(
-                "DV640", f"{field}: {offset} is no multiple of {multiple}", "align maps to 16 bytes", field
-            )
-    if layer.command is not None and operand_of(layer.command) is not None and layer.command.operand.offs % 2:
-        message = f"eltwise_buf.offs: {layer.command.operand.offs} is odd"
-        yield layer.problem("DV640", message, "align maps to 16 bytes", "eltwise_buf.offs")
-    yield from _ranges(network, layer, element)
+            yield layer.problem("DV640", f"{field}: {offset} is not a multiple of {multiple}", field)
 
 
-def _ranges(network: Network, layer: Layer, element: int) -> Iterator[Problem]:
-    """Everything that the layer reads and writes lies in the I/O memory."""
-    made, given = layer.output_map, layer.input_map
+def _ranges(network: Network, layer: Layer) -> Iterator[Problem]:
+    """All that the layer reads and writes is in the I/O memory."""
+    made, given, element = layer.output_map, layer.input_map, 4 if layer.is_f32_output else 2
     rows = [("output_offs", layer.output_offs, max(layer.output_size, element * made.elements if made else 0))]
     if given is not None and layer.type != "LT_INPUT":
         rows.append(("input_offs", layer.input_offs, 2 * given.elements))
@@ -279,5 +239,5 @@ def _ranges(network: Network, layer: Layer, element: int) -> Iterator[Problem]:
             rows.append(("eltwise_buf.offs", command.operand.offs, each * max(0, operand.elements)))
     for field, offset, size in rows:
         if offset + size > network.io_bytes:
-            message = f"{field}: {size} bytes at {offset} exceed the {network.io_bytes} bytes of maps"
-            yield layer.problem("DV641", message, "reserve more, or check the offset", field)
+            message = f"{field}: {size} bytes at {offset} exceed the {network.io_bytes} bytes of I/O memory"
+            yield layer.problem("DV641", message, field)

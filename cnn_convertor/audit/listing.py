@@ -1,4 +1,4 @@
-"""Writes the commands of a network as text for people."""
+"""Lists the layers and commands of a network as text."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _runs(layer: Layer) -> Iterator[str]:
     for made in meanings(command):
         parts = [
             part
-            for part in (_convolution(made, transposed=command.order != 0), *_pools(made), _activation(made))
+            for part in (_convolution(made, transposed=command.is_transposed), *_pools(made), _activation(made))
             if part
         ]
         operand = operand_of(command) if made.adds else None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cnn_convertor.audit.codes import CODES
 from cnn_convertor.errors import Origin, Problem
 
 
@@ -138,9 +139,9 @@ class Layer:
         line = self.lines.get(name) or self.lines.get("")
         return Origin(self.file, self.name or f"#{self.index}", self.type, line)
 
-    def problem(self, code: str, message: str, hint: str, name: str = "") -> Problem:
+    def problem(self, code: str, message: str, name: str = "") -> Problem:
         """A finding about one of its fields. The command's are named without its place: topo, run[0].m."""
-        return Problem(code, message, self.at(name), hint)
+        return Problem(code, message, self.at(name), CODES[code].cure)
 
     @property
     def input_map(self) -> Map | None:
@@ -185,5 +186,5 @@ class Network:
     layers: tuple[Layer, ...]
     outputs: tuple[int | None, ...]
 
-    def problem(self, code: str, message: str, hint: str) -> Problem:
-        return Problem(code, message, Origin(self.file, line=self.line), hint)
+    def problem(self, code: str, message: str) -> Problem:
+        return Problem(code, message, Origin(self.file, line=self.line), CODES[code].cure)

@@ -10,9 +10,8 @@ from typing import NamedTuple
 from cnn_convertor.audit.network import Layer, Map, Network
 from cnn_convertor.errors import Problem
 
-_FUNCTION = re.compile(r"^inline void Layer_(\d+)\(.*?^\}", re.MULTILINE | re.DOTALL)
-_TENSOR = re.compile(r"const Tensor (\w+)\(io, (\d+), (\d+), (\d+), (\d+), (\w+)\);")
-_HINT = "convert the network again, and do not edit what was generated"
+_FUNCTION = re.compile(r"^inline void Layer_(\d{1,9})\(.*?^\}", re.MULTILINE | re.DOTALL)
+_TENSOR = re.compile(r"const Tensor (\w+)\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
 
 
 class Tensor(NamedTuple):
@@ -29,45 +28,57 @@ class Tensor(NamedTuple):
 
 
 def read_functions(source: Path) -> dict[int, list[Tensor]]:
-    """Layer -> the maps that its function reads, and last the one that it writes; none without a header."""
+    """Layer -> the maps that its function reads, and last the one that it writes. No map: a function in another form."""
     header = source.with_name(source.name.replace("_gen.cpp", "_cpu.h"))
     if header == source or not header.is_file():
         return {}
-    functions = _FUNCTION.finditer(header.read_text(encoding="utf-8"))
-    return {int(found[1]): [_tensor(*row) for row in _TENSOR.findall(found[0])] for found in functions}
+    functions = _FUNCTION.finditer(header.read_text(encoding="utf-8", errors="replace"))
+    return {int(found[1]): _tensors(found[0]) for found in functions}
 
 
 def check_processor(network: Network, functions: Mapping[int, list[Tensor]]) -> Iterator[Problem]:
     """Findings in the functions of the header beside a source."""
     for index, tensors in functions.items():
         if index >= len(network.layers) or network.layers[index].type != "LT_CUSTOM":
-            hint = "the header belongs to another source: convert the network again"
-            yield network.problem("DV666", f"{network.name}_cpu.h: layer {index} is no LT_CUSTOM", hint)
-            continue
-        yield from _function(network, network.layers[index], tensors)
+            yield network.problem("DV666", f"{network.name}_cpu.h: layer {index} is not an LT_CUSTOM")
+        elif not tensors:
+            yield network.problem(
+                "DV666", f"{network.name}_cpu.h: Layer_{index} names its feature maps in another form"
+            )
+        else:
+            yield from _function(network, network.layers[index], tensors)
+
+
+def _tensors(function: str) -> list[Tensor]:
+    rows = _TENSOR.findall(function)
+    return [_tensor(*row) for row in rows] if len(rows) == len(re.findall(r"\bTensor\b", function)) else []
 
 
 def _tensor(name: str, offset: str, height: str, width: str, channels: str, format: str) -> Tensor:
-    return Tensor(name, int(offset), Map(int(width), int(height), int(channels)), 2 if format == "kHalf" else 4)
+    return Tensor(
+        name, int(offset), Map(int(width), int(height), int(channels)), 2 if format.startswith("kHalf") else 4
+    )
 
 
 def _function(network: Network, layer: Layer, tensors: list[Tensor]) -> Iterator[Problem]:
-    """What one function reads and writes, beside what the layer says of it."""
+    """Where one function reads and writes other maps than its layer names."""
     *inputs, output = tensors
-    told = (layer.output_offs, layer.output_map, 4 if layer.is_f32_output else 2)
-    if (output.offset, output.map, output.element) != told:
+    if (output.offset, output.map, output.element) != (layer.output_offs, layer.output_map, _element(layer)):
         message = f"Layer_{layer.index} writes {output.map} at {output.offset}, {output.element} bytes an element"
-        yield layer.problem("DV666", f"{message}; the layer tells otherwise", _HINT, "output_offs")
+        yield layer.problem("DV666", f"{message}; the layer names another map", "output_offs")
     if len(inputs) == 1 and (inputs[0].offset, inputs[0].map) != (layer.input_offs, layer.input_map):
-        message = f"Layer_{layer.index} reads {inputs[0].map} at {inputs[0].offset}; the layer tells otherwise"
-        yield layer.problem("DV666", message, _HINT, "input_offs")
+        message = f"Layer_{layer.index} reads {inputs[0].map} at {inputs[0].offset}; the layer names another map"
+        yield layer.problem("DV666", message, "input_offs")
     for tensor in inputs:
         if tensor.offset + tensor.nbytes > network.io_bytes:
-            message = f"Layer_{layer.index} reads {tensor.nbytes} bytes at {tensor.offset}, behind the I/O memory"
-            yield layer.problem("DV666", message, _HINT, "input_offs")
+            message = f"Layer_{layer.index} reads {tensor.nbytes} bytes at {tensor.offset}, beyond the I/O memory"
+            yield layer.problem("DV666", message, "input_offs")
         writer = next((w for w in reversed(network.layers[: layer.index]) if w.output_offs == tensor.offset), None)
-        if writer is not None and (4 if writer.is_f32_output else 2) != tensor.element:
-            message = (
-                f'Layer_{layer.index} reads {tensor.element} bytes an element, which "{writer.name}" writes otherwise'
-            )
-            yield layer.problem("DV666", message, _HINT, "input_offs")
+        if writer is not None and _element(writer) != tensor.element:
+            message = f'Layer_{layer.index} reads {tensor.element} bytes an element, "{writer.name}" writes others'
+            yield layer.problem("DV666", message, "input_offs")
+
+
+def _element(layer: Layer) -> int:
+    """Bytes of an element of the output."""
+    return 4 if layer.is_f32_output else 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cnn_convertor.audit.cells import Cell, Pointer, Symbol, Text
+from cnn_convertor.audit.codes import CODES
 from cnn_convertor.audit.definitions import Definitions, definitions
 from cnn_convertor.audit.network import Buffer, Command, Header, Layer, Network, Run
 from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
@@ -30,13 +31,13 @@ def read(path: Path) -> tuple[Network, list[Problem]]:
     """
     try:
         if path.stat().st_size > _LARGEST_SOURCE:
-            raise ModelError(Problem("DV600", "the file is too large for a generated source", Origin(path.name)))
+            raise ModelError(
+                Problem("DV600", "the file is too large for a generated source", Origin(path.name), CODES["DV600"].cure)
+            )
         text = path.read_bytes().decode("utf-8", "replace")
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ModelError(
-            Problem("DV600", f"cannot read the source: {reason}", Origin(str(path)), "check the path")
-        ) from error
+        message = f"cannot read the source: {error.strerror or error}"
+        raise ModelError(Problem("DV600", message, Origin(str(path)), "check the path")) from error
     return read_text(text, path.name)
 
 
@@ -44,8 +45,8 @@ def read_text(text: str, file: str) -> tuple[Network, list[Problem]]:
     """As read; file is named in findings."""
     found = definitions(text, file)
     if "Initialize" not in found.functions:
-        hint = "name the NAME_gen.cpp that a convertor has written"
-        raise ModelError(Problem("DV600", "no generated network: there is no Initialize()", Origin(file), hint))
+        message = "no generated network: there is no Initialize()"
+        raise ModelError(Problem("DV600", message, Origin(file), CODES["DV600"].cure))
     followed = Statements(found)
     executed = _executed(found, followed)
     reader = _Reader(followed, file, found.functions["Initialize"].line)
@@ -61,10 +62,11 @@ def _executed(found: Definitions, followed: Statements) -> list[Problem]:
             try:
                 followed.run(found.functions[name], [])
             except NotUnderstoodError as error:
-                found.refuse(f"{name}: {error}", found.functions[name].line, "simplify the source")
-    hint = "call every Layer_N() in Initialize()"
+                found.refuse(f"{name}: {error}", found.functions[name].line)
     return [
-        Problem("DV603", f"{function.name}() is never called", Origin(found.file, line=function.line), hint)
+        Problem(
+            "DV603", f"{function.name}() is never called", Origin(found.file, line=function.line), CODES["DV603"].cure
+        )
         for function in found.functions.values()
         if function.owner and not function.parameters and function.name not in {*followed.called, owner}
     ]
@@ -82,14 +84,13 @@ class _Reader:
         self.findings: list[Problem] = []
         self._followed, self._file, self._line = followed, file, line
 
-    def _problem(self, code: str, message: str, line: int, hint: str) -> None:
-        self.findings.append(Problem(code, message, Origin(self._file, line=line), hint))
+    def _problem(self, code: str, message: str, line: int) -> None:
+        self.findings.append(Problem(code, message, Origin(self._file, line=line), CODES[code].cure))
 
     def _setup(self, what: str, count: int = 1) -> list[int]:
         """The arguments of a call in Initialize()."""
         if what not in self._followed.setup:
-            hint = "compare with what the SDK's tools write"
-            self._problem("DV603", f"{what} is never called in Initialize()", self._line, hint)
+            self._problem("DV603", f"{what} is never called in Initialize()", self._line)
         return self._followed.setup.get(what, ([0] * count, 0))[0]
 
     def network(self, owner: str) -> Network:
@@ -98,12 +99,12 @@ class _Reader:
         if weight_bytes == 0:
             message = "ReserveMemory(0, ...): the driver allocates no empty memory, so Initialize() fails"
             at = self._followed.setup.get("ReserveMemory", ([], self._line))[1]
-            self._problem("DV607", message, at, "reserve 16 bytes, and write a file of 16 bytes")
+            self._problem("DV607", message, at)
         lines = {index: self._lines(layer) for index, layer in self._followed.layers.parts.items()}
         for index, fields in sorted((int(index), fields) for index, fields in lines.items() if fields):
             if index >= count:
                 message = f"layer {index} is described, but there are {count} layers"
-                self._problem("DV603", message, fields[""], "raise set_num_layers")
+                self._problem("DV603", message, fields[""])
         return Network(
             name=owner.removeprefix("C") or owner,
             file=self._file,
@@ -117,7 +118,7 @@ class _Reader:
 
     def _range(self, count: int, setter: str) -> range:
         if not 0 <= count <= _MOST_LAYERS:
-            self._problem("DV603", f"{setter}({count}): no network has so many", self._line, f"correct {setter}")
+            self._problem("DV603", f"{setter}({count}): no network has so many", self._line)
             return range(0)
         return range(count)
 
@@ -126,7 +127,7 @@ class _Reader:
         for index, cell in outputs.parts.items():
             if isinstance(index, int) and index >= count:
                 message = f"output_layers_[{index}] of {count}"
-                self._problem("DV603", message, cell.line, "raise set_num_output_layers")
+                self._problem("DV603", message, cell.line)
         return tuple(self._layer_at(outputs, index) for index in self._range(count, "set_num_output_layers"))
 
     def _layer_at(self, array: Cell, index: int) -> int | None:
@@ -151,8 +152,7 @@ class _Reader:
         cell = self._followed.layers.element(index)
         name, number, source_count = cell.at("name"), _number(cell, "type"), _number(cell, "input_layer_num")
         if not lines:
-            message = f"layer {index} is never described"
-            self._problem("DV603", message, self._line, "call every Layer_N() in Initialize()")
+            self._problem("DV603", f"layer {index} is never described", self._line)
         return Layer(
             index=index,
             name=name.text if isinstance(name, Text) else "",
@@ -203,7 +203,7 @@ class _Reader:
         used = {name: form for name, form in forms.items() if any(form.assigned())}
         if len(used) == 2:
             message = f"layer {layer.key} has two commands, conv_conf and conv_conf_v1"
-            self._problem("DV603", message, lines[""], "keep one of them")
+            self._problem("DV603", message, lines[""])
         outer = used.get("conv_conf_v1")
         cell = outer.field("conv_cmd") if outer is not None else used.get("conv_conf")
         if cell is None:

@@ -1,4 +1,4 @@
-"""What the driver refuses, command by command, written from the specification's sections 2, 3 and 5."""
+"""Checks each command as the driver does, written from sections 2, 3 and 5 of the device's specification."""
 
 from __future__ import annotations
 
@@ -39,22 +39,19 @@ class Device:
 
 
 class Broken(NamedTuple):
-    """A rule that is broken: the field, what is wrong, what to do."""
+    """A rule that is broken: the field, and what is wrong."""
 
     code: str
     field: str
     message: str
-    hint: str
 
 
 def check_command(layer: Layer, command: Command, device: Device) -> Iterator[Problem]:
     """Every rule that the layer's command breaks."""
     runs = list(meanings(command))
     broken = [*_command(command), *(b for made in runs for b in _run(made, command, device))]
-    if not broken:
-        broken = [*_buffer(command, runs, device)]
-    for code, field, message, hint in broken:
-        yield layer.problem(code, f"{field}: {message}" if field else message, hint, field)
+    for code, field, message in broken or _buffer(command, runs, device):
+        yield layer.problem(code, f"{field}: {message}" if field else message, field)
 
 
 def _command(command: Command) -> Iterator[Broken]:
@@ -63,56 +60,44 @@ def _command(command: Command) -> Iterator[Broken]:
     limits["c"] = (command.c, MAX_CHANNELS if any(run.conv_enable for run in command.runs) else 0xFFFF)
     for name, (value, most) in limits.items():
         if not 1 <= value <= most:
-            yield Broken("DV611", name, f"{value}; 1 to {most} is possible", "give the size of the input map")
+            yield Broken("DV611", name, f"{value}; 1 to {most} is possible")
     if command.topo == 0:
-        yield Broken("DV613", "topo", "no run writes to external memory", "set the bit of the last run")
+        yield Broken("DV613", "topo", "no run writes to external memory")
     for index in command.idle:
-        hint = "set a bit of topo for the last run, or leave the run out"
-        yield Broken("DV613", f"run[{index}].m", f"topo = 0x{command.topo:X} ends before this run", hint)
+        yield Broken("DV613", f"run[{index}].m", f"topo = 0x{command.topo:X} ends before this run")
     if command.output_mode > 1:
-        yield Broken("DV614", "output_mode", f"{command.output_mode}; 0 or 1 is known", "0: concatenation, 1: addition")
+        yield Broken("DV614", "output_mode", f"{command.output_mode}; 0 or 1 is known")
     elif command.output_mode == 1 and command.topo.bit_count() > 1:
         message = f"an addition, while several runs write to external memory (topo = 0x{command.topo:X})"
-        yield Broken("DV614", "output_mode", message, "add in a command of its own")
+        yield Broken("DV614", "output_mode", message)
     outputs = [made.output for made in meanings(command) if made.is_external]
     if any(output[:2] != outputs[0][:2] for output in outputs):
-        text = ", ".join(map(str, outputs))
-        yield Broken(
-            "DV614", "topo", f"runs write maps of different sizes one behind the other: {text}", "check their windows"
-        )
+        yield Broken("DV614", "topo", f"runs write maps of different sizes: {', '.join(map(str, outputs))}")
     elif any(output.channels % 8 for output in outputs[:-1]) and outputs[0].area > 1:
         text = ", ".join(str(output.channels) for output in outputs)
-        yield Broken(
-            "DV614", "topo", f"joined runs of {text} channels: all but the last need a multiple of 8", "join otherwise"
-        )
+        yield Broken("DV614", "topo", f"joined runs of {text} channels: all but the last need a multiple of 8")
 
 
 def _headers(command: Command) -> Iterator[Broken]:
-    rows = [("conv_cmd.header", command.header, 0)]
-    if command.outer is None:
-        rows = [("header", command.header, 0)]
-    else:
-        rows = [("conv_conf_v1.header", command.outer, 1), ("header", command.header, 0)]
+    rows = [("header", command.header, 0)]
+    if command.outer is not None:
+        rows.append(("conv_conf_v1.header", command.outer, 1))
     for name, header, version in rows:
-        struct = COMMANDS[version]
-        expected = {"size": struct.size, "device_type": CONV_DEVICE, "version": version}
+        expected = {"size": COMMANDS[version].size, "device_type": CONV_DEVICE, "version": version}
         for part, value in header._asdict().items():
             if value != expected[part]:
-                hint = f"it is {expected[part]} for {struct.name}"
-                yield Broken("DV610", f"{name}.{part}", f"{value} is not what the driver expects", hint)
+                yield Broken("DV610", f"{name}.{part}", f"{value}; the driver expects {expected[part]}")
     for name in command.extras:
-        yield Broken("DV610", f"conv_conf_v1.{name}", "the input is FP16: it must be 0", "leave it out")
+        yield Broken("DV610", f"conv_conf_v1.{name}", "the input is FP16: it must be 0")
 
 
 def _run(made: Meaning, command: Command, device: Device) -> Iterator[Broken]:
-    """All rules of one run; those that need its sizes when the registers have a meaning."""
+    """All rules of one run. Those that need its sizes follow when the registers have a meaning."""
     found = [*_modes(made), *_numbers(made), *_convolution(made, device.max_kernel_size), *_pool(made)]
-    if not found:
-        found = [*_windows(made)]
-    if not found:
-        found = [*_channels(made), *_dilation(made, command)]
-    for code, field, message, hint in found:
-        yield Broken(code, f"run[{made.index}].{field}" if field else "", message, hint)
+    found = found or [*_windows(made)]
+    found = found or [*_channels(made), *_alone(made, command), *_dilation(made)]
+    for code, field, message in found:
+        yield Broken(code, f"run[{made.index}].{field}", message)
 
 
 def _modes(made: Meaning) -> Iterator[Broken]:
@@ -125,23 +110,19 @@ def _modes(made: Meaning) -> Iterator[Broken]:
         known["weight_fmt"] = {FP16, PALETTE}
     for name, values in known.items():
         if getattr(run, name) not in values:
-            choice = ", ".join(map(str, sorted(values)))
-            yield Broken("DV615", name, f"{getattr(run, name)} means nothing; {choice} is known", "use a known value")
+            yield Broken("DV615", name, f"{getattr(run, name)}; known: {', '.join(map(str, sorted(values)))}")
     if not (run.conv_enable or run.pool_enable or run.actfunc or run.rectifi_en):
-        yield Broken("DV625", "conv_enable", "the run has no operation", "leave it out, or pool 1x1 with factor 1")
+        yield Broken("DV625", "conv_enable", "the run has no operation")
 
 
 def _numbers(made: Meaning) -> Iterator[Broken]:
-    """FP16 registers hold numbers that make sense."""
+    """FP16 registers hold meaningful numbers."""
     run = made.run
     slope, factor = half(run.actfunc_param), half(run.pool_avg_param)
     if not np.isfinite(slope):
-        yield Broken(
-            "DV629", "actfunc_param", f"0x{run.actfunc_param:04X} is no finite number", "give the slope as FP16"
-        )
+        yield Broken("DV629", "actfunc_param", f"0x{run.actfunc_param:04X} is not a finite number")
     if run.pool_enable == AVERAGE_POOL and (not np.isfinite(factor) or factor == 0):
-        hint = "give 1/(width*height) as FP16"
-        yield Broken("DV629", "pool_avg_param", f"0x{run.pool_avg_param:04X} is a factor of {factor:g}", hint)
+        yield Broken("DV629", "pool_avg_param", f"0x{run.pool_avg_param:04X} is a factor of {factor:g}")
 
 
 def factor_notes(layer: Layer) -> Iterator[Problem]:
@@ -154,11 +135,11 @@ def factor_notes(layer: Layer) -> Iterator[Problem]:
         if abs(run.pool_avg_param - expected) > 1:
             field = f"run[{made.index}].pool_avg_param"
             message = f"{field}: {half(run.pool_avg_param):.4g} is not the reciprocal of a window of {size}"
-            yield layer.problem("DV630", message, "check the factor, unless a scale is folded into it", field)
+            yield layer.problem("DV630", message, field)
 
 
 def half(bits: int) -> float:
-    """The number that FP16 bits stand for."""
+    """The number that an FP16 register holds."""
     return float(np.array(bits, np.uint16).view(np.float16))
 
 
@@ -167,34 +148,28 @@ def _convolution(made: Meaning, most: int) -> Iterator[Broken]:
     if window is None:
         return
     if not (1 <= window.size.x <= most and 1 <= window.size.y <= most):
-        yield Broken("DV616", "p", f"a kernel of {window.size}; 1 to {most} is possible", "split the kernel")
+        yield Broken("DV616", "p", f"a kernel of {window.size}; 1 to {most} is possible")
     if run.pz != 1:
-        yield Broken("DV616", "pz", f"a kernel depth of {run.pz}", "it is 1 for two dimensions")
+        yield Broken("DV616", "pz", f"a kernel depth of {run.pz}")
     yield from _stride("conv_stride", run.conv_stride)
     yield from _pad("conv_pad", run.conv_pad)
     if run.pool_enable in {AVERAGE_POOL, UPSAMPLE}:
-        hint = "pool in a run of its own"
-        yield Broken("DV619", "pool_enable", "only a maximal pool may follow a convolution in its run", hint)
+        yield Broken("DV619", "pool_enable", "only a max pool may follow a convolution in its run")
     if run.actfunc == PRELU and run.weight_fmt == PALETTE:
-        yield Broken("DV624", "actfunc", "PReLU does not go with palette weights", "use FP16 weights for this layer")
+        yield Broken("DV624", "actfunc", "PReLU does not go with palette weights")
 
 
 def _pool(made: Meaning) -> Iterator[Broken]:
     run, size = made.run, pair(made.run.pool_size)
     if run.actfunc == PRELU and not run.conv_enable:
-        yield Broken(
-            "DV624", "actfunc", "PReLU needs a convolution, whose weights hold the slopes", "add a 1x1 depthwise one"
-        )
+        yield Broken("DV624", "actfunc", "PReLU needs a convolution, whose weights hold the slopes")
     match run.pool_enable:
         case 1 if not (2 <= size.x <= 3 and 1 <= size.y <= 3):
-            hint = "split the pool"
-            yield Broken("DV621", "pool_size", f"{size}; a maximal pool is 2 or 3 wide, 1 to 3 high", hint)
+            yield Broken("DV621", "pool_size", f"{size}; a max pool is 2 or 3 wide, 1 to 3 high")
         case 2 if not (1 <= size.x <= 7 and 1 <= size.y <= 7):
-            yield Broken("DV621", "pool_size", f"{size}; an average pool is 1 to 7 wide and high", "split the pool")
+            yield Broken("DV621", "pool_size", f"{size}; an average pool is 1 to 7 wide and high")
         case 4 if run.pool_size not in {0, 0x0202} or run.pool_pad:
-            yield Broken(
-                "DV621", "pool_size", f"{size}; upsampling is 2x2 without padding", "upsample by 2 several times"
-            )
+            yield Broken("DV621", "pool_size", f"{size}; upsampling is 2x2 without padding")
     if run.pool_enable in {MAX_POOL, AVERAGE_POOL}:
         yield from _stride("pool_stride", run.pool_stride)
         yield from _pad("pool_pad", run.pool_pad)
@@ -202,7 +177,7 @@ def _pool(made: Meaning) -> Iterator[Broken]:
 
 def _stride(field: str, register: int) -> Iterator[Broken]:
     if min(pair(register)) < 1:
-        yield Broken("DV617", field, f"0x{register:04X}; strides start at 1", "use 0x0101 for none")
+        yield Broken("DV617", field, f"0x{register:04X}; strides start at 1")
 
 
 def _pad(field: str, register: int) -> Iterator[Broken]:
@@ -210,11 +185,11 @@ def _pad(field: str, register: int) -> Iterator[Broken]:
     for name in ("left", "top"):
         value = getattr(pads, name)
         if value > 127:
-            yield Broken("DV618", field, f"{value} at the {name}, at most 127 is possible", "use less padding")
+            yield Broken("DV618", field, f"{value} at the {name}, at most 127 is possible")
 
 
 def _windows(made: Meaning) -> Iterator[Broken]:
-    """The padded input is at least as large as the window, so that something comes out."""
+    """The padded input is at least as large as the window."""
     rows: list[tuple[str, Window | None, int, int]] = [
         ("p", made.convolution, made.input.width, made.input.height),
         ("pool_size", made.pool, made.convolved.width, made.convolved.height),
@@ -224,8 +199,7 @@ def _windows(made: Meaning) -> Iterator[Broken]:
             continue
         padded = window.padded(width, height)
         if padded.x < window.extent.x or padded.y < window.extent.y or min(width, height) < 1:
-            message = f"a window of {window.extent}, but the padded input is only {padded}"
-            yield Broken("DV622", field, message, "check w, h and the padding")
+            yield Broken("DV622", field, f"a window of {window.extent}, but the padded input is only {padded}")
             return
 
 
@@ -233,22 +207,29 @@ def _channels(made: Meaning) -> Iterator[Broken]:
     run = made.run
     most = MAX_CHANNELS if run.conv_enable else 0xFFFF
     if not 1 <= run.m <= most:
-        yield Broken(
-            "DV620", "m", f"{run.m} output channels; 1 to {most} is possible", "give the number of output channels"
-        )
+        yield Broken("DV620", "m", f"{run.m} output channels; 1 to {most} is possible")
     elif (made.is_depthwise or not run.conv_enable) and run.m != made.input.channels:
-        what = "a depthwise convolution" if made.is_depthwise else "a run without convolution"
-        yield Broken("DV620", "m", f"{run.m}, but {what} keeps its {made.input.channels} channels", "make them equal")
+        what = "a depthwise convolution" if made.is_depthwise else "a run without a convolution"
+        yield Broken("DV620", "m", f"{run.m}, but {what} keeps its {made.input.channels} channels")
 
 
-def _dilation(made: Meaning, command: Command) -> Iterator[Broken]:
+def _alone(made: Meaning, command: Command) -> Iterator[Broken]:
+    """Dilated convolutions and deconvolutions are the only run of their command."""
+    if len(command.runs) < 2 or made.convolution is None:
+        return
+    if made.convolution.is_dilated:
+        yield Broken("DV623", "conv_dilation", f"a dilated convolution among {len(command.runs)} runs")
+    elif made.is_deconvolution:
+        yield Broken("DV628", "conv_enable", f"a deconvolution among {len(command.runs)} runs")
+
+
+def _dilation(made: Meaning) -> Iterator[Broken]:
     window, run = made.convolution, made.run
     if window is None or not window.is_dilated:
         return
     steps = window.spread if made.is_deconvolution else window.stride
     output, given = made.convolved, made.input
     wrong = {
-        f"a dilated convolution is the only run of its command, not one of {len(command.runs)}": len(command.runs) > 1,
         "no pool goes with a dilated convolution": run.pool_enable != 0,
         f"the kernel is {window.size}, dilation needs odd sizes": window.size.x % 2 == 0 or window.size.y % 2 == 0,
         "PReLU does not go with dilation": run.actfunc == PRELU,
@@ -257,9 +238,7 @@ def _dilation(made: Meaning, command: Command) -> Iterator[Broken]:
             output.width * steps.x != given.width or output.height * steps.y != given.height
         ),
     }
-    for message, is_broken in wrong.items():
-        if is_broken:
-            yield Broken("DV623", "conv_dilation", message, "use 'same' padding and an odd kernel, or no dilation")
+    yield from (Broken("DV623", "conv_dilation", message) for message, is_broken in wrong.items() if is_broken)
 
 
 def _buffer(command: Command, runs: list[Meaning], device: Device) -> Iterator[Broken]:
@@ -269,10 +248,9 @@ def _buffer(command: Command, runs: list[Meaning], device: Device) -> Iterator[B
     for index, count in counts.items():
         if count == 0:
             message = f"the input does not fit the unified buffer of {device.ub_size} bytes in any number of strips"
-            yield Broken("DV626", f"run[{index}].m", message, "convert for a smaller input, or give the true ub_size")
+            yield Broken("DV626", f"run[{index}].m", message)
         elif several and count > 1:
-            message = f"needs {count} strips; in a command of several runs each has one"
-            yield Broken("DV627", f"run[{index}].m", message, "give the run a command of its own")
+            yield Broken("DV627", f"run[{index}].m", f"needs {count} strips; in a command of several runs each has one")
     if several and set(counts.values()) == {1} and need(command) > device.ub_size:
         message = f"the runs need {need(command)} bytes of unified buffer, there are {device.ub_size}"
-        yield Broken("DV627", "topo", message, "split the command")
+        yield Broken("DV627", "topo", message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cnn_convertor.audit.cells import Cell, Pointer, Text, Value, load, number
+from cnn_convertor.audit.codes import CODES
 from cnn_convertor.audit.definitions import Definitions, Function
 from cnn_convertor.audit.expressions import QUALIFIERS, Expressions
 from cnn_convertor.audit.sdk import POINTER, SCALARS, STRUCTS, UNKNOWN, Array, Type
@@ -33,8 +34,8 @@ class Statements(Expressions):
         for group in found.variables:
             self._follow(group)
 
-    def report(self, code: str, message: str, hint: str, line: int) -> None:
-        self.findings.append(Problem(code, message, Origin(self._file, line=line), hint))
+    def report(self, code: str, message: str, line: int) -> None:
+        self.findings.append(Problem(code, message, Origin(self._file, line=line), CODES[code].cure))
 
     # --- calls ---
 
@@ -52,7 +53,7 @@ class Statements(Expressions):
                 return Text(str(number(value)), is_temporary=True)
             case (("GenerateCommandLists" | "Commit"), []):
                 message = f"{name}() in Initialize(): the application's Commit() then fails"
-                self.report("DV605", message, "leave it out: Commit() builds the lists", line)
+                self.report("DV605", message, line)
                 return 1
             case "memset", [target, value, size]:
                 if number(value):
@@ -123,8 +124,7 @@ class Statements(Expressions):
         """Go past a statement that is not understood."""
         self.cursor.at = start
         line, statement = self.cursor.peek().line, self.cursor.statement()
-        hint = "write it in the SDK's plain form: fields that are assigned one by one"
-        self.report("DV602", f"not understood: {shown(statement)}: {why}", hint, line)
+        self.report("DV602", f"not understood: {shown(statement)}: {why}", line)
 
     def _statement(self) -> Value | None:
         cursor, word = self.cursor, self.cursor.peek().text
@@ -143,7 +143,7 @@ class Statements(Expressions):
             returned = 1 if cursor.sees(";") else load(self.expression())
             cursor.expect(";")
             if returned == 0 and self._running[-1:] == ["Initialize"]:
-                raise NotUnderstoodError("Initialize() fails always")
+                raise NotUnderstoodError("Initialize() always fails")
             return returned
         if self._is_declaration():
             self._declaration()
@@ -202,7 +202,7 @@ class Statements(Expressions):
                 pass
 
     def _unknown_type(self) -> Type:
-        """auto, or a type of somebody's own."""
+        """auto, or a type that the audit does not know."""
         stars = 0
         while self.cursor.peek(1).kind == "name" or self.cursor.peek(1).text in {"::", "*", "&"}:
             stars += self.cursor.next().text == "*"

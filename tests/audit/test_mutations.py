@@ -188,6 +188,11 @@ def test_several_runs_that_do_not_fit_the_unified_buffer_are_found(tmp_path: Pat
     assert "DV627" in codes(Written(text, b""), tmp_path)
 
 
+def test_a_deconvolution_among_several_runs_is_found(tmp_path: Path) -> None:
+    changed = with_second_run("0x2").with_field(0, "run[0].conv_enable", 5)
+    assert "DV628" in codes(changed, tmp_path)
+
+
 def test_joined_runs_of_channels_that_are_no_multiple_of_8_are_found(tmp_path: Path) -> None:
     assert "DV614" in codes(with_second_run("0x3"), tmp_path)
 

@@ -54,11 +54,20 @@ def test_nothing_is_found_in_what_is_generated(folder: Path) -> None:
         ("kFloat)", "kHalf)"),  # another width
         ("const Tensor x1(io, ", "const Tensor x1(io, 99"),
         ("inline void Layer_1(", "inline void Layer_0("),  # another layer
+        ("const Tensor ", "const  Tensor "),  # no map that the audit reads
     ],
 )
 def test_a_wrong_map_is_found(folder: Path, old: str, new: str) -> None:
     header = folder / "net_cpu.h"
     text = header.read_text(encoding="utf-8")
     assert old in text
-    header.write_text(text.replace(old, new, 1), encoding="utf-8")
+    header.write_text(text.replace(old, new, 1 if "  " not in new else -1), encoding="utf-8")
+    assert "DV666" in codes(folder)
+
+
+@pytest.mark.parametrize("damage", ["\xff Tensor x(", "const Tensor x(io, " + "9" * 5000])
+def test_a_damaged_header_does_not_end_the_audit(damage: str, folder: Path) -> None:
+    header = folder / "net_cpu.h"
+    text = header.read_text(encoding="utf-8").replace("const Tensor x(io, ", damage)
+    header.write_bytes(text.encode("latin-1", "replace"))
     assert "DV666" in codes(folder)

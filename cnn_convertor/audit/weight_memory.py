@@ -1,4 +1,4 @@
-"""Checks that the weights of all runs fill the weight buffer in order, and that their bytes can be decoded."""
+"""Checks that the weights of all runs fill the weight memory in order, and are well formed."""
 
 from __future__ import annotations
 
@@ -13,39 +13,38 @@ from cnn_convertor.audit.weights import Bytes, Stream, faults, stream_of
 from cnn_convertor.errors import Origin, Problem
 
 SMALLEST_BUFFER = 16  # bytes: what a network without weights reserves, since the driver allocates no empty buffer
-_WRITE_AGAIN = "convert again, and copy the source and the weights together"
 
 
 def check_weights(network: Network, path: Path | None) -> Iterator[Problem]:
-    """path: the file with the weights; None when it is not at hand, then nothing is said of bytes."""
+    """path: the file with the weights; None leaves their bytes unchecked."""
     data = None
     if path is not None:
         try:
             data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
         except OSError as error:
-            reason = error.strerror or str(error)
-            yield Problem("DV680", f"cannot read the weights: {reason}", Origin(path.name), "check the path")
+            message = f"cannot read the weights: {error.strerror or error}"
+            yield Problem("DV680", message, Origin(path.name), "check the path")
     if data is not None and path is not None and data.size != network.weight_bytes:
         message = f"{path.name} has {data.size} bytes, the source reserves {network.weight_bytes}"
-        yield network.problem("DV680", message, _WRITE_AGAIN)
+        yield network.problem("DV680", message)
     end = 0
     for layer, made, stream in streams(network):
         offset = made.run.weight_offs
         name = f"run[{made.index}].weight_buf.offs"
         yield from _place(layer, made, offset, name)
         if offset != end:
-            what = "overlap what stands before them" if offset < end else "leave a gap"
+            what = "overlap those before them" if offset < end else "leave a gap"
             message = f"{name}: weights at {offset} {what}: the next free byte is {end}"
-            yield layer.problem("DV682", message, "put the weights of all runs one behind the other, in order", name)
+            yield layer.problem("DV682", message, name)
         end = offset + stream.nbytes
         if end > network.weight_bytes:
             message = f"{name}: {stream.nbytes} bytes at {offset} exceed the {network.weight_bytes} bytes of weights"
-            yield layer.problem("DV682", message, "reserve as much as the runs need", name)
+            yield layer.problem("DV682", message, name)
         elif data is not None and path is not None and end <= data.size:
             yield from _bytes(layer, made, stream, data[offset:end], path)
     if max(end, SMALLEST_BUFFER) < network.weight_bytes:
         message = f"the runs use {end} bytes of weights, the source reserves {network.weight_bytes}"
-        yield network.problem("DV682", message, "reserve as much as the runs need")
+        yield network.problem("DV682", message)
 
 
 def streams(network: Network) -> Iterator[tuple[Layer, Meaning, Stream]]:
@@ -53,21 +52,21 @@ def streams(network: Network) -> Iterator[tuple[Layer, Meaning, Stream]]:
     for layer in network.layers:
         if layer.is_on_device and layer.command is not None:
             for made in meanings(layer.command):
-                stream = stream_of(made, transposed=layer.command.order != 0)
+                stream = stream_of(made, transposed=layer.command.is_transposed)
                 if stream is not None:
                     yield layer, made, stream
 
 
 def _place(layer: Layer, made: Meaning, offset: int, name: str) -> Iterator[Problem]:
     if offset % 16:
-        yield layer.problem("DV681", f"{name}: {offset} is no multiple of 16", "align weights to 16 bytes", name)
+        yield layer.problem("DV681", f"{name}: {offset} is not a multiple of 16", name)
     if made.run.weight_mem != "weights_mem_":
         name = f"run[{made.index}].weight_buf.mem"
-        message = f"{name}: {made.run.weight_mem or 'nothing'} is not the memory of the weights"
-        yield layer.problem("DV681", message, "weights_mem_ is expected", name)
+        message = f"{name}: {made.run.weight_mem or 'nothing'} is not the weight memory"
+        yield layer.problem("DV681", message, name)
 
 
 def _bytes(layer: Layer, made: Meaning, stream: Stream, data: Bytes, path: Path) -> Iterator[Problem]:
     for code, byte, message in faults(stream, data):
         where = f"byte {made.run.weight_offs + byte} of {path.name}"
-        yield layer.problem(code, f"{where}: {message}", _WRITE_AGAIN, f"run[{made.index}].weight_buf.offs")
+        yield layer.problem(code, f"{where}: {message}", f"run[{made.index}].weight_buf.offs")
