@@ -117,6 +117,23 @@ def test_every_layer_of_every_sample(runner: Path, folder: Path, transposed: boo
             np.testing.assert_allclose(part, sample[entry["name"]], rtol=RTOL, atol=ATOL, err_msg=entry["name"])
 
 
+def test_exact_mode_keeps_unrounded_values_through_copies(runner: Path, folder: Path) -> None:
+    """Maps go through LT_COPY_CONCAT and LT_FLATTEN."""
+    weights = Weights(WEIGHTS.values() / 3, WEIGHTS.bias)
+    sample = Sample(integers(3, 3, 4, 8), integers(13, 3, 4, 3))
+    (folder / "weights.bin").write_bytes(pack(weights, transposed=False))
+    (folder / "input.bin").write_bytes(sample.to_bytes(transposed=False))
+    halves = Weights(weights.values().astype(np.float16).astype(np.float64), weights.bias)
+    expected = convolve(sample.data, halves, Window((3, 3), pad=all_sides(1)))
+
+    def error(**environment: str) -> float:
+        assert run(runner, folder, **environment).returncode == 0
+        flat = np.fromfile(folder / "outputs.bin", np.float32)[:132].reshape(3, 4, 11)[..., :8]
+        return float(np.abs(flat - expected).max() / np.abs(expected).max())
+
+    assert error(DMP_DV_EXACT="1") < 1e-6 < 1e-5 < error()
+
+
 def test_layers_are_saved_only_when_asked_for(runner: Path, folder: Path) -> None:
     assert run(runner, folder).returncode == 0
     assert not (folder / "layers.bin").exists()

@@ -201,6 +201,14 @@ SILENT_FAULTS = {
         [layer("CUSTOM", [6], [6], (256, 512), f32=1), layer("FLATTEN", [1, 1, 6], [6], (512, 1024), hw=1)],
         "LT_FLATTEN reads bytes 512 to 524 as FP16, but they hold FP32",
     ),
+    "flatten to places outside": (
+        [layer("FLATTEN", [2, 3, 9], [54], (512, IO - 16), hw=1), map_of([9])],
+        "bytes 4080 to 4188 are written, but the memory has 4096",
+    ),
+    "softmax of places outside": (
+        [layer("SOFTMAX", [9], [9], (IO - 16, 0), axis=0)],
+        "bytes 4080 to 4098 are read, but the memory has 4096",
+    ),
     "copy in two dimensions": (copy([2, 7], map_of([2, 3]), map_of([2, 4], 1024)), "output_dim_size 2 copies nothing"),
     "copy of fewer channels": (copy([1, 1, 9], map_of([1, 1, 8])), "joins 8 channels, the output has 9"),
     "copy of fewer bytes": (copy([9], map_of([8])), "LT_COPY_CONCAT joins 16 bytes, output_size is 18"),

@@ -186,11 +186,11 @@ class CDMP_Network {
   static fpga_layer err_layer_;
 };
 
-// A custom layer's input as FP32, from FP16 at layer.input_offs: in HWC order if is_input_hw_layout, otherwise as it lies
-// in memory. need_transpose: the network's weights are not transposed.
+// Reads a custom layer's input, FP16 at layer.input_offs: in HWC order if is_input_hw_layout, otherwise as it lies in
+// memory. need_transpose: the network's weights are not transposed.
 void get_layer_input(fpga_layer &layer, std::vector<float> &layer_input, uint8_t *io_ptr, bool need_transpose = true);
 
-// Writes a custom layer's output, FP32, to layer.output_offs. is_output_hw_layout writes to other places: leave it false.
+// Writes a custom layer's output, FP32, to layer.output_offs. Leave is_output_hw_layout false: it writes elsewhere.
 void put_layer_output(fpga_layer &layer, std::vector<float> &layer_output, uint8_t *io_ptr,
                       bool is_output_hw_layout = false, bool need_transpose = true);
 

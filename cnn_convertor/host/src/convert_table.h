@@ -7,7 +7,8 @@
 
 namespace dv {
 
-// Fills kTableBytes bytes: three equal FP16 values for each input value, or the user's table. False for an unknown policy.
+// Fills kTableBytes bytes: three equal FP16 values for each input value, or the user's table. Returns false for an
+// unknown policy.
 bool fill_table(convert_policy policy, const uint16_t *user_table, uint8_t *table);
 
 }  // namespace dv

@@ -46,7 +46,8 @@ struct DeviceMap {
 // FP16 elements. Those outside of the memory read as zero and are not written.
 class Halves {
  public:
-  Halves(Memory &io, std::size_t offset) : bytes_(io.data() + offset), count_(offset < io.size() ? (io.size() - offset) / 2 : 0) {}
+  Halves(Memory &io, std::size_t offset)
+      : bytes_(io.data() + offset), count_(offset < io.size() ? (io.size() - offset) / 2 : 0) {}
   // Without a known end.
   explicit Halves(uint8_t *bytes) : bytes_(bytes), count_(SIZE_MAX) {}
 
@@ -96,7 +97,8 @@ struct SoftmaxShape {
 };
 
 SoftmaxShape softmax_shape(const fpga_layer &layer) {
-  SoftmaxShape shape{{size(layer.input_dim[0]), size(layer.input_dim[1]), size(layer.input_dim[2])}, layer.softmax_axis};
+  const int *dim = layer.input_dim;
+  SoftmaxShape shape{{size(dim[0]), size(dim[1]), size(dim[2])}, layer.softmax_axis};
   if (shape.axis == 0 && layer.input_dim_size < 2) shape.d[1] = 1;
   if (shape.axis < 2 && layer.input_dim_size < 3) shape.d[2] = 1;
   return shape;

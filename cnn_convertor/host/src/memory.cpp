@@ -65,7 +65,8 @@ Memory::Range Memory::contents(uint64_t offset, uint64_t bytes) const {
 }
 
 void Memory::mark(uint64_t offset, uint64_t bytes, Content content) {
-  if (bytes == 0) return;
+  if (bytes == 0 || content_.empty()) return;
+  report_outside(offset, bytes, "written");
   const Range range = contents(offset, bytes);
   const auto first = content_.begin() + (range.first - content_.cbegin());
   std::fill(first, first + (range.second - range.first), content);
@@ -94,8 +95,15 @@ void Memory::check_written(uint64_t offset, uint64_t bytes, const char *reader) 
               std::to_string(2 * (hole - content_.begin())) + " in this execution");
 }
 
+void Memory::report_outside(uint64_t offset, uint64_t bytes, const char *what) const {
+  if (context_->strict && offset + bytes > size_)
+    report("bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) + " are " + what +
+           ", but the memory has " + std::to_string(size_));
+}
+
 void Memory::check_halves(uint64_t offset, uint64_t bytes, const char *reader) const {
   check_written(offset, bytes, reader);
+  report_outside(offset, bytes, "read");
   if (!context_->strict) return;
   if (holds(Content::kFloat, offset, bytes)) report(reading(reader, offset, bytes) + " as FP16, but they hold FP32");
   if (holds(Content::kSpoiled, offset, bytes))
@@ -104,6 +112,7 @@ void Memory::check_halves(uint64_t offset, uint64_t bytes, const char *reader) c
 
 void Memory::check_floats(uint64_t offset, uint64_t bytes, const char *reader) const {
   check_written(offset, bytes, reader);
+  report_outside(offset, bytes, "read");
   if (!context_->strict) return;
   for (const Content content : {Content::kHalf, Content::kMap, Content::kSpoiled})
     if (holds(content, offset, bytes)) return report(reading(reader, offset, bytes) + " as FP32, but they hold FP16");

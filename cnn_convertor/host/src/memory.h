@@ -67,6 +67,7 @@ class Memory {
 
   // What is known of a range of bytes, as far as it is inside the memory.
   Range contents(uint64_t offset, uint64_t bytes) const;
+  void report_outside(uint64_t offset, uint64_t bytes, const char *what) const;
 
   std::shared_ptr<Context> context_;
   std::size_t size_;

@@ -231,8 +231,9 @@ bool CDMP_Network::GenerateCommandLists() {
 bool CDMP_Network::RunOnDevice(fpga_layer &layer, int64_t &exec_id) {
   if (!layer.cmdlist) return dv::message(title(layer) + " has no command list: call Commit first");
   if (layer.cmdlist_pos == 0) {
-    const dv::Subject subject(layer.cmdlist_size == 1 ? title(layer) : "layers " + dv::quoted(layer.name) + " to " +
-                                                                           dv::quoted((&layer)[layer.cmdlist_size - 1].name));
+    const fpga_layer &last = (&layer)[layer.cmdlist_size - 1];
+    const dv::Subject subject(&layer == &last ? title(layer)
+                                              : "layers " + dv::quoted(layer.name) + " to " + dv::quoted(last.name));
     if (dmp_dv_mem_sync_end(io_mem_)) return driver_failed("cannot hand over memory for feature maps");
     exec_id = dmp_dv_cmdlist_exec(layer.cmdlist);
     if (exec_id < 0) return driver_failed(dv::about_subject("cannot run"));
@@ -331,7 +332,7 @@ void CDMP_Network::get_final_output(std::vector<float> &output, int i_output) {
   const bool exists = i_output >= 0 && i_output < num_output_layers_;
   const fpga_layer *layer = exists ? output_layers_[static_cast<std::size_t>(i_output)] : nullptr;
   if (!layer) {  // a board's runtime follows whatever pointer it finds
-    dv::message("get_final_output: output " + std::to_string(i_output) + " does not exist");
+    dv::report("get_final_output: output " + std::to_string(i_output) + " does not exist");
     std::abort();
   }
   const dv::Subject subject(title(*layer));

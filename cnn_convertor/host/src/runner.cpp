@@ -5,8 +5,8 @@
 // Compiled with -DNETWORK_HEADER='"NAME_gen.h"' -DNETWORK_CLASS=CNAME; without them this file is empty, so that an
 // application can compile all files of this folder. INPUT.bin holds one sample or several: the bytes of the network's
 // input, FP16 in the device's order; several inputs (LT_INPUT layers) one after the other. OUT_DIR/outputs.bin receives
-// all outputs of each sample as FP32. With --layers, OUT_DIR/layers.bin receives every layer's output as FP32, in memory
-// order. OUT_DIR/index.json lists what lies where.
+// all outputs of each sample as FP32. With --layers, OUT_DIR/layers.bin receives every layer's output as FP32, in the
+// order in which it lies in memory. OUT_DIR/index.json lists what lies where.
 #ifdef NETWORK_HEADER
 #include NETWORK_HEADER
 

@@ -109,7 +109,7 @@ void CSmall::Layer_2() {
   output_layers_[0] = &layer;
 }
 
-// A layer of the application.
+// A custom layer, which the application defines.
 void CSmall::Layer_3() {
   fpga_layer &layer = get_layer(3);
   layer.name = "gain";

@@ -1,4 +1,4 @@
-// A network in the style of the vendor's tool: a convolution, the softmax of its channels, and a layer of the application.
+// A network in the style of the vendor's tool: a convolution, a softmax of its channels, and a custom layer.
 #pragma once
 
 #include "dmp_network.h"
