@@ -287,6 +287,14 @@ def test_comments_behind_values_stand_in_one_column() -> None:
     assert len({line.index("  // ") for line in source.splitlines() if re.match(r"  \w.*;.*//", line)}) == 1
 
 
+def test_sources_use_the_runtime_as_it_is() -> None:
+    """Moving a string into a layer crashes; Commit builds the command lists, and a second one fails."""
+    texts = render(build(every_kind_of_layer()), RenderOptions("m"))
+    for text in texts.values():
+        assert not re.search(r"std::string|std::to_string|GenerateCommandLists|Commit", text)
+    assert re.findall(r"  layer\.name = (.)", texts["net_gen.cpp"]) == ['"'] * texts["net_gen.cpp"].count("layer.name")
+
+
 # --- documents -----------------------------------------------------------------------------------------------------------
 
 STRING = r'"(?:[^"\\\n]|\\.)*"'

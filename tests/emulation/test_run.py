@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.run import from_memory, to_memory
@@ -207,3 +208,37 @@ def test_custom_layers_run_the_firmwares_code(tmp_path: Path) -> None:
     (tmp_path / "mine.cpp").write_text(CALLBACK)
     trial = network(graph, tmp_path / "with", sources=[tmp_path / "mine.cpp"])
     assert np.array_equal(trial.run(samples({"in": np.full((1, 1, 8), 4.0)})).outputs[0], np.full((1, 2, 1, 3), 4.5))
+
+
+RAMP = """
+#include "net_gen.h"
+
+// Adds to each value its place in the order H, W, C, with the SDK's functions for callbacks.
+void custom_callback_Ramp(fpga_layer &layer, void *custom_param, uint8_t *io_ptr) {
+  const bool need_transpose = !static_cast<custom_param_Ramp *>(custom_param)->transposed;
+  std::vector<float> values;
+  get_layer_input(layer, values, io_ptr, need_transpose);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(i);
+  put_layer_output(layer, values, io_ptr);
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("channels", [3, 11])
+def test_custom_layers_take_and_give_maps_as_the_sdk_does(channels: int, transposed: bool, tmp_path: Path) -> None:
+    shape = Shape(4, 5, channels)
+    nodes = (
+        Node("in", ops.Input(shape)),
+        Node("relu", ops.Activation(ops.Relu()), ("in",)),
+        Node("ramp", ops.Custom("Ramp", (("transposed", transposed),), shape), ("relu",)),
+        Node("last", ops.Unary(ops.Absolute()), ("ramp",)),
+    )
+    (tmp_path / "ramp.cpp").write_text(RAMP)
+    graph = Graph(nodes, ("ramp", "last"))
+    trial = network(graph, tmp_path, sources=[tmp_path / "ramp.cpp"], transpose_weight=transposed)
+    values = np.arange(shape.size).reshape(1, *shape) % 7.0
+    for result in trial.run(samples({"in": values[0]})).outputs:
+        np.testing.assert_array_equal(result, values + np.arange(shape.size).reshape(values.shape))
+    assert audit(tmp_path / "net_gen.cpp", None).findings == ()

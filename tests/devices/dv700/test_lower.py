@@ -115,6 +115,8 @@ NETWORKS: dict[str, Graph] = {
         (X, Node("a", conv(4, 8), ("x",)), Node("s", ops.Softmax(), ("a",)), Node("r", ops.Reshape(Shape(6, 4, 4), Order.HWC), ("s",)),
          Node("b", conv(8, 8), ("x",)), Node("c", conv(8, 8), ("b",))), ("c", "r")),
     "a custom layer": chain(conv(12, 8), ops.Custom("Twice", (), Shape(4, 6, 12))),
+    "a slice of what a custom layer writes": chain(
+        conv(16, 8), ops.Custom("Twice", (), Shape(4, 6, 16)), ops.Crop(Shape(0, 0, 8), Shape(4, 6, 16)), ops.Unary(ops.Absolute())),
     "a custom layer of a slice, and of a part that could share a command": Graph(
         (X, Node("a", conv(16, 8), ("x",)), Node("s", ops.Crop(Shape(0, 0, 8), Shape(4, 6, 16)), ("a",)),
          Node("b", conv(8, 8), ("x",)), Node("c", conv(8, 8), ("x",)), Node("cat", ops.Concat(), ("b", "c")),

@@ -16,7 +16,7 @@ struct custom_param_Mine {
 };
 
 // Runs a layer of type Mine: the application defines it. It reads FP16 at io_ptr + layer.input_offs
-// and writes FP32 at io_ptr + layer.output_offs.
+// and writes FP32 at io_ptr + layer.output_offs, maps in the order H, W, C.
 void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
 
 // every: 33312 bytes of weights, 4096 bytes of I/O memory.

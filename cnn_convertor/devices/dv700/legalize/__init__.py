@@ -256,12 +256,13 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
 
 
 def channel_slices(graph: Graph, node: Node) -> Iterable[Node] | None:
-    """Turn crops of whole chunks of channels, and of vectors, into views."""
+    """Turn crops of whole chunks of channels, and of vectors, into views. Maps of custom layers have no chunks."""
     match node.op:
         case Crop(start=(0, 0, first), stop=(height, width, stop), stride=(1, 1, 1)):
             x = graph.shape(node.inputs[0])
             ends_whole = x.is_vector or stop % CHUNK == 0 or stop == x.channels
-            if (height, width) == x[:2] and first % CHUNK == 0 and ends_whole:
+            in_chunks = x.is_vector or not isinstance(buffer_owner(graph, node.inputs[0]).op, Custom)
+            if (height, width) == x[:2] and first % CHUNK == 0 and ends_whole and in_chunks:
                 return (replace(node, op=ChannelSlice(first, stop - first)),)
     return None
 
