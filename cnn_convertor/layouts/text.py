@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
@@ -46,12 +47,12 @@ def natural_axes(terms: list[Term]) -> str:
     return "".join(sorted(letters, key=lambda letter: (order.find(letter) % 100, letter)))
 
 
+@dataclass
 class _Reader:
     """A text and the current position."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
+    text: str
+    at: int = 0
 
     def wrong(self, message: str, at: int | None = None) -> NoReturn:
         wrong_at(self.text, self.at if at is None else at, message)

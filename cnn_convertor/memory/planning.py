@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -109,19 +110,19 @@ def plan(buffers: Sequence[Buffer], *, alignment: int, nodes: int = NODES, enoug
 
 
 def find_peak(pieces: Sequence[Buffer]) -> Peak:
-    changes: dict[int, int] = {}
+    changes: Counter[int] = Counter()
     for b in pieces:
-        changes[b.first] = changes.get(b.first, 0) + b.size
-        changes[b.last + 1] = changes.get(b.last + 1, 0) - b.size
+        changes[b.first] += b.size
+        changes[b.last + 1] -= b.size
     step, size, live = 0, 0, 0
     for when in sorted(changes):
         live += changes[when]
         if live > size:
             step, size = when, live
-    alive: dict[str, int] = {}
+    alive: Counter[str] = Counter()
     for b in pieces:
         if b.size and b.first <= step <= b.last:
-            alive[b.name] = alive.get(b.name, 0) + b.size
+            alive[b.name] += b.size
     return Peak(step, size, tuple(sorted(alive, key=lambda name: -alive[name])))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 Tasks: TypeAlias = int  # a set of tasks: bit i is the task at position i
@@ -67,17 +69,17 @@ class _Needs:
         before: Collection[tuple[int, int]],
     ) -> None:
         self.all: Tasks = (1 << len(tasks)) - 1
-        users: dict[str, Tasks] = dict.fromkeys(given, 0)
-        writers: dict[str, Tasks] = {}
+        users: Counter[str] = Counter(dict.fromkeys(given, 0))  # name -> Tasks
+        writers: Counter[str] = Counter()
         for i, task in enumerate(tasks):
             for name in {*task.reads, *task.writes}:
-                users[name] = users.get(name, 0) | 1 << i
+                users[name] |= 1 << i
             for name in task.writes:
-                writers[name] = writers.get(name, 0) | 1 << i
+                writers[name] |= 1 << i
         self.earlier: list[Tasks] = [0] * len(tasks)
         for i, task in enumerate(tasks):
             for name in task.reads:
-                self.earlier[i] |= writers.get(name, 0) & ~(1 << i)
+                self.earlier[i] |= writers[name] & ~(1 << i)
         for first, second in before:
             self.earlier[second] |= 1 << first
         assert all(earlier < 1 << i for i, earlier in enumerate(self.earlier)), "the given order must be possible"
@@ -91,14 +93,13 @@ class _Needs:
         self._begins: list[list[tuple[Tasks, int]]] = []
         self._ends: list[list[tuple[Tasks, int]]] = []
         for i, those in enumerate(pieces):
-            begins: dict[Tasks, int] = {}
-            ends: dict[Tasks, int] = {}
+            begins: Counter[Tasks] = Counter()
+            ends: Counter[Tasks] = Counter()
             for name in those:
                 if not (name in given or users[name] & self.earlier[i]):
-                    begins[users[name]] = begins.get(users[name], 0) + sizes[name]
+                    begins[users[name]] += sizes[name]
                 if name not in kept:
-                    others = users[name] & ~(self.earlier[i] | 1 << i)
-                    ends[others] = ends.get(others, 0) + sizes[name]
+                    ends[users[name] & ~(self.earlier[i] | 1 << i)] += sizes[name]
             self._begins.append(list(begins.items()))
             self._ends.append(list(ends.items()))
 
@@ -174,7 +175,7 @@ def _way_to(done: Tasks, last: Mapping[Tasks, int]) -> tuple[int, ...]:
 
 def _nearest(needs: _Needs, order: tuple[int, ...], nodes: int) -> tuple[int, ...]:
     """The lexicographically first order with the same peak, comparing positions; `order` itself beyond the node limit."""
-    ways = _Ways(needs, needs.peak(order), nodes)
+    ways = _Ways(needs, needs.peak(order), nodes, {needs.all: True})
     nearest: list[int] = []
     done, live = 0, needs.start
     while done != needs.all:
@@ -189,14 +190,14 @@ def _nearest(needs: _Needs, order: tuple[int, ...], nodes: int) -> tuple[int, ..
     return tuple(nearest)
 
 
+@dataclass
 class _Ways:
     """Whether the remaining tasks can run within `limit` bytes, for sets of done tasks."""
 
-    def __init__(self, needs: _Needs, limit: int, nodes: int) -> None:
-        self.needs = needs
-        self.limit = limit
-        self.nodes = nodes
-        self.known = {needs.all: True}
+    needs: _Needs
+    limit: int
+    nodes: int
+    known: dict[Tasks, bool] = field(default_factory=dict)
 
     def exists(self, done: Tasks, live: int) -> bool:
         """Also False if the node limit is reached."""

@@ -11,8 +11,11 @@ Pieces of one block move together: the first one placed pins the others, which n
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import reduce
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
@@ -130,6 +133,7 @@ def _sections(pieces: Sequence[Piece]) -> list[int]:
     return sorted({max(b for b in births if b <= death) for death in deaths})
 
 
+@dataclass(slots=True)
 class _State:
     """The state after some choices.
 
@@ -138,29 +142,24 @@ class _State:
     placed; bottoms, the lowest floor; lowest, the number of buffers on it; tops, the lowest possible end of a buffer.
     """
 
-    __slots__ = ("bottoms", "ceilings", "floors", "lowest", "pins", "rest", "tops", "why")
-
-    def __init__(
-        self, floors: Numbers, ceilings: Numbers, why: list[Choices], pins: dict[int, Choices], *sections: Numbers
-    ) -> None:
-        self.floors, self.ceilings = floors, ceilings
-        self.why, self.pins = why, pins
-        self.rest, self.bottoms, self.lowest, self.tops = sections
+    floors: Numbers
+    ceilings: Numbers
+    why: list[Choices]
+    pins: dict[int, Choices]
+    rest: Numbers
+    bottoms: Numbers
+    lowest: Numbers
+    tops: Numbers
 
     def copy(self) -> _State:
-        sections = (self.rest, self.bottoms, self.lowest, self.tops)
-        return _State(
-            self.floors.copy(), self.ceilings.copy(), self.why.copy(), self.pins.copy(), *(s.copy() for s in sections)
-        )
+        return _State(*(getattr(self, name).copy() for name in self.__slots__))
 
     def reasons(self, buffers: Iterable[int]) -> Choices:
         """The choices behind the floors or places of the buffers."""
-        found = 0
-        for b in buffers:
-            found |= self.why[b]
-        return found
+        return reduce(operator.or_, (self.why[b] for b in buffers), 0)
 
 
+@dataclass(slots=True)
 class _Frame:
     """A branching point: which buffer lies at `height`, the floor of `section`.
 
@@ -168,16 +167,16 @@ class _Frame:
     that contributed to the failures so far.
     """
 
-    __slots__ = ("choices", "chosen", "conflict", "dominates", "height", "section", "state")
+    state: _State
+    section: int
+    choices: list[int]
+    dominates: bool = False
+    chosen: int = NOTHING
+    conflict: Choices = 0
 
-    def __init__(self, state: _State, section: int, choices: list[int], *, dominates: bool) -> None:
-        self.state = state
-        self.section = section
-        self.height = int(state.bottoms[section])
-        self.choices = choices
-        self.dominates = dominates
-        self.chosen = NOTHING
-        self.conflict: Choices = 0
+    @property
+    def height(self) -> int:
+        return int(self.state.bottoms[self.section])
 
 
 # The order of sections to branch in, from (branches, slack, floor); ties go to the earliest.
@@ -188,16 +187,16 @@ _PREFERENCES: tuple[_Preference, ...] = (
 )
 
 
+@dataclass
 class _Attempt:
     """One traversal of the search tree, with its orders of sections and buffers."""
 
-    def __init__(self, table: _Table, capacity: int, rank: Sequence[int], prefer: _Preference) -> None:
-        self.table = table
-        self.capacity = capacity
-        self.rank = rank
-        self.prefer = prefer
-        self.nodes = 0
-        self.frames: list[_Frame] = []
+    table: _Table
+    capacity: int
+    rank: Sequence[int]
+    prefer: _Preference
+    nodes: int = 0
+    frames: list[_Frame] = field(default_factory=list)
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -262,7 +261,7 @@ class _Attempt:
         lowest = members[state.floors[members] == height].tolist()
         for b in lowest:
             if b in state.pins:
-                return _Frame(state, section, [b], dominates=False)
+                return _Frame(state, section, [b])
         # One of several identical buffers is enough.
         alike = {
             (table.start[b], table.stop[b], table.sizes[b], table.block[b] if b in table.family else -1): b
@@ -275,7 +274,7 @@ class _Attempt:
                 return _Frame(state, section, [b], dominates=True)
         if height + int(state.rest[section]) < self.capacity:
             choices.insert(0, NOTHING)
-        return _Frame(state, section, choices, dominates=False)
+        return _Frame(state, section, choices)
 
     def _fits_below(self, state: _State, piece: int) -> bool:
         """Whether the block can lie on its floor wherever its neighbors end up."""

@@ -104,7 +104,7 @@ def test_the_command_writes_a_file(example: Path, capsys: pytest.CaptureFixture[
 
 def test_a_capacity_that_is_too_small_ends_with_one(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["plan", str(example), "--capacity", "11"]) == 1
-    assert "no plan is below that" in capsys.readouterr().err
+    assert "no plan is smaller" in capsys.readouterr().err
 
 
 def test_offsets_may_have_to_be_aligned(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
