@@ -24,18 +24,17 @@ from cnn_convertor.frontends.unsupported_formats import explain
 
 
 class Kind(NamedTuple):
-    """How a value is written.
+    """A kind of value.
 
-    expected: as the user is told. parse: (text, folder of the ini file) -> value; raises ValueError for what is not of
-    this kind, OSError (with a whole sentence) for files and folders that are not what they should be, UsageError for
-    models that nobody reads.
+    expected: its description in messages. parse: (text, folder of the ini file) -> value; raises ValueError for other
+    text, OSError (with a whole sentence) for wrong files and folders, UsageError for models of unsupported formats.
     """
 
     expected: str
     parse: Callable[[str, Path], object]
 
 
-LONGEST_NAME = 200  # characters: files are called so, and a bit longer
+LONGEST_NAME = 200  # characters, so that file names derived from it are valid
 
 
 def _cpp_identifier(text: str, _: Path) -> str:
@@ -174,18 +173,18 @@ FILE = Kind("a file", _file)
 MODEL = Kind("a file", _model)
 FOLDER = Kind("a folder", _folder)
 NUMBER = Kind("a number other than 0, or a fraction such as 1/255", _number)
-NUMBERS = Kind("a number, or one for each channel, with commas between them", _numbers)
+NUMBERS = Kind("a number, or one for each channel, separated by commas", _numbers)
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
 FUSION = Kind("proven, full or none", _fusion)
 SOFTMAX = Kind("cpu or sdk", _softmax)
-STAGES = Kind("names of stages, each once, with commas between them", _layer_names)
+STAGES = Kind("names of stages, each once, separated by commas", _layer_names)
 LEVEL = Kind("a whole number", _level)
-LAYER_NAMES = Kind("names of layers, each once, with commas between them", _layer_names)
+LAYER_NAMES = Kind("names of layers, each once, separated by commas", _layer_names)
 TEXT = Kind("a text", lambda text, _: text)
 
 
 class Key(NamedTuple):
-    """One key of the ini file, named as its field in Config. default: what stands for it; None if it must be there."""
+    """One key of the ini file, named as its field in Config. default: its text if missing; None if it is required."""
 
     section: str
     name: str
@@ -219,7 +218,7 @@ KEYS = (
         "",
         "subtracted from pixels by `run`, `verify` and `--calibrate`",
     ),
-    Key("INPUT", "scale", NUMBER, "", "by which they multiply pixels after that"),
+    Key("INPUT", "scale", NUMBER, "", "multiplies pixels after that"),
     Key("INPUT", "channel_order", CHANNEL_ORDER, "", f"of images; empty: {_CHANNEL_ORDERS}"),
     Key("INPUT", "stage", STAGES, "", "Caffe: stages that choose layers with `include { stage: ... }`"),
     Key("INPUT", "level", LEVEL, "", "Caffe: the level that chooses layers with `include { min_level: ... }`"),
@@ -239,14 +238,14 @@ KEYS = (
         "quantization",
         QUANTIZATION,
         "1",
-        "1: 8-bit palette weights, 0: FP16 weights, auto: for each layer what is best",
+        "1: 8-bit palette weights, 0: FP16 weights, auto: the better one for each layer",
     ),
     Key(
         "OUTPUT",
         "quantization_threshold",
         DECIBELS,
         "40",
-        "auto: palettes where the weights keep at least so many dB of SQNR",
+        "auto: palettes where the weights keep at least this SQNR in dB",
     ),
     Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
     Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
@@ -265,8 +264,8 @@ KEYS = (
         "cpu",
         "cpu: a generated function in FP32; sdk: the SDK's LT_SOFTMAX, which adds in FP16 and overwrites its input",
     ),
-    Key("OPTIONAL", "verbose", FLAG, "0", "say more of what is done, as -v does"),
-    Key("OPTIONAL", "graphviz_path", TEXT, "", "where Graphviz's `dot` is"),
+    Key("OPTIONAL", "verbose", FLAG, "0", "print more, as -v does"),
+    Key("OPTIONAL", "graphviz_path", TEXT, "", "folder of Graphviz's `dot`"),
 )
 LAYERS = "QUANTIZATION"  # the section whose keys are the names of layers
 SECTIONS = (*dict.fromkeys(key.section for key in KEYS), LAYERS)
@@ -306,10 +305,10 @@ class Config:
     max_kernel_size: int = DEFAULT.max_kernel_size
     ub_size: int = DEFAULT.ub_size  # bytes
     overrides: tuple[Override, ...] = ()
-    calibrate: Path | None = None  # sample inputs, for which palettes are made
+    calibrate: Path | None = None  # sample inputs, to which palettes are fitted
 
     def __post_init__(self) -> None:
-        """Raises UsageError for sizes that no such device has. False and True stand for FP16 weights and for palettes."""
+        """Raises UsageError for sizes that the device cannot have. quantization: False means FP16, True palettes."""
         object.__setattr__(self, "quantization", Quantization(self.quantization))
         sizes = (("max_kernel_size", self.max_kernel_size, KERNEL_SIZES), ("ub_size", self.ub_size, UB_SIZES))
         wrong = [
@@ -330,7 +329,7 @@ class Config:
 
     @property
     def limits(self) -> Limits:
-        """Those of the device to convert for."""
+        """Limits of the device."""
         return Limits(max_kernel_size=self.max_kernel_size, ub_size=self.ub_size)
 
     @property
@@ -340,7 +339,7 @@ class Config:
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Config:
-        """Read an ini file. options: the fields that the ini file does not give, by name.
+        """Read an ini file. options: fields that the ini file does not give, by name.
 
         Raises UsageError with everything that is wrong in the file; warns of unknown sections and keys.
         """
@@ -354,7 +353,7 @@ class Config:
 
     @classmethod
     def of_model(cls, path: Path, **options: Any) -> Config:
-        """What an ini file says that says nothing but which model it is about. path: a file that `is_model` knows."""
+        """The configuration with all defaults. path: a file for which `is_model` is true."""
         values = {key.name: key.kind.parse(key.default, path.parent) for key in KEYS if key.default is not None}
         values |= {"name": "network", "definition": path, "data": path, "output_folder": path.parent}
         values["origin"] = recognize(path)
@@ -380,11 +379,11 @@ class _Setting(NamedTuple):
 
 
 def _text(path: Path) -> str:
-    """The file's text, its lines ended by \\n."""
+    """The file's text, with lines that end in \\n."""
     if problem := explain(path):
         raise UsageError(problem)
     if is_model(path):
-        hint = f"write a net.ini that says definition = {path.name} in its section [INPUT], and give that"
+        hint = f"write a net.ini with definition = {path.name} in its section [INPUT], and give that"
         raise UsageError(Problem("DV101", "this is a model, not an ini file", Origin(str(path)), hint))
     try:
         with path.open("rb") as file:
@@ -396,7 +395,7 @@ def _text(path: Path) -> str:
         problem = Problem("DV101", reason, hint="give the path of a net.ini")
         raise UsageError(problem) from None
     if len(data) > LARGEST:
-        reason = f"this is no ini file: it has more than {LARGEST:,} bytes"
+        reason = f"this is not an ini file: it has more than {LARGEST:,} bytes"
         raise UsageError(Problem("DV101", reason, Origin(str(path)), "give the path of a net.ini"))
     try:
         text = data.decode("utf-8-sig")
@@ -411,15 +410,15 @@ def _text(path: Path) -> str:
 
 
 class _Reading:
-    """One ini file: what it sets, and all that is wrong with it."""
+    """One ini file: its settings, and everything that is wrong with it."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.problems: list[Problem] = []
-        self.unknown: list[tuple[str, int]] = []  # what is said of a section or key, and its line
+        self.unknown: list[tuple[str, int]] = []  # message and line of each unknown section or key
         self._path = path
         self._is_ini = True
         self._sections: dict[str, int] = {}  # name -> line
-        self._settings: dict[tuple[str, str], _Setting] = {}  # (section, key) -> what the file says
+        self._settings: dict[tuple[str, str], _Setting] = {}  # (section, key) -> setting
         self._scan(text)
         self._look_for_unknown()
 
@@ -438,13 +437,13 @@ class _Reading:
             self._wrong("DV106", "[OUTPUT] python_module: its source would replace the network's own file", line)
         overrides = [name for name in ("width_override", "height_override") if values.get(name)]
         if len(overrides) == 1:
-            problem = f"[INPUT] {overrides[0]}: width_override and height_override are given together, or neither is"
+            problem = f"[INPUT] {overrides[0]}: width_override and height_override must be given together"
             self._wrong("DV104", problem, self._settings["INPUT", overrides[0]].line)
         values["overrides"] = tuple(self._overrides())
         return values
 
     def _overrides(self) -> Iterator[Override]:
-        """What the file says of single layers."""
+        """The settings of single layers."""
         for (section, name), setting in self._settings.items():
             if section == LAYERS:
                 is_palette = {"fp16": False, "palette": True}.get(setting.text.lower())
@@ -474,7 +473,7 @@ class _Reading:
             self.problems += error.problems
         except OSError as error:
             reason = str(error)
-            if error.errno is not None:  # the system's own, not a sentence of ours
+            if error.errno is not None:  # a message of the system, not a whole sentence
                 reason = f'"{_short(text)}" cannot be used, the system says: {error.strerror}'
             hint = "paths are relative to the folder of the ini file" if isinstance(error, FileNotFoundError) else ""
             self._wrong("DV107", f"{shown}: {reason}", line, hint)
@@ -510,14 +509,14 @@ class _Reading:
                 if first != line:
                     self._wrong("DV103", f"[{section}] begins twice, here and in line {first}", line)
             elif match := _OPEN_SECTION.fullmatch(content):
-                section = match[1].upper()  # what follows makes the more sense
+                section = match[1].upper()  # so that the next lines have a section
                 self._sections.setdefault(section, line)
                 problem = f"the name of the section does not end with a bracket: {content.strip()}"
                 self._wrong("DV102", problem, line, f"[{section}]")
             elif section is None:
                 self._wrong("DV102", "expected a section before anything else", line, "begin with a line [INPUT]")
                 self._is_ini = False
-                return  # whatever this file is, more of it says no more
+                return  # further messages would not help
             elif match := _SETTING.fullmatch(content):
                 name = match[1] if section == LAYERS else match[1].lower()
                 setting = _Setting(match[3] if match[2] is None else match[2], line)
@@ -527,7 +526,7 @@ class _Reading:
             else:
                 problem = f"expected [SECTION], key = value or a comment, found: {content.strip()}"
                 hint = (
-                    "a value that begins with a double quote ends with one, and has none between"
+                    "a value that begins with a double quote ends with one and has none inside"
                     if '"' in content
                     else ""
                 )
@@ -551,14 +550,14 @@ class _Reading:
 
 
 def _near_file(path: Path) -> str:
-    """What the user may have meant by a file that is not there."""
+    """What the user may have meant by a missing file."""
     if not path.parent.is_dir():
         return f', since there is no folder "{path.parent}"'
     return _did_you_mean(path.name, sorted(p.name for p in islice(path.parent.iterdir(), 1000) if p.is_file()))
 
 
 def _short(text: str) -> str:
-    """A long path, as far as it tells something."""
+    """A long path, abbreviated."""
     return text if len(text) <= 100 else f"{text[:50]}...{text[-40:]}"
 
 

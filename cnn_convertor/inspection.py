@@ -1,4 +1,4 @@
-"""Looks at a network without converting it: who does the work of each layer, and what stands in the way."""
+"""Inspects a network without converting it: where each layer runs, and what prevents a conversion."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from cnn_convertor.ir.ops import (
 )
 from cnn_convertor.pipeline import DeviceOptions, Legalized, find_violations, legalize_graph, read
 
-SCHEMA = 1  # of the JSON form; larger when something in it changes its meaning
+SCHEMA = 1  # of the JSON form; increases when the meaning of an entry changes
 
 
 class Runs(Enum):
-    """Where a layer's work is done."""
+    """Where a layer runs."""
 
     DEVICE = "device"
-    REWRITTEN = "rewritten"  # on the device, as operators other than the layer's own
+    REWRITTEN = "rewritten"  # on the device, as other operators
     CPU = "cpu"
     BOTH = "device+cpu"
-    NOWHERE = "none"  # there is nothing to do when the network runs
+    NOWHERE = "none"  # nothing is to be computed
     REFUSED = "refused"
-    UNKNOWN = "unknown"  # for it depends on a layer that cannot be read
+    UNKNOWN = "unknown"  # it depends on a layer that cannot be read
 
     @property
     def is_on_device(self) -> bool:
@@ -58,10 +58,10 @@ class Runs(Enum):
 class Row:
     """One layer of the user's network.
 
-    outputs: what others can read of it. guessed: whether these follow from a guess, since a layer before it cannot be read.
+    outputs: their shapes. guessed: whether these follow from a guess, because a layer before it cannot be read.
     parameters: trained numbers; macs: multiplications with one of them, for one image. None: not known.
-    how: in words; why not, for a layer that is refused. steps: numbers of the program's layers that do its work; none
-    where a layer of the network cannot be read, so that there is no program.
+    how: in words; the reason, for a refused layer. steps: numbers of the program's layers that compute it; empty if any
+    layer of the network cannot be read, because there is no program.
     """
 
     origin: Origin
@@ -76,7 +76,7 @@ class Row:
 
 
 class Change(NamedTuple):
-    """What helps, and which layers it helps."""
+    """A change that helps, and the layers concerned."""
 
     code: str
     hint: str
@@ -85,10 +85,10 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What is known of a network without converting it. rows: in network order.
+    """The properties of a network that are known without converting it. rows: in network order.
 
-    commands: of the device; cpu_layers: of the program. boundaries: where a command ends though the device goes on, and why, by
-    the framework's layers. problems: all that stands in the way, in network order.
+    commands: of the device; cpu_layers: of the program. boundaries: where a command ends though the device goes on, and the
+    reasons, by the framework's layers. problems: everything that prevents a conversion, in network order.
     """
 
     network: str
@@ -107,7 +107,7 @@ class Inspection:
 
     @property
     def macs(self) -> int:
-        """Of all layers of which they are known."""
+        """Of all layers where they are known."""
         return sum(row.macs or 0 for row in self.rows)
 
     @property
@@ -181,7 +181,7 @@ def _place_values(where: Origin | None) -> dict[str, Any]:
 
 
 def inspect(source: Config | str | Path, **device: Any) -> Inspection:
-    """Look at the network of a configuration, an ini file or a model file (.h5, .hdf5, .keras, .prototxt).
+    """Inspect the network of a configuration, an ini file or a model file (.h5, .hdf5, .keras, .prototxt).
 
     A .prototxt needs no weights. device: max_kernel_size and ub_size, where `source` is a file.
     Raises ConvertorError when a file cannot be read at all; what is wrong with single layers is in the inspection.
@@ -219,7 +219,7 @@ def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
 
 
 def _boundaries(legalized: Legalized, fusion: Fusion) -> tuple[Boundary, ...]:
-    """Why commands end where they do, in the names of the framework's layers."""
+    """The boundaries of commands and their reasons, with the names of the framework's layers."""
 
     def layer(name: str) -> str:
         where = legalized.graph[name].where
@@ -231,7 +231,7 @@ def _boundaries(legalized: Legalized, fusion: Fusion) -> tuple[Boundary, ...]:
 
 
 def _is_for_placeholders(partial_graph: PartialGraph, step: Command) -> bool:
-    """Whether a step is there only because a layer that cannot be read was cut out."""
+    """Whether a step exists only because a layer that cannot be read was cut out."""
     unread = {origin for name in partial_graph.placeholders for origin in partial_graph.graph[name].origins}
     is_given_away = step.type is LayerType.FLATTEN and partial_graph.cut.issuperset(step.reads)
     return is_given_away or (bool(unread) and unread.issuperset(step.origins))
@@ -284,7 +284,7 @@ def _rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Se
 
 
 def _outputs(graph: Graph, nodes: Sequence[Node]) -> tuple[Shape, ...]:
-    """Shapes of what a layer gives: of its nodes that the others do not use up among themselves."""
+    """Shapes of a layer's outputs: of its nodes that other layers read, or that none reads."""
     inner = {node.name for node in nodes}
     given = [
         node
@@ -310,7 +310,7 @@ def _macs(graph: Graph, node: Node) -> int:
 
 
 def _place(step: Command) -> Runs:
-    """Where a step's work is done; what is not the device's is the CPU's, but for what is no work."""
+    """Where a step runs."""
     match step.type:
         case LayerType.CONV:
             return Runs.DEVICE
@@ -321,9 +321,9 @@ def _place(step: Command) -> Runs:
 
 
 def _place_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]) -> tuple[Runs, str]:
-    """Where a layer runs that nothing stands against, and how. nodes: the framework's; parts: the program's."""
+    """Where a layer without problems runs, and how. nodes: of the framework; parts: of the program."""
     own = [part for part in parts if part.node.where == origin]
-    flattened: list[_Part] = []  # because the map is an output, and not as the layer wants it
+    flattened: list[_Part] = []  # the map is an output; the flattening is not the layer's own
     if not any(isinstance(node.op, Reshape) for node in nodes):
         flattened = [part for part in own if part.step.type is LayerType.FLATTEN]
         own = [part for part in own if part not in flattened]
@@ -350,7 +350,7 @@ def _place_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]
 
 
 def _idle(op: Op) -> str:
-    """Why there is nothing to do."""
+    """Why nothing is to be computed."""
     match op:
         case Input():
             return "the application writes it"
@@ -363,6 +363,6 @@ def _idle(op: Op) -> str:
 
 
 def _counted(words: Iterable[str]) -> list[str]:
-    """The same words one after the other, once, with their number."""
+    """Each run of the same words once, with their number."""
     counts = [(word, len(list(same))) for word, same in groupby(words)]
     return [word if count == 1 else f"{count} times {word}" for word, count in counts]

@@ -482,7 +482,7 @@ def test_a_file_without_end_is_not_read_to_its_end(folder: Path) -> None:
     path = folder / "zeros.ini"
     with path.open("wb") as file:
         file.truncate(10**10)
-    with pytest.raises(UsageError, match="DV101: this is no ini file: it has more than 1,000,000 bytes"):
+    with pytest.raises(UsageError, match="DV101: this is not an ini file: it has more than 1,000,000 bytes"):
         Config.read(path)
 
 

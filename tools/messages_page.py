@@ -51,7 +51,7 @@ ENTRIES: Mapping[str, Entry] = {
     "DV102": Entry(
         "A line that is no ini",
         "The line is neither [SECTION] nor key = value nor a comment, or stands before the first section.",
-        "Correct the line; a value that begins with a double quote ends with one, and has none between.",
+        "Correct the line; a value that begins with a double quote ends with one and has none inside.",
     ),
     "DV103": Entry("Set twice", "A section or a key comes again.", "Keep one; keys are the same in any case."),
     "DV104": Entry(
@@ -437,8 +437,9 @@ def manual() -> str:
 def _lines() -> Iterator[str]:
     yield "# Errors and warnings"
     yield ""
-    yield "Every message begins with its code, which stays as it is for ever; then follow the file and the layer, and what to try."
-    yield "A warning (marked so below) lets the conversion go on. `cnn-convertor inspect` shows all that is known of a network at once."
+    yield "Every message begins with its code, which never changes; the file, the layer and what to try follow."
+    yield "A conversion continues after a warning (marked below); `--strict` makes errors of warnings. `cnn-convertor inspect` shows all"
+    yield "problems of a network at once."
     yield ""
     yield "This page is made from `tools/messages_page.py`, the rules of the device and the codes of the audit."
     every = entries()

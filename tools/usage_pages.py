@@ -14,8 +14,8 @@ COMMANDS_HEAD = """# The command line
 text of `--help`.
 
 Results go to standard output; progress, warnings and errors go to standard error, each with a code that
-[messages.md](messages.md) explains. On a terminal progress is a bar, elsewhere a line for each step. `NO_COLOR` switches colors
-off, `CNN_CONVERTOR_DEBUG=1` shows the traceback behind an error.
+[messages.md](messages.md) explains. On a terminal progress is a bar, elsewhere a line for each step. `NO_COLOR` turns colors
+off, `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error.
 
 | exit code | meaning |
 |---|---|
@@ -24,23 +24,24 @@ off, `CNN_CONVERTOR_DEBUG=1` shows the traceback behind an error.
 | 2 | the command line, an ini file or the inputs for `run` and `verify` are wrong |
 """
 EVERYWHERE = ("verbose", "quiet", "strict")  # options of every command
-DEVICE = ("max_kernel_size", "ub_size")  # options of every command that knows what the device is like
+DEVICE = ("max_kernel_size", "ub_size")  # options of every command that depends on the device
 
 INI_HEAD = """# The ini file
 
-One file for each network: which model to read, and what to write. Only `name`, `definition` and `output_folder` must be there;
-without `generate_source = 1` the packed weights alone are written.
+One file for each network: the model to read, and the files to write. Only `name`, `definition` and `output_folder` are required;
+without `generate_source = 1` only the packed weights are written.
 
-- Lines are `[SECTION]`, `key = value`, or empty. `#` and `;` begin a comment, also behind a value. A value may stand in double
-  quotes, and must where it holds one of these characters.
-- Names of sections and keys are the same in upper and lower case. Paths are relative to the folder of the ini file.
-- A key that nobody knows is a warning with the nearest known one. All errors of a file are told at once, with their lines.
+- Lines are `[SECTION]`, `key = value`, or empty. `#` and `;` begin a comment, also behind a value. Values can be in double
+  quotes, and must be if they contain one of these characters.
+- Names of sections and keys are not case-sensitive. Paths are relative to the folder of the ini file.
+- An unknown key is a warning that names the nearest known one, and an error with `--strict`. All errors of a file are reported
+  at once, with their lines.
 """
 INI_TAIL = """
 ## [QUANTIZATION]
 
-Each line is the name of a convolution or fully connected layer, as the framework calls it, with `fp16` or `palette`: how the
-weights of that layer are stored, whatever `quantization` says. See [palettes.md](palettes.md).
+Each line has the framework's name of a convolution or fully connected layer, and `fp16` or `palette`: how to store the weights
+of that layer, independent of `quantization`. See [palettes.md](palettes.md).
 
 ```ini
 [QUANTIZATION]
@@ -50,7 +51,7 @@ fc/1000 = palette
 
 ## What is written
 
-`NAME_weights.bin` always; all files go to `output_folder/NAME/`. They appear together or, when anything fails, not at all.
+All files go to `output_folder/NAME/`. They appear together or, when anything fails, not at all.
 
 | file | when |
 |---|---|
