@@ -17,7 +17,7 @@ import click
 
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.commands import Command
-from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, arrange, homes_of, nbytes
+from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, homes_of, nbytes, schedule_and_allocate
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.memory import Buffer, Plan, plan, table
 from cnn_convertor.pipeline import DeviceOptions, legalize_graph, load
@@ -47,7 +47,7 @@ def of_network(name: str) -> Row:
         config = Config.read(next(Path(name).glob("*.ini"), None) or zoo.build(name, Path(folder)))
         graph, steps, _ = legalize_graph(load(config), DeviceOptions.of(config))
         start = time.process_time()
-        made = arrange(graph, steps).placement.plan
+        made = schedule_and_allocate(graph, steps).placement.plan
         return Row(made, time.process_time() - start, _with_whole_concatenations(graph, steps).size)
 
 

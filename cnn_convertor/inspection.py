@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary, boundaries
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Selection
-from cnn_convertor.devices.dv700.memory.placement import arrange
+from cnn_convertor.devices.dv700.memory.placement import schedule_and_allocate
 from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import ModelError, Origin, Problem
@@ -203,7 +203,7 @@ def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
     problems = in_network_order(
         partial_graph.graph, (*partial_graph.problems, *find_violations(partial_graph, legalized))
     )
-    steps = legalized.steps if problems else arrange(legalized.graph, legalized.steps).steps
+    steps = legalized.steps if problems else schedule_and_allocate(legalized.graph, legalized.steps).steps
     work = {number: step for number, step in enumerate(steps) if not _is_for_placeholders(partial_graph, step)}
     return Inspection(
         network=network,

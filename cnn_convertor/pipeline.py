@@ -19,7 +19,7 @@ from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
-from cnn_convertor.devices.dv700.memory.placement import arrange
+from cnn_convertor.devices.dv700.memory.placement import schedule_and_allocate
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
@@ -131,7 +131,7 @@ def plan(graph: Graph, name: str, target: DeviceOptions) -> Program:
     """The program that computes the graph, with FP16 weights. Raises UnsupportedError with every rule that it breaks."""
     legalized = legalize_graph(graph, target)
     check(legalized.graph, legalized.steps, legalized.limits)
-    steps, placement = arrange(legalized.graph, legalized.steps)
+    steps, placement = schedule_and_allocate(legalized.graph, legalized.steps)
     return lower(
         legalized.graph,
         steps,

@@ -108,7 +108,7 @@ ZOO = {
 @pytest.mark.parametrize("name", ZOO)
 def test_the_zoo(name: str, tmp_path: Path) -> None:
     chosen = replace(Config.read(zoo.build(name, tmp_path, size=ZOO[name])), quantization=False)
-    for transposed in (True, False):
-        result = verify(replace(chosen, transpose_weight=transposed), samples=1, layers=True)
+    for transposed, fusion in ((True, "proven"), (False, "full")):
+        result = verify(replace(chosen, transpose_weight=transposed, fusion=fusion), samples=1, layers=True)
         assert_good(result)
         assert result.first_jump is None

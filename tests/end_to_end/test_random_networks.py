@@ -14,7 +14,7 @@ from verification.trials import network, samples
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
-SEEDS = 60
+SEEDS = 80
 LAYERS = 10
 AT_LEAST_DB = 45.0
 LEAST_RMS = 0.125  # of outputs: what is smaller has come of numbers around 1 that cancel, and has their errors
@@ -24,9 +24,9 @@ def test_random_networks(tmp_path: Path) -> None:
     tried = 0
     for seed in range(SEEDS):
         graph = random_networks.network(seed, LAYERS)
-        transposed = bool(seed % 2)
+        transposed, fusion = bool(seed % 2), "full" if seed % 4 < 2 else "proven"
         try:
-            trial = network(graph, tmp_path / str(seed), transpose_weight=transposed)
+            trial = network(graph, tmp_path / str(seed), transpose_weight=transposed, fusion=fusion)
         except UnsupportedError:
             continue
         tried += 1

@@ -51,14 +51,14 @@ def is_plain(graph: Graph, name: str) -> bool:
             return False
 
 
-class Arrangement(NamedTuple):
+class MemorySchedule(NamedTuple):
     """In which order what is done, and where the maps lie then."""
 
     steps: tuple[Command, ...]
     placement: Placement
 
 
-def arrange(graph: Graph, steps: Sequence[Command]) -> Arrangement:
+def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySchedule:
     """The same steps in the order whose maps need the least memory at once; in the given order, if that is no smaller.
 
     A concatenation in place becomes one that the CPU copies where the plan is smaller so. Nothing needs more bytes at any
@@ -66,16 +66,16 @@ def arrange(graph: Graph, steps: Sequence[Command]) -> Arrangement:
     """
     given = tuple(steps)
     ordered = _in_best_order(graph, given)
-    best = Arrangement(ordered, place(graph, ordered))
+    best = MemorySchedule(ordered, place(graph, ordered))
     if not best.placement.plan.proven and ordered != given:
-        best = _smaller(best, Arrangement(given, place(graph, given, nodes=0)))
+        best = _smaller(best, MemorySchedule(given, place(graph, given, nodes=0)))
     for index, step in enumerate(best.steps):
         if best.placement.plan.proven:
             break
         if step.type is LayerType.CONCAT and can_be_copied(graph, step):
             apart = step._replace(type=LayerType.COPY_CONCAT)
             tried = (*best.steps[:index], apart, *best.steps[index + 1 :])
-            best = _smaller(best, Arrangement(tried, place(graph, tried, nodes=0)))
+            best = _smaller(best, MemorySchedule(tried, place(graph, tried, nodes=0)))
     return best
 
 
@@ -84,7 +84,7 @@ def can_be_copied(graph: Graph, step: Command) -> bool:
     return all(graph.shape(name) == graph.shape(buffer_owner(graph, name).name) for name in step.reads)
 
 
-def _smaller(one: Arrangement, other: Arrangement) -> Arrangement:
+def _smaller(one: MemorySchedule, other: MemorySchedule) -> MemorySchedule:
     return other if other.placement.plan.size < one.placement.plan.size else one
 
 

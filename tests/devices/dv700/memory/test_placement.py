@@ -14,7 +14,7 @@ from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, arrange, place
+from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, place, schedule_and_allocate
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.errors import UnsupportedError
@@ -210,7 +210,7 @@ def test_what_is_arranged_is_right_and_no_larger(seed: int, steps: int) -> None:
         check(graph, chosen, Limits())
     except UnsupportedError:
         assume(False)
-    made = arrange(graph, chosen)
+    made = schedule_and_allocate(graph, chosen)
     assert made.steps[0].writes == chosen[0].writes
     assert sorted(step.writes for step in made.steps) == sorted(step.writes for step in chosen)
     assert made.placement.plan.size <= place(graph, chosen, nodes=0).plan.size
@@ -229,7 +229,7 @@ def swelling_branches() -> Graph:
 
 def test_a_branch_ends_before_the_next_one_swells() -> None:
     graph, steps = legal(swelling_branches())
-    made = arrange(graph, steps)
+    made = schedule_and_allocate(graph, steps)
     assert [step.writes for step in made.steps] == ["a", "c", "b", "d", "e"]
     assert made.placement.plan.size == 2 * 128 + 1024
     assert place(graph, steps).plan.size == 128 + 2 * 1024
@@ -237,12 +237,12 @@ def test_a_branch_ends_before_the_next_one_swells() -> None:
 
 def test_an_order_that_cannot_be_bettered_stays() -> None:
     graph, steps = legal(small(*[conv()] * 6))
-    assert arrange(graph, steps).steps == steps
+    assert schedule_and_allocate(graph, steps).steps == steps
 
 
 def test_concatenations_are_copied_where_that_takes_less() -> None:
     graph, steps = legal(random_networks.network(583, 24))
-    made = arrange(graph, steps)
+    made = schedule_and_allocate(graph, steps)
     apart = {s.writes for s in made.steps if s.type is LayerType.COPY_CONCAT} - {
         s.writes for s in steps if s.type is LayerType.COPY_CONCAT
     }
