@@ -89,6 +89,15 @@ def test_an_example_converts_without_a_warning(ini: Path, tmp_path: Path, recwar
     assert not list(recwarn)
 
 
+@pytest.mark.parametrize(("fusion", "evidence"), [("full", "2 of 5"), ("proven", None), ("none", None)])
+def test_a_conversion_tells_how_many_commands_rest_on_the_drivers_check(
+    fusion: str, evidence: str | None, tmp_path: Path
+) -> None:
+    config = replace(Config.read(CAFFE / "net.ini"), output_folder=tmp_path, fusion=fusion)
+    row = dict(convert(config).summary).get("evidence")
+    assert row == (f"{evidence} commands rest on the driver's check alone" if evidence else None)
+
+
 def test_both_keras_files_give_the_same_weights(tmp_path: Path) -> None:
     packed = []
     for ini in (KERAS / "net.ini", KERAS / "net_keras2.ini"):
