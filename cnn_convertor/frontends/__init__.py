@@ -1,4 +1,4 @@
-"""Reads trained networks: one folder for each framework, which turns its files into a graph and knows no device."""
+"""Reads trained networks: one folder for each framework, which turns its files into a graph, without any device in mind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grows a graph layer by layer and gathers every reason why it cannot."""
+"""Builds a graph layer by layer, and collects every reason why a layer cannot be read."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, Se
 from cnn_convertor.ir.graph import Graph, Node, shape_of
 from cnn_convertor.ir.ops import Input, Op, Shape
 
-GUESS = Shape(256, 256, 3)  # for an input whose size nobody knows: large enough for most windows after it
+GUESS = Shape(256, 256, 3)  # for an input of unknown size: large enough for most windows after it
 
 
 @dataclass(frozen=True, slots=True)
 class PartialGraph:
-    """A network as far as it can be read.
+    """The part of a network that can be read.
 
-    graph: a layer that cannot be read is cut out of it; what the layer reads are outputs there, what it gives is an input.
-    problems: why layers cannot be read, in network order. damaged: whether the files are to blame, rather than we.
-    placeholders: the inputs that stand for layers which cannot be read. cut: the outputs that only such layers read.
-    guessed: nodes whose shapes follow from a guess.
-    parameters: how many trained numbers each layer has that has some.
+    graph: without the layers that cannot be read: what such a layer reads is an output, what it gives is an input.
+    problems: why layers cannot be read, in network order. damaged: whether a file is at fault.
+    placeholders: the inputs that stand for layers that cannot be read. cut: the outputs that only such layers read.
+    guessed: nodes whose shapes follow from a guess. parameters: the number of each layer's parameters, where it has some.
     """
 
     graph: Graph
@@ -33,7 +32,7 @@ class PartialGraph:
     parameters: Mapping[Origin, int]
 
     def require_complete(self, more: Iterable[Problem] = ()) -> Graph:
-        """The graph, when all of it could be read. Raises one error with the problems, and more of them."""
+        """The graph, if all of it could be read. Raises one error with its problems and more."""
         problems = in_network_order(self.graph, (*self.problems, *more))
         if problems:
             raise (ModelError if self.damaged else UnsupportedError)(problems)
@@ -41,7 +40,7 @@ class PartialGraph:
 
 
 def in_network_order(graph: Graph, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """The problems, each once: first those of no layer, then layer by layer."""
+    """The problems, each once: first those without a layer, then layer by layer."""
     layers = dict.fromkeys(origin.layer for node in graph.nodes for origin in node.origins)
     place = {layer: position for position, layer in enumerate(layers)}
 
@@ -52,10 +51,10 @@ def in_network_order(graph: Graph, problems: Iterable[Problem]) -> tuple[Problem
 
 
 class Builder:
-    """What the frontends share: unique names, shapes as they become known, and all problems in one error.
+    """The graph under construction: unique names, shapes, and all problems in one error.
 
-    A layer that cannot be read gets a stand-in (its output is guessed to look like its first input), so that the layers
-    after it are looked at too; what is wrong with their sizes then is not reported, since it may follow from the guess.
+    A layer that cannot be read gets a placeholder (its output is assumed to look like its first input), so that later layers
+    are checked, too. Problems with their sizes are not reported, since they may follow from the guess.
     """
 
     def __init__(self) -> None:
@@ -63,7 +62,7 @@ class Builder:
         self._shapes: dict[str, Shape] = {}
         self._guessed: set[str] = set()
         self._placeholders: set[str] = set()
-        self._cut: list[str] = []  # what layers read that cannot be read themselves
+        self._cut: list[str] = []  # inputs of layers that cannot be read
         self._problems: list[Problem] = []
         self._damaged = False
         self._parameters: dict[Origin, dict[Hashable, int]] = {}
@@ -85,7 +84,7 @@ class Builder:
         return self._shapes[name]
 
     def is_guessed(self, name: str) -> bool:
-        """Whether the shape follows from a stand-in."""
+        """Whether the shape follows from a placeholder."""
         return name in self._guessed
 
     def is_placeholder(self, name: str) -> bool:
@@ -93,7 +92,7 @@ class Builder:
         return name in self._placeholders
 
     def count(self, origin: Origin, array: Hashable, shape: Sequence[int]) -> None:
-        """Take note of an array of trained numbers, once however often its layer is called."""
+        """Count an array of parameters, once for all calls of its layer."""
         self._parameters.setdefault(origin, {})[array] = math.prod(shape)
 
     def report(self, error: ConvertorError) -> None:
@@ -109,9 +108,9 @@ class Builder:
         shape: Shape | None = None,
         channels: Callable[[], int | None] = lambda: None,
     ) -> Sequence[str]:
-        """Names of a layer's outputs: what read() gives, or one stand-in when it raises a ConvertorError, which is kept.
+        """Names of a layer's outputs: those that read() gives, or a placeholder when it raises an error, which is kept.
 
-        shape: the stand-in's, where the file tells it. channels: asked where it does not; None is those of the first input.
+        shape: the placeholder's, where the file gives it. channels: else its channels; None for those of the first input.
         """
         before = len(self._nodes)
         try:
@@ -136,14 +135,14 @@ class Builder:
         return [unique]
 
     def finish(self, outputs: Sequence[str]) -> PartialGraph:
-        """What has become of the network."""
+        """The network, as far as it could be read."""
         cut = frozenset(self._cut) - {*outputs}
         if self._problems:
             outputs = self._reachable_outputs(outputs)
         parameters = {origin: sum(sizes.values()) for origin, sizes in self._parameters.items()}
         return PartialGraph(
             Graph(tuple(self._nodes), tuple(outputs)),
-            tuple(dict.fromkeys(self._problems)),  # a layer that is called several times has them several times
+            tuple(dict.fromkeys(self._problems)),  # a layer with several calls has them several times
             self._damaged,
             frozenset(self._placeholders),
             cut,
@@ -152,7 +151,7 @@ class Builder:
         )
 
     def _reachable_outputs(self, outputs: Sequence[str]) -> list[str]:
-        """The outputs and what was cut off, without inputs and stand-ins, unless there is nothing else."""
+        """The outputs and what was cut off, without inputs and placeholders, unless nothing else is left."""
         inputs = {node.name for node in self._nodes if isinstance(node.op, Input)}
         found = dict.fromkeys((*outputs, *self._cut))
         return [name for name in found if name not in inputs] or list(found)

@@ -1,4 +1,4 @@
-"""Recognizes models of other frameworks and formats, and says how to get from them to what is read here."""
+"""Recognizes models in formats that cannot be read, and says how to get from them to one that can."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cnn_convertor.errors import Origin, Problem
 
 
 class Format(NamedTuple):
-    """what: it is called; way: from it to a file that is read here."""
+    """what: its name. way: from it to a file that can be read."""
 
     what: str
     way: str
@@ -55,7 +55,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def explain(path: Path) -> Problem | None:
-    """What to tell the user who gives this path as a model; None for what may be one that is read here."""
+    """The problem with a model in a format that cannot be read; None for other files."""
     found = _format_of(path)
     if found is None:
         return None
@@ -70,12 +70,12 @@ def _format_of(path: Path) -> Format | None:
         if path.name in {"saved_model.pb", "saved_model.pbtxt"}:
             return SAVED_MODEL
         return _by_contents(path)
-    except (OSError, ValueError):  # whatever is wrong with it, somebody else says so
+    except (OSError, ValueError):  # reading the file reports it
         return None
 
 
 def _by_contents(path: Path) -> Format | None:
-    """Some formats give themselves away whatever their files are called; others are known by the name alone."""
+    """Some formats show in the content, with any name; others only in the name."""
     import zipfile  # --help needs none
 
     by_name = FORMATS.get(path.suffix.lower())
@@ -83,7 +83,7 @@ def _by_contents(path: Path) -> Format | None:
         return by_name
     with path.open("rb") as file:
         start = file.read(8)
-    if start == HDF5:  # which we read
+    if start == HDF5:  # may be Keras's
         return None
     if start[4:8] == b"TFL3":
         return LITE

@@ -1,4 +1,4 @@
-"""The layer Upsample of Caffe's forks for OpenCV, in numpy: by repetition and by the mask of a pooling."""
+"""Layers of Caffe and its forks for OpenCV, in numpy: SPP, and Upsample by repetition and by the mask of a pooling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cnn_convertor.emulation.run import Maps
 from cnn_convertor.frontends.caffe.definition import CaffeLayer
 from cnn_convertor.verification.unpooling import DeviceMaxima, Places
 
-UPSAMPLE = "Upsample"
+UPSAMPLE, PYRAMID = "Upsample", "SPP"
 SETTINGS = ("scale", "scale_h", "scale_w", "upsample_h", "upsample_w", "pad_out_h", "pad_out_w")
 DEFAULT_SCALE = 2  # in SegNet
 
@@ -93,28 +93,79 @@ class UpsampleLayer:
         return places.reshape(mask.shape[1], -1)
 
 
+class SpatialPyramidLayer:
+    """SPP as OpenCV calls it: pools of 1x1, 2x2, 4x4 ... windows, joined as vectors."""
+
+    def __init__(self, layer: CaffeLayer | None) -> None:
+        settings = None if layer is None else layer.message.spp_param
+        self._levels = 1 if settings is None else settings.pyramid_height
+        self._averages = settings is not None and settings.pool == 1
+
+    def getMemoryShapes(self, inputs: Sequence[Sequence[int]]) -> list[list[int]]:  # noqa: N802  # OpenCV's name
+        batch, channels, height, width = inputs[0]
+        parts = [self._starts(height, width, 2**level) for level in range(self._levels)]
+        if len(parts) == 1:
+            return [[batch, channels, len(parts[0][0]), len(parts[0][1])]]
+        return [[batch, channels * sum(len(rows) * len(columns) for rows, columns, *_ in parts)]]
+
+    def forward(self, inputs: Sequence[Maps]) -> list[Maps]:
+        (shape,) = self.getMemoryShapes([inputs[0].shape])
+        levels = [self._pooled(inputs[0][0], 2**level).ravel() for level in range(self._levels)]
+        return [np.concatenate(levels).reshape(shape).astype(np.float32)]
+
+    def _starts(self, height: int, width: int, bins: int) -> tuple[range, range, tuple[int, int], tuple[int, int]]:
+        """Where windows start in rows and columns, their size and the padding."""
+        kernel = (-(-height // bins), -(-width // bins))
+        pad = ((kernel[0] * bins - height + 1) // 2, (kernel[1] * bins - width + 1) // 2)
+        starts = []
+        for size, side, rim in zip((height, width), kernel, pad, strict=True):
+            count = -(-(size + 2 * rim - side) // side) + 1
+            if any(pad) and (count - 1) * side >= size + rim:
+                count -= 1
+            starts.append(range(-rim, count * side - rim, side))
+        return starts[0], starts[1], kernel, pad
+
+    def _pooled(self, x: Maps, bins: int) -> Maps:
+        _, height, width = x.shape
+        rows, columns, (high, wide), pad = self._starts(height, width, bins)
+        ends = (height + pad[0], width + pad[1])
+
+        def window(i: int, j: int) -> Any:  # one number for each channel
+            seen = x[:, max(i, 0) : i + high, max(j, 0) : j + wide]
+            if not self._averages:
+                return seen.max((1, 2))
+            return seen.sum((1, 2)) / ((min(i + high, ends[0]) - i) * (min(j + wide, ends[1]) - j))
+
+        return np.stack([[window(i, j) for j in columns] for i in rows]).transpose(2, 0, 1)
+
+
 @contextmanager
 def added(cv2: ModuleType, *, kept: int) -> Iterator[Running]:
-    """Register the layer with OpenCV while a network is read and run. kept: the number of samples whose masks are kept."""
+    """Register the layers with OpenCV while a network is read and run. kept: the number of samples whose masks are kept."""
     running = Running(kept)
 
     def made(_settings: object, _blobs: object) -> UpsampleLayer:
         return UpsampleLayer(running.made, running)
 
+    def made_pyramid(_settings: object, _blobs: object) -> SpatialPyramidLayer:  # OpenCV keeps no reference to it
+        return SpatialPyramidLayer(running.made)
+
     cv2.dnn_registerLayer(UPSAMPLE, made)
+    cv2.dnn_registerLayer(PYRAMID, made_pyramid)
     try:
         yield running
         if running.error is not None:
             raise running.error
     finally:
         cv2.dnn_unregisterLayer(UPSAMPLE)
+        cv2.dnn_unregisterLayer(PYRAMID)
 
 
 def make_layers(net: Any, layers: Sequence[CaffeLayer], running: Running) -> None:
     """Create a network's layers one by one, because OpenCV does not say which layer it creates, and chooses the order."""
     known = set(net.getLayerNames())
     for layer in layers:
-        if layer.type == UPSAMPLE and layer.name in known:
+        if layer.type in (UPSAMPLE, PYRAMID) and layer.name in known:
             running.made = layer
             net.getLayer(layer.name)
     running.made = None  # layers created from now on belong to another phase than the test's

@@ -71,6 +71,19 @@ def test_opencv_with_the_layer_and_the_plain_reading_agree(case: str, tmp_path: 
         np.testing.assert_array_equal(found.outputs[0][sample], values[graph.outputs[0]])
 
 
+@pytest.mark.parametrize("pool", ["MAX", "AVE"])
+@pytest.mark.parametrize("height", [1, 2, 3])
+def test_the_pyramid_of_opencv_and_the_plain_reading_agree(pool: str, height: int, tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    settings = f"spp_param {{ pyramid_height: {height} pool: {pool} }}"
+    path.write_text(HEADER + f'layer {{ name: "y" type: "SPP" bottom: "x" top: "y" {settings} }}')
+    graph, images = caffe.load(path, path), given(2, 7, 9, 3)
+    found = frameworks.run(config(path).model, graph, {"x": images})
+    for sample, image in enumerate(images):
+        values = ir_reference.run(graph, {"x": image})
+        np.testing.assert_allclose(found.outputs[0][sample], values["y"], rtol=1e-6, atol=1e-6)
+
+
 def test_what_fails_in_the_layer_is_raised_and_does_not_stop_opencv_for_ever(tmp_path: Path) -> None:
     path = tmp_path / "net.prototxt"
     path.write_text(HEADER + POOL % ("", "x", "", "") + UNPOOL % ("y", "p", "m", "y", "upsample_h: 2 upsample_w: 3"))

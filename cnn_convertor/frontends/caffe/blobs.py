@@ -1,7 +1,4 @@
-"""How Caffe's blobs, of any number of axes, lie in maps.
-
-A map holds a blob such that its elements, counted channels, height, width, are in the blob's order. The batch is one.
-"""
+"""How maps hold Caffe's blobs of any number of axes: in the order channels, height, width, for a batch of one."""
 
 from __future__ import annotations
 
@@ -18,14 +15,14 @@ COUNTED = (Axis.CHANNELS, Axis.HEIGHT, Axis.WIDTH)
 
 
 def _batch_axes(dims: Dims) -> int:
-    """How many axes at the front are the batch: one, unless something else was made of it."""
+    """How many axes at the front are the batch: one, unless a layer has changed it."""
     return 1 if dims[:1] == (1,) else 0
 
 
 def shape_of(dims: Dims) -> Shape:
-    """The map that holds a blob: the axes behind the batch are channels, height and width, as far as there are any.
+    """The map that holds a blob: the axes after the batch are channels, height and width; missing ones have length 1.
 
-    Of more than three, all but the last two are the channels together.
+    Of more than three axes, all but the last two together are the channels.
     """
     inner = dims[_batch_axes(dims) :]
     if len(inner) > len(COUNTED):
@@ -35,7 +32,7 @@ def shape_of(dims: Dims) -> Shape:
 
 
 def axis_of(dims: Dims, axis: int) -> Axis | None:
-    """The map's axis that is the blob's; None for the batch, and for one of several that are the channels together."""
+    """The map's axis that is an axis of the blob; None for the batch, and for one of several that make the channels."""
     place, count = axis - _batch_axes(dims), len(dims) - _batch_axes(dims)
     more = max(count - len(COUNTED), 0)
     return COUNTED[place - more] if place >= 0 and (not more or place > more) else None
@@ -47,7 +44,7 @@ def is_plain(dims: Dims) -> bool:
 
 
 def with_length(dims: Dims, axis: int, length: int) -> Dims:
-    """The dims with another length along one axis."""
+    """The same dims with another length along one axis."""
     return (*dims[:axis], length, *dims[axis + 1 :])
 
 

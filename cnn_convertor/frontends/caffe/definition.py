@@ -96,7 +96,7 @@ def _no_layers(path: Path, unknown: set[str]) -> ModelError:
     return ModelError.of("DV201", problem, Origin(str(path)), hint)
 
 
-def _header_inputs(content: text.Text, path: Path) -> Iterator[CaffeLayer]:
+def _header_inputs(content: text.ParsedText, path: Path) -> Iterator[CaffeLayer]:
     """An Input layer for each `input` at the top of the file."""
     net = content.message
     count, dims = len(net.input), list(net.input_dim)
@@ -114,7 +114,7 @@ def _header_inputs(content: text.Text, path: Path) -> Iterator[CaffeLayer]:
         yield CaffeLayer(name, "Input", (), (name,), (), message, origin)
 
 
-def _new_layers(content: text.Text, path: Path) -> Iterator[CaffeLayer]:
+def _new_layers(content: text.ParsedText, path: Path) -> Iterator[CaffeLayer]:
     for index, message in enumerate(content.message.layer):
         name = message.name or (message.top[0] if message.top else "")
         origin = Origin(str(path), name, message.type, content.lines["layer", index])
@@ -122,7 +122,7 @@ def _new_layers(content: text.Text, path: Path) -> Iterator[CaffeLayer]:
         yield CaffeLayer(name, message.type, tuple(message.bottom), tuple(message.top), shared, message, origin)
 
 
-def _old_layers(content: text.Text, path: Path) -> Iterator[CaffeLayer]:
+def _old_layers(content: text.ParsedText, path: Path) -> Iterator[CaffeLayer]:
     for index, message in enumerate(content.message.layers):
         word = content.words.get(("layers", index, "type"), "")
         if not word and message.HasField("type"):

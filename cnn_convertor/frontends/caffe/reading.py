@@ -264,7 +264,7 @@ class Reading:
         return UnsupportedError.of("DV302", message, self.layer.origin, hint)
 
     def contradiction(self, message: str, hint: str = "") -> SettingsError:
-        """The layer's settings make no sense, whatever its inputs are."""
+        """The layer's settings make no sense with any inputs."""
         return SettingsError.of("DV206", message, self.layer.origin, hint)
 
     def wrong(self, message: str, hint: str = "") -> ModelError:

@@ -1,4 +1,4 @@
-"""Caffe's messages, made at run time from descriptors, so that no generated code ties us to one version of protobuf."""
+"""Caffe's messages, made at run time from descriptors, so that any version of protobuf works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads protobuf's text format into messages, with the line of everything; fields of vendors' forks are passed over."""
+"""Reads protobuf's text format into messages, with line numbers; skips the fields of vendors' forks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLOSING = {"{": "}", "<": ">"}
 BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
-class Token(NamedTuple):
+class TextToken(NamedTuple):
     kind: str  # one of the groups in TOKEN; "end" at the end of the text
     text: str
     line: int
@@ -35,7 +35,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A field that the schema does not have, where it stands first, and how often it is there."""
+    """A field that the schema does not have. line: of the first one; count: of all."""
 
     message: str
     name: str
@@ -44,8 +44,8 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """What a text says: the message, the lines of its own fields, by (name, index), and what was skipped."""
+class ParsedText:
+    """A parsed text. lines: of the message's own fields, by (name, index). unknown: the fields that were skipped."""
 
     message: Any
     lines: dict[tuple[str, int], int]
@@ -53,25 +53,25 @@ class Text:
     words: dict[tuple[str, int, str], str]
 
 
-def parse(text: str, message_class: Any, file: str, *, open_enums: Container[str] = ()) -> Text:
+def parse(text: str, message_class: Any, file: str, *, open_enums: Container[str] = ()) -> ParsedText:
     """Read a text as a message.
 
-    open_enums: full names of enum fields that may hold names which the schema does not know. `words` then has the name,
-    by (name and index of the message's own field, name of the field inside).
-    Raises ModelError, with the line, where the text has no sense.
+    open_enums: full names of enum fields that may hold unknown names. `words` then has the name, by (name and index of the
+    message's own field, name of the field inside).
+    Raises ModelError, with the line, where the text makes no sense.
     """
-    reader = _Reader(_tokens(text, file), file, open_enums)
+    reader = _TextReader(_tokens(text, file), file, open_enums)
     message = message_class()
     reader.fields(message, closing="", depth=0)
     unknown = tuple(Unknown(*place, line, count) for place, (line, count) in reader.unknown.items())
-    return Text(message, reader.lines, unknown, reader.words)
+    return ParsedText(message, reader.lines, unknown, reader.words)
 
 
 def _error(file: str, line: int, message: str, hint: str = "") -> ModelError:
     return ModelError(Problem("DV211", message, Origin(file, line=line), hint))
 
 
-def _tokens(text: str, file: str) -> list[Token]:
+def _tokens(text: str, file: str) -> list[TextToken]:
     tokens, position, line = [], 0, 1
     while position < len(text):
         match = TOKEN.match(text, position)
@@ -83,14 +83,14 @@ def _tokens(text: str, file: str) -> list[Token]:
         if match.lastgroup == "space":
             line += match[0].count("\n")
         else:
-            tokens.append(Token(match.lastgroup, match[0], line))
+            tokens.append(TextToken(match.lastgroup, match[0], line))
         position = match.end()
-    return [*tokens, Token("end", "the end of the file", line)]
+    return [*tokens, TextToken("end", "the end of the file", line)]
 
 
 @dataclass(slots=True)
-class _Reader:
-    tokens: list[Token]
+class _TextReader:
+    tokens: list[TextToken]
     file: str
     open_enums: Container[str]
     position: int = 0
@@ -102,19 +102,19 @@ class _Reader:
     # --- tokens
 
     @property
-    def token(self) -> Token:
+    def token(self) -> TextToken:
         return self.tokens[self.position]
 
-    def take(self) -> Token:
+    def take(self) -> TextToken:
         token = self.token
         self.position += token.kind != "end"
         return token
 
     def take_mark(self, marks: str) -> str:
-        """The next token when it is one of these marks, else nothing."""
+        """The next token if it is one of these marks, else an empty text."""
         return self.take().text if self.token.kind == "mark" and self.token.text in marks else ""
 
-    def error(self, message: str, hint: str = "", token: Token | None = None) -> ModelError:
+    def error(self, message: str, hint: str = "", token: TextToken | None = None) -> ModelError:
         return _error(self.file, (token or self.token).line, message, hint)
 
     # --- fields
@@ -139,7 +139,7 @@ class _Reader:
                 return
             self.one_field(message, token, depth)
 
-    def one_field(self, message: Any, name: Token, depth: int) -> None:
+    def one_field(self, message: Any, name: TextToken, depth: int) -> None:
         if name.kind != "word":
             raise self.error(f"{name.text} stands where a field's name should be", token=name)
         described = message.DESCRIPTOR.fields_by_name.get(name.text)
@@ -165,7 +165,7 @@ class _Reader:
         else:
             self.value(message, described, name, depth)
 
-    def value(self, message: Any, described: Any, name: Token, depth: int) -> None:
+    def value(self, message: Any, described: Any, name: TextToken, depth: int) -> None:
         if described.message_type is not None:
             opening = self.take_mark("{<")
             if not opening:
@@ -193,8 +193,8 @@ class _Reader:
 
     # --- values
 
-    def scalar(self, described: Any, name: Token) -> Any:
-        """The next value, as the field has it; None for a name that an open enum does not know."""
+    def scalar(self, described: Any, name: TextToken) -> Any:
+        """The next value, in the field's type; None for an unknown name of an open enum."""
         minus = bool(self.take_mark("-"))
         token = self.take()
         if described.enum_type is not None:
@@ -225,8 +225,8 @@ class _Reader:
         }.get(described.cpp_type, "a whole number")
         raise self.error(f'"{name.text}" needs {wanted}, not {"-" * minus}{token.text}', token=token)
 
-    def enum(self, described: Any, name: Token, token: Token, minus: bool) -> int | None:
-        """An enum value's number. Quotes, other case and other underscores are forgiven, since they leave no doubt."""
+    def enum(self, described: Any, name: TextToken, token: TextToken, minus: bool) -> int | None:
+        """An enum value's number. Quotes, case and underscores do not matter, since they leave no doubt."""
         if token.kind in ("word", "string") and not minus:
             word = token.text.strip("\"'")
             for value in described.enum_type.values:
@@ -248,14 +248,14 @@ class _Reader:
             hint = f'did you mean "{near}"?'
         raise self.error(f'"{name.text}" is {"-" * minus}{token.text}, which is none of its values', hint, token)
 
-    # --- what is not known
+    # --- unknown fields
 
-    def note_unknown(self, message: str, name: Token) -> None:
+    def note_unknown(self, message: str, name: TextToken) -> None:
         line, count = self.unknown.get((message, name.text), (name.line, 0))
         self.unknown[message, name.text] = line, count + 1
 
     def skip_value(self) -> None:
-        """Pass over a value of any kind."""
+        """Skip a value of any kind."""
         colon = self.take_mark(":")
         if opening := self.take_mark("{<[" if colon else "{<"):
             brackets = [opening]

@@ -1,4 +1,4 @@
-"""Finds a layer's weights in a .caffemodel, which is mapped into memory and never parsed as a whole."""
+"""Finds a layer's weights in a .caffemodel, which is mapped into memory and never parsed completely."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Blob:
     file: MappedFile
 
     def numbers(self, start: int, stop: int) -> Array:
-        """The numbers from start to stop, in the order of the file; a view of the file where that is possible."""
+        """The numbers from start to stop, in the file's order; a view of the file where possible."""
         self.file.forget_pages()
         if len(self.parts) == 1:
             return self.parts[0][start:stop].astype(np.float32, copy=False)
@@ -54,7 +54,7 @@ class MappedFile:
             self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def forget_pages(self) -> None:
-        """Give back the memory of what was read before; arrays stay valid, their pages are read again when used."""
+        """Release the memory of earlier reads; arrays stay valid, and their pages are read again when used."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self.data.madvise(mmap.MADV_DONTNEED)
 
@@ -105,7 +105,7 @@ class WeightsFile:
 
 
 def check_file(path: Path, what: str) -> None:
-    """Raise ModelError when there is no file, or nothing in it."""
+    """Raise ModelError when the file is missing or empty."""
     origin = Origin(str(path))
     try:
         if path.is_dir():
@@ -170,7 +170,7 @@ def _read_blob(data: wire.Data, place: Field) -> tuple[tuple[int, ...], tuple[Nu
 
 
 def _blob_fields(data: wire.Data, place: Field, runs: dict[int, list[Numbers]]) -> Iterator[Field]:
-    """The blob's fields, but for numbers that are not packed: those go to `runs`, one strided view for each run."""
+    """The blob's fields, except for numbers that are not packed: those go to `runs`, one strided view for each run."""
     start = place.start
     while start < place.stop:
         field = next(wire.fields(data, start, place.stop))

@@ -1,4 +1,4 @@
-"""Walks protobuf's binary format in place: tags and lengths are read, contents are passed over."""
+"""Walks protobuf's binary format in place: reads tags and lengths, and skips contents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WireType(IntEnum):
 
 
 class WireError(ValueError):
-    """The bytes are not a message; `offset` says where."""
+    """The bytes are not a message. offset: the place of the error."""
 
     def __init__(self, message: str, offset: int) -> None:
         self.offset = offset
@@ -26,7 +26,7 @@ class WireError(ValueError):
 
 
 class Field(NamedTuple):
-    """One field. start, stop: where its content lies; value: the content of a VARINT."""
+    """One field. start, stop: the range of its content. value: the content of a VARINT."""
 
     number: int
     type: WireType
@@ -63,7 +63,7 @@ def fields(data: Data, start: int, stop: int) -> Iterator[Field]:
 
 
 def varint(data: Data, start: int, stop: int) -> tuple[int, int]:
-    """An unsigned number and the offset behind it."""
+    """An unsigned number and the offset after it."""
     value = 0
     for index in range(10):
         if start + index >= stop:

@@ -20,7 +20,7 @@ BLOCK = 256  # rows and columns of a piece when a matrix is transposed: a piece 
 WINDOW = "activation data_format padding kernel_size strides dilation_rate use_bias"
 NO_THEANO = "not saved by Keras on Theano"
 
-# Each reader takes the activation first, so that a refused one is reported whatever else is wrong.
+# Each reader takes the activation first, so that a refused one is always reported.
 
 
 @keras.reads("Conv1D", "Conv2D", settings=f"{WINDOW} groups filters", makes=[ops.Conv2d])

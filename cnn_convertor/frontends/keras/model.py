@@ -248,8 +248,8 @@ def _count_from_zero(
 ) -> tuple[tuple[KerasLayer, ...], tuple[TensorRef, ...]]:
     """Make all references to a model's calls count from 0.
 
-    Keras counts the calls of an inner model from 1, since the model has a call of its own, on its own inputs: Keras 2 does so
-    everywhere, Keras 3 in the list of outputs alone.
+    Keras counts the calls of an inner model from 1, since call 0 is on the model's own inputs: Keras 2 does so
+    everywhere, Keras 3 only in the list of outputs.
     """
     inner = {layer.own_name: layer for layer in layers if layer.is_model}
     if not inner:

@@ -12,7 +12,7 @@ from cnn_convertor.errors import ModelError
 from cnn_convertor.frontends.caffe import schema, text
 
 
-def parse(definition: str) -> text.Text:
+def parse(definition: str) -> text.ParsedText:
     return text.parse(definition, schema.message_type("NetParameter"), "net.prototxt")
 
 
