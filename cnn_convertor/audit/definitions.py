@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cnn_convertor.audit.codes import CODES
+from cnn_convertor.audit.codes import hint
 from cnn_convertor.audit.tokens import Cursor, NotUnderstoodError, Token, shown, tokenize
 from cnn_convertor.errors import Origin, Problem
 
@@ -38,7 +38,7 @@ class Definitions:
 
     def refuse(self, what: str, line: int) -> None:
         where = Origin(self.file, line=line)
-        self.findings.append(Problem("DV602", f"not understood: {what}", where, CODES["DV602"].cure))
+        self.findings.append(Problem("DV602", f"not understood: {what}", where, hint("DV602")))
 
 
 def definitions(text: str, file: str) -> Definitions:

@@ -179,8 +179,8 @@ class Flow:
             return "DV651", f"{', '.join(map(_named, others))} has overwritten it"
         for written in contents if layer.is_on_device and read.map.area > 1 else ():
             turned = not self._network.transposed and min(read.map[:2]) > 1
-            flat = written.order == {CPU} and self._network.layers[written.layer].type == "LT_FLATTEN"
-            if written.order == {CPU} and (read.map.channels > 8 or (flat and turned)):
+            is_wrong = read.map.channels > 8 or (turned and self._type(written) == "LT_FLATTEN")
+            if written.order == {CPU} and is_wrong:
                 return "DV652", f"the CPU wrote {_named(written)} in another memory order"
         return None
 
@@ -224,11 +224,15 @@ class Flow:
     def _order(self, layer: Layer, found: list[Written]) -> None:
         """is_input_hw_layout is true for what the device has written."""
         orders = {part for written in found for part in written.order}
-        says = layer.is_input_hw_layout
-        if layer.type == "LT_INPUT" or says == (orders == {DEVICE}) or {APPLICATION, RESIDUE} & orders or not found:
+        says, given = layer.is_input_hw_layout, layer.input_map
+        if layer.type == "LT_INPUT" or (given is not None and given.area == 1):
+            return  # a vector has no order
+        if says == (orders == {DEVICE}) or {APPLICATION, RESIDUE} & orders or not found:
             return
-        if says and layer.is_on_device and found[0].order == {DEVICE}:
+        if layer.is_on_device and says and found[0].order == {DEVICE}:
             return  # the operand comes from the CPU, the input does not
+        if layer.is_on_device and self._type(found[0]) == "LT_COPY_CONCAT":
+            return  # the CPU wrote it in the device's order, and the flag has no effect
         who = "the device" if not says else f"the {' and the '.join(sorted(orders))}"
         message = f"is_input_hw_layout is {str(says).lower()}, but {who} has written the input"
         self._found(layer, "DV655", message, "is_input_hw_layout")
@@ -278,6 +282,9 @@ class Flow:
             if written.layer >= 0 and not (is_read or layer.is_output or layer.type == "LT_INPUT"):
                 message = "no layer reads the output, and it is not an output of the network"
                 self._found(layer, "DV656", message, "output_offs")
+
+    def _type(self, written: Written) -> str:
+        return self._network.layers[written.layer].type if written.layer >= 0 else ""
 
     def _found(self, layer: Layer, code: str, message: str, field: str) -> None:
         self.findings.append(layer.problem(code, message, field))

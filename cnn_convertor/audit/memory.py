@@ -1,4 +1,4 @@
-"""Which bytes of the I/O memory hold which map, as layer after layer writes."""
+"""Tracks which bytes of the I/O memory hold which map."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Written(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Bytes in one piece with one content; None is what nobody has written."""
+    """Adjacent bytes with one content; None where nothing was written."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ class Memory:
         self._starts[first:last] = [segment.start for segment in new]
 
     def read(self, start: int, size: int) -> list[Segment]:
-        """What is there, in order, without a gap."""
+        """The contents of a range, in order; gaps are segments without content."""
         end, at, found = start + size, start, []
         first, last = self._touched(start, end)
         for segment in self._segments[first:last]:
@@ -75,7 +75,7 @@ class Memory:
         return found
 
     def _touched(self, start: int, end: int) -> tuple[int, int]:
-        """The range of the segments that hold bytes of the range."""
+        """The indices of the segments that overlap the range."""
         first = max(bisect_right(self._starts, start) - 1, 0)
         if first < len(self._segments) and self._segments[first].end <= start:
             first += 1

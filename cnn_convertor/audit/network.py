@@ -1,4 +1,4 @@
-"""What a generated source says of its network, as values."""
+"""Describes the network of a generated source as values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cnn_convertor.audit.codes import CODES
+from cnn_convertor.audit.codes import hint
 from cnn_convertor.errors import Origin, Problem
 
 
 class Map(NamedTuple):
-    """Width, height, channels: as the SDK counts."""
+    """Width, height, channels: the SDK's order."""
 
     width: int
     height: int
@@ -68,10 +68,10 @@ class Buffer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """outer: the header of the version 1 around the command; None in the form of version 0.
+    """outer: the header of version 1 around the command; None for a command of version 0.
 
-    runs: as many as topo has bits. extras: fields that this device does not have, which are not 0.
-    idle: runs behind the last bit of topo that are set all the same.
+    runs: as many as topo has bits. extras: fields for 8-bit input that are not 0. idle: runs after the last bit of topo
+    that are described nevertheless.
     """
 
     outer: Header | None
@@ -101,7 +101,7 @@ class Command:
 
     @property
     def batch(self) -> int:
-        """How many samples lie one after the other, in the input and in the output."""
+        """The number of samples, one after the other in the input and in the output."""
         return self.order & 0x7FFF or 1
 
 
@@ -141,7 +141,7 @@ class Layer:
 
     def problem(self, code: str, message: str, name: str = "") -> Problem:
         """A finding about one of its fields. The command's are named without its place: topo, run[0].m."""
-        return Problem(code, message, self.at(name), CODES[code].cure)
+        return Problem(code, message, self.at(name), hint(code))
 
     @property
     def input_map(self) -> Map | None:
@@ -162,7 +162,7 @@ class Layer:
 
 
 def as_map(dims: tuple[int, ...]) -> Map | None:
-    """The map with the given dimensions: W, H, C; or C alone. None for none that there could be."""
+    """The map with the given dimensions: W, H, C; or C alone. None for dimensions that are not possible."""
     if not 1 <= len(dims) <= 3 or min(dims) < 1:
         return None
     match dims:
@@ -175,7 +175,7 @@ def as_map(dims: tuple[int, ...]) -> Map | None:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """outputs: layer by layer as output_layers_ has them; None where nothing known was entered."""
+    """outputs: the indices of the layers in output_layers_; None for an unknown entry."""
 
     name: str
     file: str
@@ -187,4 +187,4 @@ class Network:
     outputs: tuple[int | None, ...]
 
     def problem(self, code: str, message: str) -> Problem:
-        return Problem(code, message, Origin(self.file, line=self.line), CODES[code].cure)
+        return Problem(code, message, Origin(self.file, line=self.line), hint(code))

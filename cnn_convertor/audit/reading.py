@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cnn_convertor.audit.cells import Cell, Pointer, Symbol, Text
-from cnn_convertor.audit.codes import CODES
+from cnn_convertor.audit.codes import hint
 from cnn_convertor.audit.definitions import Definitions, definitions
 from cnn_convertor.audit.network import Buffer, Command, Header, Layer, Network, Run
 from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
@@ -32,7 +32,7 @@ def read(path: Path) -> tuple[Network, list[Problem]]:
     try:
         if path.stat().st_size > _LARGEST_SOURCE:
             raise ModelError(
-                Problem("DV600", "the file is too large for a generated source", Origin(path.name), CODES["DV600"].cure)
+                Problem("DV600", "the file is too large for a generated source", Origin(path.name), hint("DV600"))
             )
         text = path.read_bytes().decode("utf-8", "replace")
     except OSError as error:
@@ -46,7 +46,7 @@ def read_text(text: str, file: str) -> tuple[Network, list[Problem]]:
     found = definitions(text, file)
     if "Initialize" not in found.functions:
         message = "no generated network: there is no Initialize()"
-        raise ModelError(Problem("DV600", message, Origin(file), CODES["DV600"].cure))
+        raise ModelError(Problem("DV600", message, Origin(file), hint("DV600")))
     followed = Statements(found)
     executed = _executed(found, followed)
     reader = _Reader(followed, file, found.functions["Initialize"].line)
@@ -64,9 +64,7 @@ def _executed(found: Definitions, followed: Statements) -> list[Problem]:
             except NotUnderstoodError as error:
                 found.refuse(f"{name}: {error}", found.functions[name].line)
     return [
-        Problem(
-            "DV603", f"{function.name}() is never called", Origin(found.file, line=function.line), CODES["DV603"].cure
-        )
+        Problem("DV603", f"{function.name}() is never called", Origin(found.file, line=function.line), hint("DV603"))
         for function in found.functions.values()
         if function.owner and not function.parameters and function.name not in {*followed.called, owner}
     ]
@@ -85,7 +83,7 @@ class _Reader:
         self._followed, self._file, self._line = followed, file, line
 
     def _problem(self, code: str, message: str, line: int) -> None:
-        self.findings.append(Problem(code, message, Origin(self._file, line=line), CODES[code].cure))
+        self.findings.append(Problem(code, message, Origin(self._file, line=line), hint(code)))
 
     def _setup(self, what: str, count: int = 1) -> list[int]:
         """The arguments of a call in Initialize()."""

@@ -1,4 +1,4 @@
-"""What the registers of a command mean: windows, and the map behind each step of each run."""
+"""Decodes the registers of a command: windows, and the map after each step of each run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
 
 
 class Window(NamedTuple):
-    """How kernels, or pools, go over a map. spread: zeros between the input's elements make it so much larger."""
+    """How a kernel or pool moves over a map. spread: the distance of the input's elements in a deconvolution."""
 
     size: Pair
     stride: Pair
@@ -69,14 +69,14 @@ def sides(register: int) -> Sides:
 
 
 def kernel(p: int) -> Pair:
-    """Height 0 says: as wide as high."""
+    """Height 0 means that the kernel is square."""
     width, height = pair(p)
     return Pair(width, height or width)
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A run in the context of its command. convolved: behind the convolution, before a pool."""
+    """A run in the context of its command. convolved: the map between convolution and pool."""
 
     index: int
     run: Run
@@ -99,7 +99,7 @@ class Meaning:
 
     @property
     def pool(self) -> Window | None:
-        """The window of a maximal or average pool."""
+        """The window of a max or average pool."""
         run = self.run
         if run.pool_enable not in {MAX_POOL, AVERAGE_POOL}:
             return None
@@ -115,7 +115,7 @@ class Meaning:
 
     @property
     def operand(self) -> Map:
-        """The map that is added: before a maximal pool, behind any other."""
+        """The map that is added: before a max pool, after any other."""
         return self.convolved if self.run.conv_enable or self.run.pool_enable == MAX_POOL else self.output
 
     @property
@@ -124,7 +124,7 @@ class Meaning:
 
     @property
     def macs(self) -> int:
-        """Multiplications that the network asks for; a deconvolution's inserted zeros are not counted."""
+        """Multiplications, without those by the zeros that a deconvolution inserts."""
         window = self.convolution
         if window is None:
             return 0
@@ -133,7 +133,7 @@ class Meaning:
 
 
 def meanings(command: Command) -> Iterator[Meaning]:
-    """Every run with its maps. Sizes that cannot be are 0 or less, and go on."""
+    """Every run with its maps. Impossible sizes are 0 or less, and are passed on."""
     given = command.map
     for index, run in enumerate(command.runs):
         is_external = bool(command.topo >> index & 1)
@@ -150,7 +150,7 @@ def meanings(command: Command) -> Iterator[Meaning]:
 
 
 def command_output(command: Command) -> Map:
-    """What the command writes: the outputs of its external runs, one behind the other in channels."""
+    """The output of the command: those of its external runs, joined along the channels."""
     outputs = [made.output for made in meanings(command) if made.is_external]
     if not outputs:
         return Map(0, 0, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cnn_convertor.audit.cells import Cell, Pointer, Text, Value, load, number
-from cnn_convertor.audit.codes import CODES
+from cnn_convertor.audit.codes import hint
 from cnn_convertor.audit.definitions import Definitions, Function
 from cnn_convertor.audit.expressions import QUALIFIERS, Expressions
 from cnn_convertor.audit.sdk import POINTER, SCALARS, STRUCTS, UNKNOWN, Array, Type
@@ -35,7 +35,7 @@ class Statements(Expressions):
             self._follow(group)
 
     def report(self, code: str, message: str, line: int) -> None:
-        self.findings.append(Problem(code, message, Origin(self._file, line=line), CODES[code].cure))
+        self.findings.append(Problem(code, message, Origin(self._file, line=line), hint(code)))
 
     # --- calls ---
 

@@ -1,4 +1,4 @@
-"""How much of the unified buffer a command needs, and in how many strips a map is processed."""
+"""Computes the unified buffer that a command needs, and the number of strips of a run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def need(command: Command) -> int:
 
 
 def _block_area(made: Meaning) -> int:
-    """Places of a run's result that is held at a time: the convolution's, with a maximal pool's padding around."""
+    """Positions of a run's result that are held at a time: the convolution's, with a max pool's padding around."""
     run = made.run
     left, right, top, bottom = 0, 0, 0, 0
     stride, spread, p = Pair(1, 1), Pair(1, 1), 0

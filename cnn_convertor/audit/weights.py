@@ -1,4 +1,4 @@
-"""How large packed weights are, and which of their bytes must be zero; written from the specification's section 4."""
+"""Computes the size of packed weights and checks their bytes, written from section 4 of the specification."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PALETTE_BYTES = 512
 
 
 class Fault(NamedTuple):
-    """Something wrong at a byte of the stream, counted from its start."""
+    """What is wrong at a byte of the stream, counted from its start."""
 
     code: str
     byte: int
@@ -77,7 +77,7 @@ class Stream(NamedTuple):
 
 
 def stream_of(made: Meaning, *, transposed: bool) -> Stream | None:
-    """The form of a run's weights; None for a run without, or with a kernel that cannot be."""
+    """The form of a run's weights; None for a run without weights, or with an impossible kernel."""
     window = made.convolution
     if window is None or not set(window.size) <= set(range(1, 8)) or made.run.m < 1 or made.input.channels < 1:
         return None
@@ -90,7 +90,7 @@ def stream_of(made: Meaning, *, transposed: bool) -> Stream | None:
 
 
 def place(plane: int, channel: int, y: int, x: int) -> int:
-    """Where an element of a kernel sits in its tile, counted along the rows of 6."""
+    """The position of a kernel's element in its tile, counted along the rows of 6."""
     match plane:
         case 7 if x < 6:
             row, column = 5 + y, x
@@ -149,11 +149,11 @@ def _tap(stream: Stream, data: Bytes, start: int, tap: int) -> Iterator[Fault]:
         at += size
     rest = data[at:].nonzero()[0]
     if rest.size:
-        yield Fault("DV685", start + at + int(rest[0]), "bytes that only fill up to a multiple of 16 are not 0")
+        yield Fault("DV685", start + at + int(rest[0]), "padding to a multiple of 16 bytes is not 0")
 
 
 def _head(values: NDArray[np.uint16], start: int, what: str, outputs: int, *, has_values: bool) -> Iterator[Fault]:
-    """8 biases or slopes; has_values: none but the last tap of a dilated convolution has any."""
+    """8 biases or slopes. has_values: only the last tap of a dilated convolution has any."""
     kept = outputs if has_values else 0
     extra = values[kept:].nonzero()[0]
     if extra.size:
@@ -181,15 +181,15 @@ def _kernels(stream: Stream, data: Bytes, start: int, outputs: int) -> Iterator[
             row = int(wrong[0])
             column = int(np.flatnonzero(part[row] * ~mask)[0])
             byte = start + stream.element * (at + row * mask.size + column)
-            yield Fault("DV683", byte, f"{wrong.size} groups of tiles hold something where no weight belongs")
+            yield Fault("DV683", byte, f"{wrong.size} groups of tiles are not 0 where no weight belongs")
         if not stream.palette:
             yield from _not_finite(part.reshape(-1), start + stream.element * at, "weight")
         at += size
 
 
 def _not_finite(values: NDArray[np.uint16], start: int, what: str) -> Iterator[Fault]:
-    """Infinities and what is no number have all bits of the exponent set."""
+    """In infinities and NaN, all bits of the exponent are set."""
     found = ((values & 0x7C00) == 0x7C00).nonzero()[0]
     if found.size:
         byte = start + 2 * int(found[0])
-        yield Fault("DV687", byte, f"a {what} is infinite or no number (0x{values[found[0]]:04X})")
+        yield Fault("DV687", byte, f"a {what} is infinite or NaN (0x{values[found[0]]:04X})")

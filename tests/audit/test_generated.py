@@ -16,6 +16,8 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Pair, Shape, Window
 from reference import random_networks
 
+GOLDEN = Path(__file__).parents[1] / "golden"
+
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("palette", "fusion"), [*product([False], Fusion), (True, Fusion.FULL)])
@@ -69,6 +71,11 @@ def test_without_weights_all_else_is_checked(tmp_path: Path) -> None:
     assert not audit(source, None).findings
     source.write_text(written.with_field(1, "run[0].weight_buf.offs", 0).text, encoding="utf-8")
     assert "DV682" in {finding.code for finding in audit(source, None).findings}
+
+
+def test_nothing_is_found_in_the_golden_sources() -> None:
+    for name in ("every", "small"):
+        assert not audit(GOLDEN / name / f"{name}_gen.cpp").findings
 
 
 def test_a_smaller_device_refuses_what_a_larger_one_takes(tmp_path: Path) -> None:
