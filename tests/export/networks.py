@@ -51,7 +51,7 @@ def write_for(target: str, graph: Graph, folder: Path) -> Manifest:
 
 
 def expected(ini: Path) -> dict[tuple[str, str], NDArray[Any]]:
-    """(node, role) -> numbers of the optimized network, as its operators have them."""
+    """(node, role) -> the arrays of the optimized network's operators."""
     found: dict[tuple[str, str], NDArray[Any]] = {}
     for node in optimize(load(Config.read(ini))).nodes:
         op = node.op
@@ -75,7 +75,7 @@ def key(entry: Any) -> tuple[str, str]:
 
 
 def dense(weight: NDArray[Any], groups: int) -> NDArray[Any]:
-    """Kernels with zeros for the channels of other groups."""
+    """Kernels, zero for the channels of other groups."""
     out, per_group, *rest = weight.shape
     result = np.zeros((out, per_group * groups, *rest), weight.dtype)
     for k in range(out):

@@ -18,7 +18,7 @@ from examples import zoo
 from export.networks import DIGITS, ROOT, dense, expected, key
 
 
-def test_the_command_writes_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_files_and_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(DIGITS[0]), "--target", "nvdla-int8", "--output", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
     assert "digits for nvdla-int8" in said and "dB SQNR" in said
@@ -30,7 +30,7 @@ def test_the_command_writes_and_tells(tmp_path: Path, capsys: pytest.CaptureFixt
     assert not (tmp_path / "no").exists()
 
 
-def test_the_manual_shows_what_the_command_says(
+def test_the_page_shows_the_command_s_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manual = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def test_the_manual_shows_what_the_command_says(
 
 
 def phase(weight: NDArray[Any], record: dict[str, Any]) -> NDArray[Any]:
-    """The taps of a deconvolution's set, zeros where the kernel has none."""
+    """The taps of a deconvolution's set, padded with zeros."""
     down, across = record["stride"]
     y, x = divmod(record["set"], across)
     result = np.zeros((*weight.shape[:2], -(-weight.shape[2] // down), -(-weight.shape[3] // across)), weight.dtype)

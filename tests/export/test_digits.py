@@ -27,7 +27,7 @@ from reference.packing_reference import packed
 @pytest.mark.filterwarnings("ignore:DV857")  # Caffe's digits have no groups
 @pytest.mark.parametrize("ini", DIGITS, ids=["keras", "caffe"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_manifest_is_read_back_into_arrays_and_says_what_lies_where(ini: Path, target: str, tmp_path: Path) -> None:
+def test_a_manifest_describes_every_array(ini: Path, target: str, tmp_path: Path) -> None:
     made = export(Config.read(ini), target, tmp_path)
     manifest = read(tmp_path)
     assert (manifest.network, manifest.target) == (Config.read(ini).name, target)
@@ -52,7 +52,7 @@ def test_a_manifest_is_read_back_into_arrays_and_says_what_lies_where(ini: Path,
 
 @pytest.mark.parametrize("kind", ["fp16", "int16", "int8"])
 @pytest.mark.parametrize("ini", DIGITS, ids=["keras", "caffe"])
-def test_nvdla_surfaces_hold_the_network(ini: Path, kind: str, tmp_path: Path) -> None:
+def test_nvdla_surfaces_contain_the_network(ini: Path, kind: str, tmp_path: Path) -> None:
     export(Config.read(ini), f"nvdla-{kind}", tmp_path)
     numbers, element = expected(ini), "float16" if kind == "fp16" else kind
     operand = "float16" if kind == "fp16" else "int16"
@@ -84,7 +84,7 @@ def test_nvdla_surfaces_hold_the_network(ini: Path, kind: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("ini", DIGITS, ids=["keras", "caffe"])
-def test_cldnn_surfaces_hold_the_network(ini: Path, tmp_path: Path) -> None:
+def test_cldnn_surfaces_contain_the_network(ini: Path, tmp_path: Path) -> None:
     formats = [name for name in CLDNN.removeprefix("cldnn:").split(",") if ini is DIGITS[0] or name[0] != "g"]
     export(Config.read(ini), f"cldnn:{','.join(formats)}", tmp_path)
     numbers = expected(ini)
@@ -102,7 +102,7 @@ def test_cldnn_surfaces_hold_the_network(ini: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("element", ["float32", "float16", "int16", "int8"])
-def test_bpu_tensors_hold_the_network(element: str, tmp_path: Path) -> None:
+def test_bpu_tensors_contain_the_network(element: str, tmp_path: Path) -> None:
     export(Config.read(DIGITS[0]), "bpu:16", tmp_path, element=element)
     numbers = expected(DIGITS[0])
     for entry in read(tmp_path).surfaces:
@@ -127,7 +127,7 @@ def test_bpu_tensors_hold_the_network(element: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("palette", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_dv700_streams_hold_what_was_packed(palette: bool, transposed: bool, tmp_path: Path) -> None:
+def test_dv700_streams_contain_the_packed_weights(palette: bool, transposed: bool, tmp_path: Path) -> None:
     text = (
         DIGITS[1].read_text(encoding="utf-8").replace("transpose_weight = 1", f"transpose_weight = {int(transposed)}")
     )

@@ -31,7 +31,7 @@ def test_the_same_network_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["nvdla-int8", "nvdla-fp16", "cldnn:oiyx", "cldnn:yxio", "bpu:16"])
-def test_rows_that_are_packed_apart_make_the_same_surface(
+def test_packing_rows_separately_gives_the_same_surface(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = network(("x", ops.Input(Shape(5, 5, 8)), ()), ("c", conv(77, 8, 3, slopes=True), ("x",)))
@@ -53,10 +53,10 @@ def test_memory_is_bounded_by_a_part_of_a_layer(target: str, tmp_path: Path, mon
     write_for(target, Graph(graph.nodes, ("c0", "c1", "c2", "c3")), tmp_path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 4 * weight.size  # one layer's weights in FP32 would be that much
+    assert peak < 4 * weight.size  # the size of one layer's weights in FP32
 
 
-def test_an_earlier_export_goes_but_not_what_somebody_else_has_written(tmp_path: Path) -> None:
+def test_an_earlier_export_is_removed_but_not_other_files(tmp_path: Path) -> None:
     config = Config.read(DIGITS[0])
     first = export(config, "nvdla-fp16", tmp_path).files
     changed, mine = first[3], tmp_path / "mine.bin"
@@ -81,7 +81,7 @@ def tamper(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("change", [tamper, lambda data: data[:-1], lambda data: data + b"\0", lambda _: b""])
-def test_a_surface_that_was_changed_is_refused(exported: Path, change: Callable[[bytes], bytes]) -> None:
+def test_a_changed_surface_is_an_error(exported: Path, change: Callable[[bytes], bytes]) -> None:
     entries = [entry for entry in read(exported).surfaces if entry.file]
     whole = next((entry for entry in entries if entry.sparse), entries[0])
     for entry in (whole, *(whole.sparse or ())):
@@ -98,7 +98,7 @@ def test_a_surface_that_was_changed_is_refused(exported: Path, change: Callable[
 
 
 def changes(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every field of a record with something else in it."""
+    """Every field of a record with another value."""
     for name in ("shape", "axes", "element", "bytes", "terms", "layout", "layer", "role", "offset", "file", "sha256"):
         yield name, "delete"
         wrong: list[Any] = [None, -1, "../manifest.json", [], [0], [1 << 70], {}, "c h w | int8", "", 1e400]
@@ -109,7 +109,7 @@ def changes(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     yield from (("scale", scale | other if other else other) for other in scales)
 
 
-def test_a_manifest_that_cannot_be_true_is_refused_or_its_surface_is(exported: Path) -> None:
+def test_an_invalid_manifest_is_an_error(exported: Path) -> None:
     text = (exported / "manifest.json").read_text(encoding="utf-8")
     records = list(enumerate(json.loads(text)["surfaces"]))
     stored = [n for n, record in records if "file" in record]
@@ -122,7 +122,7 @@ def test_a_manifest_that_cannot_be_true_is_refused_or_its_surface_is(exported: P
             data["surfaces"][position][name] = other
         (exported / "manifest.json").write_text(json.dumps(data), encoding="utf-8")
         if (name in ("layer", "layout") and other != "delete") or (name == "file" and other in (None, "delete")):
-            read_all(exported, position)  # what is told of a surface may be anything, but not what it is read with
+            read_all(exported, position)  # descriptive fields may have any value, fields used for reading may not
             continue
         with pytest.raises(ModelError, match=r"DV85[56]"):
             read_all(exported, position)
@@ -137,17 +137,17 @@ def read_all(folder: Path, position: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", "null", '{"format": "cnn-convertor export 2"}', "[" * 100_000, "\ud800"]
 )
-def test_what_is_no_manifest_is_refused(text: str, tmp_path: Path) -> None:
+def test_other_files_are_not_manifests(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(ModelError, match="DV855"):
         read(tmp_path)
 
 
-def test_a_surface_that_is_not_there_is_told(exported: Path) -> None:
+def test_a_missing_surface_is_an_error(exported: Path) -> None:
     with pytest.raises(KeyError, match="tail"):
         read(exported)["tail", "mask"]
 
 
-def test_a_missing_manifest_is_told(tmp_path: Path) -> None:
+def test_a_missing_manifest_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot read the manifest"):
         read(tmp_path)

@@ -84,7 +84,7 @@ def test_a_fully_connected_layer_is_a_convolution_as_large_as_its_map(tmp_path: 
     )
 
 
-def test_slopes_have_a_scale_that_shifts_make(tmp_path: Path) -> None:
+def test_slopes_have_power_of_two_scales(tmp_path: Path) -> None:
     graph = network(("x", ops.Input(Shape(5, 5, 8)), ()), ("c", conv(9, 8, 3, slopes=True), ("x",)))
     entry = write_for("nvdla-int8", graph, tmp_path)["c", "slopes"]
     (scale,) = entry.record["scale"]["values"]
@@ -94,7 +94,7 @@ def test_slopes_have_a_scale_that_shifts_make(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fp16", "int8"])
-def test_a_scale_that_is_left_adds_before_it_multiplies_on_nvdla(kind: str, tmp_path: Path) -> None:
+def test_a_remaining_scale_adds_before_it_multiplies_on_nvdla(kind: str, tmp_path: Path) -> None:
     factor, shift = values(20).load(), values(20, seed=1).load()
     factor[3] = shift[3] = 0
     op = ops.Scale(Constant.of(factor), Constant.of(shift))
@@ -109,7 +109,7 @@ def test_a_scale_that_is_left_adds_before_it_multiplies_on_nvdla(kind: str, tmp_
     assert roles == ["input", "factor", "shift", "output"]
 
 
-def test_a_layer_may_be_called_what_no_file_can(tmp_path: Path) -> None:
+def test_layer_names_need_not_be_file_names(tmp_path: Path) -> None:
     rows = [("x", ops.Input(Shape(5, 5, 4)), ())]
     names = ["../a/b", "..", "A b", "a b", "é" * 300]
     before = "x"

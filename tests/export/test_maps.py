@@ -26,7 +26,7 @@ def image(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_input_is_written_when_it_is_given(target: str, image: Path, tmp_path: Path) -> None:
+def test_a_given_input_is_written(target: str, image: Path, tmp_path: Path) -> None:
     export(Config.read(DIGITS[0]), target, tmp_path / "out", given=image)
     manifest = read(tmp_path / "out")
     (entry,) = (entry for entry in manifest.surfaces if entry.role == "input")
@@ -49,9 +49,7 @@ def test_the_input_is_written_when_it_is_given(target: str, image: Path, tmp_pat
     "target", ["nvdla-int8:image", "nvdla-fp16", "cldnn:oiyx,goiyx,b_fs_yx_fsv16", "bpu:16", "dv700"]
 )
 @pytest.mark.parametrize("is_given", [True, False])
-def test_the_outputs_are_written_as_the_device_gives_them(
-    target: str, is_given: bool, image: Path, tmp_path: Path
-) -> None:
+def test_outputs_are_those_of_the_emulated_device(target: str, is_given: bool, image: Path, tmp_path: Path) -> None:
     config = Config.read(DIGITS[0])
     export(config, target, tmp_path / "out", given=image if is_given else None, run=True)
     manifest = read(tmp_path / "out")
@@ -68,7 +66,7 @@ def test_the_outputs_are_written_as_the_device_gives_them(
         np.testing.assert_allclose(entry.values().ravel(), results[name][0].ravel(), atol=tolerance)
 
 
-def test_without_a_compiler_the_outputs_are_refused(
+def test_outputs_need_a_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -78,7 +76,7 @@ def test_without_a_compiler_the_outputs_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_of_several_samples_the_first_is_written_and_the_user_told(tmp_path: Path) -> None:
+def test_of_several_samples_the_first_is_written_with_a_warning(tmp_path: Path) -> None:
     images = np.random.default_rng(0).random((3, 8, 8, 1)).astype(np.float32)
     np.save(tmp_path / "x.npy", images)
     with pytest.warns(ConvertorWarning, match="there are 3 samples"):

@@ -35,7 +35,7 @@ from reference.ir_reference import convolution
 
 
 def raw(entry: Any, kind: str) -> NDArray[Any]:
-    """What the files of an entry hold, as the specification's formulas read them."""
+    """The contents of an entry's files, read by the specification's formulas."""
     memory = entry.memory().tobytes()
     if entry.sparse is not None:
         mask, sizes = (other.memory().tobytes() for other in entry.sparse)
@@ -91,7 +91,7 @@ def test_winograd_s_kernels_compute_the_convolution(
     np.testing.assert_allclose(found, wanted, atol=0.05 if kind == "fp16" else 5e-3)
 
 
-def test_kernels_that_winograd_does_not_take_stay_as_they_are(tmp_path: Path) -> None:
+def test_kernels_unsuitable_for_winograd_are_unchanged(tmp_path: Path) -> None:
     windows = [
         Window(Pair(3, 3), dilation=Pair(2, 2)),
         Window(Pair(3, 3), Pair(2, 2)),
@@ -129,7 +129,7 @@ def test_groups_become_zeros_before_they_are_transformed(tmp_path: Path) -> None
         (4, (2, 3), 4, 1),
     ],
 )
-def test_an_input_that_is_an_image_is_pixels_and_its_weights_are_extended(
+def test_image_inputs_are_pixels_with_extended_weights(
     channels: int, side: tuple[int, int], stride: int, extension: int, kind: str, tmp_path: Path
 ) -> None:
     op = ops.Conv2d(values(35, channels, *side), None, Window(Pair(*side), Pair(stride, stride)))
@@ -161,7 +161,7 @@ def test_an_input_that_is_an_image_is_pixels_and_its_weights_are_extended(
     ],
     ids=["another reader", "channels", "groups", "dilation", "fully connected"],
 )
-def test_an_input_that_is_no_image_is_feature_data(users: list[Any], tmp_path: Path) -> None:
+def test_other_inputs_are_feature_data(users: list[Any], tmp_path: Path) -> None:
     channels = 5 if users[0][1].weight.shape[1] == 5 else 3
     graph = Graph(network(("x", ops.Input(Shape(9, 9, channels)), ()), *users).nodes, tuple(u[0] for u in users))
     with pytest.warns(ConvertorWarning, match='uses the mode "image"'):
@@ -171,7 +171,7 @@ def test_an_input_that_is_no_image_is_feature_data(users: list[Any], tmp_path: P
 
 
 def pruned(*shape: int, every: int) -> Constant:
-    """Weights of which one in so many is not zero, and some are -0.0, which FP16 keeps."""
+    """Weights with one in `every` non-zero; some are -0.0, which FP16 keeps."""
     numbers = values(*shape).load().ravel().copy()
     numbers[np.arange(numbers.size) % every != 0] = 0
     numbers[1 :: 2 * every] = -0.0
@@ -180,7 +180,7 @@ def pruned(*shape: int, every: int) -> Constant:
 
 @pytest.mark.parametrize("kind", ["int8", "int16", "fp16"])
 @pytest.mark.parametrize("rows", [0, 1], ids=["whole", "group by group"])
-def test_weights_with_zeros_are_compressed_where_that_takes_fewer_bytes(
+def test_weights_with_zeros_are_compressed_if_smaller(
     kind: str, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if rows:
@@ -224,7 +224,7 @@ def bits(array: NDArray[Any]) -> NDArray[Any]:
     return array.view(f"u{array.itemsize}")
 
 
-def test_what_cannot_be_compressed_is_told_once(tmp_path: Path) -> None:
+def test_incompressible_weights_are_one_warning(tmp_path: Path) -> None:
     op = ops.Conv2d(Constant.of(np.full((4, 4, 3, 3), np.nan)), None, Window(Pair(3, 3)))
     graph = network(("x", ops.Input(Shape(9, 9, 4)), ()), ("c", op, ("x",)))
     for modes in ("compressed", "winograd", "image", "compressed,winograd"):
@@ -234,7 +234,7 @@ def test_what_cannot_be_compressed_is_told_once(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_compressed_weights_whose_manifest_is_not_true_are_refused(tmp_path: Path) -> None:
+def test_compressed_weights_with_an_invalid_manifest_are_an_error(tmp_path: Path) -> None:
     op = ops.Conv2d(pruned(40, 40, 3, 3, every=9), None, Window(Pair(3, 3)))
     write_for("nvdla-int8:compressed", network(("x", ops.Input(Shape(9, 9, 40)), ()), ("c", op, ("x",))), tmp_path)
     text = (tmp_path / "manifest.json").read_text(encoding="utf-8")

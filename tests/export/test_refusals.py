@@ -1,4 +1,4 @@
-"""Exports that are refused, each with its reason."""
+"""Errors and warnings of exports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from export.networks import DIGITS, conv, network, values, write_for
         ("", None, "dv700"),
     ],
 )
-def test_targets_that_are_none(target: str, element: str | None, hint: str) -> None:
+def test_unknown_targets_are_errors_with_a_hint(target: str, element: str | None, hint: str) -> None:
     with pytest.raises(UsageError, match="DV850") as error:
         target_of(target, element)
     assert hint in error.value.problems[0].hint
@@ -62,7 +62,7 @@ def test_a_format_s_name_is_checked_letter_by_letter() -> None:
         ("os_is_yx_osv32_isv32p", 1, "os_is_yx_osv32_isv4"),
     ],
 )
-def test_a_format_that_does_not_fit_is_told_with_those_that_would(
+def test_an_unsuitable_format_is_an_error_with_suggestions(
     formats: str, groups: int, near: str, tmp_path: Path
 ) -> None:
     graph = network(("x", ops.Input(Shape(5, 5, 8)), ()), ("c", conv(8, 8, 3, groups=groups), ("x",)))
@@ -72,7 +72,7 @@ def test_a_format_that_does_not_fit_is_told_with_those_that_would(
     assert error.value.problems[0].where == Origin("net", "c", "Conv2d")
 
 
-def test_a_format_without_axes_holds_what_is_1_along_them(tmp_path: Path) -> None:
+def test_a_format_may_lack_axes_of_length_1(tmp_path: Path) -> None:
     op = ops.Dense(values(20, 30, 1, 1), None)
     graph = network(("x", ops.Input(Shape(1, 1, 30)), ()), ("full", op, ("x",)))
     entry = write_for("cldnn:os_i_osv16", graph, tmp_path)["full", "weights"]
@@ -80,13 +80,13 @@ def test_a_format_without_axes_holds_what_is_1_along_them(tmp_path: Path) -> Non
     np.testing.assert_array_equal(entry.array(), op.weight.load()[:, :, 0, 0].astype(np.float16))
 
 
-def test_formats_that_nothing_uses_are_told(tmp_path: Path) -> None:
+def test_unused_formats_are_a_warning(tmp_path: Path) -> None:
     graph = network(("x", ops.Input(Shape(5, 5, 8)), ()), ("c", conv(8, 8, 3), ("x",)))
     with pytest.warns(ConvertorWarning, match="the formats goiyx, oizyx are unused"):
         write_for("cldnn:oiyx,goiyx,oizyx", graph, tmp_path)
 
 
-def test_numbers_that_do_not_fit_are_all_told_and_nothing_is_written(tmp_path: Path) -> None:
+def test_all_overflows_are_reported_and_nothing_is_written(tmp_path: Path) -> None:
     rows = [("x", ops.Input(Shape(5, 5, 1)), ())]
     for name, value in (("large", 1e6), ("small", 1.0), ("none", np.nan)):
         op = ops.Conv2d(Constant.of(np.full((1, 1, 1, 1), value)), None, Window(Pair(1, 1)))
@@ -116,7 +116,7 @@ def test_a_scale_of_zero_with_a_shift_is_refused_for_nvdla(tmp_path: Path) -> No
         write_for("nvdla-fp16", graph, tmp_path)
 
 
-def test_numbers_without_a_known_format_are_refused() -> None:
+def test_arrays_without_a_known_format_are_an_error() -> None:
     norm = ops.BatchNorm(values(4), Constant.of(np.ones(4)), None, None, 0.0)
     graph = network(("x", ops.Input(Shape(5, 5, 4)), ()), ("n", norm, ("x",)))
     with pytest.raises(UnsupportedError, match="DV854"):
@@ -130,7 +130,7 @@ def test_padding_and_pools_have_no_surfaces(tmp_path: Path) -> None:
     assert roles == ["input", "slopes", "output"]
 
 
-def test_weights_too_large_for_the_dv700_are_all_told(tmp_path: Path) -> None:
+def test_all_weights_too_large_for_the_dv700_are_reported(tmp_path: Path) -> None:
     rows = [("x", ops.Input(Shape(5, 5, 1)), ())]
     for name, value in (("a", 1e6), ("b", 1.0), ("c", 1e6)):
         rows.append((name, ops.Conv2d(Constant.of([[[[value]]]]), None, Window(Pair(1, 1))), ("x",)))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Constants are read a range of rows at a time, and never more than what was asked for."""
+"""Constants read ranges of rows, and never more than requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VALUES = np.arange(60, dtype=np.float32).reshape(10, 3, 2)
 
 
 class File:
-    """A constant that notes which rows are read."""
+    """A constant that records which rows are read."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, int]] = []
@@ -41,7 +41,7 @@ DERIVATIONS: dict[str, tuple[Callable[[Constant], Constant], Callable[[Array], A
 
 
 @pytest.mark.parametrize("name", DERIVATIONS)
-def test_derived_constants_give_what_the_arithmetic_says(name: str) -> None:
+def test_derived_constants_have_the_computed_values(name: str) -> None:
     derive, expected = DERIVATIONS[name]
     constant = derive(Constant.of(VALUES))
     np.testing.assert_array_equal(constant.load(), expected(VALUES))
@@ -76,14 +76,14 @@ def test_reading_rows_in_another_order_loads_no_more_than_their_span() -> None:
     assert file.rows[1:] == [(2, 10)]
 
 
-def test_every_reading_reads_anew() -> None:
+def test_every_access_reads_again() -> None:
     file = File()
     file.constant.load()
     file.constant.load()
     assert len(file.rows) == 2, "memory holds nothing between readings"
 
 
-def test_a_file_that_gives_another_shape_than_promised_is_noticed() -> None:
+def test_a_wrong_shape_is_an_assertion_error() -> None:
     liar = Constant((4, 2), lambda rows: np.zeros((4, 3), np.float32))
     with pytest.raises(AssertionError, match="promised"):
         liar.load()

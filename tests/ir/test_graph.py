@@ -1,4 +1,4 @@
-"""A graph is checked when it is made, and every way to change it gives another whole graph."""
+"""Graphs are validated, and every change gives another valid graph."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_graph_knows_shapes_users_and_inputs() -> None:
 
 
 @pytest.mark.parametrize(("outputs", "private"), [("b", True), ("a b", False)])
-def test_only_what_one_node_reads_and_no_application_is_private(outputs: str, private: bool) -> None:
+def test_private_nodes_have_one_user_and_are_no_output(outputs: str, private: bool) -> None:
     g = graph(node("a", ONE_ROW, "x"), node("b", Activation(Relu()), "a"), outputs=outputs)
     assert g.is_private("a") is private
     assert not g.is_private("b")
@@ -61,12 +61,12 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("nodes", "outputs", "message"), BROKEN, ids=[b[2] for b in BROKEN])
-def test_our_own_mistakes_do_not_make_a_graph(nodes: list[Node], outputs: str, message: str) -> None:
+def test_malformed_graphs_are_assertion_errors(nodes: list[Node], outputs: str, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         graph(*nodes, outputs=outputs)
 
 
-def test_inputs_that_do_not_fit_are_the_users_to_know() -> None:
+def test_inputs_that_do_not_fit_are_user_errors() -> None:
     with pytest.raises(ModelError) as caught:
         graph(node("a", ONE_ROW, "x"), node("sum", Add(), "a", "x"), outputs="sum")
     assert str(caught.value) == (
@@ -74,7 +74,7 @@ def test_inputs_that_do_not_fit_are_the_users_to_know() -> None:
     )
 
 
-def test_a_wrong_number_of_inputs_is_the_users_to_know() -> None:
+def test_a_wrong_number_of_inputs_is_a_user_error() -> None:
     with pytest.raises(ModelError) as caught:
         graph(node("sum", Add(), "x"), outputs="sum")
     (problem,) = caught.value.problems
@@ -101,7 +101,7 @@ def test_fuse_keeps_the_last_name_and_all_origins() -> None:
     assert g["c"].where == Origin("net", "c", "Pad")
 
 
-def test_a_joined_node_is_called_in_messages_as_the_layer_whose_operator_it_is() -> None:
+def test_messages_name_the_layer_that_contributed_the_operator() -> None:
     def join(_: Lookup, first: Node, second: Node) -> Op | None:
         match first.op, second.op:
             case (Pad(), Activation()) | (Activation(), Pad()):
@@ -115,7 +115,7 @@ def test_a_joined_node_is_called_in_messages_as_the_layer_whose_operator_it_is()
     assert joined.where == Origin("net", "b", "Pad")
 
 
-def test_fuse_leaves_what_others_read() -> None:
+def test_fuse_keeps_nodes_with_other_users() -> None:
     g = graph(node("a", ONE_ROW, "x"), node("b", ONE_ROW, "a"), node("c", Activation(Relu()), "a"), outputs="b c")
     assert g.fuse(join_pads) == g
 
@@ -125,7 +125,7 @@ def test_fuse_leaves_outputs_in_the_middle() -> None:
     assert g.fuse(join_pads) == g
 
 
-def test_fuse_shared_joins_a_copy_with_each_user_that_takes_it() -> None:
+def test_fuse_shared_fuses_a_copy_with_each_willing_user() -> None:
     nodes = (node("a", ONE_ROW, "x"), node("b", ONE_ROW, "a"), node("c", ONE_ROW, "a"))
     g = graph(*nodes, node("d", Activation(Relu()), "a"), outputs="b c d").fuse(join_pads, shared=True)
     assert str(g).splitlines()[1:] == [
@@ -137,15 +137,15 @@ def test_fuse_shared_joins_a_copy_with_each_user_that_takes_it() -> None:
     ]
 
 
-def test_fuse_shared_drops_what_all_users_took() -> None:
+def test_fuse_shared_drops_nodes_fused_with_all_users() -> None:
     g = graph(node("a", ONE_ROW, "x"), node("b", ONE_ROW, "a"), node("c", ONE_ROW, "a"), outputs="b c")
     assert [n.name for n in g.fuse(join_pads, shared=True).nodes] == ["x", "b", "c"]
     kept = replace(g, outputs=("b", "c", "a")).fuse(join_pads, shared=True)
     assert [n.name for n in kept.nodes] == ["x", "a", "b", "c"]
 
 
-def test_fuse_counts_the_readers_that_it_makes() -> None:
-    # p is private until a, shared, is joined with b: then both read it, and it may not vanish into one of them.
+def test_fuse_counts_users_of_its_copies() -> None:
+    # p is private until the shared a fuses with b: then both read p, so p must not fuse into one of them.
     nodes = (
         node("p", ONE_ROW, "x"),
         node("a", ONE_ROW, "p"),
@@ -179,7 +179,7 @@ def test_a_rule_can_ask_for_shapes() -> None:
     assert g.fuse(shapes).shape("b") == Shape(8, 5, 3)
 
 
-def test_expand_puts_nodes_in_the_place_of_one() -> None:
+def test_expand_replaces_a_node_by_several() -> None:
     def twice(_: Graph, node: Node) -> list[Node] | None:
         if not isinstance(node.op, Pad):
             return None
@@ -192,26 +192,26 @@ def test_expand_puts_nodes_in_the_place_of_one() -> None:
     assert g.outputs == ("b", "a")
 
 
-def test_expand_must_end_with_the_name_that_others_read() -> None:
+def test_expand_must_keep_the_name() -> None:
     with pytest.raises(AssertionError):
         graph(node("a", ONE_ROW, "x"), outputs="a").expand(
             lambda _, n: [replace(n, name="z")] if n.name == "a" else None
         )
 
 
-def test_bypass_leads_users_and_outputs_to_the_input() -> None:
+def test_bypass_connects_users_and_outputs_to_the_input() -> None:
     nodes = (node("a", ops.Identity(), "x"), node("b", ops.Identity(), "a"), node("c", Add(), "a", "b"))
     g = graph(*nodes, outputs="c b").bypass(["a", "b"])
     assert str(g).splitlines()[1:] == ["c = Add(x, x) -> 4x5x3", "outputs: c, x"]
 
 
-def test_without_dead_keeps_inputs_and_what_outputs_need() -> None:
+def test_without_dead_keeps_inputs_and_needed_nodes() -> None:
     nodes = (node("y", Input(X)), node("a", ONE_ROW, "x"), node("b", ONE_ROW, "a"), node("c", ONE_ROW, "x"))
     g = graph(*nodes, outputs="a").without_dead()
     assert [n.name for n in g.nodes] == ["x", "y", "a"]
 
 
-def test_nothing_changes_a_graph() -> None:
+def test_graphs_are_immutable() -> None:
     g = graph(node("a", ONE_ROW, "x"), node("b", ONE_ROW, "a"), outputs="b")
     before = str(g)
     assert len({str(changed) for changed in (g.fuse(join_pads), g.bypass(["a"]), g.without_dead())}) == 3
@@ -234,5 +234,5 @@ def test_nothing_changes_a_graph() -> None:
         (ops.Reshape(X, ops.Order.CHW), "Reshape[shape=4x5x3 order=Order.CHW]"),
     ],
 )  # fmt: skip
-def test_an_operator_prints_what_differs_from_the_defaults(op: Op, text: str) -> None:
+def test_operators_print_fields_that_differ_from_defaults(op: Op, text: str) -> None:
     assert describe(op) == text

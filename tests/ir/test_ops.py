@@ -1,4 +1,4 @@
-"""Each operator's shape rule, and what it says when its inputs do not fit."""
+"""Each operator's shape rule and its errors."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ MISFITS: list[tuple[Op, list[Shape], str]] = [
 
 
 @pytest.mark.parametrize(("op", "inputs", "message"), MISFITS, ids=[m[2] for m in MISFITS])
-def test_what_does_not_fit_is_said_with_its_numbers(op: Op, inputs: list[Shape], message: str) -> None:
+def test_misfits_are_reported_with_their_numbers(op: Op, inputs: list[Shape], message: str) -> None:
     with pytest.raises(ShapeError) as caught:
         op.output_shape(*inputs)
     assert str(caught.value) == message
@@ -172,7 +172,7 @@ def slopes(*values: float) -> ops.PRelu:
         (None, True, False),
         (ops.Relu(), True, True),
         (ops.Relu(0.1), True, False),
-        (ops.Relu(-0.1), False, False),  # its results are never negative, either, but nobody needs to know
+        (ops.Relu(-0.1), False, False),  # its results are never negative, either, but no pass needs that
         (ops.Relu6(), True, True),
         (ops.Elu(), True, False),
         (ops.Sigmoid(), True, True),
@@ -181,9 +181,7 @@ def slopes(*values: float) -> ops.PRelu:
         (slopes(0.5, -0.5), False, False),
     ],
 )
-def test_what_is_known_of_activations(
-    function: ops.Function | None, never_decreases: bool, never_negative: bool
-) -> None:
+def test_properties_of_activations(function: ops.Function | None, never_decreases: bool, never_negative: bool) -> None:
     assert ops.never_decreases(function) is never_decreases
     assert ops.never_negative(function) is never_negative
 

@@ -1,4 +1,4 @@
-"""Layouts as values: packing against the offset of each element, sizes, and what is refused."""
+"""Layouts as values: packing compared with offsets, sizes, errors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ELEMENTS = [np.int8, np.float16, np.int32, np.float64]
 
 
 def numbered(shape: tuple[int, ...], element: Any = np.int32) -> np.ndarray[Any, Any]:
-    """1, 2, 3 ... without a zero, so that zero only ever fills up."""
+    """1, 2, 3 ... without zeros, so that zeros are padding."""
     return (np.arange(math.prod(shape)) % 100 + 1).astype(element).reshape(shape)
 
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    """Any layout of up to 4 axes: blocks in any order, at most two levels of them, strides, flips, narrow slices."""
+    """Any layout of up to 4 axes: up to two levels of blocks in any order, strides, flips, ragged slices."""
     axes = draw(st.sampled_from(["c", "hw", "chw", "nchw"]))
     groups = list(axes)
     if len(axes) > 1 and draw(st.booleans()):
@@ -44,7 +44,7 @@ def layouts(draw: st.DrawFn) -> Layout:
         terms += digits
     order = draw(st.permutations(range(len(terms))))
     terms = [terms[number] for number in order]
-    for group in groups:  # narrow slices have their digits inside
+    for group in groups:  # ragged slices have their digits inside
         places = [number for number, term in enumerate(terms) if term.axis == group]
         ordered = sorted((terms[number] for number in places), key=lambda term: -term.div)
         if ordered[0].ragged:
@@ -55,7 +55,7 @@ def layouts(draw: st.DrawFn) -> Layout:
 
 @settings(max_examples=250, deadline=None)
 @given(st.data())
-def test_packing_puts_each_element_at_its_offset_and_unpacking_gets_it_back(data: st.DataObject) -> None:
+def test_packing_puts_each_element_at_its_offset_and_unpacking_inverts_it(data: st.DataObject) -> None:
     layout = data.draw(layouts())
     shape = tuple(data.draw(st.integers(1, 7)) for _ in layout.axes)
     pads = st.builds(Padding, st.integers(0, 3), st.integers(0, 2))
@@ -80,12 +80,12 @@ def test_packing_puts_each_element_at_its_offset_and_unpacking_gets_it_back(data
 
 @settings(max_examples=100, deadline=None)
 @given(layouts())
-def test_a_layout_is_what_its_text_says(layout: Layout) -> None:
+def test_printing_and_parsing_are_inverse(layout: Layout) -> None:
     assert parse(str(layout)) == layout
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_every_named_layout_packs_where_its_offsets_say(name: str) -> None:
+def test_every_named_layout_packs_at_its_offsets(name: str) -> None:
     layout = layout_of(name)
     shape = tuple(
         {"b": 3, "n": 2, "p": 2, "k": 35, "o": 34, "f": 35, "i": 36, "c": 66}.get(axis, 2) for axis in layout.axes
@@ -119,7 +119,7 @@ def test_large_arrays_are_packed_as_small_ones(text: str) -> None:
     np.testing.assert_array_equal(unpack(memory, layout, array.shape, element=np.int32), array)
 
 
-def test_packing_writes_into_the_caller_s_buffer_and_no_further() -> None:
+def test_packing_writes_only_its_bytes_of_the_caller_s_buffer() -> None:
     layout, array = parse("chw: c/4@32 h w c%4"), numbered((5, 2, 3), np.int16)
     size = nbytes(layout, array.shape, element=np.int16)
     buffer = bytearray(b"\xff" * (size + 8))
@@ -134,7 +134,7 @@ def test_packing_writes_into_the_caller_s_buffer_and_no_further() -> None:
     np.testing.assert_array_equal(out, array)
 
 
-def test_nothing_is_copied_where_elements_lie_right_already() -> None:
+def test_arrays_in_the_right_order_are_not_copied() -> None:
     array = numbered((2, 3, 4))
     memory = pack(array.transpose(1, 2, 0), parse("hwc: c h w"), copy=False)
     assert np.shares_memory(memory, array)
@@ -148,11 +148,11 @@ def test_nothing_is_copied_where_elements_lie_right_already() -> None:
     )
 
 
-def test_values_lie_in_little_endian_order() -> None:
+def test_values_are_little_endian() -> None:
     assert pack(np.array([0x0102], ">i2"), parse("c")).tolist() == [2, 1]
 
 
-def test_bytes_of_any_floating_point_value_stay_as_they_are() -> None:
+def test_floating_point_values_keep_their_bits() -> None:
     patterns = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(256, 16, 16)
     layout = parse("chw: c/16 h w c%16")
     back = unpack(pack(patterns, layout), layout, patterns.shape, element=np.float16)
@@ -175,7 +175,7 @@ def test_bytes_of_any_floating_point_value_stay_as_they_are() -> None:
         ("c/4 h c%4#", "belong to the top digit"),
     ],
 )  # fmt: skip
-def test_terms_that_contradict_each_other_are_refused(terms: str, message: str) -> None:
+def test_contradictory_terms_are_errors(terms: str, message: str) -> None:
     with pytest.raises(UsageError, match="DV801") as error:
         parse(terms)
     assert message in str(error.value)
@@ -201,6 +201,6 @@ def test_terms_that_contradict_each_other_are_refused(terms: str, message: str) 
         (lambda: pack(np.array([None]), parse("c")), "DV804"),
     ],
 )
-def test_what_does_not_fit_a_layout_is_refused(call: Any, code: str) -> None:
+def test_arrays_that_do_not_fit_are_errors(call: Any, code: str) -> None:
     with pytest.raises(UsageError, match=code):
         call()

@@ -1,4 +1,4 @@
-"""`convertor.py layout`: arrays into memory, memory into arrays, from one layout to another."""
+"""The command `layout`: pack, unpack and convert arrays."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_rows_of_nv12_are_a_layout() -> None:
     assert Path("x.bin").read_bytes() == NV12(4, 6).pack(luma, chroma).tobytes()
 
 
-def test_bits_lie_in_words() -> None:
+def test_bits_are_packed_into_words() -> None:
     truth = IMAGE > 0
     np.save("bits.npy", truth)
     assert layout("pack --to b_fs_yx_32fp bits.npy x.bin") == 0
@@ -112,7 +112,7 @@ def test_list_and_describe(capsys: pytest.CaptureFixture[str]) -> None:
         ("convert --from b_fs_yx_32fp --to NCHW --shape 1,33,9,9 damaged.bin y.npy", "DV804"),
     ],
 )
-def test_what_cannot_be_done_is_said(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_of_the_command(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     for ending in ("bin", "npy"):
         Path(f"damaged.{ending}").write_bytes(b"12345")
     Path("huge.npy").write_bytes(Path("x.npy").read_bytes().replace(b"(1, 12, 3, 4)", b"(99999999999,)"))

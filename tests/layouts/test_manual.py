@@ -1,4 +1,4 @@
-"""The manual's page and its pictures say what the layouts are; descriptions and pictures show where elements lie."""
+"""The page docs/layouts.md, descriptions and pictures match the layouts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_formula_gives_the_offset(name: str, shape: tuple[int, ...]) -> None
         assert eval(python, dict(zip(layout.axes, index, strict=True))) == offset(layout, shape, index)
 
 
-def test_elements_are_where_they_are_packed() -> None:
+def test_elements_match_packing() -> None:
     layout = layout_of("chw: c/3!@8 h w c%3")
     shape = (4, 5, 70)
     array = np.arange(1, 1401, dtype=np.int16).reshape(shape)
@@ -64,7 +64,7 @@ def test_elements_are_where_they_are_packed() -> None:
     assert [0 if index is None else array[index] for index in found] == memory.tolist()
 
 
-def test_a_description_shows_the_first_elements_as_the_specification_does() -> None:
+def test_a_description_shows_the_first_elements() -> None:
     text = describe(layout_of("b_fs_yx_fsv16"), (2, 2, 2, 2), first=3)
     assert text.splitlines()[-3:] == [
         "       0 => [b=0; f=0; y=0; x=0]",
@@ -78,7 +78,7 @@ def test_large_arrays_are_described_without_a_search() -> None:
     assert "=>" not in describe(layout_of("NCHW"), (1, 1 << 20, 1 << 10, 1 << 10))
 
 
-def test_a_description_says_how_wide_the_last_slice_is() -> None:
+def test_a_description_shows_the_width_of_the_last_slice() -> None:
     assert "the last slice of c has width 4, not 8" in describe(layout_of("whc8"), (3, 2, 12))
 
 
@@ -96,7 +96,7 @@ def test_a_description_says_how_wide_the_last_slice_is() -> None:
     ],
 )
 def test_a_picture_has_each_element_in_its_place(name: str, shape: tuple[int, ...], columns: int) -> None:
-    """Rows of cells that no text leaves, with what lies there, or nothing in gray; inside of a frame that cuts nothing off."""
+    """Rows of cells with their elements, padding in gray; all texts fit their cells, all cells fit the frame."""
     layout = layout_of(name)
     drawn = ET.fromstring(svg(layout, shape))
     width, height = (int(drawn.attrib[side]) for side in ("width", "height"))
@@ -130,7 +130,7 @@ def test_pictures_of_large_arrays_are_refused() -> None:
 
 
 @pytest.mark.parametrize("picture", pictures().values(), ids=list(pictures()))
-def test_no_text_of_a_picture_is_cut_or_runs_into_the_next(picture: str) -> None:
+def test_texts_of_a_picture_fit_their_cells(picture: str) -> None:
     """The letters of DejaVu Sans, the widest of the usual fonts, are less than 0.64 of their height wide on average."""
     drawing = ET.fromstring(picture)
     room = whole = float(drawing.attrib["width"])

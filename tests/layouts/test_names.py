@@ -1,4 +1,4 @@
-"""Names of layouts: what they mean, and where they go wrong."""
+"""Names of layouts: meanings and errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from cnn_convertor.layouts.names import LAYOUTS, layout_of, match_axes
         ("c/2 h c%2", "ch: c/2 h c%2"),
     ],
 )
-def test_what_names_mean(name: str, text: str) -> None:
+def test_meanings_of_names(name: str, text: str) -> None:
     assert str(layout_of(name)) == text
 
 
@@ -81,13 +81,13 @@ def test_what_names_mean(name: str, text: str) -> None:
         ("nvdla_feature_int9", "nvdla_feature_int8 is a layout"),
     ],
 )  # fmt: skip
-def test_wrong_names_are_refused_at_the_letter_where_they_go_wrong(name: str, message: str) -> None:
+def test_errors_in_names_point_at_the_letter(name: str, message: str) -> None:
     with pytest.raises(UsageError) as error:
         layout_of(name)
     assert message in str(error.value)
 
 
-def test_a_wrong_letter_is_shown() -> None:
+def test_the_wrong_letter_is_shown() -> None:
     with pytest.raises(UsageError) as error:
         layout_of("NCHW16x")
     *_, text, mark = str(error.value).splitlines()
@@ -111,7 +111,7 @@ def test_axes_of_two_families(given: str, to: str, shape: tuple[int, ...], order
     assert match_axes(layout_of(given), layout_of(to), shape) == (order, result)
 
 
-def test_an_axis_that_would_be_lost_is_refused() -> None:
+def test_a_lost_axis_is_an_error() -> None:
     with pytest.raises(UsageError, match='has no axis for "n", which has length 2'):
         match_axes(layout_of("NCHW"), layout_of("whc8"), (2, 3, 4, 5))
 
@@ -121,12 +121,12 @@ def test_an_axis_that_would_be_lost_is_refused() -> None:
 @example("b_fs_yx_fsv²")
 @example("c | str")
 @example("c h | i4,i4")
-def test_any_text_is_a_layout_or_an_error_of_the_user_s(text: str) -> None:
+def test_any_text_is_a_layout_or_a_user_error(text: str) -> None:
     with contextlib.suppress(UsageError):
         layout_of(text)
 
 
-def test_names_that_the_specification_only_tells_of_are_layouts_or_refused_with_a_reason() -> None:
+def test_names_mentioned_in_the_specification_are_layouts_or_have_a_reason() -> None:
     told = "gs_oi_yxs_gsv4_yxsv4 gs_oi_yxs_gsv32_yxsv4 giy_xs_os_xsv2_osv8__ao32 os_iyx_osv64 oiyx_rotate_180"
     for name in told.split():
         assert layout_of(name).terms, name
@@ -147,7 +147,7 @@ def test_terms_are_those_of_the_specification_s_tables(shared: Path) -> None:
 
 
 def expanded(text: str) -> list[str]:
-    """bs_fs_{yx,zyx}_bsv4[_more] as the names that it stands for."""
+    """Expands bs_fs_{yx,zyx}_bsv4[_more] to names."""
     found = re.search(r"\{([^{}]*)\}|\[([^]]*)\]", text)
     if found is None:
         return [text]
@@ -155,7 +155,7 @@ def expanded(text: str) -> list[str]:
     return [name for choice in choices for name in expanded(text[: found.start()] + choice + text[found.end() :])]
 
 
-def test_every_name_that_the_specification_writes_is_listed_or_refused(shared: Path) -> None:
+def test_every_name_in_the_specification_is_listed_or_refused(shared: Path) -> None:
     text = (shared / "spec" / "cldnn.md").read_text(encoding="utf-8")
     words = {name for code in re.findall("`([^`]+)`", text) for word in code.split() for name in expanded(word)}
     outer = "[bfgoivuwzyxs]+|image|winograd|lstm"
@@ -163,12 +163,12 @@ def test_every_name_that_the_specification_writes_is_listed_or_refused(shared: P
     names |= {w for w in words if len(w) > 3 and set(w) <= set(cldnn.LETTERS)}
     listed = {name for name in names if name in LAYOUTS and LAYOUTS[name].family == "cldnn"}
     assert len(listed) > 120
-    # An order that is wrong, and what the braces of two pairs multiply to.
+    # A wrong order, and spurious products of two pairs of braces.
     others = {"oixy", "is_os_yx_isa2_osa8_isv8_osv4", "is_os_yx_isa4_osa8_isv8_osv2"}
     assert names - listed - set(cldnn.REFUSED) == others
 
 
-def test_pairs_of_columns_lie_between_slices_of_outputs() -> None:
+def test_formats_with_pairs_of_columns() -> None:
     layout = layout_of("iy_xs_os_xsv2_osv16__ao32")
     array = np.arange(1, 1 + 20 * 3 * 2 * 4, dtype=np.int32).reshape(20, 3, 2, 4)
     memory = (
@@ -206,7 +206,7 @@ def test_kernels_for_winograd_give_the_convolution() -> None:
         cldnn.winograd_2x3(kernels[:, :, :2])
 
 
-def test_a_format_that_the_device_reads_wrongly_is_refused() -> None:
+def test_formats_with_wrong_device_formulas_are_errors() -> None:
     cldnn.check_shape(layout_of("gs_oi_yxs_gsv4_yxsv4"), (8, 1, 1, 3, 3))
     with pytest.raises(UsageError, match="DV812"):
         cldnn.check_shape(layout_of("gs_oi_yxs_gsv4_yxsv4"), (8, 2, 1, 3, 3))

@@ -1,4 +1,4 @@
-"""NVDLA's formats against what the vendor's own software and hardware model gave."""
+"""NVDLA's formats compared with the vendor's software and hardware model."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def check_pixels(params: dict[str, Any], arrays: Arrays) -> None:
     image = pixels.unpack_pixels(surfaces, given, params["H"], params["W"], **place)
     fields = image.view(np.uint16) if given.precision is Precision.FP16 else image
     np.testing.assert_array_equal(pixels.as_loaded(fields, given), arrays["decoded_hwc"])
-    # The vendor's lines hold noise around the image: over another image, ours must bring back all of it.
+    # The vendor's lines contain noise around the image, which ours must preserve.
     written = [surface.copy() for surface in surfaces]
     pixels.pack_pixels(np.zeros_like(image), given, **place, out=written)
     assert any((mine != surface).any() for mine, surface in zip(written, surfaces, strict=True))
@@ -175,7 +175,7 @@ def test_every_vector_matches(kind: str, shared: Path) -> None:
 
 
 @pytest.mark.parametrize("name", pixels.NAMES)
-def test_every_pixel_format_takes_back_what_it_gave(name: str) -> None:
+def test_every_pixel_format_round_trips(name: str) -> None:
     given = pixels.FORMATS[name]
     bits = dict(field for plane in given.planes for field in plane.fields)
     random = np.random.default_rng(0)
@@ -200,7 +200,7 @@ def test_the_order_of_components_in_memory() -> None:
     assert y[0] == 1 and vu[:2].tolist() == [3, 2]
 
 
-def test_signed_pixels_lie_in_twos_complement() -> None:
+def test_signed_pixels_are_two_s_complement() -> None:
     assert pixels.pack_pixels(np.array([[[-1]]]), pixels.FORMATS["T_R8"])[0][0] == 255
 
 
@@ -269,7 +269,7 @@ def test_alignments_are_checked_together() -> None:
     assert len(error.value.problems) == 2
 
 
-def test_infinities_and_nan_as_each_stage_takes_them() -> None:
+def test_infinities_and_nan_at_each_stage() -> None:
     values = np.array([np.inf, -np.inf, np.nan, 6e-8], np.float16)
     assert from_input(values, Stage.CONVOLUTION)[:2].tolist() == [65536, -65536]
     assert from_input(values, Stage.WINOGRAD)[0] == 65504
@@ -281,7 +281,7 @@ def test_infinities_and_nan_as_each_stage_takes_them() -> None:
     assert count_nan(values) == 1
 
 
-def test_results_are_cut_off_at_the_largest_number() -> None:
+def test_results_are_clipped() -> None:
     values = np.array([np.inf, -1e9, 65519.0, 2.0**-24, 2.5])
     assert to_output(values, Precision.FP16).tolist() == [65504, -65504, 65504, 2.0**-24, 2.5]
     assert np.isnan(to_output(np.array([np.nan]), Precision.FP16))[0]
@@ -299,7 +299,7 @@ def test_conversion_to_fp16_and_by_channel() -> None:
         Conversion(40000).apply(pixels_, Precision.INT8)
 
 
-def test_conversions_that_the_device_cannot_do_are_refused() -> None:
+def test_unsupported_conversions_are_errors() -> None:
     check_conversion("sdp", "int16", "float16")
     check_conversion("image", "integer", "float16")
     with pytest.raises(UsageError, match="int8 cannot become float16"):

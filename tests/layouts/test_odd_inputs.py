@@ -1,4 +1,4 @@
-"""What makes no sense is refused with a reason, by every function of the layouts; nothing is wrong in silence."""
+"""Invalid arguments of every function of the layouts are errors with a reason, never silently wrong."""
 
 from __future__ import annotations
 
@@ -173,13 +173,13 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_refused(case: str) -> None:
+def test_odd_inputs_are_errors(case: str) -> None:
     call, code = CASES[case]
     with pytest.raises(UsageError, match=code):
         call()
 
 
-def test_arrays_may_lie_where_they_are_packed_to() -> None:
+def test_arrays_may_overlap_the_output() -> None:
     memory = np.arange(64 * 64 * 8, dtype=np.int16)
     array = memory.reshape(8, 64, 64)
     expected = array.copy()
@@ -188,12 +188,12 @@ def test_arrays_may_lie_where_they_are_packed_to() -> None:
     np.testing.assert_array_equal(unpack(memory, TURNED, (8, 64, 64), element=np.int16, out=array), expected)
 
 
-def test_sizes_are_whole_numbers_whatever_counted_them() -> None:
+def test_sizes_may_be_any_integer_type() -> None:
     counted: tuple[Any, ...] = (np.int64(5), np.int8(100), np.uint8(200))
     assert type(nbytes(BLOCKED, counted, element=np.int16)) is int
     assert nbytes(BLOCKED, (1 << 40, 1 << 40, 1 << 40)) == 1 << 120
 
 
-def test_the_largest_integers_of_64_bits_are_not_passed() -> None:
+def test_quantization_clips_to_64_bits() -> None:
     (largest,) = SCALED.quantize(numbers(1e30, 1), np.int64)
     assert 0 < np.iinfo(np.int64).max - largest < 1024

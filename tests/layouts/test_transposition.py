@@ -1,4 +1,4 @@
-"""Copies between views: whatever way is taken, and however it is shared out, every element arrives."""
+"""Copies between views move every element, by any algorithm and number of processors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = [np.int8, np.float16, np.int32, np.float64, np.complex128, np.dtype("V2"
 
 @pytest.fixture(scope="module")
 def small_limits() -> Iterator[None]:
-    """Limits such that small arrays go every way."""
+    """Limits that make small arrays use every algorithm."""
     with pytest.MonkeyPatch.context() as patch:
         limits = {"SMALL": 0, "SHARED": 0, "CACHED": 600, "WORTH": 0, "LANES": 3, "WALK": 4, "LINE": 12, "FEW": 2}
         for name, value in (limits | {"SOME": 4, "MANY": 9}).items():
@@ -34,7 +34,7 @@ def test_every_element_arrives(data: st.DataObject) -> None:
     kind = np.dtype(data.draw(st.sampled_from(KINDS)))
 
     def view() -> np.ndarray:
-        """Bytes in any order of axes, with gaps between them, some axes backwards, aligned or not."""
+        """Arrays with any order of axes, gaps, negative strides, aligned or not."""
         order = data.draw(st.permutations(range(len(shape))))
         gaps = [data.draw(st.integers(0, 2)) for _ in shape]
         outer = tuple(shape[axis] + gaps[axis] for axis in order)
@@ -50,7 +50,7 @@ def test_every_element_arrives(data: st.DataObject) -> None:
     assign(to, values)
     plain[...] = values
     assert to.tobytes() == values.tobytes() == plain.tobytes()
-    assert np.count_nonzero(gaps.view(np.uint8)) == np.count_nonzero(numbers)  # and nothing else was written
+    assert np.count_nonzero(gaps.view(np.uint8)) == np.count_nonzero(numbers)  # no other bytes were written
 
 
 @pytest.mark.parametrize("order", [(1, 2, 0), (2, 1, 0), (0, 2, 1)])

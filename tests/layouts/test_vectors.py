@@ -1,4 +1,4 @@
-"""Memory against vectors that other programs made: clDNN's formats, the BPU's tensors, DV700 and NVDLA maps."""
+"""Memory compared with other programs' vectors: clDNN's formats, BPU tensors, DV700 and NVDLA maps."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_every_cldnn_vector_matches(shared: Path) -> None:
     assert (len(formats), cases) == (53, 165)
 
 
-def test_the_names_grammar_says_what_the_vectors_table_says(shared: Path) -> None:
+def test_names_match_the_vectors_table(shared: Path) -> None:
     for name, entry in index_of(shared / "vectors" / "layouts")["cldnn"]["formats"].items():
         expected = parse(f"{entry['axes']}: {entry['terms']}")
         filled = entry["align"]
@@ -134,7 +134,7 @@ def test_every_nvdla_map_matches(shared: Path) -> None:
     folder = shared / "vectors" / "layouts"
     arrays = np.load(folder / "nvdla_feature.npz")
     for case in index_of(folder)["nvdla_feature"]["cases"]:
-        scale = 4 // case["elem_bytes"]  # the vectors hold 4-byte numbers in place of elements
+        scale = 4 // case["elem_bytes"]  # the vectors contain 4-byte numbers as elements
         per_atom = 32 // case["elem_bytes"]
         line, surface = case["line_stride"] * scale, case["surf_stride"] * scale
         layout = parse(f"chw: c/{per_atom}={surface} h={line} w c%{per_atom}")
@@ -173,7 +173,7 @@ FIGURES: dict[tuple[str, tuple[int, ...]], str] = {
 
 
 @pytest.mark.parametrize(("name", "shape"), FIGURES)
-def test_memory_of_formula_made_arrays(name: str, shape: tuple[int, ...]) -> None:
+def test_memory_of_generated_arrays(name: str, shape: tuple[int, ...]) -> None:
     assert figure(name, shape) == FIGURES[name, shape]
 
 
@@ -183,7 +183,7 @@ def figure(name: str, shape: tuple[int, ...]) -> str:
 
 
 def counted(shape: tuple[int, ...], kind: str = "int16", modulus: int = 1 << 14) -> NDArray[Any]:
-    """0, 1, 2 ... up to a modulus, every third one below zero, every fifth one zero."""
+    """0, 1, 2 ... up to a modulus, every third one negative, every fifth one zero."""
     values = np.arange(np.prod(shape)) % modulus
     values[::3] *= -1
     values[::5] = 0
@@ -230,7 +230,7 @@ def nv12(align: int) -> bytes:
     return bpu.NV12(6, 22, align).pack(luma, chroma).tobytes()
 
 
-# What no layout alone makes; from the functions that matched the vectors.
+# Results of functions; from versions that matched the vectors.
 MEMORIES: dict[str, tuple[Callable[[], bytes], str]] = {
     "Winograd, FP16": (
         lambda: winograd((17, 5, 3, 3), Precision.FP16, 1),
@@ -291,7 +291,7 @@ MEMORIES: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_memory_that_functions_make_of_formula_made_arrays(name: str) -> None:
+def test_functions_on_generated_arrays(name: str) -> None:
     make, expected = MEMORIES[name]
     assert hashlib.sha256(make()).hexdigest() == expected
 
@@ -317,7 +317,7 @@ def test_bits_and_nibbles() -> None:
 def test_quantization_of_bpu_tensors() -> None:
     scaled = bpu.Quantization(bpu.QuantiType.SCALE, scale=(0.5, 0.25), zero_point=(0, 3), axis=1)
     values = np.array([[0.25, 0.25], [0.75, -100.0], [-100.0, 1.0]])
-    assert scaled.quantize(values, np.int8).tolist() == [[0, 4], [2, -128], [-128, 7]]  # halves go to the even number
+    assert scaled.quantize(values, np.int8).tolist() == [[0, 4], [2, -128], [-128, 7]]  # ties go to even
     np.testing.assert_array_equal(scaled.dequantize(np.array([[2, 7]], np.int8)), [[1.0, 1.0]])
     shifted = bpu.Quantization(bpu.QuantiType.SHIFT, shift=(3,))
     assert shifted.quantize(np.array([1.0, -0.5, 99.0]), np.int8).tolist() == [8, -4, 127]
@@ -338,7 +338,7 @@ def test_quantization_of_bpu_tensors() -> None:
         ((1, 2), "S8", (2,), 2),
     ],
 )
-def test_tensor_properties_that_contradict_themselves_are_refused(
+def test_contradictory_tensor_properties_are_errors(
     shape: tuple[int, ...], type_: str, stride: tuple[int, ...], size: int
 ) -> None:
     with pytest.raises(UsageError, match="DV820"):
@@ -353,7 +353,7 @@ def test_rows_by_a_rule_and_images_of_generic_alignment() -> None:
         gray.pack(np.zeros((20, 31), np.uint8))
 
 
-def test_padding_that_the_device_leaves_out_is_refused() -> None:
+def test_padding_ignored_by_the_device_is_an_error() -> None:
     cldnn.check_padding(layout_of("b_fs_yx_fsv16"), {"b": Padding(1)})
     cldnn.check_padding(layout_of("bs_fs_yx_bsv16_fsv16"), {"x": Padding(1)})
     with pytest.raises(UsageError, match="DV812"):

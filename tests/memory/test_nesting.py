@@ -1,4 +1,4 @@
-"""Buffers that lie inside of others: nobody's bytes are overwritten, and no plan is smaller."""
+"""Nested buffers: no live bytes are overwritten, and plans are the smallest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMIT = 100_000  # nodes
 
 @dataclass
 class Maker:
-    """Makes wholes with parts at random: each has a life of its own, or none beside its parts'."""
+    """Random containers with parts; containers are live themselves, or only through their parts."""
 
     rng: random.Random
     steps: int = 6
@@ -48,7 +48,7 @@ def parts(buffers: list[Buffer]) -> list[Part]:
 
 
 def assert_smallest(rng: random.Random, count: int) -> None:
-    """The plans are the smallest there are; nearly all are proven to be, and no bound is too high."""
+    """The plans are the smallest; nearly all are proven, and no bound is too high."""
     proven = 0
     for _ in range(count):
         buffers = Maker(rng).buffers(3)
@@ -70,7 +70,7 @@ def test_two_thousand_plans_are_the_smallest() -> None:
 
 
 def pieces_of(buffers: list[Buffer]) -> list[list[Piece]]:
-    """Every byte a piece of its own: the search knows nothing of buffers."""
+    """Each byte as a piece of its own."""
     found = []
     for cells in needed(parts(buffers)).values():
         steps = {byte: [step for step, b in cells if b == byte] for _, byte in cells}
@@ -78,7 +78,7 @@ def pieces_of(buffers: list[Buffer]) -> list[list[Piece]]:
     return [block for block in found if block]
 
 
-def test_the_search_finds_the_smallest_and_proves_that_none_is_smaller() -> None:
+def test_the_search_finds_the_smallest_plan_and_proves_it() -> None:
     rng = random.Random(2)
     for _ in range(100):
         buffers = Maker(rng).buffers(2)
@@ -97,7 +97,7 @@ def test_the_search_finds_the_smallest_and_proves_that_none_is_smaller() -> None
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 1 << 32), st.sampled_from([1, 4, 16]))
-def test_nobody_is_overwritten(seed: int, alignment: int) -> None:
+def test_no_live_bytes_are_overwritten(seed: int, alignment: int) -> None:
     buffers = Maker(random.Random(seed), steps=12).buffers(12)
     scaled = [b._replace(size=b.size * alignment, at=b.at * alignment) for b in buffers]
     made = plan(scaled, alignment=alignment, nodes=200)
@@ -112,18 +112,18 @@ def test_nobody_is_overwritten(seed: int, alignment: int) -> None:
 PARTS = [Buffer("whole", 8, 0, -1), Buffer("low", 4, 0, 9, "whole"), Buffer("high", 4, 5, 9, "whole", 4)]
 
 
-def test_the_place_of_a_part_that_is_not_born_is_free_for_others() -> None:
+def test_bytes_of_a_part_that_is_not_live_are_free() -> None:
     made = plan([*PARTS, Buffer("before", 4, 0, 4)], alignment=1)
     assert (made.size, made.offsets["before"]) == (8, 4)
     assert made.proven
 
 
-def test_a_whole_that_lives_by_itself_needs_all_of_its_bytes() -> None:
+def test_a_live_container_needs_all_its_bytes() -> None:
     whole = Buffer("whole", 8, 0, 9)
     assert plan([whole, *PARTS[1:], Buffer("before", 4, 0, 4)], alignment=1).size == 12
 
 
-def test_what_a_part_has_written_stays_until_its_whole_is_read() -> None:
+def test_bytes_of_a_part_stay_until_the_container_is_read() -> None:
     buffers = [Buffer("whole", 4, 8, 9), Buffer("part", 4, 0, 1, "whole"), Buffer("between", 4, 4, 5)]
     assert plan(buffers, alignment=1).size == 8
 
@@ -133,7 +133,7 @@ def test_the_peak_names_the_parts_that_make_it() -> None:
 
 
 def test_a_bound_that_nesting_makes_unreachable_is_raised() -> None:
-    """Four bytes live at each step, but the two parts cannot come together where their neighbors are."""
+    """Four bytes are live at each step, but the neighbors keep the two parts apart."""
     buffers = [
         Buffer("w", 2, 0, -1), Buffer("w0", 1, 0, 1, "w"), Buffer("w1", 1, 1, 1, "w", 1),
         Buffer("v", 2, 0, -1), Buffer("v0", 1, 1, 1, "v"), Buffer("v1", 1, 0, 1, "v", 1),
@@ -150,7 +150,7 @@ WRONG_NESTING = [
 
 
 @pytest.mark.parametrize(("buffers", "message"), WRONG_NESTING, ids=[w[1] for w in WRONG_NESTING])
-def test_parts_that_cannot_be_are_refused(buffers: list[Buffer], message: str) -> None:
+def test_invalid_parts_are_errors(buffers: list[Buffer], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plan(buffers, alignment=1)
 
@@ -177,5 +177,5 @@ def test_the_checker_sees_wrong_nesting(placed: list[tuple[Buffer, int]], messag
         check(placed, size=32, alignment=1)
 
 
-def test_the_checker_lets_others_have_what_is_not_needed() -> None:
+def test_the_checker_accepts_reuse_of_free_bytes() -> None:
     check([(W, 0), (P, 4), (Buffer("x", 4, 0, 3), 0), (Buffer("y", 8, 6, 7), 0)], size=8, alignment=1)

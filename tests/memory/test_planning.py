@@ -1,4 +1,4 @@
-"""Plans of memory: no two live buffers share bytes, and hardly a byte is wasted."""
+"""Memory plans: no two live buffers share bytes, and sizes are close to the lower bound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def buffer_lists(draw: st.DrawFn) -> list[Buffer]:
 
 
 def written_bytes(buffers: Sequence[Buffer], made: Plan) -> None:
-    """Walk through time: whoever starts to live writes all its bytes; nobody who lives may find them changed."""
+    """Simulate all steps: each new buffer writes its bytes; no live buffer's bytes may change."""
     memory = [""] * made.size
     for step in range(max((b.last for b in buffers), default=-1) + 1):
         for b in buffers:
@@ -57,13 +57,13 @@ def chain(sizes: Sequence[int]) -> list[Buffer]:
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=20))
-def test_chains_take_what_two_neighbors_take(sizes: list[int]) -> None:
+def test_chains_need_the_bytes_of_two_neighbors(sizes: list[int]) -> None:
     made = plan(chain(sizes), alignment=1)
     assert made.size == made.lower_bound == max(a + b for a, b in zip(sizes, [*sizes[1:], 0], strict=True))
 
 
 @given(st.integers(1, 10), st.integers(1, 1000))
-def test_residual_networks_take_three_maps(blocks: int, size: int) -> None:
+def test_residual_networks_need_three_maps(blocks: int, size: int) -> None:
     # step 3n reads x and writes a, 3n+1 reads a and writes b, 3n+2 adds x and b into the next x
     buffers = [Buffer("x0", size, 0, 2)]
     for n in range(blocks):
@@ -82,11 +82,11 @@ def test_the_same_buffers_give_the_same_plan() -> None:
     assert plan(buffers, alignment=16) == plan(list(buffers), alignment=16)
 
 
-def test_nothing_takes_nothing() -> None:
+def test_an_empty_plan_has_size_0() -> None:
     assert plan([], alignment=16) == Plan({}, 0, 0)
 
 
-def test_a_plan_tells_who_makes_its_peak() -> None:
+def test_a_plan_names_the_buffers_at_its_peak() -> None:
     made = plan(
         [Buffer("a", 10, 0, 3), Buffer("b", 20, 2, 4), Buffer("c", 7, 4, 9), Buffer("n", 0, 2, 3)], alignment=16
     )
@@ -99,12 +99,12 @@ def test_a_peak_of_many_names_the_largest() -> None:
     assert str(Peak(3, 60, tuple("abcdef"))) == 'most at step 3: "a", "b", "c", "d" and 2 more'
 
 
-def test_a_plan_that_is_not_proven_says_so() -> None:
+def test_an_unproven_plan_says_so() -> None:
     assert str(Plan({}, 2048, 1024)) == "2,048 bytes, not proven smallest: the lower bound is 1,024"
 
 
 def convolutions(rng: random.Random, layers: int) -> list[Buffer]:
-    """Maps as networks have them: chains, with now and then a skip over some layers or a branch, and sizes that fall."""
+    """Typical maps of networks: chains with occasional skips and branches, and falling sizes."""
     sizes, lasts = [1 << 16], [1]
     for step in range(1, layers):
         sizes.append(max(64, int(sizes[-1] * rng.choice([0.25, 0.5, 1, 1, 1, 1, 2]))))
@@ -116,13 +116,13 @@ def convolutions(rng: random.Random, layers: int) -> list[Buffer]:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_networks_take_what_the_peak_takes(seed: int) -> None:
+def test_plans_of_networks_have_the_size_of_the_peak(seed: int) -> None:
     rng = random.Random(seed)
     made = plan(convolutions(rng, rng.randint(10, 120)), alignment=16)
     assert made.size == made.lower_bound == made.peak.size
 
 
-def test_lower_bound_counts_both_ends_of_a_life() -> None:
+def test_live_ranges_are_inclusive() -> None:
     buffers = [Buffer("a", 10, 0, 3), Buffer("b", 5, 3, 4), Buffer("c", 7, 4, 9)]
     assert plan(buffers, alignment=1).lower_bound == 15
 
@@ -144,11 +144,11 @@ def test_the_checker_sees_wrong_plans(
         check(placed, size=size, alignment=alignment)
 
 
-def test_the_checker_lets_neighbors_in_space_and_time_be() -> None:
+def test_the_checker_accepts_adjacent_buffers() -> None:
     check([(Buffer("a", 8, 0, 1), 0), (Buffer("b", 8, 1, 2), 8), (Buffer("c", 8, 2, 3), 0)], size=16, alignment=8)
 
 
-def test_a_plan_that_is_small_enough_ends_the_search() -> None:
+def test_the_search_ends_with_a_plan_that_is_small_enough() -> None:
     buffers = convolutions(random.Random(5), 40)
     least = plan(buffers, alignment=16)
     easy = plan(buffers, alignment=16, nodes=0, enough=2 * least.size)

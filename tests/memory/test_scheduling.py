@@ -1,4 +1,4 @@
-"""Schedules: nothing is read before it is written, and no order needs less memory."""
+"""Schedules: writers precede readers, and no order needs less memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reference.scheduling_reference import orders, peak
 def random_tasks(
     rng: random.Random, most: int, *, shared: float = 0.1
 ) -> tuple[list[Task], dict[str, int], set[str], set[str]]:
-    """Tasks with the sizes of what they touch, what is given and what is kept; some pieces are written by several tasks."""
+    """Random tasks, sizes, given and kept buffers; some buffers have several writers."""
     sizes = {f"x{i}": rng.randint(0, 20) for i in range(rng.randint(1, 2))}
     inputs = set(sizes)
     written: list[set[str]] = []
@@ -63,7 +63,7 @@ def test_three_thousand_schedules_are_the_best_of_all_orders() -> None:
 
 @settings(deadline=None)
 @given(st.integers(0, 1 << 32), st.integers(0, 20))
-def test_a_schedule_is_possible_and_not_worse_whatever_the_limit(seed: int, nodes: int) -> None:
+def test_schedules_are_valid_and_not_worse_at_any_limit(seed: int, nodes: int) -> None:
     tasks, sizes, given_, kept = random_tasks(random.Random(seed), 30)
     made = schedule(tasks, sizes, given=given_, kept=kept, nodes=nodes)
     assert sorted(made.order) == list(range(len(tasks)))
@@ -75,7 +75,7 @@ def test_a_schedule_is_possible_and_not_worse_whatever_the_limit(seed: int, node
 
 
 def branches(count: int, length: int) -> tuple[list[Task], dict[str, int]]:
-    """One input; branches that swell in the middle and end small, their steps in turn; one task that reads all ends."""
+    """One input; interleaved branches that are large in the middle and small at the end; one task that reads all ends."""
     sizes = {"x": 1, "y": 1} | {
         f"{b}.{i}": 10 if i < length - 1 else 1 for b in range(count) for i in range(length)
     }  # fmt: skip
@@ -88,25 +88,27 @@ def branches(count: int, length: int) -> tuple[list[Task], dict[str, int]]:
 def test_branches_are_done_one_after_the_other() -> None:
     tasks, sizes = branches(3, 3)
     made = schedule(tasks, sizes, given=["x"], kept=["y"])
-    assert made.peak == 1 + 10 + 10 + 1  # one branch swells at a time: the input or the ends of those before wait
+    assert (
+        made.peak == 1 + 10 + 10 + 1
+    )  # one branch at a time is large, while the input or the ends of earlier branches wait
     assert made.proven
     assert peak(tasks, sizes, made.order, given=["x"], kept=["y"]) == made.peak
     assert peak(tasks, sizes, range(10), given=["x"], kept=["y"]) == 3 * 10 + 10
 
 
-def test_where_the_exact_search_gives_up_a_beam_finds_something_better() -> None:
+def test_a_beam_search_improves_the_order_if_the_exact_search_gives_up() -> None:
     tasks, sizes = branches(12, 8)
     made = schedule(tasks, sizes, given=["x"], kept=["y"], nodes=50)
     assert not made.proven
     assert made.peak < peak(tasks, sizes, range(len(tasks)), given=["x"], kept=["y"])
 
 
-def test_an_order_that_cannot_be_bettered_stays() -> None:
+def test_an_optimal_order_is_kept() -> None:
     tasks = [Task(("x",), ("a",)), Task(("x",), ("b",)), Task(("a", "b"), ("c",))]
     assert schedule(tasks, dict.fromkeys("xabc", 4), given=["x"], kept=["c"]) == Schedule((0, 1, 2), 12, proven=True)
 
 
-def test_tasks_that_must_come_before_others_do() -> None:
+def test_required_orders_are_respected() -> None:
     tasks, sizes = branches(2, 3)
     free = schedule(tasks, sizes, given=["x"], kept=["y"])
     held = schedule(tasks, sizes, given=["x"], kept=["y"], before=[(1, 2), (0, 3)])
@@ -116,5 +118,5 @@ def test_tasks_that_must_come_before_others_do() -> None:
     assert held.peak > free.peak
 
 
-def test_nothing_to_do_needs_what_is_given() -> None:
+def test_an_empty_schedule_needs_the_given_buffers() -> None:
     assert schedule([], {"x": 4}, given=["x"], kept=["x"]) == Schedule((), 4, proven=True)

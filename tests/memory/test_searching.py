@@ -1,4 +1,4 @@
-"""The complete search: its plans are the smallest there are, and what it calls impossible is."""
+"""The complete search: its plans are the smallest, and its proofs of impossibility are right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cnn_convertor.memory.searching import Outcome, Piece, Result, search_blocks
 from reference.planning_reference import Life, smallest
 
 LIMIT = 100_000  # nodes
-# Six bytes live at nearly every step, and yet six bytes are not enough.
+# Six bytes are live at nearly every step, but six bytes are not enough.
 GAP = [
     (2, 0, 0), (2, 1, 1), (4, 0, 2), (1, 2, 3), (1, 3, 3), (1, 2, 4), (3, 3, 4), (1, 4, 5), (1, 4, 5), (4, 5, 6), (2, 6, 6)
 ]  # fmt: skip
@@ -25,14 +25,14 @@ def search(lives: Sequence[Life], capacity: int, *, limit: int) -> Result:
 
 
 def loose(rng: random.Random) -> list[Life]:
-    """Lives here and there."""
+    """Sparse live ranges."""
     steps, most = rng.choice([4, 8, 12]), rng.choice([3, 8, 40])
     starts = [rng.randrange(steps) for _ in range(rng.randint(1, 12))]
     return [(rng.randint(1, most), first, first + rng.randrange(1 + steps // 2)) for first in starts]
 
 
 def tight(rng: random.Random) -> list[Life]:
-    """As many bytes live at each step: not all of these can be placed without a gap."""
+    """The same number of live bytes at each step; some cases need gaps."""
     height = rng.choice([6, 8, 12])
     done: list[Life] = []
     live: list[tuple[int, int]] = []
@@ -50,7 +50,7 @@ def tight(rng: random.Random) -> list[Life]:
 
 
 def planted(rng: random.Random, buffers: int, *, height: int, steps: int) -> list[Life]:
-    """Cut a full memory into pieces: it can be put together again."""
+    """Pieces cut from a full memory, which fit it again."""
     pieces = [(0, steps, 0, height)]
     while len(pieces) < buffers:
         pieces.sort(key=lambda p: (p[1] - p[0]) * (p[3] - p[2]))
@@ -107,7 +107,7 @@ def test_a_bound_that_cannot_be_reached_is_raised() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_what_was_cut_is_put_together_again(seed: int) -> None:
+def test_cut_memory_is_reassembled(seed: int) -> None:
     lives = planted(random.Random(seed), 60, height=1024, steps=64)
     made = plan(buffers_of(lives), alignment=1)
     assert made.size == made.lower_bound == 1024
@@ -121,12 +121,12 @@ def test_the_search_gives_up_at_its_limit_of_nodes() -> None:
     assert not made.proven and made.size > made.lower_bound == 1024
 
 
-def test_the_same_lives_give_the_same_offsets() -> None:
+def test_offsets_are_deterministic() -> None:
     lives = planted(random.Random(3), 50, height=256, steps=40)
     assert search(lives, 256, limit=LIMIT) == search(list(lives), 256, limit=LIMIT)
 
 
-def test_more_capacity_than_needed_does_no_harm() -> None:
+def test_excess_capacity_is_harmless() -> None:
     lives = planted(random.Random(4), 40, height=256, steps=40)
     found = search(lives, 400, limit=LIMIT)
     assert found.outcome is Outcome.FOUND

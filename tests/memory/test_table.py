@@ -1,4 +1,4 @@
-"""The table of buffers that the command `plan` reads and writes."""
+"""The tables that the command `plan` reads and writes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cnn_convertor.memory import Buffer, table
 EXAMPLE = "id,lower,upper,size\na,0,2,8\nb,1,3,4\nc,2,3,8\n"
 
 
-def test_lives_are_half_open() -> None:
+def test_live_ranges_in_tables_are_half_open() -> None:
     assert table.read(EXAMPLE, "x.csv") == (Buffer("a", 8, 0, 1), Buffer("b", 4, 1, 2), Buffer("c", 8, 2, 2))
 
 
-def test_what_is_written_has_the_offsets_last() -> None:
+def test_offsets_are_the_last_column() -> None:
     text = table.write(table.read(EXAMPLE, "x.csv"), {"a": 0, "b": 8, "c": 0})
     assert text == "id,lower,upper,size,offset\na,0,2,8,0\nb,1,3,4,8\nc,2,3,8,0\n"
     assert table.read(text, "x.csv") == table.read(EXAMPLE, "x.csv")
@@ -74,7 +74,7 @@ def damaged(rng: random.Random) -> Iterator[str]:
         yield "".join(text)
 
 
-def test_no_table_brings_the_reader_down() -> None:
+def test_any_table_is_read_or_a_user_error() -> None:
     for text in damaged(random.Random(0)):
         with suppress(ModelError):
             table.read(text, "x.csv")
@@ -113,7 +113,7 @@ def test_offsets_may_have_to_be_aligned(example: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(("name", "content"), [("none.csv", None), ("bad.csv", b"\xff\xfe"), ("bad.csv", b"id\n")])
-def test_a_table_that_is_none_ends_with_one(
+def test_an_invalid_table_ends_with_one(
     name: str, content: bytes | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if content is not None:

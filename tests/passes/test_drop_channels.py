@@ -1,4 +1,4 @@
-"""Channels that no output needs are not made: before and after, as text; and what is left gives the same."""
+"""Dropping unneeded channels: before and after as text, with equal results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def graph(outputs: str, *rows: tuple[str, Op, str]) -> Graph:
 
 
 def short(graph: Graph) -> list[str]:
-    """A line for each node but the input: its name, operator, what it reads, and its channels. [a:b] are those of a crop."""
+    """One line per node except the input: name, operator, inputs, channels. [a:b] is a crop."""
     lines = []
     for node in graph.nodes[1:]:
         op = node.op
@@ -110,7 +110,7 @@ NARROWED: dict[str, tuple[Graph, list[str]]] = {
 
 
 @pytest.mark.parametrize(("before", "lines"), NARROWED.values(), ids=NARROWED)
-def test_channels_that_nobody_needs_are_not_made(before: Graph, lines: list[str]) -> None:
+def test_unneeded_channels_are_dropped(before: Graph, lines: list[str]) -> None:
     after = drop_channels(before)
     assert short(after) == lines
     same(before, after)
@@ -129,11 +129,11 @@ STAYING: dict[str, Graph] = {
 
 
 @pytest.mark.parametrize("network", STAYING.values(), ids=STAYING)
-def test_channels_stay_for(network: Graph) -> None:
+def test_channels_are_kept(network: Graph) -> None:
     assert str(drop_channels(network)) == str(network)
 
 
-def test_what_gives_the_output_of_a_crop_has_its_origin() -> None:
+def test_nodes_that_absorb_a_crop_get_its_origin() -> None:
     before, _ = NARROWED["a convolution"]
     (_, node) = drop_channels(before).nodes
     assert ([origin.layer for origin in node.origins], node.where) == (["a", "c"], Origin("net", "a"))

@@ -1,4 +1,4 @@
-"""Moves of elements that follow each other are one, before and after as text, and compute the same."""
+"""Folding transposes: before and after as text, with equal results."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def chain(made: list[Op]) -> Graph:
 
 
 def folded(graph: Graph) -> Graph:
-    """The rewritten graph, which computes the same."""
+    """The rewritten graph, checked for equal results."""
     result = fold_transposes(graph)
     x = random_networks.inputs_for(graph)
     before, after = ir_reference.run(graph, x), ir_reference.run(result, x)
@@ -71,19 +71,19 @@ def folded(graph: Graph) -> Graph:
 
 
 @pytest.mark.parametrize("case", FOLDED)
-def test_moves_fold(case: str) -> None:
+def test_transposes_fold(case: str) -> None:
     made, expected = FOLDED[case]
     lines = [line.split(" = ")[1].rsplit("(", 1)[0] for line in str(folded(chain(made))).splitlines()[1:-1]]
     assert lines == expected
 
 
 @pytest.mark.parametrize("case", STAYS)
-def test_moves_that_stay(case: str) -> None:
+def test_transposes_that_stay(case: str) -> None:
     graph = chain(STAYS[case])
     assert folded(graph) == graph
 
 
-def test_a_move_with_other_readers_stays() -> None:
+def test_a_transpose_with_other_users_stays() -> None:
     nodes = (
         Node("x", ops.Input(X)),
         Node("a", PIXELS_FIRST, ("x",)),

@@ -1,4 +1,4 @@
-"""Scales and activations that move to where they cost nothing, and work that is done once: before and after, as text."""
+"""Moving scales and activations, and merging nodes: before and after as text."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def same(before: Graph, after: Graph) -> None:
 
 
 def short(graph: Graph) -> list[str]:
-    """A line for each node but the input: its name, operator, function and what it reads. A bias is marked by +."""
+    """One line per node except the input: name, operator, function and inputs. + marks a bias."""
     lines = []
     for node in graph.nodes[1:]:
         op = node.op
@@ -143,8 +143,8 @@ def test_scales_that_cannot_move_up(before: Graph) -> None:
     assert hoist_scales(before) is before
 
 
-def test_what_works_for_another_layer_has_its_origin_too() -> None:
-    """Alone it gives no map that the framework has."""
+def test_nodes_that_absorb_a_layer_get_its_origin() -> None:
+    """Alone, it computes no map of the framework."""
     after = hoist_scales(SUM)
     origins = {node.name: [origin.layer for origin in node.origins] for node in after.nodes[1:]}
     assert origins == {"a": ["a", "s"], "b": ["b", "s"], "s": ["sum", "s"]}
@@ -224,7 +224,7 @@ RAISED_ACTIVATIONS: dict[str, tuple[Graph, list[str]]] = {
 
 
 @pytest.mark.parametrize(("before", "lines"), RAISED_ACTIVATIONS.values(), ids=RAISED_ACTIVATIONS)
-def test_activations_move_into_what_stands_above(before: Graph, lines: list[str]) -> None:
+def test_activations_move_into_the_operators_above(before: Graph, lines: list[str]) -> None:
     after = hoist_activations(before)
     assert short(after) == lines
     same(before, after)
@@ -243,7 +243,7 @@ def test_activations_that_stay(before: Graph) -> None:
     assert hoist_activations(before) is before
 
 
-def test_a_relu_that_changes_nothing_is_gone_though_others_read_the_map() -> None:
+def test_a_redundant_relu_is_removed_even_from_shared_maps() -> None:
     before = graph("r a", ("a", conv(activation=ops.Relu()), "x"), ("r", RELU, "a"))
     after = hoist_activations(before)
     assert (short(after), after.outputs) == (["a = Conv2d Relu(x)"], ("a", "a"))
@@ -277,7 +277,7 @@ def test_average_pools_go_before_small_convolutions(before: Graph, lines: list[s
 @pytest.mark.parametrize(
     "before",
     [
-        graph("p", ("a", biased(), "x"), ("p", ZEROS_COUNT, "a")),  # the bias is no part of the zeros
+        graph("p", ("a", biased(), "x"), ("p", ZEROS_COUNT, "a")),  # padding zeros do not include the bias
         graph("p", ("a", biased(), "x"), ("p", ops.AveragePool2d(AVERAGE.window, factor=1.0), "a")),
         graph("p", ("a", biased(ops.Relu()), "x"), ("p", AVERAGE, "a")),
         graph("p a", ("a", biased(), "x"), ("p", AVERAGE, "a")),
@@ -293,7 +293,7 @@ def test_average_pools_that_stay_behind(before: Graph) -> None:
 # --- the same work -------------------------------------------------------------------------------------------------------
 
 
-def test_the_same_layers_on_the_same_input_are_computed_once() -> None:
+def test_identical_layers_on_one_input_are_merged() -> None:
     weights = RANDOM.normal(size=(70, 3, 1, 1))
 
     def twin(change: float = 0.0) -> Op:
@@ -312,7 +312,7 @@ def test_the_same_layers_on_the_same_input_are_computed_once() -> None:
     same(before, after)
 
 
-def test_layers_whose_weights_nobody_has_are_not_the_same() -> None:
+def test_layers_with_missing_weights_are_not_identical() -> None:
     def unknown() -> Op:
         return ops.Conv2d(Constant.absent((8, 3, 1, 1)), Constant.absent((8,)), Window(Pair(1, 1)))
 
@@ -323,13 +323,13 @@ def test_layers_whose_weights_nobody_has_are_not_the_same() -> None:
     assert short(merge_identical(twice)) == ["a = Conv2d+(x)", "out = Concat(a, a)"]
 
 
-def test_outputs_and_layers_of_the_firmware_are_not_merged() -> None:
+def test_outputs_and_custom_layers_are_not_merged() -> None:
     mine = ops.Custom("Mine", (), X)
     before = graph("b m n", ("a", RELU, "x"), ("b", RELU, "x"), ("s", MAX, "a"), ("m", mine, "x"), ("n", mine, "x"))
     assert [node.name for node in merge_identical(before).nodes] == ["x", "a", "b", "s", "m", "n"]
 
 
-def test_several_readers_with_one_function_are_one_that_moves() -> None:
+def test_identical_activations_merge_and_move() -> None:
     before = graph(
         "p q", ("a", conv(8), "x"), ("b", conv(8), "x"), ("cat", ops.Concat(), "a b"), ("r", RELU, "cat"), ("t", RELU, "cat"),
         ("p", MAX, "r"), ("q", AVERAGE, "t"),
@@ -346,7 +346,7 @@ def test_several_readers_with_one_function_are_one_that_moves() -> None:
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(2, 12))
 def test_networks_full_of_scales_compute_the_same(seed: int, steps: int) -> None:
-    """Chains, sums and joins with a scale or an activation behind nearly everything."""
+    """Chains, sums and concatenations, with a scale or an activation after nearly every node."""
     random = np.random.default_rng(seed)
     rows: list[tuple[str, Op, str]] = []
     shapes = {"x": Shape(4, 4, 3)}

@@ -1,4 +1,4 @@
-"""Each pass before and after, as text; and any network computes the same after all of them."""
+"""Each pass, before and after as text; random networks compute the same after all passes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def some(*shape: int) -> Constant:
 
 
 def chain(*ops_: Op, outputs: str = "", shape: Shape = Shape(4, 6, 3)) -> Graph:
-    """Nodes a, b, c, ... one after the other; the last is the output, if nothing else is said."""
+    """A chain of nodes a, b, c, ...; by default the last is the output."""
     nodes = [Node("x", ops.Input(shape))]
     for op, name in zip(ops_, "abcdefgh", strict=False):
         nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name),)))
@@ -45,7 +45,7 @@ def chain(*ops_: Op, outputs: str = "", shape: Shape = Shape(4, 6, 3)) -> Graph:
 
 
 def text(graph: Graph) -> list[str]:
-    """A line for each node but the input, short forms for what the tests do not look at, and the outputs."""
+    """One line per node except the input, abbreviated, and the outputs."""
     return [line for line in str(graph).splitlines() if " = Input" not in line]
 
 
@@ -148,7 +148,7 @@ def test_activations_move_before_reshapes() -> None:
         chain(ops.Reshape(Shape(1, 1, 72), Order.HWC), RELU, outputs="b a"),  # an output in the middle
     ],
 )
-def test_what_does_not_move_before_a_reshape(graph: Graph) -> None:
+def test_activations_that_stay_after_a_reshape(graph: Graph) -> None:
     assert sink_reshapes(graph) == graph
 
 
@@ -377,7 +377,7 @@ KNOWN_SIGNS: list[tuple[list[Op], bool]] = [
 
 
 @pytest.mark.parametrize(("before", "known"), KNOWN_SIGNS)
-def test_what_is_known_of_signs(before: list[Op], known: bool) -> None:
+def test_known_signs(before: list[Op], known: bool) -> None:
     graph = chain(*before, PAD, max_pool())
     folded = fold_padding(graph)
     assert any(isinstance(node.op, ops.Pad) for node in folded.nodes) is not known
@@ -399,8 +399,8 @@ def test_signs_through_sums_and_concatenations() -> None:
         assert "Pad[" in str(fold_padding(joined(op, ops.Activation(ops.Tanh()))))
 
 
-def test_padding_finds_that_nothing_is_negative_in_any_network() -> None:
-    """A thousand sums deep, with a way for every choice of operands."""
+def test_sign_analysis_is_fast_in_deep_networks() -> None:
+    """A thousand sums deep, with exponentially many paths."""
     nodes = [Node("x", ops.Input(Shape(4, 6, 3))), Node("s0", RELU, ("x",))]
     nodes += [Node(f"s{index}", ops.Add(), (f"s{index - 1}",) * 2) for index in range(1, 1000)]
     nodes += [Node("pad", PAD, ("s999",)), Node("p", ops.MaxPool2d(Window(Pair(3, 3))), ("pad",))]
@@ -428,7 +428,7 @@ def test_flatten_folds_into_dense(order: Order) -> None:
         (ops.Reshape(Shape(6, 4, 3), Order.HWC), ops.Reshape(Shape(8, 3, 3), Order.HWC), "HWC"),
         (ops.Reshape(Shape(6, 4, 3), Order.CHW), flatten(Order.CHW), "CHW"),
         (flatten(Order.HWC), ops.Reshape(Shape(6, 4, 3), Order.HWC), "HWC"),
-        (flatten(Order.CHW), flatten(Order.HWC), "CHW"),  # a vector counts the same in every order
+        (flatten(Order.CHW), flatten(Order.HWC), "CHW"),  # vectors are the same in every order
     ],
 )
 def test_reshapes_fold(first: Op, second: Op, order: str) -> None:
@@ -498,7 +498,7 @@ def test_optimized_networks_compute_the_same(seed: int, steps: int) -> None:
 
 
 def hard_swish(order: str, *, three: float = 3.0, six: float = 6.0, other: str = "x", outputs: str = "") -> Graph:
-    """x * relu6(x + 3) / 6 in several orders; other: what is multiplied."""
+    """x * relu6(x + 3) / 6 in several orders; other: the other factor."""
 
     def all(value: float) -> Constant:
         return Constant.of(np.full(3, value))
@@ -521,7 +521,7 @@ def hard_swish(order: str, *, three: float = 3.0, six: float = 6.0, other: str =
 
 
 @pytest.mark.parametrize("order", ["x * (gate / 6)", "(gate / 6) * x", "(x * gate) / 6"])
-def test_a_hard_swish_of_several_layers_becomes_one(order: str) -> None:
+def test_a_composed_hard_swish_becomes_one_operator(order: str) -> None:
     before = hard_swish(order)
     after = fuse_hard_swish(before)
     assert [node.name for node in after.nodes] == ["in", "x", "y"] and after["y"].op == ops.Unary(ops.HardSwish())
@@ -530,12 +530,12 @@ def test_a_hard_swish_of_several_layers_becomes_one(order: str) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_what_others_read_of_a_hard_swish_stays() -> None:
+def test_shared_parts_of_a_hard_swish_stay() -> None:
     after = fuse_hard_swish(hard_swish("x * (gate / 6)", outputs="relu6 y"))
     assert [node.name for node in after.nodes] == ["in", "x", "plus", "relu6", "y"]
 
 
 @pytest.mark.parametrize("changed", [{"three": 2.5}, {"six": 5.0}, {"other": "plus"}], ids=str)
-def test_what_only_looks_like_a_hard_swish_stays(changed: dict[str, Any]) -> None:
+def test_lookalikes_of_a_hard_swish_stay(changed: dict[str, Any]) -> None:
     graph = hard_swish("x * (gate / 6)", **changed)
     assert fuse_hard_swish(graph) == graph

@@ -1,4 +1,4 @@
-"""The division into clusters is the best one there is, whatever the values."""
+"""Clusterings are optimal for any values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def squared_error(centers: Real, values: Real, weights: Real) -> float:
 
 
 def best_of_all_centers(values: Real, weights: Real, clusters: int, allowed: Real) -> float:
-    """The least squared error with 0.0 and any others of the allowed centers: all are tried."""
+    """The least squared error with 0.0 and any other allowed centers, by exhaustive search."""
     return min(
         squared_error(np.array([0.0, *others]), values, weights)
         for others in itertools.combinations(allowed, clusters - 1)
@@ -41,7 +41,7 @@ def neighbors(value: float) -> Real:
 
 
 def best_of_all_borders(values: Real, weights: Real, clusters: int) -> float:
-    """The least squared error of a division into ranges: cluster after cluster, each border is tried."""
+    """The least squared error of a division into ranges, by dynamic programming over all borders."""
     zero = int(np.searchsorted(values, 0.0))
     points, counts = np.insert(values, zero, 0.0), np.insert(weights, zero, 0.0)
     size = points.size
@@ -65,7 +65,7 @@ def best_of_all_borders(values: Real, weights: Real, clusters: int) -> float:
     st.dictionaries(st.integers(-10, 10).filter(bool), st.integers(1, 9), min_size=4, max_size=9),
     st.integers(2, 4),
 )
-def test_no_choice_of_centers_is_better(counts: dict[int, int], clusters: int) -> None:
+def test_no_other_centers_are_better(counts: dict[int, int], clusters: int) -> None:
     values = np.array(sorted(counts)) * UNIT
     weights = np.array([counts[value] for value in sorted(counts)], np.float64)
     centers = divide(values, weights, clusters)
@@ -81,7 +81,7 @@ def test_no_choice_of_centers_is_better(counts: dict[int, int], clusters: int) -
     st.integers(2, 12),
     st.randoms(use_true_random=False),
 )
-def test_no_choice_of_borders_is_better(chosen: set[float], clusters: int, random: np.random.Generator) -> None:
+def test_no_other_borders_are_better(chosen: set[float], clusters: int, random: np.random.Generator) -> None:
     values = np.array(sorted(chosen), np.float64)
     weights = np.array([random.choice([1, 2, 1000]) for _ in values], np.float64)
     centers = divide(values, weights, clusters)
@@ -92,8 +92,8 @@ def test_no_choice_of_borders_is_better(chosen: set[float], clusters: int, rando
 
 
 @pytest.mark.parametrize("clusters", range(2, 40))
-def test_equal_gaps_between_values_leave_many_best_divisions_of_which_one_is_found(clusters: int) -> None:
-    """The number of clusters jumps as the price of one falls: the division is put together from two others."""
+def test_equal_gaps_have_many_optima_and_one_is_found(clusters: int) -> None:
+    """The number of clusters jumps as the price falls, so the result is spliced from two paths."""
     values = np.arange(1, 41) / 64
     weights = np.ones(40)
     centers = divide(values, weights, clusters)
@@ -117,14 +117,14 @@ def test_k_means_with_restarts_is_never_better(size: int, scale: float) -> None:
     assert ours <= float(((half.astype(np.float64) - nearest) ** 2).sum())
 
 
-def test_a_weight_far_away_does_not_blur_the_others() -> None:
+def test_an_outlier_does_not_affect_precision() -> None:
     near = (np.random.default_rng(0).normal(size=50_000) * 1e-3).astype(np.float16)
     alone, beside = histogram(near), histogram(np.append(near, np.float16(-65504)))
     error, with_outlier = measure(fit(alone), alone).noise, measure(fit(beside), beside).noise
     assert error < with_outlier < 1.03 * error
 
 
-def test_what_counts_more_is_kept_more_exactly() -> None:
+def test_larger_counts_are_kept_more_exactly() -> None:
     half = np.linspace(0.25, 1, 1024).astype(np.float16)
     counts = histogram(half).astype(np.float64)
     counts[half[:512].view(np.uint16)] *= 1000.5
@@ -142,7 +142,7 @@ def test_more_magnitudes_than_a_layer_ever_has() -> None:
     assert quality.sqnr > 40
 
 
-def test_quality_counts_what_is_there() -> None:
+def test_quality_counts_weights() -> None:
     half = np.array([0.0, -0.0, 1.5, 1.5, -2.0], np.float16)
     counts = histogram(half)
     quality = measure(fit(counts), counts)
@@ -150,8 +150,8 @@ def test_quality_counts_what_is_there() -> None:
     assert quality.sqnr == np.inf
 
 
-def test_the_same_palette_as_ever() -> None:
-    """Bytes that every machine gives: integers that no generator of random numbers has made."""
+def test_palettes_are_bit_exact() -> None:
+    """The same bytes on every machine, for integers from a formula."""
     patterns = (np.arange(200_000, dtype=np.uint64) * 2654435761 >> 7) % 12_345
     half = ((patterns.astype(np.int64) - 5000) * (patterns.astype(np.int64) % 97) / 2**19).astype(np.float16)
     centers = fit(histogram(half)).centers
@@ -167,7 +167,7 @@ EXPECTED = 1343
     st.integers(2, 12),
     st.randoms(use_true_random=False),
 )
-def test_numbers_that_are_no_fp16_numbers_are_divided_best_as_well(
+def test_values_beyond_fp16_precision_are_clustered_optimally(
     chosen: set[float], clusters: int, random: np.random.Generator
 ) -> None:
     values = np.sort(np.array([value + random.uniform(-1, 1) * 2.0**-13 for value in chosen]))
@@ -178,8 +178,8 @@ def test_numbers_that_are_no_fp16_numbers_are_divided_best_as_well(
     assert squared_error(centers, values, weights) <= best * (1 + 1e-9) + 1e-15 * float((weights * values**2).sum())
 
 
-def test_means_say_what_fp16_has_rounded_away() -> None:
-    """Weights in FP32, hardly more of them than a palette has values: the rounding counts as much as the palette."""
+def test_means_recover_fp16_rounding() -> None:
+    """FP32 weights, few more than a palette has entries: rounding matters as much as the palette."""
     weights = np.random.default_rng(0).normal(size=290).astype(np.float32)
     half = weights.astype(np.float16)
     counts, patterns = histogram(half), half.view(np.uint16)

@@ -77,7 +77,7 @@ def test_each_number_has_the_nearest_center(distribution: str) -> None:
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_no_entry_is_wasted(distribution: str) -> None:
+def test_no_entry_is_unused(distribution: str) -> None:
     half = drawn(distribution)
     palette = fit(histogram(half))
     assert np.unique(palette.centers).size == 256
@@ -98,7 +98,7 @@ def test_zeros_and_nans_have_entry_zero() -> None:
     assert not palette.index[np.array([0.0, -0.0, np.nan, -np.nan], np.float16).view(np.uint16)].any()
 
 
-def test_nothing_but_zeros() -> None:
+def test_all_weights_zero() -> None:
     palette = fit(histogram(np.zeros(10, np.float16)))
     assert not palette.centers.any()
     assert not palette.index.any()
@@ -111,7 +111,7 @@ def test_same_counts_give_the_same_palette_whatever_their_order() -> None:
     assert one.index.tobytes() == other.index.tobytes()
 
 
-def test_a_palette_does_not_change() -> None:
+def test_palettes_are_immutable() -> None:
     palette = fit(histogram(drawn("even", 1000)))
     with pytest.raises(ValueError, match="read-only"):
         palette.centers[1] = 1

@@ -1,4 +1,4 @@
-"""Several processes give the same palettes as one, in the same order, and whatever becomes of the processes."""
+"""Several processes give the same palettes as one, in order, even if processes fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def counted(random: np.random.Generator, size: int) -> Counted:
 
 
 def layers() -> list[Counted]:
-    """Some that need a division, and some that do not: at the start, in between and at the end."""
+    """Layers with and without clustering, at the start, in the middle and at the end."""
     random = np.random.default_rng(0)
     return [counted(random, size) for size in (9, 3000, 20, 0, 2000, 1500, 4000, 1000, 2500, 3, 255)]
 
@@ -33,7 +33,7 @@ EXPECTED = as_bytes(fit(*layer) for layer in layers())
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
-    """The processes that were started."""
+    """The started processes."""
     found = []
     popen = subprocess.Popen
 
@@ -52,23 +52,23 @@ def test_any_number_of_processes_gives_the_same(processes: int, started: list[su
     assert all(process.poll() is not None for process in started), "none is left behind"
 
 
-def test_the_work_is_done_by_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "divide", None)
     assert as_bytes(fit_all(layers(), processes=2)) == EXPECTED
 
 
-def test_without_processes_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_processes_this_process_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     for program in ("/nonexistent/python", ""):
         monkeypatch.setattr(sys, "executable", program)
         assert as_bytes(fit_all(layers(), processes=2)) == EXPECTED
 
 
-def test_a_process_that_fails_at_once_is_replaced_by_work_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_of_a_failing_process_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_PROGRAM", "raise SystemExit(3)")
     assert as_bytes(fit_all(layers(), processes=2)) == EXPECTED
 
 
-def test_a_process_that_dies_in_between_costs_nothing(started: list[subprocess.Popen[bytes]]) -> None:
+def test_work_of_a_dying_process_is_done_here(started: list[subprocess.Popen[bytes]]) -> None:
     def dying() -> Iterator[Counted]:
         for number, counts in enumerate(layers()):
             if number == 5:
@@ -91,7 +91,7 @@ def test_few_layers_are_kept_at_a_time() -> None:
     assert taken == 40
 
 
-def test_an_error_of_the_reader_ends_the_processes(started: list[subprocess.Popen[bytes]]) -> None:
+def test_an_error_in_the_input_ends_the_processes(started: list[subprocess.Popen[bytes]]) -> None:
     def failing() -> Iterator[Counted]:
         yield counted(np.random.default_rng(0), 1000)
         raise OSError("the file is gone")
@@ -101,7 +101,7 @@ def test_an_error_of_the_reader_ends_the_processes(started: list[subprocess.Pope
     assert len(started) == 2 and all(process.poll() is not None for process in started)
 
 
-def test_a_main_module_is_not_run_a_second_time() -> None:
+def test_the_main_module_does_not_run_again() -> None:
     """Scripts that convert need no `if __name__ == "__main__"`."""
     script = (
         "import numpy as np; print('once')\n"

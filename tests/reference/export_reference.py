@@ -1,4 +1,4 @@
-"""Reads memory as the specifications' formulas say it, one element at a time; written apart from the package."""
+"""Reads memory by the specifications' formulas, one element at a time, independently of the package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def elements(memory: bytes, kind: str) -> Array:
 
 
 def nvdla_kernels(memory: bytes, shape: tuple[int, ...], kind: str, *, reverse: bool = False) -> Array:
-    """Weights (K, C, R, S) of direct convolution; of a deconvolution's set, whose taps come in reverse."""
+    """Weights (K, C, R, S) of direct convolution, or of a deconvolution's set, with reversed taps."""
     kernels, channels, rows, columns = shape
     group = 32 if kind == "int8" else 16
     data, result, at = elements(memory, kind), np.zeros(shape, kind), 0
@@ -45,7 +45,7 @@ def nvdla_cube(memory: bytes, shape: tuple[int, ...], kind: str) -> Array:
 
 
 def nvdla_operand(memory: bytes, count: int, kind: str, *, int8: bool, pairs: bool = False) -> Array:
-    """What the SDP takes for each channel: (C,), or (2, C) of what is added and what is multiplied."""
+    """Per-channel SDP operands: (C,), or (2, C) of addends and factors."""
     atom, each = 32 if int8 else 16, 2 if pairs else 1
     data = elements(memory, kind)
     assert data.size == math.ceil(count / atom) * atom * each
@@ -69,7 +69,7 @@ def nvdla_winograd(memory: bytes, shape: tuple[int, ...], kind: str) -> Array:
 
 
 def nvdla_image(memory: bytes, shape: tuple[int, ...], kind: str, extension: int) -> Array:
-    """Weights (K, C, R, S) for pixels: columns are channels, the column slower; some rows of a kernel lie together."""
+    """Weights (K, C, R, S) for pixels: columns become channels, and some rows of a kernel are combined."""
     kernels, channels, rows, columns = shape
     group = 32 if kind == "int8" else 16
     data, result, at = elements(memory, kind), np.zeros(shape, kind), 0
@@ -87,7 +87,7 @@ def nvdla_image(memory: bytes, shape: tuple[int, ...], kind: str, extension: int
 
 
 def nvdla_pixels(memory: bytes, shape: tuple[int, ...], kind: str) -> Array:
-    """An image (C, H, W) of pixels of one number, or of four; lines begin on 32 bytes."""
+    """An image (C, H, W) of pixels of one or four channels; lines start at multiples of 32 bytes."""
     channels, height, width = shape
     each = (1 if channels == 1 else 4) * np.dtype(kind).itemsize
     line = math.ceil(width * each / 32) * 32
@@ -101,7 +101,7 @@ def nvdla_pixels(memory: bytes, shape: tuple[int, ...], kind: str) -> Array:
 
 
 def nvdla_uncompressed(stored: bytes, mask: bytes, group_sizes: bytes, shape: tuple[int, ...], kind: str) -> bytes:
-    """The payload of compressed weights, filled up as if it had never been compressed; bit by bit, and group by group."""
+    """The padded, uncompressed weights, bit by bit and group by group."""
     size, group = np.dtype(kind).itemsize, 32 if kind == "int8" else 16
     kernel = math.prod(shape[1:])
     result, at, element = bytearray(), 0, 0
@@ -144,7 +144,7 @@ def cldnn(memory: bytes, name: str, shape: dict[str, int], kind: str) -> Array:
 
 
 def quantized(values: Array, limit: int) -> tuple[list[list[int]], list[float], float, float]:
-    """Kernels one after the other: integers, scales, the largest error and the mean square of all errors."""
+    """Quantized kernels: integers, scales, the largest error and the mean squared error."""
     integers, scales, errors = [], [], []
     for kernel in values.reshape(len(values), -1).tolist():
         largest = max(abs(w) for w in kernel)

@@ -1,6 +1,6 @@
-"""Runs a graph with numpy, plainly: the independent second opinion that the tests compare everything with.
+"""Runs a graph with numpy: the independent reference of the tests.
 
-Values are maps of (height, width, channels), one for each node. Nothing here uses the package's own arithmetic:
+Values are maps (height, width, channels), one per node. It does not use the package's own arithmetic:
 windows are gathered by slicing, and sums are BLAS products (a SqueezeNet takes half a second in float32).
 """
 
@@ -20,7 +20,7 @@ from cnn_convertor.ir.ops import Shape
 Array: TypeAlias = NDArray[np.floating[Any]]
 CustomLayer: TypeAlias = Callable[..., Array]
 
-LOWEST = float(np.finfo(np.float32).min)  # what a maximum over padding alone gives
+LOWEST = float(np.finfo(np.float32).min)  # the maximum over padding alone
 
 
 def from_nchw(values: NDArray[Any]) -> Array:
@@ -36,13 +36,13 @@ def to_chw(values: Array) -> Array:
 
 
 def counted(x: Array, order: ops.Order) -> Array:
-    """A map's elements, one after the other."""
+    """A map's elements in the given order."""
     assert order is not ops.Order.MEMORY
     return (x if order is ops.Order.HWC else to_chw(x)).reshape(-1)
 
 
 def uncounted(values: Array, shape: ops.Shape, order: ops.Order) -> Array:
-    """A map of elements that are counted in an order."""
+    """The inverse of `counted`."""
     height, width, channels = shape
     if order is ops.Order.HWC:
         return values.reshape(height, width, channels)
@@ -180,7 +180,7 @@ def padded(x: Array, padding: ops.Padding, fill: float = 0.0) -> Array:
 
 
 def windows(x: Array, window: ops.Window, *, fill: float = 0.0) -> Array:
-    """What every window sees: (out height, out width, kernel height, kernel width, C)."""
+    """The contents of every window: (out height, out width, kernel height, kernel width, C)."""
     x = padded(x, window.padding, fill)
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.stride, window.dilation
     height, width = (x.shape[0] - (kh - 1) * dh - 1) // sh + 1, (x.shape[1] - (kw - 1) * dw - 1) // sw + 1
@@ -409,7 +409,7 @@ def detections(op: ops.DetectionOutput, locations: Array, confidences: Array, pr
 
 
 def decoded_box(op: ops.DetectionOutput, corner: Array, move: Array, variance: Array) -> Array:
-    """left, top, right, bottom of the box that a location says of a prior box."""
+    """left, top, right, bottom of the box encoded by a location and a prior box."""
     if not op.variance_encoded:
         move = move * variance
     size = corner[2:] - corner[:2]
@@ -426,7 +426,7 @@ def decoded_box(op: ops.DetectionOutput, corner: Array, move: Array, variance: A
 
 
 def suppressed(op: ops.DetectionOutput, boxes: list[Array], scores: Array) -> list[int]:
-    """The places of the boxes of one class that stay, the surest first."""
+    """The indices of the remaining boxes of a class, by descending confidence."""
     candidates = sorted(np.flatnonzero(scores > op.confidence_threshold).tolist(), key=lambda i: -float(scores[i]))
     kept: list[int] = []
     threshold = op.nms_threshold

@@ -1,4 +1,4 @@
-"""Packed weights as the specification's tables say them, one element at a time; written apart from the package."""
+"""Packs weights by the specification's tables, one element at a time, independently of the package."""
 
 from __future__ import annotations
 

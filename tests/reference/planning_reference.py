@@ -1,4 +1,4 @@
-"""The smallest memory for a few buffers, by trying everything: slow, plain, and apart from what it is compared with."""
+"""The smallest memory for a few buffers, by exhaustive search."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Life = tuple[int, int, int]  # size, first step, last step
 def smallest(lives: Sequence[Life]) -> int:
     """The least size of a plan.
 
-    In some best plan each buffer lies on the ground or on another one. Taken from the lowest to the highest, each then
-    lies at the lowest place above all placed ones that it meets: so trying all orders is trying everything.
+    In some optimal plan each buffer lies at the bottom or on another one. Taken from the lowest to the highest, each then
+    lies at the lowest place above all placed ones that it meets, so trying all orders is exhaustive.
     """
     names = {step: i for i, step in enumerate(sorted({first for _, first, _ in lives}))}
     inside = [tuple(i for step, i in names.items() if first <= step <= last) for _, first, last in lives]
@@ -57,7 +57,7 @@ def smallest(lives: Sequence[Life]) -> int:
 
 
 class Part(NamedTuple):
-    """As the planner's buffer: inside names another one, in which this one lies `at` bytes from the start."""
+    """Like the planner's buffer: `inside` names the container, `at` is the offset in it."""
 
     name: str
     size: int
@@ -68,7 +68,7 @@ class Part(NamedTuple):
 
 
 def needed(parts: Sequence[Part]) -> dict[str, set[tuple[int, int]]]:
-    """Of each buffer that lies in no other: the (step, byte) that it needs with all that lies inside of it, byte for byte."""
+    """The (step, byte) pairs that each outermost buffer needs, including all buffers inside it."""
     named = {part.name: part for part in parts}
     lives: dict[tuple[str, int], list[int]] = {}
     for part in parts:
@@ -86,7 +86,7 @@ def needed(parts: Sequence[Part]) -> dict[str, set[tuple[int, int]]]:
 
 
 def clashes(parts: Sequence[Part], offsets: Mapping[str, int]) -> bool:
-    """Whether two of them need a byte at the same step."""
+    """Whether two buffers need the same byte at the same step."""
     used = [(step, offsets[name] + byte) for name, cells in needed(parts).items() for step, byte in cells]
     return len(used) > len(set(used))
 

@@ -1,7 +1,7 @@
-"""Runs what the convertor makes for the device with numpy: legal graphs, and programs in a memory of their own.
+"""Runs legalized graphs and programs with numpy; programs have a memory of their own.
 
-A program's memory has one place for each two bytes, filled with NaN at the start, so what reads a map that was never
-written, or that another one has overwritten, gives another result. Written from the specification, apart from the package.
+A program's memory has one element per two bytes, initially NaN, so reading a map that was never
+written, or was overwritten, gives another result. Written from the specification, independently of the package.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Real: TypeAlias = NDArray[np.float64]
 
 
 def to_memory(values: NDArray[Any], *, transposed: bool) -> Real:
-    """A map (H, W, C) as it lies in memory: chunks of 8 channels, each W, H, C (H, W, C when transposed)."""
+    """A map (H, W, C) in memory order: chunks of 8 channels, each W, H, C (H, W, C if transposed)."""
     chunks = [values[:, :, c : c + 8] for c in range(0, values.shape[2], 8)]
     return np.concatenate([(chunk if transposed else chunk.transpose(1, 0, 2)).reshape(-1) for chunk in chunks])
 
 
 def from_memory(memory: Real, shape: Shape, *, transposed: bool) -> Real:
-    """The map (H, W, C) that lies in memory."""
+    """The map (H, W, C) of a memory."""
     height, width, channels = shape
     chunks, start = [], 0
     for c in range(0, channels, 8):
@@ -73,7 +73,7 @@ def run_legal(graph: Graph, inputs: Mapping[str, Real], *, transposed: bool) -> 
 
 
 def as_output(values: NDArray[Any], op: ops.Op, *, transposed: bool) -> Real:
-    """How an application finds the map, an output of the network: in H, W, C if it would be chunked, or is the firmware's."""
+    """An output as the application sees it: H, W, C if it would be chunked, or is a custom layer's."""
     height, width, channels = values.shape
     if (channels > 8 and height * width > 1) or isinstance(op, ops.Custom):
         return values.reshape(-1)
@@ -81,10 +81,10 @@ def as_output(values: NDArray[Any], op: ops.Op, *, transposed: bool) -> Real:
 
 
 def run(program: Program, inputs: Mapping[str, Real], custom: Mapping[str, Any] = {}) -> list[Real]:
-    """The network's outputs, as they lie in memory at the end."""
+    """The network's outputs in the final memory."""
     machine = Machine(program, custom)
     first = next((layer for layer in program.layers if layer.inputs or layer.type is LayerType.INPUT), None)
-    if first is not None and first.type is not LayerType.INPUT:  # the application writes where the first layer reads
+    if first is not None and first.type is not LayerType.INPUT:  # the application writes the first layer's input
         ((_, given),) = program.inputs
         assert (first.inputs[0].offset, first.inputs[0].nbytes) == (given.offset, given.nbytes)
     for name, tensor in program.inputs:

@@ -1,4 +1,4 @@
-"""Random small networks, in the words of the frontends: the same seed gives the same network, fewer steps a part of it."""
+"""Random small networks of the frontends' operators: deterministic per seed; fewer steps give a part of the network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def inputs_for(graph: Graph, seed: int = 0) -> dict[str, Real]:
 def network(seed: int, steps: int, *, unpoolings: bool = False) -> Graph:
     """Up to `steps` layers, each after an input or an earlier layer, and their outputs.
 
-    unpoolings: some of them undo an earlier pool, which no rounding must decide: not for the device's FP16.
+    unpoolings: add layers that undo an earlier pool; their results depend on rounding, so not for the device's FP16.
     """
     maker = Maker(np.random.default_rng(seed))
     for _ in range(steps):
@@ -43,7 +43,7 @@ def network(seed: int, steps: int, *, unpoolings: bool = False) -> Graph:
 
 
 def network_of_blocks(seed: int, steps: int) -> Graph:
-    """Like `network`, with residual blocks, branches and slices between the layers: what shares commands, and what cannot."""
+    """Like `network`, with residual blocks, branches and slices, which may share commands."""
     maker = Maker(np.random.default_rng(seed))
     for _ in range(steps):
         make: list[Callable[[], object]] = [maker.step, maker.residual_block, maker.branches, maker.part]
@@ -52,7 +52,7 @@ def network_of_blocks(seed: int, steps: int) -> Graph:
 
 
 class Maker:
-    """A network in the making."""
+    """A network under construction."""
 
     def __init__(self, random: np.random.Generator) -> None:
         self.random = random
@@ -83,7 +83,7 @@ class Maker:
         return True
 
     def some(self) -> str:
-        """An earlier node, most often the last."""
+        """An earlier node, usually the last."""
         if self.chance(0.7):
             return self.nodes[-1].name
         return self.nodes[int(self.random.integers(len(self.nodes)))].name
@@ -112,7 +112,7 @@ class Maker:
         return Pair(side, side) if self.chance(0.8) else Pair(side, self.choice([1, 2]))
 
     def padding(self, extent: Pair) -> Padding:
-        """None, the same on all sides, or anything less than the kernel."""
+        """No padding, the same on all sides, or any smaller than the kernel."""
         match self.choice([0, 1, 1, 2]):
             case 0:
                 return ops.NO_PADDING
@@ -195,7 +195,7 @@ class Maker:
         return self.add(self.name, ops.MaxPool2d(window._replace(padding=self.padding(window.kernel))), source)
 
     def unpool(self) -> bool:
-        """Undo one of the max pools, most often with what was made of its result."""
+        """Undo one of the max pools, usually with values derived from its result."""
         pools = [node for node in self.nodes if isinstance(node.op, ops.MaxPool2d)]
         if not pools:
             return False
@@ -260,7 +260,7 @@ class Maker:
     def concat(self, source: str) -> bool:
         """Earlier maps of the same size, perhaps one of them twice, perhaps a network input."""
         others = [name for name, s in self.shapes.items() if s[:2] == self.shapes[source][:2]]
-        if self.chance(0.8):  # what can be joined in place
+        if self.chance(0.8):  # maps that can be concatenated in place
             others = [name for name in others if self.shapes[name].channels % 8 == 0] or others
         parts = [others[int(self.random.integers(len(others)))] for _ in range(self.choice([1, 2, 2, 3]))]
         return self.add(self.name, ops.Concat(), *parts)
@@ -286,7 +286,7 @@ class Maker:
         return self.add(self.name, ops.Softmax(), source)
 
     def on_cpu(self, source: str) -> bool:
-        """What the device has no command for, and what does not let values grow."""
+        """Operators without device commands that keep values bounded."""
         height, width, channels = self.shapes[source]
         options: list[ops.Op] = [
             ops.Unary(ops.Swish()), ops.Unary(ops.HardSigmoid(0.2, 0.5)), ops.Unary(ops.Gelu()), ops.Unary(ops.Clip(-1, 1)),
@@ -302,7 +302,7 @@ class Maker:
         return self.add(self.name, options[int(self.random.integers(len(options)))], source)
 
     def crop(self, source: str) -> bool:
-        """A part of a map, most often some of its channels."""
+        """A part of a map, usually some of its channels."""
         shape = self.shapes[source]
         first = int(self.random.integers(0, shape.channels)) // 8 * 8 if self.chance(0.7) else 0
         last = shape.channels if self.chance(0.7) else first + 1
@@ -310,7 +310,7 @@ class Maker:
         return self.add(self.name, ops.Crop(start, Shape(shape.height, shape.width, last)), source)
 
     def combine(self, source: str) -> bool:
-        """With an earlier map, or with one number a channel."""
+        """With an earlier map, or with one number per channel."""
         shape = self.shapes[source]
         fitting = [n for n, s in self.shapes.items() if all(a in (b, 1) for a, b in zip(s, shape, strict=True))]
         kinds = [ops.BinaryOp.MAXIMUM, ops.BinaryOp.MINIMUM, ops.BinaryOp.ADD, ops.BinaryOp.SUBTRACT]
@@ -334,7 +334,7 @@ class Maker:
         self.crop(self.some())
 
     def residual_block(self) -> None:
-        """The sum of a map and what a few layers make of it."""
+        """The sum of a map and a few layers of it."""
         source = self.some()
         shape, end = self.shapes[source], self.layers(source, 3)
         fan_in = self.shapes[end].channels
@@ -348,7 +348,7 @@ class Maker:
             self.layers(self.nodes[-1].name, 1)
 
     def branches(self) -> None:
-        """A concatenation of what a few layers make of one map."""
+        """A concatenation of branches of a few layers from one map."""
         source = self.some()
         ends = [self.layers(source, 2) for _ in range(self.choice([2, 3, 4]))]
         ends = [end for end in ends if self.shapes[end][:2] == self.shapes[ends[0]][:2]]

@@ -1,14 +1,14 @@
-"""The least peak of memory over all orders of a few tasks, by trying them all: slow, plain, apart from what it is compared with."""
+"""The least peak of memory over all orders of a few tasks, by exhaustive search."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-Uses = Sequence[tuple[Collection[str], Collection[str]]]  # what each task reads, and what it writes
+Uses = Sequence[tuple[Collection[str], Collection[str]]]  # the buffers each task reads and writes
 
 
 def orders(tasks: Uses, done: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """All orders in which nothing is read before all that write it are done."""
+    """All orders in which writers precede readers."""
     if len(done) == len(tasks):
         yield done
     for i, (reads, _) in enumerate(tasks):
@@ -21,7 +21,7 @@ def orders(tasks: Uses, done: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]
 def peak(
     tasks: Uses, sizes: Mapping[str, int], order: Sequence[int], *, given: Collection[str], kept: Collection[str]
 ) -> int:
-    """The most bytes that are needed at once: of each piece from the first task that has to do with it to the last."""
+    """The peak of live bytes; a buffer is live from its first task to its last."""
     steps: dict[str, list[int]] = {name: [] for name in sizes}
     for step, task in enumerate(order):
         for name in (*tasks[task][0], *tasks[task][1]):
