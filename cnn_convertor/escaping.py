@@ -1,4 +1,4 @@
-"""Makes any text harmless where it lands in a generated file."""
+"""Escapes text for comments, strings and pages in generated files."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 class _Field(NamedTuple):
-    """A member of a parameter struct, wide enough for its value in every layer. length: None for a single value."""
+    """A member of a parameter struct that holds its value in every layer. length: None for a single value."""
 
     name: str
     kind: str
@@ -47,7 +47,7 @@ def custom_types(program: Program) -> list[dict[str, object]]:
 
 
 def parameters(program: Program, layer: Layer, custom: CustomCall) -> str:
-    """The initializer of a layer's parameter struct; what the layer does not have is zero."""
+    """The initializer of a layer's parameter struct. Parameters that the layer lacks are zero."""
     values = dict(custom.parameters)
     fields = _fields(program, custom.type)
     items = [field.initializer(values[name]) if name in values else "{}" for name, field in fields.items()]

@@ -1,4 +1,4 @@
-"""What an application must know of a network, in words."""
+"""Describes a network for the application: inputs, outputs, memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cnn_convertor.devices.dv700.program import LayerType, Program, Tensor
 
 
 def description(program: Program) -> list[str]:
-    """What an application must know: where inputs go, what outputs hold, how much memory there is."""
+    """One line for the memory, one for each input, one for each output."""
     lines = [f"{program.name}: {program.weight_bytes} bytes of weights, {program.io_bytes} bytes of I/O memory."]
     for name, tensor in program.inputs:
         lines.append(f'Input "{name}": {_map_text(program, tensor)}, FP16 at offset {tensor.offset}.')

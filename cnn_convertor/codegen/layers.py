@@ -43,7 +43,7 @@ _COMMENT_COLUMN = 48  # fixed, so that a changed value moves no other line's com
 
 
 def layer_view(program: Program, index: int) -> dict[str, object]:
-    """What the templates must know of one layer."""
+    """One layer, for the templates."""
     layer = program.layers[index]
     first = layer.inputs[0] if layer.inputs else layer.output
     text = ", ".join(f"{shape_text(tensor)} at {tensor.offset}" for tensor in layer.inputs)
@@ -154,7 +154,7 @@ def _run_rows(owner: str, run: Run) -> list[str]:
 
 
 def _run_comments(run: Run) -> dict[str, str]:
-    """What the registers say, in words."""
+    """Register -> its value in words."""
     comments = {"m": "output channels"}
     convolution, pooling = run.convolution, run.pooling
     if convolution is not None:

@@ -1,4 +1,4 @@
-"""Turns the chosen steps into the device's program: every map at its place, every number fixed."""
+"""Lowers commands to the device's program: every map has its offset, every number is fixed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def lower(
     placement: Placement | None = None,
     original: Graph | None = None,
 ) -> Program:
-    """The program of a legal graph whose steps keep the rules.
+    """The program of a legal graph.
 
-    placement: of the maps; one is made if none is given. original: the graph before it was made legal, whose outputs are the
-    user's.
+    placement: of the maps; by default that of the steps in their order. original: the user's graph, for the names and shapes of
+    the outputs.
     """
     placement = placement or place(graph, steps)
 
@@ -105,7 +105,7 @@ def is_from_device(graph: Graph, step: Command) -> bool:
 
 
 def in_device_order(graph: Graph, name: str) -> bool:
-    """Whether all that the map shows lies in the device's order."""
+    """Whether the whole map lies in the device's order."""
     return not any(
         isinstance(node.op, Reshape | Custom) or is_plain(graph, node.name)
         for node in writers(graph, name, 0, graph.shape(name).channels)
@@ -113,7 +113,7 @@ def in_device_order(graph: Graph, name: str) -> bool:
 
 
 def written_by_device(graph: Graph, name: str) -> bool:
-    """Whether commands have written all that the map shows; of a concatenation, what the application writes may be a part."""
+    """Whether commands wrote the map; inputs of the network may be parts of it."""
     made = list(writers(graph, name, 0, graph.shape(name).channels))
     by_application = [isinstance(node.op, Input) for node in made]
     return not all(by_application) and not any(
@@ -122,7 +122,7 @@ def written_by_device(graph: Graph, name: str) -> bool:
 
 
 def writers(graph: Graph, name: str, first: int, stop: int) -> Iterator[Node]:
-    """The nodes that have written some channels of the named map, from first to before stop, for themselves or as parts."""
+    """The nodes that wrote the channels [first, stop) of a map."""
     node = graph[name]
     match node.op:
         case ChannelSlice(first=start):

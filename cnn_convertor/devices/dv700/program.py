@@ -65,8 +65,9 @@ class PoolingKind(IntEnum):
 class Weights:
     """What a convolution reads from the weight buffer.
 
-    offset: bytes from the start of the buffer, known once all steps are. kernels: (M, C, ky, kx), bias and slopes: (M,); the kernels stand as the device
-    convolves with them (rotated for a deconvolution) but not yet transposed, padded or packed. where: the user's layer. choice: the palette, and why it is there or not; None as long as nobody has decided.
+    offset: bytes from the start of the buffer. kernels: (M, C, ky, kx), as the device convolves with them (rotated for a
+    deconvolution), but not transposed, padded or packed. bias and slopes: (M,). where: the user's layer. choice: the palette,
+    and why there is one or not; None before the choice.
     """
 
     offset: int
@@ -84,7 +85,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """padding is the command's: for a deconvolution, what surrounds the input after zeros were put between its pixels."""
+    """padding: the command's. A deconvolution's surrounds the input once zeros stand between its pixels."""
 
     kind: ConvolutionKind
     kernel: Pair
@@ -97,7 +98,7 @@ class Convolution:
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """factor: what the sum is multiplied by (average only)."""
+    """factor: of the sum of a window (average only)."""
 
     kind: PoolingKind
     kernel: Pair
@@ -110,8 +111,8 @@ class Pooling:
 class Run:
     """One pass of the convolution block: convolution, then pooling, then activation.
 
-    external: it writes to external memory, and the next run starts from the command's input. Otherwise it writes to the unified
-    buffer, and the next run reads from there. origins: the layers that it computes.
+    external: the run writes to external memory, and the next run reads the command's input. Otherwise it writes to the unified
+    buffer, and the next run reads that. origins: the layers that it computes.
     """
 
     input: Shape
@@ -145,13 +146,12 @@ class CustomCall:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One entry of the network that the firmware runs.
+    """One layer of the SDK's runtime.
 
-    inputs: for a layer with runs, the map that they read and, when there are two, the operand of the element-wise add.
-    sources: for each input the index of the layer that wrote it, or None when that is the application.
-    custom: of a layer on the CPU that the firmware implements. cpu: of one whose source is generated, what it does.
-    softmax: of an LT_SOFTMAX.
-    from_device: whether the convolution block wrote what the layer reads (for a layer on the CPU: or the application did).
+    inputs: of a command, the map that its runs read, and the second operand of an addition.
+    sources: for each input the index of the layer that wrote it; None for the application.
+    custom: of a custom layer. cpu: the operator of a generated function. softmax: of an LT_SOFTMAX.
+    from_device: is_input_hw_layout.
     """
 
     name: str
@@ -197,10 +197,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """layers in execution order. Sizes are bytes.
+    """layers in execution order.
 
-    outputs: indices into layers, in the order of the user's definition. results: name and map of each, which may show the
-    layer's memory in another shape.
+    outputs: indices into layers, in the order of the user's definition. results: the name of each output, and its map, which
+    may have another shape than the layer's.
     """
 
     name: str

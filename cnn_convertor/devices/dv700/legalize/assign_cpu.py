@@ -1,4 +1,4 @@
-"""Leaves to the CPU what the device has not, once all rewrites have been tried."""
+"""Assigns to the CPU what no rewrite makes fit for the device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from cnn_convertor.ir.ops import (
 
 
 def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Pools that the device has not, in no chain; what they apply on their way out is left to it."""
+    """Pools that the device does not support, and that are no chain of smaller ones. Their activation stays on the device."""
     op = node.op
     match op:
         case MaxPool2d(window=Window(kernel=kernel)):
@@ -50,13 +50,13 @@ def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
 
 
 def on_cpu(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
-    """What else the CPU must do."""
+    """All other operators that the CPU runs."""
     op = _without_device(graph, node)
     return None if op is None else (replace(node, op=OnCpu(op)),)
 
 
 def _without_device(graph: Graph, node: Node) -> Op | None:
-    """What the CPU has to do for a node; None where the device, or the runtime, does it."""
+    """What the CPU does for a node; None where the device or the runtime does it."""
     op = node.op
     match op:
         case Upsample(factor=factor):

@@ -1,4 +1,4 @@
-"""Finds out where every map lies: which maps share memory, how long each piece lives, and at which offset."""
+"""Schedules the commands and allocates the feature maps: which share memory, how long each lives, at which offset."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Placement(NamedTuple):
 
 
 def element_type(graph: Graph, name: str) -> ElementType:
-    """How the memory is written that the named map shows.
+    """The type of the elements in the map's memory.
 
-    The firmware's own layers write FP32. So do generated functions whose result only the application and other functions read.
-    All else is FP16.
+    Custom layers write FP32. So do generated functions whose result only the application and other functions read. All else is
+    FP16.
     """
     node = buffer_owner(graph, name)
     match node.op:
@@ -52,17 +52,17 @@ def is_plain(graph: Graph, name: str) -> bool:
 
 
 class MemorySchedule(NamedTuple):
-    """In which order what is done, and where the maps lie then."""
+    """Steps in execution order, and the memory of their maps."""
 
     steps: tuple[Command, ...]
     placement: Placement
 
 
 def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySchedule:
-    """The same steps in the order whose maps need the least memory at once; in the given order, if that is no smaller.
+    """The steps in the order that needs the least memory; the given order wins ties.
 
-    A concatenation in place becomes one that the CPU copies where the plan is smaller so. Nothing needs more bytes at any
-    step where parts lie in place: so only a plan that is not proven smallest can be bettered.
+    A concatenation in place becomes a copy on the CPU where that makes the plan smaller. A plan that is proven smallest cannot
+    gain from it, since at no single step does a copy need fewer bytes.
     """
     given = tuple(steps)
     ordered = _in_best_order(graph, given)
@@ -89,11 +89,11 @@ def _smaller(one: MemorySchedule, other: MemorySchedule) -> MemorySchedule:
 
 
 def place(graph: Graph, steps: Sequence[Command], *, adds_in_place: bool = False, nodes: int = NODES) -> Placement:
-    """Offsets for all maps that are ever written.
+    """Offsets of all maps.
 
-    Inputs are there from the start, outputs until the end. A concatenation in place is one buffer, in which its parts lie;
-    each needs its bytes only from when it is written itself. adds_in_place: whether the device may write a sum where one of
-    its operands lies that nobody reads any more; nothing says that it may. nodes: the limit of the search for a plan.
+    Inputs live from the start, outputs until the end. A concatenation in place is one buffer that holds its parts; each part
+    lives from the step that writes it. adds_in_place: let a sum overwrite an operand that is not read again (no source says
+    that the device allows it). nodes: the limit of the search for a plan.
     """
     maps = _Maps(graph, steps)
     born = dict.fromkeys(maps.inputs, 0)
@@ -111,7 +111,7 @@ def place(graph: Graph, steps: Sequence[Command], *, adds_in_place: bool = False
 
 
 def _in_best_order(graph: Graph, steps: Sequence[Command]) -> tuple[Command, ...]:
-    """The first step stays first, since the application asks it where the input lies; and inputs stay in their order."""
+    """The steps in the best order. The first step stays first, since its input is the network's; inputs keep their order."""
     maps = _Maps(graph, steps)
     tasks = [Task(() if step.type is LayerType.INPUT else maps.read(step), maps.written(step)) for step in steps]
     sizes = {name: -(-nbytes(graph, name) // ALIGNMENT) * ALIGNMENT for name in maps.leaves}
@@ -123,13 +123,16 @@ def _in_best_order(graph: Graph, steps: Sequence[Command]) -> tuple[Command, ...
 
 
 class _Maps:
-    """What the steps write where: homes as in `homes_of`; leaves, the maps that are written, and are no concatenation in place."""
+    """The memory of the steps' maps.
+
+    homes: as in `homes_of`. leaves: map -> the maps that it consists of, none of which is a concatenation in place.
+    """
 
     def __init__(self, graph: Graph, steps: Sequence[Command]) -> None:
         self.graph = graph
         copied = {step.writes for step in steps if step.type is LayerType.COPY_CONCAT}
         self.homes = homes_of(graph, copied=copied)
-        self.leaves: dict[str, tuple[str, ...]] = {}  # of each map, the ones that it consists of
+        self.leaves: dict[str, tuple[str, ...]] = {}
         for node in graph.nodes:
             if is_view(node):
                 self.leaves[node.name] = self.leaves[node.inputs[0]]
@@ -147,7 +150,7 @@ class _Maps:
         return self._all(step.reads)
 
     def written(self, step: Command) -> tuple[str, ...]:
-        """What the step itself writes: not what lies in place already, nor what the application writes."""
+        """What the step itself writes, without parts in place and without what the application writes."""
         here = self._all((step.writes,))
         return () if step.type in {LayerType.INPUT, LayerType.CONCAT} else here
 
@@ -173,7 +176,7 @@ def _buffers(maps: _Maps, born: Mapping[str, int], dies: Mapping[str, int], over
 def _overlaid(
     maps: _Maps, steps: Sequence[Command], born: Mapping[str, int], dies: Mapping[str, int]
 ) -> dict[str, str]:
-    """Sums that can lie where one of their operands does, which dies when the sum is born: both have a home of their own."""
+    """Sums that can overwrite an operand: the sum is its last reader, and both have a home of their own."""
     over: dict[str, str] = {}
     alone = {leaf for leaf in born if maps.homes[leaf] == (leaf, 0)}
     for index, step in enumerate(steps):
@@ -194,9 +197,9 @@ def nbytes(graph: Graph, name: str) -> int:
 
 
 def homes_of(graph: Graph, *, copied: Collection[str] = ()) -> dict[str, tuple[str, int]]:
-    """Node name -> the buffer in which its map lies (named after the largest map there) and the offset in bytes.
+    """Node name -> the buffer of its map (named after the largest map there), and the offset in bytes.
 
-    copied: concatenations that are apart from their parts, whether they need it or not.
+    copied: concatenations that are copied rather than written in place.
     """
     homes: dict[str, tuple[str, int]] = {}
     for node in reversed(graph.nodes):  # backwards, since a concatenation stands after its parts
@@ -217,7 +220,7 @@ def homes_of(graph: Graph, *, copied: Collection[str] = ()) -> dict[str, tuple[s
 
 
 def _bytes_before(graph: Graph, view: Node) -> int:
-    """Where a view begins in the map that it shows."""
+    """The offset of a view in the map that it shows."""
     if not isinstance(view.op, ChannelSlice):
         return 0
     height, width, _ = graph.shape(view.name)
