@@ -30,30 +30,30 @@ class Boundary(NamedTuple):
 
 def boundaries(selection: Selection, fusion: Fusion, limits: Limits) -> tuple[Boundary, ...]:
     """Every boundary between two commands of the device, in execution order."""
-    graph, steps = selection
-    possible = FusionRules(graph, fusion, limits)
-    homes = {node.name: step for step in steps for node in step.nodes}
+    graph, layers = selection
+    rules = FusionRules(graph, fusion, limits)
+    commands = {node.name: command for command in layers for node in command.nodes}
     made: list[Boundary] = []
-    for step in steps:
-        for node in step.nodes if step.assignments else ():
+    for command in layers:
+        for node in command.nodes if command.assignments else ():
             for name in dict.fromkeys(node.inputs):
-                reason = _why_apart(possible, homes, graph[name], node)
+                reason = _why_apart(rules, commands, graph[name], node)
                 if reason is not None:
                     made.append(Boundary(buffer_owner(graph, name).name, node.name, reason))
     for node in graph.nodes:
-        if isinstance(node.op, Concat) and not homes[node.name].assignments:
-            made += _between_parts(possible, homes, node)
+        if isinstance(node.op, Concat) and not commands[node.name].assignments:
+            made += _between_parts(rules, commands, node)
     return tuple(made)
 
 
-def _why_apart(possible: FusionRules, homes: dict[str, Command], before: Node, after: Node) -> str | None:
+def _why_apart(rules: FusionRules, commands: dict[str, Command], before: Node, after: Node) -> str | None:
     """Why two neighbors have different commands; None if they share one, or one of them does not run on the device."""
-    graph = possible.graph
+    graph = rules.graph
     writer = buffer_owner(graph, before.name)
     if (
-        writer.name not in possible.device
-        or after.name not in possible.device
-        or homes[writer.name] is homes[after.name]
+        writer.name not in rules.device
+        or after.name not in rules.device
+        or commands[writer.name] is commands[after.name]
     ):
         return None
     if is_view(before):
@@ -65,26 +65,26 @@ def _why_apart(possible: FusionRules, homes: dict[str, Command], before: Node, a
         return f"its map is read {len(users)} times, by {_listed(graph, users)}"
     if isinstance(after.op, Dense) and not graph.shape(before.name).is_vector:
         return "a fully connected layer reads the map in the order of external memory"
-    return _why_not(possible, homes, before, after)
+    return _why_not(rules, commands, before, after)
 
 
-def _why_not(possible: FusionRules, homes: dict[str, Command], before: Node, after: Node) -> str:
+def _why_not(rules: FusionRules, commands: dict[str, Command], before: Node, after: Node) -> str:
     """Why neighbors that FusionRules.joins accepts do not share a command: because of themselves or of the rest of it."""
-    graph = possible.graph
-    alone = possible.why_not([(before, after)])
+    graph = rules.graph
+    alone = rules.why_not([(before, after)])
     if alone is not None:
         return alone
-    first, second = _path(homes[before.name], before), _path(homes[after.name], after)
+    first, second = _path(commands[before.name], before), _path(commands[after.name], after)
     other = next((node for node in second if node.name != after.name and after.name != second[0].name), None)
     if other is not None:
         return f"it shares a command with {_listed(graph, [other.name])} already"
-    return possible.why_not([(*first, *second)]) or _CHEAPER
+    return rules.why_not([(*first, *second)]) or _CHEAPER
 
 
-def _path(step: Command, node: Node) -> Path:
+def _path(command: Command, node: Node) -> Path:
     """The nodes of the branch of a command that contains the node."""
     branch: list[Node] = []
-    for nodes, run in step.assignments:
+    for nodes, run in command.assignments:
         branch += nodes
         if run.external:
             if node in branch:
@@ -93,14 +93,14 @@ def _path(step: Command, node: Node) -> Path:
     return tuple(branch)
 
 
-def _between_parts(possible: FusionRules, homes: dict[str, Command], concat: Node) -> Iterator[Boundary]:
+def _between_parts(rules: FusionRules, commands: dict[str, Command], concat: Node) -> Iterator[Boundary]:
     """Why neighboring parts of a concatenation have different commands."""
-    graph = possible.graph
+    graph = rules.graph
     parts = [part for name in concat.inputs for part in _written(graph, name)]
     for one, other in pairwise(parts):
-        steps = [homes.get(part.name) for part in (one, other)]
-        if all(part.name in possible.device for part in (one, other)) and steps[0] is not steps[1]:
-            yield Boundary(one.name, other.name, _why_not_joined(possible, homes, (one, other)))
+        on_device = one.name in rules.device and other.name in rules.device
+        if on_device and commands[one.name] is not commands[other.name]:
+            yield Boundary(one.name, other.name, _why_not_joined(rules, commands, (one, other)))
 
 
 def _written(graph: Graph, name: str) -> list[Node]:
@@ -111,16 +111,16 @@ def _written(graph: Graph, name: str) -> list[Node]:
     return [node]
 
 
-def _why_not_joined(possible: FusionRules, homes: dict[str, Command], parts: Sequence[Node]) -> str:
-    graph = possible.graph
+def _why_not_joined(rules: FusionRules, commands: dict[str, Command], parts: Sequence[Node]) -> str:
+    graph = rules.graph
     for part in parts:
         if (reason := why_own_layer(graph, part)) is not None:
             return reason
-    branches = [_path(homes[part.name], part) for part in parts]
+    branches = [_path(commands[part.name], part) for part in parts]
     starts = [branch[0].inputs[0] for branch in branches]
     if starts[0] != starts[1]:
         return f"as parts of one concatenation they start from different maps, of {_listed(graph, starts)}"
-    return possible.why_not(branches) or _CHEAPER
+    return rules.why_not(branches) or _CHEAPER
 
 
 def _listed(graph: Graph, names: Sequence[str]) -> str:

@@ -65,14 +65,14 @@ def partition(
     graph: Graph, *, palette: bool, transposed: bool, fusion: Fusion = Fusion.FULL, limits: Limits | None = None
 ) -> Selection:
     """The layers of the program of a legal graph; maps and weights have no offsets yet."""
-    graph, commands = _nested(graph, FusionPlanner(graph, fusion, limits or Limits()).commands())
+    graph, groups = _nested(graph, FusionPlanner(graph, fusion, limits or Limits()).groups())
     position = {node.name: index for index, node in enumerate(graph.nodes)}
     made: list[tuple[int, Command]] = []
     done: set[str] = set()
-    for command in commands:
+    for group in groups:
         # A path can run as late as its last node, which alone is read outside; branches need nothing but their input.
-        when = min(position[path[-1].name] for path in command.branches)
-        made.append((when, _step(graph, command, palette=palette, transposed=transposed)))
+        when = min(position[path[-1].name] for path in group.branches)
+        made.append((when, _command(graph, group, palette=palette, transposed=transposed)))
         done |= {node.name for node in made[-1][1].nodes}
     announce = inputs_are_layers(graph)
     made += [
@@ -90,15 +90,15 @@ class FusionPlanner:
     """Plans commands. best: node -> the least cost of its subtree; how: node -> the command that ends with it."""
 
     def __init__(self, graph: Graph, fusion: Fusion, limits: Limits) -> None:
-        self.graph, self.possible = graph, FusionRules(graph, fusion, limits)
+        self.graph, self.rules = graph, FusionRules(graph, fusion, limits)
         self.best: dict[str, Cost] = {}
         self.how: dict[str, Path] = {}
         for node in graph.nodes:
-            if node.name in self.possible.device:
+            if node.name in self.rules.device:
                 self._choose(node)
 
-    def commands(self) -> list[PathGroup]:
-        """The commands with the least total cost, in no order."""
+    def groups(self) -> list[PathGroup]:
+        """The groups of paths with the least total cost, in no order."""
         found: list[PathGroup] = []
         grouped: set[str] = set()
         for node in self.graph.nodes:
@@ -107,7 +107,7 @@ class FusionPlanner:
                     found.append(PathGroup(group, node))
                     grouped |= {path[-1].name for path in group}
         for node in self.graph.nodes:
-            if node.name in self.possible.device and node.name not in grouped and self._next(node) is None:
+            if node.name in self.rules.device and node.name not in grouped and self._next(node) is None:
                 found += map(PathGroup, self._cut(node))
         return found
 
@@ -119,12 +119,12 @@ class FusionPlanner:
 
     def _before(self, node: Node) -> list[Node]:
         """The nodes before this one that could share its command."""
-        return [before for name in node.inputs if self.possible.joins(before := self.graph[name], node)]
+        return [before for name in node.inputs if self.rules.joins(before := self.graph[name], node)]
 
     def _next(self, node: Node) -> Node | None:
         """The node after this one that could share its command."""
         users = self.graph.users(node.name)
-        return next((after for name in users if self.possible.joins(node, after := self.graph[name])), None)
+        return next((after for name in users if self.rules.joins(node, after := self.graph[name])), None)
 
     def _others(self, path: Path) -> list[Node]:
         """The nodes before the path that could share its command, and do not."""
@@ -135,11 +135,11 @@ class FusionPlanner:
         """Find the best command that ends with the node. Tries shorter ones first."""
         paths: list[Path] = [(last,)]
         for path in paths:
-            possible = self.possible.why_not([path]) is None
-            if possible:
+            fits = self.rules.why_not([path]) is None
+            if fits:
                 self._try(path)
             # A path that does not fit never fits with more in front, unless an addition or a max pool joins the run before it.
-            grows = possible or isinstance(path[0].op, Add | MaxPool2d)
+            grows = fits or isinstance(path[0].op, Add | MaxPool2d)
             if grows and not any(isinstance(node.op, Add) for node in path[1:]):
                 paths += [(before, *path) for before in self._before(path[0])]
 
@@ -177,7 +177,7 @@ class FusionPlanner:
                 group = [branch for branch in branches[start:end] if branch]
                 if heads[start] is None or heads[start] != heads[end - 1] or len(group) > MOST_RUNS:
                     break
-                if self.possible.why_not(group) is None:
+                if self.rules.why_not(group) is None:
                     together = NOTHING.plus(*map(self.cost, group))._replace(commands=1)
                     options.append((costs[start].plus(together), [*groups[start], tuple(group)]))
             cost, group_list = min(options, key=lambda option: option[0])
@@ -188,7 +188,7 @@ class FusionPlanner:
     def _branch(self, name: str) -> Path | None:
         """The whole path to a part of a concatenation; None if the part has no branch that can share a command."""
         graph, node = self.graph, self.graph[name]
-        if node.name not in self.possible.device or why_own_layer(graph, node) is not None:
+        if node.name not in self.rules.device or why_own_layer(graph, node) is not None:
             return None
         path: Path = (node,)
         while before := self._before(path[0]):
@@ -197,46 +197,44 @@ class FusionPlanner:
 
     def _head(self, branch: Path) -> tuple[str, Shape]:
         """The map that the branch reads, and its shape there. Branches that share a command have equal ones."""
-        return branch[0].inputs[0], self.possible.run(split_runs(branch)[0]).input
+        return branch[0].inputs[0], self.rules.run(split_runs(branch)[0]).input
 
 
 # --- layers --------------------------------------------------------------------------------------------------------------
 
 
-def _nested(graph: Graph, commands: Iterable[PathGroup]) -> tuple[Graph, list[PathGroup]]:
-    """The graph with a node for each command that writes some parts of a larger concatenation, and the commands with these."""
+def _nested(graph: Graph, groups: Iterable[PathGroup]) -> tuple[Graph, list[PathGroup]]:
+    """The graph with a node for each command that writes some parts of a larger concatenation, and the groups with these."""
     made: list[PathGroup] = []
     nodes = {node.name: node for node in graph.nodes}
     inner: dict[str, list[Node]] = {}  # concatenation -> its inner ones
-    for command in commands:
-        if command.concat is not None and len(command.branches) < len(command.concat.inputs):
-            outer, parts = nodes[command.concat.name], tuple(path[-1].name for path in command.branches)
+    for group in groups:
+        if group.concat is not None and len(group.branches) < len(group.concat.inputs):
+            outer, parts = nodes[group.concat.name], tuple(path[-1].name for path in group.branches)
             concat = Node(graph.fresh(f"{outer.name}/{parts[0]}"), Concat(), parts)
             start = outer.inputs.index(parts[0])
             inputs = (*outer.inputs[:start], concat.name, *outer.inputs[start + len(parts) :])
             nodes[outer.name] = replace(outer, inputs=inputs)
             inner.setdefault(outer.name, []).append(concat)
-            command = PathGroup(command.branches, concat)
-        made.append(command)
+            group = PathGroup(group.branches, concat)
+        made.append(group)
     ordered = [n for node in nodes.values() for n in (*inner.get(node.name, ()), node)]
     return (Graph(tuple(ordered), graph.outputs) if inner else graph), made
 
 
-def _step(graph: Graph, command: PathGroup, *, palette: bool, transposed: bool) -> Command:
-    """The layer of a command."""
+def _command(graph: Graph, group: PathGroup, *, palette: bool, transposed: bool) -> Command:
+    """The command of a group of paths."""
     assignments = []
-    for path in command.branches:
+    for path in group.branches:
         for nodes in split_runs(path):
             external = nodes[-1] is path[-1]
             run = run_of(graph, nodes, palette=palette, transposed=transposed, external=external)
             assignments.append(RunAssignment(nodes, run))
-    nodes = tuple(node for path in command.branches for node in path)
+    nodes = tuple(node for path in group.branches for node in path)
     head = nodes[0]
-    if command.concat is None:
+    if group.concat is None:
         inside = {node.name for node in nodes}
         operands = (name for node in nodes[1:] for name in node.inputs if name not in inside)
         return Command(LayerType.CONV, nodes, (*head.inputs, *operands), nodes[-1].name, tuple(assignments))
-    parts = tuple(path[-1].name for path in command.branches)
-    return Command(
-        LayerType.CONV, (*nodes, command.concat), head.inputs, command.concat.name, tuple(assignments), parts
-    )
+    parts = tuple(path[-1].name for path in group.branches)
+    return Command(LayerType.CONV, (*nodes, group.concat), head.inputs, group.concat.name, tuple(assignments), parts)
