@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir import ops
 from frontends.caffe.test_every_setting import CASES
 from frontends.keras import networks, test_agrees_with_keras
+from frontends.reasons import PACKAGE
 from tools.layers_page import FRAMEWORKS, manual
 
 
@@ -46,6 +48,20 @@ def test_a_setting_that_is_not_declared_cannot_be_taken() -> None:
     with pytest.raises(AssertionError, match="does not declare the setting b"):
         settings.take("b")
     assert settings.left() == {"b": 2}
+
+
+@pytest.mark.parametrize(
+    ("folder", "registries"), [("caffe/layers", (caffe,)), ("keras", (keras, operations))], ids=["Caffe", "Keras"]
+)
+def test_settings_that_sources_name_are_declared(folder: str, registries: tuple[Registry[Any], ...]) -> None:
+    declared = {name for registry in registries for type in registry for name in registry[type].settings}
+    asks = {"take", "take_each", "flag", "integer", "number", "pair"}
+    for path in (PACKAGE / folder).glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in asks:
+                names = node.args if node.func.attr == "take_each" else node.args[:1]
+                named = {name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)}
+                assert named <= declared | {"dtype"}, f"{path.name}:{node.lineno}"
 
 
 # --- against what happens ------------------------------------------------------------------------------------------------

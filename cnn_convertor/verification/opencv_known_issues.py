@@ -41,5 +41,11 @@ def differences(layers: Sequence[CaffeLayer], weights: Path | None) -> Iterator[
         applies, says = DIFFERENT.get(layer.type, (None, ""))
         if applies is not None and applies(layer.message):
             yield Problem("DV712", f"OpenCV differs from Caffe here: it {says}", layer.origin, HINT)
+        if any(_is_of_stage_or_level(rule) for rule in (*layer.message.include, *layer.message.exclude)):
+            yield Problem("DV712", "OpenCV ignores the stage and level of rules", layer.origin, HINT)
         if layer.type in WEIGHTED and (held is None or not held.blobs(layer.name)):
             yield Problem("DV712", "OpenCV cannot run the layer, whose weights are not in the file", layer.origin, HINT)
+
+
+def _is_of_stage_or_level(rule: Any) -> bool:
+    return bool(rule.stage or rule.not_stage) or rule.HasField("min_level") or rule.HasField("max_level")

@@ -95,6 +95,12 @@ def reasons(tmp_path: Path) -> Callable[[str, str], list[str]]:
     return reasons
 
 
+@pytest.mark.parametrize("rule", ['exclude { stage: "a" }', 'include { not_stage: "a" }', "include { max_level: 2 }"])
+def test_a_rule_that_opencv_ignores_is_named(rule: str, reasons: Callable[[str, str], list[str]]) -> None:
+    assert reasons("ReLU", rule) == ["OpenCV ignores the stage and level of rules"]
+    assert reasons("ReLU", "include { phase: TEST }") == []
+
+
 @pytest.mark.parametrize("type", DIFFERENT)
 def test_a_setting_that_opencv_reads_otherwise_is_named(type: str, reasons: Callable[[str, str], list[str]]) -> None:
     same, other = (reasons(type, settings) for settings in SETTINGS[type])

@@ -34,17 +34,8 @@ from cnn_convertor.ir.constant import Array
 from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Order, Padding, Pair, Reduction, Shape, Window
 
 MISSING = object()
-TENSORS = (
-    "x",
-    "inputs",
-    "input",
-    "tensor",
-    "value",
-    "features",
-    "images",
-    "logits",
-    "a",
-)  # names of an argument that is a tensor
+# Names of an argument that is a tensor.
+TENSORS = ("x", "inputs", "input", "tensor", "value", "features", "images", "logits", "a")
 # What every operation may take.
 ARGUMENTS = frozenset({*TENSORS, *(f"argument {position}" for position in range(10))})
 
