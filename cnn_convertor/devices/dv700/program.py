@@ -10,7 +10,7 @@ from cnn_convertor.devices.dv700.weights.packing import PackedShape
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import ArraySoftmax, Function, Op, Padding, Pair, Parameter, Shape, Softmax
+from cnn_convertor.ir.ops import ArraySoftmax, Axis, Function, Op, Padding, Pair, Parameter, Shape, Softmax
 from cnn_convertor.memory import Plan
 
 SMALLEST_BUFFER = 16  # bytes
@@ -174,8 +174,9 @@ class Layer:
 
     @property
     def is_softmax(self) -> bool:
-        """Whether the layer is a softmax of a map of the output's shape."""
-        return isinstance(self.cpu, Softmax) or (self.softmax is not None and len(self.softmax.dims) == 1)
+        """Whether the layer is a softmax over the channels of a map of the output's shape."""
+        by_function = isinstance(self.cpu, Softmax) and self.cpu.axis is Axis.CHANNELS
+        return by_function or (self.softmax is not None and len(self.softmax.dims) == 1)
 
     @property
     def topo(self) -> int:
