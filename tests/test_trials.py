@@ -49,7 +49,7 @@ def test_an_output_has_one_name_everywhere(tmp_path: Path, monkeypatch: pytest.M
 
     results = ir_reference.run(graph, {"x": image[0]})
     expected = {f"expected_{n}": results[o][np.newaxis] for n, o in zip(NAMES, graph.outputs, strict=True)}
-    np.savez(tmp_path / "given.npz", x=image, **expected)
+    np.savez(tmp_path / "given.npz", x=image, **expected)  # type: ignore[arg-type]  # names are no keywords of numpy's
     result = trials.verify(chosen, inputs=tmp_path / "given.npz")
     assert result.passed and [output.name for output in result.outputs] == NAMES
 

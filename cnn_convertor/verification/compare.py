@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Tensor
-from cnn_convertor.emulation.run import Maps, from_memory, is_plain
+from cnn_convertor.emulation.run import Maps
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Order, Shape
 
 Real: TypeAlias = NDArray[np.float64]
 
-JUMP_DB = 15.0  # a jump: a layer is worse than its inputs by more than this
 _LEAST_SPREAD = 1e-6  # of values, over their magnitude: less is a constant
 _LEAST_PROBABILITY = 1e-30  # smaller ones are denormal in FP32, or 0
 _LEAST_SHARE_KNOWN = 0.5
-EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> the SQNR that counts as perfect when looking for jumps
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +39,6 @@ class Comparison:
     largest: float
     doubt: str = ""
     evidence_for: str = ""
-
-
-class Pair(NamedTuple):
-    """The same map on both sides, (N, size) each, in the same order. layer: its index in the program."""
-
-    layer: int
-    device: Maps
-    reference: Maps
 
 
 def compare(name: str, device: Maps, reference: Maps, *, least_rms: float = 0.0) -> Comparison:
@@ -153,63 +140,6 @@ def layer_of(graph: Graph, node: str) -> str:
     return node if where is None else where.layer
 
 
-def pairs(program: Program, layers: Sequence[Maps], reference: Mapping[str, Maps], order: Order) -> dict[str, Pair]:
-    """Every map that exists on both sides: framework layer -> both maps, in the program's order.
-
-    layers: the memory of each layer of the program, (N, size). reference: framework layer -> (N, H, W, C).
-    order: in which the framework counts the elements of a map.
-    """
-    found: dict[str, Pair] = {}
-    for index, name in held_layers(program).items():
-        if name in reference and (pair := _pair(program, index, layers[index], reference[name], order)) is not None:
-            found[name] = pair
-    return found
-
-
-def held_layers(program: Program) -> dict[int, str]:
-    """Index of a layer of the program -> the framework layer whose output it holds.
-
-    Where several compute one framework layer, the last one holds its output, unless it also computes another layer.
-    """
-    last: dict[str, int] = {}
-    for index, layer in enumerate(program.layers):
-        last |= dict.fromkeys((origin.layer for origin in layer.origins), index)
-    finals = {
-        index: layer.origins[-1].layer
-        for index, layer in enumerate(program.layers)
-        if layer.origins and layer.type is not LayerType.INPUT
-    }
-    return {index: name for index, name in finals.items() if last[name] == index}
-
-
-def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Order) -> Pair | None:
-    """Both maps in the order H, W, C, or in the order of a vector; None when the layer holds something else."""
-    samples, *dims = reference.shape
-    layer, shape = program.layers[index], Shape(*dims)
-    if shape.size != layer.output.shape.size:
-        return None
-    flat = reference.reshape(samples, -1)
-    if is_plain(layer):
-        return Pair(index, memory, flat)
-    seen = _seen_shape(program, index) if shape.is_vector else shape
-    if shape.is_vector and not seen.is_vector and order is Order.CHW:
-        height, width, channels = seen
-        flat = reference.reshape(samples, channels, height, width).transpose(0, 2, 3, 1).reshape(samples, -1)
-    return Pair(index, from_memory(memory, seen, transposed=program.transposed).reshape(samples, -1), flat)
-
-
-def _seen_shape(program: Program, index: int) -> Shape:
-    """The shape of a layer's memory order: a vector that is read as a map has the order of that map."""
-    own = program.layers[index].output.shape
-    readers = [tensor.shape for reader in program.layers for source, tensor in _read(reader) if source == index]
-    return next((s for s in readers if s.size == own.size and not s.is_vector), own) if own.is_vector else own
-
-
-def _read(layer: Layer) -> Iterator[tuple[int | None, Tensor]]:
-    """The layers that a layer reads, and their tensors."""
-    return zip(layer.sources, layer.inputs, strict=True)
-
-
 # --- softmax -----------------------------------------------------------------------------------------------------------
 
 
@@ -235,31 +165,3 @@ def _centered(values: Real, known: NDArray[np.bool_]) -> Maps:
     count = np.maximum(known.sum(axis=-1, keepdims=True), 1)
     mean = np.where(known, values, 0).sum(axis=-1, keepdims=True) / count
     return np.where(known, values - mean, 0).astype(np.float32)
-
-
-# --- where it goes wrong -----------------------------------------------------------------------------------------------
-
-
-def first_jump(program: Program, compared: Mapping[int, Comparison], *, palette: bool) -> str | None:
-    """The first layer that is much worse than its inputs.
-
-    compared: index of a layer of the program -> its comparison. A layer without one counts as good as its inputs; a layer
-    that is better than an ordinary one counts as ordinary.
-    """
-    best = EXPECTED_DB[palette]
-    quality: list[float] = []
-    for index, layer in enumerate(program.layers):
-        read = _read_quality(layer, quality, best)
-        comparison = compared.get(index)
-        if comparison is None:
-            quality.append(read)
-            continue
-        # the errors of a command's runs add up; the maps between them are not in memory
-        if comparison.sqnr < read - JUMP_DB - 10 * math.log10(max(1, len(layer.runs))):
-            return comparison.name
-        quality.append(min(best, comparison.sqnr))
-    return None
-
-
-def _read_quality(layer: Layer, quality: Sequence[float], best: float) -> float:
-    return min((best if source is None else quality[source] for source in layer.sources), default=best)

@@ -20,7 +20,8 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Pair, Shape, Window
 from cnn_convertor.pipeline import build
-from cnn_convertor.verification.compare import Comparison, before_softmax, compare, first_jump, held_layers, pairs, sqnr
+from cnn_convertor.verification.compare import Comparison, before_softmax, compare, sqnr
+from cnn_convertor.verification.layers import first_jump, held_layers, pairs
 from cnn_convertor.verification.results import Attribution, Cause, LayerResult, Verification
 from verification.trials import config
 

@@ -1,0 +1,166 @@
+"""Compares the maps inside a network on both sides, and finds where and why they differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Tensor
+from cnn_convertor.emulation.network import Network
+from cnn_convertor.emulation.run import Maps, Outputs, from_memory, is_plain
+from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.verification.compare import (
+    Comparison,
+    compare,
+    sqnr,
+)
+from cnn_convertor.verification.frameworks import Reference
+from cnn_convertor.verification.reference import first_samples
+from cnn_convertor.verification.results import Attribution, Cause, LayerResult
+
+JUMP_DB = 15.0  # a jump: a layer is worse than its inputs by more than this
+EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> the SQNR that counts as perfect when looking for jumps
+
+
+class Pair(NamedTuple):
+    """The same map on both sides, (N, size) each, in the same order. layer: its index in the program."""
+
+    layer: int
+    device: Maps
+    reference: Maps
+
+
+def compare_layers(
+    program: Program, device: Outputs, reference: Reference, *, palette: bool, unfused: bool = False
+) -> tuple[tuple[LayerResult, ...], str | None]:
+    """A comparison for every map that exists on both sides, and the first layer where the error jumps.
+
+    unfused: whether the program is the one with a command for each layer.
+    """
+    found = pairs(program, device.layers, reference.layers, reference.order)
+    shapes = {name: maps.shape for name, maps in reference.layers.items()}  # these distinguish vectors from maps
+    compared = {
+        pair.layer: compare(name, pair.device.reshape(shapes[name]), pair.reference.reshape(shapes[name]))
+        for name, pair in found.items()
+    }
+    results = tuple(LayerResult(c, program.layers[index].origins[-1].type, unfused) for index, c in compared.items())
+    return results, first_jump(program, compared, palette=palette)
+
+
+def causes_of(
+    exact: Network,
+    alone: Mapping[Cause, tuple[Network, bool]],
+    inputs: Mapping[str, Maps],
+    reference: Reference,
+) -> dict[str, tuple[Attribution, ...]]:
+    """Framework layer -> its error with each cause alone.
+
+    exact: the network with FP16 weights. A run that keeps its maps in FP32 is the baseline, a network without any cause but
+    one: its inputs and weights are FP16, which separates it from the framework. alone: for each other cause, the network
+    that adds it, and whether its maps stay in FP32.
+    """
+
+    def found(network: Network, *, in_fp32: bool) -> dict[str, Pair]:
+        layers = network.run(first_samples(inputs), layers=True, exact=in_fp32).layers
+        return pairs(network.program, layers, reference.layers, reference.order)
+
+    baseline = found(exact, in_fp32=True)
+    others = {cause: found(network, in_fp32=in_fp32) for cause, (network, in_fp32) in alone.items()}
+
+    def causes(name: str, clean: Pair) -> Iterator[Attribution]:
+        for cause in Cause:
+            if cause is Cause.INPUTS_AND_WEIGHTS:
+                yield Attribution(cause, sqnr(clean.device, clean.reference))
+            elif name in others.get(cause, {}):
+                yield Attribution(cause, sqnr(others[cause][name].device, clean.device))
+
+    return {name: tuple(causes(name, clean)) for name, clean in baseline.items()}
+
+
+# --- which map is which ------------------------------------------------------------------------------------------------
+
+
+def pairs(program: Program, layers: Sequence[Maps], reference: Mapping[str, Maps], order: Order) -> dict[str, Pair]:
+    """Every map that exists on both sides: framework layer -> both maps, in the program's order.
+
+    layers: the memory of each layer of the program, (N, size). reference: framework layer -> (N, H, W, C).
+    order: in which the framework counts the elements of a map.
+    """
+    found: dict[str, Pair] = {}
+    for index, name in held_layers(program).items():
+        if name in reference and (pair := _pair(program, index, layers[index], reference[name], order)) is not None:
+            found[name] = pair
+    return found
+
+
+def held_layers(program: Program) -> dict[int, str]:
+    """Index of a layer of the program -> the framework layer whose output it holds.
+
+    Where several compute one framework layer, the last one holds its output, unless it also computes another layer.
+    """
+    last: dict[str, int] = {}
+    for index, layer in enumerate(program.layers):
+        last |= dict.fromkeys((origin.layer for origin in layer.origins), index)
+    finals = {
+        index: layer.origins[-1].layer
+        for index, layer in enumerate(program.layers)
+        if layer.origins and layer.type is not LayerType.INPUT
+    }
+    return {index: name for index, name in finals.items() if last[name] == index}
+
+
+def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Order) -> Pair | None:
+    """Both maps in the order H, W, C, or in the order of a vector; None when the layer holds something else."""
+    samples, *dims = reference.shape
+    layer, shape = program.layers[index], Shape(*dims)
+    if shape.size != layer.output.shape.size:
+        return None
+    flat = reference.reshape(samples, -1)
+    if is_plain(layer):
+        return Pair(index, memory, flat)
+    seen = _seen_shape(program, index) if shape.is_vector else shape
+    if shape.is_vector and not seen.is_vector and order is Order.CHW:
+        height, width, channels = seen
+        flat = reference.reshape(samples, channels, height, width).transpose(0, 2, 3, 1).reshape(samples, -1)
+    return Pair(index, from_memory(memory, seen, transposed=program.transposed).reshape(samples, -1), flat)
+
+
+def _seen_shape(program: Program, index: int) -> Shape:
+    """The shape of a layer's memory order: a vector that is read as a map has the order of that map."""
+    own = program.layers[index].output.shape
+    readers = [tensor.shape for reader in program.layers for source, tensor in _read(reader) if source == index]
+    return next((s for s in readers if s.size == own.size and not s.is_vector), own) if own.is_vector else own
+
+
+def _read(layer: Layer) -> Iterator[tuple[int | None, Tensor]]:
+    """The layers that a layer reads, and their tensors."""
+    return zip(layer.sources, layer.inputs, strict=True)
+
+
+# --- where it goes wrong -----------------------------------------------------------------------------------------------
+
+
+def first_jump(program: Program, compared: Mapping[int, Comparison], *, palette: bool) -> str | None:
+    """The first layer that is much worse than its inputs.
+
+    compared: index of a layer of the program -> its comparison. A layer without one counts as good as its inputs; a layer
+    that is better than an ordinary one counts as ordinary.
+    """
+    best = EXPECTED_DB[palette]
+    quality: list[float] = []
+    for index, layer in enumerate(program.layers):
+        read = _read_quality(layer, quality, best)
+        comparison = compared.get(index)
+        if comparison is None:
+            quality.append(read)
+            continue
+        # the errors of a command's runs add up; the maps between them are not in memory
+        if comparison.sqnr < read - JUMP_DB - 10 * math.log10(max(1, len(layer.runs))):
+            return comparison.name
+        quality.append(min(best, comparison.sqnr))
+    return None
+
+
+def _read_quality(layer: Layer, quality: Sequence[float], best: float) -> float:
+    return min((best if source is None else quality[source] for source in layer.sources), default=best)

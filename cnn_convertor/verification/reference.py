@@ -1,0 +1,86 @@
+"""Runs both sides on the same samples: the emulated device, and the framework or its known results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cnn_convertor.emulation.network import Network
+from cnn_convertor.emulation.run import Maps, Outputs
+from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.samples import Samples
+from cnn_convertor.verification import frameworks
+from cnn_convertor.verification.frameworks import KEPT, Reference
+from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
+
+
+def run_all(network: Network, inputs: Mapping[str, Maps]) -> Outputs:
+    """The device's outputs for all samples, and its layers for the first ones."""
+    first = network.run(first_samples(inputs), layers=True)
+    rest = {name: values[KEPT:] for name, values in inputs.items()}
+    if not all(map(len, rest.values())):
+        return first
+    outputs = zip(first.outputs, network.run(rest).outputs, strict=True)
+    return Outputs(tuple(map(np.concatenate, outputs)), first.layers)
+
+
+def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
+    """The samples whose layers are kept."""
+    return {name: values[:KEPT] for name, values in inputs.items()}
+
+
+def reference_of(model: Model, network: Network, given: Samples, device: Outputs) -> Reference:
+    """The framework's results, or those given with the inputs if they cover every output.
+
+    device: the network's results, by whose maxima the framework unpools.
+    """
+    graph = network.graph
+    names = graph.output_names
+    if not all(name in given.expected for name in names):
+        return frameworks.run(model, graph, given.inputs, _choices(network, given.inputs, device))
+    runner = frameworks.RUNNERS[model.frontend.runner]
+    outputs = [(given.expected[name], graph.shape(output)) for name, output in zip(names, graph.outputs, strict=True)]
+    wrong = [
+        Problem(
+            "DV707", f"expected_{name} {problem}", Origin(given.source), "see docs/verify.md for the shapes of results"
+        )
+        for name, (values, shape) in zip(names, outputs, strict=True)
+        if (problem := _shape_problem(values, shape, runner.order))
+    ]
+    if wrong:
+        raise UsageError(wrong)
+    first = {name: values[:KEPT] for name, values in given.expected.items()}
+    maps = tuple(runner.as_output(values, shape) for values, shape in outputs)
+    layers = {n: m for n, values in first.items() if (m := runner.as_maps(values)) is not None}
+    return Reference(framework="given results", outputs=maps, layers=layers, order=runner.order)
+
+
+def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:
+    """Why an array does not hold the results of N samples in the framework's order; empty if it does."""
+    height, width, channels = shape
+    axes = (channels, height, width) if order is Order.CHW else (height, width, channels)
+    if values[:1].size != shape.size:
+        return f"holds {values[:1].size:,} numbers for each sample, not {shape.size:,}, as many as {shape}"
+    given, wanted = ([size for size in sizes if size != 1] for sizes in (values.shape[1:], axes))
+    if (
+        given == wanted or values.ndim > 4
+    ):  # axes of length 1 may be left out; more than 4 are as the framework has them
+        return ""
+    shown = ("x".join(map(str, sizes)) for sizes in (values.shape[1:], axes))
+    return "has the shape N x {}, but the framework's order of axes is N x {}".format(*shown)
+
+
+def _choices(network: Network, inputs: Mapping[str, Maps], device: Outputs) -> dict[str, DeviceMaxima]:
+    """Unpooling -> the device's maxima, of all samples."""
+    found = unpoolings(network.graph, network.program)
+    if not found:
+        return {}
+    held = {unpooling.source: [device.layers[unpooling.source]] for unpooling in found}
+    for start in range(KEPT, len(next(iter(inputs.values()))), KEPT):  # a few at a time: layers fill the memory
+        part = network.run({name: values[start : start + KEPT] for name, values in inputs.items()}, layers=True)
+        for source, parts in held.items():
+            parts.append(part.layers[source])
+    return {u.name: u.choice(network.program, np.concatenate(held[u.source])) for u in found}
