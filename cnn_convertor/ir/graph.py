@@ -9,7 +9,7 @@ from functools import cache
 from typing import Protocol, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin, Problem
-from cnn_convertor.ir.ops import Input, Op, Shape, ShapeError
+from cnn_convertor.ir.ops import Input, Op, Shape, ShapeError, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +224,12 @@ def describe(op: Op) -> str:
 
 def _short(value: object) -> str:
     match value:
+        case Window(kernel=kernel):
+            shown = [f"{n}={_short(v)}" for n, v, d in zip(value._fields, value, Window(kernel), strict=True) if v != d]
+            return " ".join([f"kernel={_short(kernel)}", *shown])
         case tuple() if hasattr(value, "_fields"):
-            names = value._fields
-            inner = " ".join(
-                f"{n}={_short(v)}"
-                for n, v in zip(names, value, strict=True)
-                if not (names[0] == "kernel" and _is_default(n, v))
-            )
-            return inner if names[0] == "kernel" else "x".join(map(str, value))
+            return "x".join(map(str, value))
         case _ if hasattr(value, "__dataclass_fields__") and not hasattr(value, "read"):
             return describe(value)  # type: ignore[arg-type]  # functions print like operators
         case _:
             return str(value)
-
-
-def _is_default(name: str, value: object) -> bool:
-    return (name in {"stride", "dilation"} and value == (1, 1)) or (name == "padding" and value == (0, 0, 0, 0))

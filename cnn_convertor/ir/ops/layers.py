@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops.functions import Function, PRelu, ScalarFunction, for_channels
-from cnn_convertor.ir.ops.shapes import NO_MORE, NO_PADDING, Padding, Pair, Shape, ShapeError, Window
+from cnn_convertor.ir.ops.shapes import NO_MORE, NO_PADDING, Padding, Pair, SameShape, Shape, ShapeError, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,8 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(SameShape):
     """No operation: dropout at inference, Split, a linear activation."""
-
-    def output_shape(self, x: Shape) -> Shape:
-        return x
 
 
 class _Kernels:
@@ -216,13 +213,10 @@ class Activation:
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(SameShape):
     """A scalar function of each element."""
 
     function: ScalarFunction
-
-    def output_shape(self, x: Shape) -> Shape:
-        return x
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
-from cnn_convertor.ir.ops.shapes import Axis, Shape, ShapeError
+from cnn_convertor.ir.ops.shapes import Axis, SameShape, Shape, ShapeError
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class Softmax(SameShape):
     """exp(x) / sum(exp(x)) along an axis."""
 
     axis: Axis = Axis.CHANNELS
-
-    def output_shape(self, x: Shape) -> Shape:
-        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +69,12 @@ class MeanVarianceNorm:
 
 
 @dataclass(frozen=True, slots=True)
-class L2Normalize:
+class L2Normalize(SameShape):
     """x / sqrt(sum of squares + epsilon), the sum over some axes; with at_least: x / sqrt(max(sum, epsilon))."""
 
     axes: tuple[Axis, ...]
     epsilon: float
     at_least: bool = False
-
-    def output_shape(self, x: Shape) -> Shape:
-        return x
 
 
 class Reduction(Enum):

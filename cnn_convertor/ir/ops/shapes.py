@@ -35,6 +35,15 @@ class Shape(NamedTuple):
         return "x".join(map(str, self))
 
 
+class SameShape:
+    """An operator whose output has the shape of its input."""
+
+    __slots__ = ()
+
+    def output_shape(self, x: Shape) -> Shape:
+        return x
+
+
 class Axis(IntEnum):
     """The axes of a map, as indices into a Shape."""
 

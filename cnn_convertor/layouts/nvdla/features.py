@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import numpy as np
 
 from cnn_convertor.layouts.layout import Layout, Term, refuse
@@ -14,18 +11,8 @@ from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack
 
 def feature_data(precision: Precision, *, line_stride: int | None = None, surface_stride: int | None = None) -> Layout:
     """A cube (C, H, W): surfaces of 32 bytes of channels, lines of atoms. Strides in bytes; default: packed."""
-    return Layout(
-        "chw",
-        (
-            Term("c", precision.atom, pitch_align=ATOM, pitch=surface_stride),
-            Term("h", pitch_align=ATOM, pitch=line_stride),
-            Term("w"),
-            Term("c", 1, precision.atom),
-        ),
-        precision.element,
-        base_align=ATOM,
-        name=f"nvdla_feature_{precision.value}",
-    )
+    terms = _cube(precision.atom, line_stride, surface_stride)
+    return Layout("chw", terms, precision.element, base_align=ATOM, name=f"nvdla_feature_{precision.value}")
 
 
 def operand(
@@ -44,15 +31,15 @@ def operand(
     if data_size not in (1, 2) or (data_size == 1 and processing is not Precision.INT8) or operands not in (1, 2):
         refuse("DV832", f"{operands} operands of {data_size} bytes in {processing.value}")
     element = processing.element if processing.element.itemsize == data_size else np.dtype(np.int16)
-    terms: Sequence[Term] = (
-        Term("c", processing.kernels, pitch_align=ATOM, pitch=surface_stride),
-        Term("h", pitch_align=ATOM, pitch=line_stride),
-        Term("w"),
-        Term("c", 1, processing.kernels),
-    )
+    terms = _cube(processing.kernels, line_stride, surface_stride)
     name = f"nvdla_operand{'s' * (operands == 2)}_{processing.value}_{8 * data_size}bit"
-    layout = Layout("chw", tuple(terms), element, base_align=ATOM, name=name)
-    return layout if operands == 1 else replace(layout, axes="pchw", terms=(*terms, Term("p")))
+    axes, terms = ("chw", terms) if operands == 1 else ("pchw", (*terms, Term("p")))
+    return Layout(axes, terms, element, base_align=ATOM, name=name)
+
+
+def _cube(channels: int, line_stride: int | None, surface_stride: int | None) -> tuple[Term, ...]:
+    surfaces = Term("c", channels, pitch_align=ATOM, pitch=surface_stride)
+    return (surfaces, Term("h", pitch_align=ATOM, pitch=line_stride), Term("w"), Term("c", 1, channels))
 
 
 def pack_channels(values: Array, processing: Precision, out: Buffer | None = None) -> Bytes:
