@@ -152,7 +152,12 @@ class Expressions(ABC):
         """Braces: one value for each element of an array, zeros for a structure, one value for anything else."""
         self.effects += 1
         if cell.type is UNKNOWN:
-            self.cursor.brackets()
+            start = self.cursor.at
+            try:
+                self._members_of(cell, line)
+            except NotUnderstoodError:  # a custom layer's parameters may be anything
+                self.cursor.at = start
+                self.cursor.brackets()
             return
         self.cursor.expect("{")
         values = self._list("}")
@@ -169,6 +174,19 @@ class Expressions(ABC):
                 raise NotUnderstoodError(f"{cell.name} holds one value")
             case _:
                 self.assign(cell, values[0] if values else 0, line)
+
+    def _members_of(self, cell: Cell, line: int) -> None:
+        """Braces in braces: the members of a structure of unknown type are numbered."""
+        with self.nested():
+            self.cursor.expect("{")
+            while not self.cursor.take("}"):
+                member = cell.element(len(cell.parts))
+                if self.cursor.sees("{"):
+                    self._members_of(member, line)
+                else:
+                    self.assign(member, self.assignment(), line)
+                if not self.cursor.sees("}"):
+                    self.cursor.expect(",")
 
     def _list(self, end: str) -> list[Value]:
         """Values up to the closing bracket."""

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from cnn_convertor.audit.layers import overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
-from cnn_convertor.audit.network import Layer, Map, Network
-from cnn_convertor.audit.processor import Tensor
+from cnn_convertor.audit.network import Layer, Map, Network, Tensor
 from cnn_convertor.audit.registers import command_output, operand_of
 from cnn_convertor.errors import Problem
 
@@ -44,7 +43,10 @@ class Flow:
         self.findings: list[Problem] = []
         self.born: dict[Written, int] = {}
         self.dies: dict[Written, int] = {}
-        self._network, self._functions = network, functions
+        self._network = network
+        # What each custom layer reads, where that is known.
+        self._tensors = {layer.index: layer.inputs for layer in network.layers if layer.inputs}
+        self._tensors |= {index: tuple(tensors[:-1]) for index, tensors in functions.items() if tensors}
         self._perhaps_read: set[Written] = set()  # what was there when an unknown callback ran
         self._memory = Memory()
         self._parts: dict[int, set[int]] = {}  # a layer -> the layers that wrote its output
@@ -102,7 +104,7 @@ class Flow:
             self._order(layer, found)
         if layer.type not in _WRITERS:
             return
-        if layer.type == "LT_CUSTOM" and not self._functions.get(layer.index):
+        if layer.type == "LT_CUSTOM" and layer.index not in self._tensors:
             segments = self._memory.read(0, self._network.io_bytes) if self._network.io_bytes else ()
             self._perhaps_read |= {segment.content for segment in segments if segment.content is not None}
         made = command_output(layer.command) if layer.is_on_device and layer.command else layer.output_map
@@ -132,8 +134,8 @@ class Flow:
                 operand = operand_of(command)
                 if operand is not None:
                     yield Read("eltwise_buf.offs", command.operand.offs, operand, batch=command.batch)
-        elif layer.type == "LT_CUSTOM" and (tensors := self._functions.get(layer.index)):
-            yield from (Read("input_offs", tensor.offset, tensor.map, tensor.element) for tensor in tensors[:-1])
+        elif layer.type == "LT_CUSTOM" and layer.index in self._tensors:
+            yield from (Read("input_offs", *tensor) for tensor in self._tensors[layer.index])
         elif layer.type == "LT_CONCAT" and not layer.source_count:
             if layer.output_map is not None:
                 yield Read("output_offs", layer.output_offs, layer.output_map, 4 if layer.is_f32_output else 2)

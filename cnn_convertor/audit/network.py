@@ -29,6 +29,18 @@ class Map(NamedTuple):
         return str(self.channels) if self.area == 1 else f"{self.width}x{self.height}x{self.channels}"
 
 
+class Tensor(NamedTuple):
+    """A map as a function on the CPU sees it. element: bytes."""
+
+    offset: int
+    map: Map
+    element: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.map.elements * self.element
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """The registers of one run. weight_mem is the name of the memory; empty for none."""
@@ -109,7 +121,7 @@ class Command:
 class Layer:
     """dims: as far as the size says. sources: what input_layers points to, layers by index; None for something else.
 
-    members: the members of the layer's union that the source assigns.
+    members: the members of the layer's union that the source assigns. inputs: the maps that custom_param lists.
     """
 
     index: int
@@ -132,6 +144,7 @@ class Layer:
     source_count: int
     file: str
     members: tuple[str, ...]
+    inputs: tuple[Tensor, ...]
     lines: Mapping[str, int] = field(repr=False)
 
     def at(self, name: str = "") -> Origin:

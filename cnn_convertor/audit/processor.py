@@ -5,26 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
-from cnn_convertor.audit.network import Layer, Map, Network
+from cnn_convertor.audit.network import Layer, Map, Network, Tensor
 from cnn_convertor.errors import Problem
 
 _FUNCTION = re.compile(r"^inline void Layer_(\d{1,9})\(.*?^\}", re.MULTILINE | re.DOTALL)
-_TENSOR = re.compile(r"const Tensor (\w+)\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
-
-
-class Tensor(NamedTuple):
-    """A map as a function sees it. element: bytes."""
-
-    name: str
-    offset: int
-    map: Map
-    element: int
-
-    @property
-    def nbytes(self) -> int:
-        return self.map.elements * self.element
+_TENSOR = re.compile(r"const Tensor \w+\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
 
 
 def read_functions(source: Path) -> dict[int, list[Tensor]]:
@@ -51,13 +37,12 @@ def check_processor(network: Network, functions: Mapping[int, list[Tensor]]) -> 
 
 def _tensors(function: str) -> list[Tensor]:
     rows = _TENSOR.findall(function)
-    return [_tensor(*row) for row in rows] if len(rows) == len(re.findall(r"\bTensor\b", function)) else []
-
-
-def _tensor(name: str, offset: str, height: str, width: str, channels: str, format: str) -> Tensor:
-    return Tensor(
-        name, int(offset), Map(int(width), int(height), int(channels)), 2 if format.startswith("kHalf") else 4
-    )
+    if len(rows) != len(re.findall(r"\bTensor\b", function)):
+        return []
+    return [
+        Tensor(int(offset), Map(int(width), int(height), int(channels)), 2 if format.startswith("kHalf") else 4)
+        for offset, height, width, channels, format in rows
+    ]
 
 
 def _function(network: Network, layer: Layer, tensors: list[Tensor]) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from cnn_convertor.audit.cells import Cell, Pointer, Symbol, Text
 from cnn_convertor.audit.codes import hint
 from cnn_convertor.audit.definitions import Definitions, definitions
-from cnn_convertor.audit.network import Buffer, Command, Header, Layer, Network, Run
+from cnn_convertor.audit.network import Buffer, Command, Header, Layer, Network, Run, Tensor, as_map
 from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
 from cnn_convertor.audit.statements import Statements
 from cnn_convertor.audit.tokens import NotUnderstoodError
@@ -176,6 +176,7 @@ class _Reader:
                 for member, fields in _UNION.items()
                 if any(any(cell.parts[field].assigned()) for field in fields & cell.parts.keys())
             ),
+            inputs=self._inputs(cell),
             lines={"": self._line, **lines},
         )
 
@@ -192,6 +193,20 @@ class _Reader:
         if first.owner is None or not isinstance(first.key, int):
             return tuple(self._layer_at(first, i) for i in range(count))
         return tuple(self._layer_at(first.owner, first.key + i) for i in range(count))  # &inputs[0]
+
+    @staticmethod
+    def _inputs(cell: Cell) -> tuple[Tensor, ...]:
+        """The maps that our generated custom_param lists in its last member: offset, dimensions, their number, FP32, HWC."""
+        parameters = cell.at("custom_param")
+        members = list(parameters.to.parts.values()) if isinstance(parameters, Pointer) else []
+        inputs = []
+        for row in members[-1].parts.values() if members else ():
+            size = _number(row, 2)
+            map = as_map(tuple(_number(row, 1, i) for i in range(min(max(size, 0), 4))))
+            if len(row.parts) != 5 or map is None:
+                return ()
+            inputs.append(Tensor(_number(row, 0), map, 4 if _number(row, 3) else 2))
+        return tuple(inputs)
 
     # --- commands ---
 

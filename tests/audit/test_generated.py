@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.networks import generate, graph, networks, values
+from audit.networks import Written, generate, graph, networks, values
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.errors import ConvertorError
@@ -91,19 +91,44 @@ def test_the_listing_says_in_words_what_the_commands_do(tmp_path: Path) -> None:
     assert result.listing == LISTING
 
 
-def test_a_map_that_only_a_custom_layer_could_read_is_seen(tmp_path: Path) -> None:
-    """A callback may read each map that is there when it runs."""
+def with_a_custom_layer_of_two_inputs() -> Written:
     pool = Window(Pair(3, 3))
-    written = generate(
+    return generate(
         graph(
             ("mine",),
             ("data", ops.Input(Shape(4, 6, 12)), ()),
             ("a", ops.MaxPool2d(pool), ("data",)),
             ("b", ops.AveragePool2d(pool), ("data",)),
-            ("mine", ops.Custom("Mine", (), Shape(2, 4, 12)), ("a", "b")),
+            ("mine", ops.Custom("Mine", (("scale", 2.0),), Shape(2, 4, 12)), ("a", "b")),
         )
     )
-    assert not written.audit(tmp_path).findings
+
+
+def test_the_maps_that_a_custom_layer_lists_are_read(tmp_path: Path) -> None:
+    assert not with_a_custom_layer_of_two_inputs().audit(tmp_path).findings
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("{768, {4, 2, 12}", "{1024, {4, 2, 12}", "DV650"),  # another place
+        ("{768, {4, 2, 12}", "{768, {2, 2, 24}", "DV652"),  # another form
+        ("{768, {4, 2, 12}, 3, false", "{768, {4, 2, 6}, 3, true", "DV654"),  # FP32
+        ("{768, {4, 2, 12}", "{576, {4, 2, 12}", "DV656"),  # the same map twice
+    ],
+)
+def test_a_wrong_map_in_the_list_of_a_custom_layer_is_found(old: str, new: str, code: str, tmp_path: Path) -> None:
+    found = with_a_custom_layer_of_two_inputs().replaced(old, new).audit(tmp_path).findings
+    assert code in {finding.code for finding in found}
+
+
+def test_a_callback_with_unknown_parameters_may_read_any_map(tmp_path: Path) -> None:
+    written = with_a_custom_layer_of_two_inputs()
+    start, end = written.text.index("param = {") + 8, written.text.index("}};") + 2
+    unknown = written._replace(
+        text=written.text[:start] + "{.scale = 2.0f, [](int) { return 3; }}" + written.text[end:]
+    )
+    assert not unknown.audit(tmp_path).findings
 
 
 def test_a_callback_with_a_list_of_input_layers_is_found(tmp_path: Path) -> None:
