@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor import codegen
+from cnn_convertor.codegen import rendering
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
@@ -48,7 +49,7 @@ def run(folder: Path, *arguments: str) -> tuple[int, list[str]]:
 @pytest.mark.parametrize("in_source", [True, False], ids=["in source", "file"])
 def test_the_selftest_passes_and_fails(in_source: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not in_source:
-        monkeypatch.setattr(codegen, "_MOST_EXPECTED_IN_SOURCE", 0)
+        monkeypatch.setattr(rendering, "_MOST_EXPECTED_IN_SOURCE", 0)
     made = selftest(tmp_path)
     assert (made / "digits_caffe_selftest.bin").exists() is not in_source
     assert run(made) == (0, ["output 0: pass", "pass"])
