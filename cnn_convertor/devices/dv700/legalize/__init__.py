@@ -66,7 +66,7 @@ def legalize(
         partial(_each, rule=small_pools, limits=limits),
         partial(_each, rule=pools_on_cpu, limits=limits),  # those that are no chain of small ones
         *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),
-        lambda g: g if fusion is Fusion.NONE else pool_parts(g),  # pools and convolutions are final
+        partial(pool_parts, fusion=fusion, limits=limits),  # pools and convolutions are final
         lambda g: split_activations(g, limits, fusion),  # needs to know which nodes can share a run
         partial(_each, rule=single_operators, limits=limits),  # also those that split_activations makes
         lambda g: g.expand(sdk_softmax) if uses_sdk_softmax else g,

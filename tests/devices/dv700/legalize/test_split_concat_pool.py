@@ -43,7 +43,7 @@ SLOPES = ops.PRelu(Constant.of(RANDOM.normal(size=13)))
     ],
 )
 def test_each_part_is_pooled_by_its_convolution(before: Graph) -> None:
-    after = pool_parts(before)
+    after = pool_parts(before, fusion=Fusion.PROVEN, limits=Limits())
     assert [(node.name, type(node.op).__name__, node.inputs) for node in after.nodes[3:]] == [
         ("p/0", "MaxPool2d", ("a",)),
         ("p/1", "MaxPool2d", ("b",)),
@@ -65,7 +65,14 @@ def test_each_part_is_pooled_by_its_convolution(before: Graph) -> None:
     ],
 )
 def test_a_pool_stays_where_a_part_cannot_take_it(before: Graph) -> None:
-    assert pool_parts(before) is before
+    assert pool_parts(before, fusion=Fusion.FULL, limits=Limits()) is before
+
+
+def test_a_pool_stays_where_the_level_of_fusion_excludes_it_from_a_run() -> None:
+    weight = Constant.of(RANDOM.normal(size=(8, 3, 1, 1)))
+    before = joined(conv(), ops.ConvTranspose2d(weight, None, Window(Pair(1, 1))))
+    assert pool_parts(before, fusion=Fusion.PROVEN, limits=Limits()) is before
+    assert pool_parts(before, fusion=Fusion.FULL, limits=Limits()) is not before
 
 
 def test_without_fusion_it_stays() -> None:
