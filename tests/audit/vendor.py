@@ -173,3 +173,79 @@ def _function(name: str, index: int, layer: Layer) -> str:
         lines += [f"output_layers_[{layer.output}] = &layer;"]
     body = "".join(f"  {line}\n" for line in lines)
     return f"//Layer_{index}\n//  ->: {layer.name}\nvoid C{name}::Layer_{index}() {{\n{body}}}//end of  Layer_{index}\n"
+
+
+def pooled(run: Run) -> Run:
+    """With a maximum pool of 2x2 behind it."""
+    return run._replace(pool=MAX, pool_size=0x202, pool_stride=0x202)
+
+
+def twelve_net(*, axis: int = 2, hw: bool = True, made: int = 2) -> str:
+    """A face detector's first network: two outputs, one of them a softmax over a map of 2 channels."""
+    sizes = [
+        weight_bytes(10, 3, 3, prelu=True),
+        weight_bytes(16, 10, 3, prelu=True),
+        weight_bytes(32, 16, 3, prelu=True),
+    ]
+    sizes += [weight_bytes(made, 32, 1), weight_bytes(4, 32, 1)]
+    at = [sum(sizes[:i]) for i in range(6)]
+    place = [0, 225792, 410064, 692688, 1233680, 1500000, 1800000]
+    layers = [
+        conv(
+            "pool1",
+            (place[0], (168, 224, 3)),
+            (place[1], (83, 111, 10)),
+            pooled(Run(10, 3, at[0], act=PRELU)),
+            hw=False,
+        ),
+        conv("PReLU2", (place[1], (83, 111, 10)), (place[2], (81, 109, 16)), Run(16, 3, at[1], act=PRELU)),
+        conv("PReLU3", (place[2], (81, 109, 16)), (place[3], (79, 107, 32)), Run(32, 3, at[2], act=PRELU)),
+        conv("conv4-1", (place[3], (79, 107, 32)), (place[4], (79, 107, made)), Run(made, 1, at[3])),
+        softmax("prob1", (place[4], (79, 107, made)), (place[5], (79, 107, made)), axis, hw=hw, output=0),
+        conv("conv4-2", (place[3], (79, 107, 32)), (place[6], (79, 107, 4)), Run(4, 1, at[4]), output=1),
+    ]
+    return source("12Net", layers, weights=at[5], io=2000000)
+
+
+def digits(*, axis: int = 2, order: int = 0x8000, transposed: bool = True, hw: bool = True) -> str:
+    """A classifier with 8-bit weights and natural memory order: a flatten, two fully connected layers, a softmax."""
+    sizes = [weight_bytes(20, 1, 5, palette=True), weight_bytes(500, 2880, 1, palette=True), weight_bytes(10, 500, 1)]
+    at = [sum(sizes[:i]) for i in range(4)]
+    layers = [
+        conv(
+            "pool1", (0, (28, 28, 1)), (2048, (12, 12, 20)), pooled(Run(20, 5, at[0], palette=True, act=RELU)),
+            hw=False, order=order,
+        ),
+        flatten("flatten", (2048, (12, 12, 20)), 16384),
+        conv(
+            "ip1", (16384, (2880,)), (32768, (1, 1, 500)), Run(500, 1, at[1], palette=True, act=RELU), hw=False, order=order
+        ),
+        conv("ip2", (32768, (1, 1, 500)), (36864, (10,)), Run(10, 1, at[2]), order=order),
+        softmax("prob", (36864, (1, 1, 10)), (40960, (10,)), axis, hw=hw, output=0),
+    ]  # fmt: skip
+    return source("Digits", layers, weights=at[3], io=65536, transposed=transposed)
+
+
+def branches(*, version: int = 1, factor: int = 0x2C00) -> str:
+    """Branches in one command, a concatenation in place that names no inputs, one that is copied, a residual addition."""
+    sizes = [weight_bytes(16, 8, 1), weight_bytes(8, 8, 1), weight_bytes(12, 8, 3), weight_bytes(5, 24, 1)]
+    sizes += [weight_bytes(7, 24, 3), weight_bytes(12, 12, 3)]
+    at = [sum(sizes[:i]) for i in range(7)]
+    data, cat, few, more, joined, sum_, pooled = 0, 2048, 6144, 8192, 10240, 12288, 14336
+    layers = [
+        conv(
+            "inception", (data, (8, 8, 8)), (cat, (8, 8, 28)), Run(16, 1, at[0], act=RELU), Run(8, 1, at[1], act=RELU),
+            Run(12, 3, at[2], pad=0x01010101), hw=False, topo=0b101, version=version,
+        ),
+        concat("cat", (cat, (8, 8, 28))),
+        conv("few", (cat, (8, 8, 24)), (few, (8, 8, 5)), Run(5, 1, at[3]), version=version),
+        conv("more", (cat, (8, 8, 24)), (more, (8, 8, 7)), Run(7, 3, at[4], pad=0x01010101), version=version),
+        copy_concat("odd", (few, (8, 8, 5)), (joined, (8, 8, 12)), [2, 3]),
+        conv("sum", (joined, (8, 8, 12)), (sum_, (8, 8, 12)), Run(12, 3, at[5], pad=0x01010101, act=RELU), add=joined, version=version),
+        conv(
+            "pool", (sum_, (8, 8, 12)), (pooled, (2, 2, 12)),
+            Run(12, pool=AVERAGE, pool_size=0x404, pool_stride=0x404, factor=factor), version=version,
+        ),
+        custom("mine", "Lambda", (pooled, (2, 2, 12)), (16384, (2, 2, 12)), output=0),
+    ]  # fmt: skip
+    return source("Branches", layers, weights=at[6], io=32768)

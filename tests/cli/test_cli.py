@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from audit.vendor import branches
 from cnn_convertor import cli
 from cnn_convertor.cli import console
 from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
@@ -466,6 +467,13 @@ def test_audit_lists_a_source_and_finds_what_is_wrong_with_it(
     assert "DV6" in capsys.readouterr().err
     assert cli.main(["audit", str(tmp_path / "no.cpp")]) == 1
     assert "DV600" in capsys.readouterr().err
+
+
+def test_audit_prints_notes_as_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "Branches_gen.cpp"
+    source.write_text(branches(factor=0x3C00), encoding="utf-8")
+    assert cli.main(["audit", str(source)]) == 0
+    assert "warning DV630" in capsys.readouterr().err
 
 
 # --- before the work -----------------------------------------------------------------------------------------------------
