@@ -179,7 +179,8 @@ LOGITS_FP32 = layer("CUSTOM", [6], [6], (256, 512), f32=1)
 SILENT_FAULTS = {
     "axis -1": ([softmax([5], -1)], "LT_SOFTMAX writes nothing: softmax_axis is -1, not 0, 1 or 2"),
     "axis 3": ([softmax([2, 3, 5], 3)], "LT_SOFTMAX writes nothing: softmax_axis is 3, not 0, 1 or 2"),
-    "axis 2 of a vector": ([softmax([5], 2)], "LT_SOFTMAX writes nothing: softmax_axis 2 needs three dimensions"),
+    "axis 1 of a vector": ([softmax([5], 1)], "LT_SOFTMAX writes nothing: input_dim has no size along softmax_axis"),
+    "axis 2 of a vector": ([softmax([5], 2)], "LT_SOFTMAX writes nothing: input_dim has no size"),
     "softmax as FP32": ([softmax([5], 0, f32=1)], "LT_SOFTMAX writes FP16, but is_f32_output is set"),
     "softmax of chunks": ([softmax([2, 3, 9], 2)], "LT_SOFTMAX mixes the pixels of a map with more than 8 channels"),
     "softmax of chunks, as rows": ([softmax([6, 9], 1)], "LT_SOFTMAX mixes the pixels of a map"),
@@ -188,6 +189,10 @@ SILENT_FAULTS = {
     "spoiled logits": (
         [map_of([2, 3, 5]), softmax([2, 3, 5], 2), layer("FLATTEN", [2, 3, 5], [30], (512, 2048), hw=1)],
         "LT_FLATTEN reads bytes 512 to 572, which a softmax of the runtime has overwritten",
+    ),
+    "custom layer of spoiled logits": (
+        [map_of([5]), softmax([5], 0), layer("CUSTOM", [5], [5], (512, 2048), f32=1)],
+        "LT_CUSTOM reads a map that a softmax of the runtime has overwritten",
     ),
     "flatten without flag": ([layer("FLATTEN", [2, 3, 9], [54], (512, 1024))], "LT_FLATTEN does nothing without"),
     "flatten in place without flag": ([layer("FLATTEN", [2, 3, 9], [54], (512, 512))], "LT_FLATTEN leaves a map in"),

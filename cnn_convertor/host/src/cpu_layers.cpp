@@ -81,6 +81,41 @@ void report_if(bool wrong, const std::string &text) {
   if (wrong && is_strict()) report(text);
 }
 
+// Channel by channel into the chunks of the output.
+void concat_maps(const fpga_layer &layer, Memory &io) {
+  const std::size_t positions = size(layer.output_dim[0]) * size(layer.output_dim[1]);
+  const DeviceOrder to{positions, size(layer.output_dim[2])};
+  std::size_t first = 0;
+  for (int i = 0; i < layer.input_layer_num; ++i) {
+    const fpga_layer &input = *layer.input_layers[i];
+    const DeviceOrder from{positions, size(input.output_dim[2])};
+    io.check_halves(input.output_offs, 2 * positions * from.channels, "LT_COPY_CONCAT");
+    for (std::size_t c = 0; c < from.channels && first + c < to.channels; ++c)
+      for (std::size_t p = 0; p < positions; ++p)
+        io.copy(input.output_offs + 2 * from.index(p, c), layer.output_offs + 2 * to.index(p, first + c), 2);
+    first += from.channels;
+  }
+  report_if(first != to.channels, "LT_COPY_CONCAT joins " + std::to_string(first) + " channels, the output has " +
+                                      std::to_string(to.channels));
+  io.mark(layer.output_offs, 2 * positions * to.channels, Content::kMap);
+}
+
+// Bytes one after the other.
+void concat_vectors(const fpga_layer &layer, Memory &io) {
+  std::size_t to = layer.output_offs;
+  for (int i = 0; i < layer.input_layer_num; ++i) {
+    const fpga_layer &input = *layer.input_layers[i];
+    layer.is_f32_output ? io.check_floats(input.output_offs, input.output_size, "LT_COPY_CONCAT")
+                        : io.check_halves(input.output_offs, input.output_size, "LT_COPY_CONCAT");
+    io.copy(input.output_offs, to, input.output_size);
+    to += input.output_size;
+  }
+  const std::size_t bytes = to - layer.output_offs;
+  report_if(bytes != layer.output_size, "LT_COPY_CONCAT joins " + std::to_string(bytes) + " bytes, output_size is " +
+                                            std::to_string(layer.output_size));
+  io.mark(layer.output_offs, bytes, layer.is_f32_output ? Content::kFloat : Content::kHalf);
+}
+
 // The array that a softmax works on: lines of `length` elements along the axis.
 struct SoftmaxShape {
   std::size_t d[3];
@@ -116,7 +151,7 @@ void check_softmax(const fpga_layer &layer, const SoftmaxShape &shape, const Mem
   const std::size_t elements = shape.length() * shape.lines(), positions = shape.d[0] * shape.d[1];
   io.check_halves(layer.input_offs, 2 * elements, "LT_SOFTMAX");
   if (!is_strict()) return;
-  if (elements == 0) report("LT_SOFTMAX writes nothing: softmax_axis 2 needs three dimensions");
+  if (elements == 0) report("LT_SOFTMAX writes nothing: input_dim has no size along softmax_axis");
   if (layer.is_f32_output) report("LT_SOFTMAX writes FP16, but is_f32_output is set");
   const bool turned = transposed && shape.d[0] > 1 && shape.d[1] > 1;
   if (!layer.is_input_hw_layout && ((shape.d[2] > 7 && positions > 1) || turned))
@@ -158,45 +193,6 @@ void flatten(const fpga_layer &layer, Memory &io, bool transposed) {
   }
   io.mark(to, bytes, Content::kHalf);
 }
-
-namespace {
-
-// Channel by channel into the chunks of the output.
-void concat_maps(const fpga_layer &layer, Memory &io) {
-  const std::size_t positions = size(layer.output_dim[0]) * size(layer.output_dim[1]);
-  const DeviceOrder to{positions, size(layer.output_dim[2])};
-  std::size_t first = 0;
-  for (int i = 0; i < layer.input_layer_num; ++i) {
-    const fpga_layer &input = *layer.input_layers[i];
-    const DeviceOrder from{positions, size(input.output_dim[2])};
-    io.check_halves(input.output_offs, 2 * positions * from.channels, "LT_COPY_CONCAT");
-    for (std::size_t c = 0; c < from.channels && first + c < to.channels; ++c)
-      for (std::size_t p = 0; p < positions; ++p)
-        io.copy(input.output_offs + 2 * from.index(p, c), layer.output_offs + 2 * to.index(p, first + c), 2);
-    first += from.channels;
-  }
-  report_if(first != to.channels, "LT_COPY_CONCAT joins " + std::to_string(first) + " channels, the output has " +
-                                      std::to_string(to.channels));
-  io.mark(layer.output_offs, 2 * positions * to.channels, Content::kMap);
-}
-
-// Bytes one after the other.
-void concat_vectors(const fpga_layer &layer, Memory &io) {
-  std::size_t to = layer.output_offs;
-  for (int i = 0; i < layer.input_layer_num; ++i) {
-    const fpga_layer &input = *layer.input_layers[i];
-    layer.is_f32_output ? io.check_floats(input.output_offs, input.output_size, "LT_COPY_CONCAT")
-                        : io.check_halves(input.output_offs, input.output_size, "LT_COPY_CONCAT");
-    io.copy(input.output_offs, to, input.output_size);
-    to += input.output_size;
-  }
-  const std::size_t bytes = to - layer.output_offs;
-  report_if(bytes != layer.output_size, "LT_COPY_CONCAT joins " + std::to_string(bytes) + " bytes, output_size is " +
-                                            std::to_string(layer.output_size));
-  io.mark(layer.output_offs, bytes, layer.is_f32_output ? Content::kFloat : Content::kHalf);
-}
-
-}  // namespace
 
 void copy_concat(const fpga_layer &layer, Memory &io) {
   switch (layer.output_dim_size) {
@@ -245,7 +241,10 @@ void softmax(const fpga_layer &layer, Memory &io, bool transposed) {
 }
 
 void custom(fpga_layer &layer, Memory &io, bool transposed) {
-  io.check_written(layer.input_offs, 2 * element_count(layer.input_dim, layer.input_dim_size), "LT_CUSTOM");
+  const std::size_t bytes = 2 * element_count(layer.input_dim, layer.input_dim_size);
+  io.check_written(layer.input_offs, bytes, "LT_CUSTOM");
+  report_if(io.holds(Content::kSpoiled, layer.input_offs, bytes),
+            "LT_CUSTOM reads a map that a softmax of the runtime has overwritten");
   running = transposed ? Running::kTransposed : Running::kPlain;
   layer.custom_proc_ptr(layer, layer.custom_param, io.data());
   running = Running::kNothing;
