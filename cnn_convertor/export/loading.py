@@ -66,12 +66,9 @@ class Entry:
     def memory(self) -> Bytes:
         """The surface's bytes, verified by size and SHA-256. Raises ModelError if they do not match."""
         if self.file is None:
-            _refuse(
-                "DV856",
-                f'the {self.role} of "{self.layer}" is only described, not written',
-                Path(MANIFEST),
-                "export --input" if self.role == Role.INPUT.value else "export --run",
-            )
+            message = f'the {self.role} of "{self.layer}" is only described, not written'
+            hint = "export --input" if self.role == Role.INPUT.value else "export --run"
+            _refuse("DV856", message, Path(MANIFEST), hint)
         try:
             data = np.fromfile(self.file, np.uint8)
         except OSError as error:

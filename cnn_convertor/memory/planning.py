@@ -147,9 +147,7 @@ class Nesting:
             root, _ = self._start(b)
             families.setdefault(root, []).append(b)
             if b.at % alignment:
-                raise ValueError(
-                    f"{b.name} lies {b.at} bytes inside {b.inside}, which is not a multiple of {alignment}"
-                )
+                raise ValueError(f"{b.name} is {b.at} bytes inside {b.inside}, not a multiple of {alignment}")
         self.pieces: list[Buffer] = []
         self.blocks: list[Block] = []
         for root, family in families.items():

@@ -28,10 +28,9 @@ class Pad:
     padding: Padding
 
     def output_shape(self, x: Shape) -> Shape:
-        pad = self.padding
-        if min(pad) < 0:
+        if min(self.padding) < 0:
             raise ShapeError("a padding below zero")
-        return Shape(x.height + pad.top + pad.bottom, x.width + pad.left + pad.right, x.channels)
+        return Shape(*self.padding.around(x), x.channels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class Resize:
 
     def output_shape(self, x: Shape) -> Shape:
         if min(self.size) < 1:
-            raise ShapeError(f"{self.size.height}x{self.size.width} is not a size")
+            raise ShapeError(f"{self.size} is not a size")
         return Shape(*self.size, x.channels)
 
 
@@ -141,15 +140,10 @@ class SpaceToDepth:
     padding: Padding = NO_PADDING
 
     def output_shape(self, x: Shape) -> Shape:
-        pad = self.padding
-        padded = Pair(x.height + pad.top + pad.bottom, x.width + pad.left + pad.right)
-        if padded.height % self.block.height or padded.width % self.block.width:
-            raise ShapeError(
-                f"{padded.height}x{padded.width} pixels are not blocks of {self.block.height}x{self.block.width}"
-            )
-        return Shape(
-            padded.height // self.block.height, padded.width // self.block.width, x.channels * math.prod(self.block)
-        )
+        padded, block = self.padding.around(x), self.block
+        if padded.height % block.height or padded.width % block.width:
+            raise ShapeError(f"{padded} pixels are not blocks of {block}")
+        return Shape(padded.height // block.height, padded.width // block.width, x.channels * math.prod(block))
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,10 +46,9 @@ class _Kernels:
     def _check(self, x: Shape) -> None:
         out, per_group, *kernel = self.weight.shape
         assert tuple(kernel) == tuple(self.window.kernel)
-        if x.channels != per_group * self.groups or out % self.groups:
-            raise ShapeError(
-                f"kernels for {per_group * self.groups} channels in {self.groups} groups meet an input of {x.channels}"
-            )
+        channels = per_group * self.groups
+        if x.channels != channels or out % self.groups:
+            raise ShapeError(f"kernels for {channels} channels in {self.groups} groups meet an input of {x.channels}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +105,8 @@ class Dense:
     def output_shape(self, x: Shape) -> Shape:
         out, channels, height, width = self.weight.shape
         if x != (height, width, channels):
-            raise ShapeError(
-                f"weights for {height * width * channels} inputs ({height}x{width}x{channels}) meet {x.size} ({x})"
-            )
+            expected = Shape(height, width, channels)
+            raise ShapeError(f"weights for {expected.size} inputs ({expected}) meet {x.size} ({x})")
         return Shape(1, 1, out)
 
 

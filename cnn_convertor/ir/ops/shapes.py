@@ -56,6 +56,9 @@ class Pair(NamedTuple):
     height: int
     width: int
 
+    def __str__(self) -> str:
+        return f"{self.height}x{self.width}"
+
 
 class Padding(NamedTuple):
     top: int
@@ -66,6 +69,10 @@ class Padding(NamedTuple):
     def __add__(self, other: object) -> Padding:
         assert isinstance(other, Padding)
         return Padding(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def around(self, shape: Shape) -> Pair:
+        """The padded height and width."""
+        return Pair(shape.height + self.top + self.bottom, shape.width + self.left + self.right)
 
 
 NO_PADDING = Padding(0, 0, 0, 0)
@@ -89,12 +96,10 @@ class Window(NamedTuple):
     def slide(self, shape: Shape, *, channels: int, extra: Padding = NO_PADDING) -> Shape:
         """The output shape for an input of `shape`, padded by the window's padding and `extra`."""
         pad = self.padding + extra
-        padded = Pair(shape.height + pad.top + pad.bottom, shape.width + pad.left + pad.right)
-        if min(self.kernel) < 1 or min(self.stride) < 1 or min(self.dilation) < 1:
+        padded, extent = pad.around(shape), self.extent
+        if min(*self.kernel, *self.stride, *self.dilation) < 1:
             raise ShapeError("kernel, stride and dilation must be at least 1")
-        if padded.height < self.extent.height or padded.width < self.extent.width:
-            raise ShapeError(
-                f"the padded input {padded.height}x{padded.width} is smaller than the kernel {self.extent.height}x{self.extent.width}"
-            )
-        height, width = ((p - e) // s + 1 for p, e, s in zip(padded, self.extent, self.stride, strict=True))
+        if padded.height < extent.height or padded.width < extent.width:
+            raise ShapeError(f"the padded input {padded} is smaller than the kernel {extent}")
+        height, width = ((p - e) // s + 1 for p, e, s in zip(padded, extent, self.stride, strict=True))
         return Shape(height, width, channels)
