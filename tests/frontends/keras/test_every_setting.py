@@ -31,7 +31,7 @@ NOT_IN_KERAS_3 = {
 # Types whose reading looks at no setting: what they do at random they do in training alone.
 RANDOM = {type for type in SETTINGS if type.startswith("Random")}
 # No settings of their own, or tested with inputs of several kinds: networks.MERGES has them.
-JOINS = {"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract", "Concatenate", "InputLayer"}
+JOINS = {"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract", "Concatenate", "InputLayer", "Layer"}
 # What a trained layer never looks at, by the end of the name; and what all layers have.
 NEVER = ("_initializer", "_regularizer", "_constraint")
 GENERAL = {
