@@ -18,6 +18,8 @@ def read_functions(source: Path) -> dict[int, list[Tensor]]:
     header = source.with_name(source.name.replace("_gen.cpp", "_cpu.h"))
     if header == source or not header.is_file():
         return {}
+    if f'#include "{header.name}"' not in source.read_text(encoding="utf-8", errors="replace"):
+        return {}  # left over from an earlier conversion
     functions = _FUNCTION.finditer(header.read_text(encoding="utf-8", errors="replace"))
     return {int(found[1]): _tensors(found[0]) for found in functions}
 

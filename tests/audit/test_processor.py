@@ -71,3 +71,11 @@ def test_a_damaged_header_does_not_end_the_audit(damage: str, folder: Path) -> N
     text = header.read_text(encoding="utf-8").replace("const Tensor x(io, ", damage)
     header.write_bytes(text.encode("latin-1", "replace"))
     assert "DV666" in codes(folder)
+
+
+def test_a_header_that_the_source_does_not_include_is_left_alone(folder: Path) -> None:
+    source, header = folder / "net_gen.cpp", folder / "net_cpu.h"
+    header.write_text(header.read_text(encoding="utf-8").replace("4, 5, 8, kHalf", "5, 4, 8, kHalf"), encoding="utf-8")
+    assert "DV666" in codes(folder)
+    source.write_text(source.read_text(encoding="utf-8").replace('#include "net_cpu.h"', ""), encoding="utf-8")
+    assert "DV666" not in codes(folder)
