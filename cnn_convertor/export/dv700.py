@@ -25,7 +25,7 @@ STREAM = "dv700_weights"  # the name of a stream's layout, which the algebra can
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class PackedStream:
     """The packed weights of one convolution. transposed: kernels have x and y swapped."""
 
     layer: str
@@ -58,7 +58,7 @@ class Stream:
         }
 
 
-def streams(program: Program) -> tuple[tuple[Stream, Iterator[Bytes]], ...]:
+def streams(program: Program) -> tuple[tuple[PackedStream, Iterator[Bytes]], ...]:
     """Every stream and its bytes, which must be read in order: all are encoded in one pass.
 
     Errors and warnings for any of them are raised with the last.
@@ -70,7 +70,9 @@ def streams(program: Program) -> tuple[tuple[Stream, Iterator[Bytes]], ...]:
             (f"convolution {index}", "") if weights.where is None else (weights.where.layer, weights.where.type)
         )
         is_last = index == len(program.weights) - 1
-        found.append((Stream(layer, type_, weights, program.transposed), _taken(encoded, weights.nbytes, rest=is_last)))
+        found.append(
+            (PackedStream(layer, type_, weights, program.transposed), _taken(encoded, weights.nbytes, rest=is_last))
+        )
     return tuple(found)
 
 

@@ -40,7 +40,7 @@ def _refuse(code: str, message: str, path: Path, hint: str) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SurfaceEntry:
     """One surface. record: its complete manifest entry.
 
     shape: of the array, in the order of its axes
@@ -61,7 +61,7 @@ class Entry:
     file: Path | None
     sha256: str
     scales: NDArray[np.float32] | None
-    sparse: tuple[Entry, Entry] | None = None
+    sparse: tuple[SurfaceEntry, SurfaceEntry] | None = None
 
     def memory(self) -> Bytes:
         """The surface's bytes, verified by size and SHA-256. Raises ModelError if they do not match."""
@@ -94,7 +94,9 @@ class Entry:
         assert array.shape == self.shape
         return array
 
-    def _decompressed(self, stored: Bytes, layout: Layout, mask: Entry, group_sizes: Entry) -> NDArray[Any]:
+    def _decompressed(
+        self, stored: Bytes, layout: Layout, mask: SurfaceEntry, group_sizes: SurfaceEntry
+    ) -> NDArray[Any]:
         surfaces = weights.Compressed(stored, mask.memory(), group_sizes.memory())
         bare = replace(layout, total_align=1)
         try:
@@ -117,9 +119,9 @@ class Manifest:
     network: str
     target: str
     memories: Mapping[str, int]
-    surfaces: tuple[Entry, ...]
+    surfaces: tuple[SurfaceEntry, ...]
 
-    def __getitem__(self, key: tuple[str, str]) -> Entry:
+    def __getitem__(self, key: tuple[str, str]) -> SurfaceEntry:
         """The first surface of (layer, role), like ("conv1", "weights"). Raises KeyError if there is none."""
         for entry in self.surfaces:
             if (entry.layer, entry.role) == key:
@@ -149,7 +151,7 @@ def read(path: Path) -> Manifest:
         _refuse("DV855", f"not a manifest of an export: {error}", file, _AGAIN)
 
 
-def _with_sparse(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def _with_sparse(entries: Sequence[SurfaceEntry]) -> tuple[SurfaceEntry, ...]:
     """Attach masks and group sizes to compressed weights. Raises TypeError, KeyError or ValueError if missing."""
     others = {(entry.role, entry.record.get("file")): entry for entry in entries}
     found = []
@@ -162,7 +164,7 @@ def _with_sparse(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def _entry(record: Mapping[str, Any], folder: Path) -> Entry:
+def _entry(record: Mapping[str, Any], folder: Path) -> SurfaceEntry:
     """Raises KeyError, TypeError, ValueError or ConvertorError for an invalid record."""
     shape = tuple(map(int, record["shape"]))
     axes, element, size = str(record["axes"]), np.dtype(str(record["element"])), int(record["bytes"])
@@ -178,7 +180,7 @@ def _entry(record: Mapping[str, Any], folder: Path) -> Entry:
     name = record.get("file")
     if name is not None and (Path(str(name)).name != name or not name):
         raise ValueError(f"the file {name} is not in the manifest's folder")
-    return Entry(
+    return SurfaceEntry(
         record=record,
         layer=str(record["layer"]),
         role=Role(record["role"]).value,

@@ -22,8 +22,8 @@ from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, 
 from cnn_convertor.export import dv700, targets
 from cnn_convertor.export.loading import FORMAT, MANIFEST, json_of, read
 from cnn_convertor.export.parts import Role, gathered, parts_of
-from cnn_convertor.export.quantizing import Error
-from cnn_convertor.export.surface import Sparse, Surface, Written
+from cnn_convertor.export.quantizing import StorageLoss
+from cnn_convertor.export.surface import Packed, Sparse, Surface
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.layouts.describe import distances
 from cnn_convertor.layouts.layout import Layout
@@ -179,7 +179,7 @@ class _Writer:
         self._entries.append(entry)
         return entry
 
-    def add_stream(self, stream: dv700.Stream, pieces: Iterator[Bytes]) -> None:
+    def add_stream(self, stream: dv700.PackedStream, pieces: Iterator[Bytes]) -> None:
         """Add a stream: one file, with one entry per array in it."""
         place = self._ends["weights"]
         assert place == stream.weights.offset
@@ -224,7 +224,7 @@ class _Writer:
             entry |= {"file": name, "sha256": digest.hexdigest()}
 
     def _pieces(self, surface: Surface, entry: dict[str, Any], *, compressed: bool = False) -> Iterator[Bytes]:
-        written: list[Written] = []
+        written: list[Packed] = []
         yield from self._checked(surface.pieces(written, compressed=compressed))
         for scales, error in written:
             if scales is not None:
@@ -276,7 +276,7 @@ def _earlier(folder: Path) -> set[Path]:
     return found
 
 
-def _figures(error: Error) -> dict[str, float | None]:
+def _figures(error: StorageLoss) -> dict[str, float | None]:
     """The error's figures, rounded for the manifest."""
     sqnr = error.sqnr if math.isfinite(error.sqnr) else None
     figures = {"max": error.largest, "rms": error.rms, "sqnr_db": sqnr}

@@ -62,7 +62,7 @@ def narrowed(values: Real, element: np.dtype[Any]) -> Stored:
 
 
 @dataclass(slots=True)
-class Error:
+class StorageLoss:
     """Accumulated storage error."""
 
     largest: float = 0.0

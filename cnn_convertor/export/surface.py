@@ -14,8 +14,8 @@ from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.quantizing import (
     ONE_SCALE,
-    Error,
     Real,
+    StorageLoss,
     Symmetric,
     narrowed,
     scales_of,
@@ -31,11 +31,11 @@ from cnn_convertor.layouts.packing import Bytes, pack
 _PIECE_BYTES = 4 << 20  # FP32 bytes packed at a time, if the layout allows packing rows separately
 
 
-class Written(NamedTuple):
+class Packed(NamedTuple):
     """Results of packing a surface. scales: (parts,), None for unscaled values."""
 
     scales: Real | None
-    error: Error | None
+    error: StorageLoss | None
 
 
 class Sparse(NamedTuple):
@@ -101,7 +101,7 @@ class Surface:
         for rows, piece in packed:
             yield weights.compress_groups(piece, rows, Precision(self.element.name))
 
-    def pieces(self, written: list[Written], *, compressed: bool = False) -> Iterator[Bytes]:
+    def pieces(self, written: list[Packed], *, compressed: bool = False) -> Iterator[Bytes]:
         """The bytes, piece by piece; then appends the results to `written`. compressed: without zero weights.
 
         Raises UnsupportedError for values the element type cannot represent.
@@ -113,10 +113,10 @@ class Surface:
             yield part
         yield np.zeros((_filled(size) if compressed else self.nbytes) - size, np.uint8)
 
-    def _packed(self, written: list[Written]) -> Iterator[tuple[int, Bytes]]:
+    def _packed(self, written: list[Packed]) -> Iterator[tuple[int, Bytes]]:
         """Some rows at a time: their number, and their unpadded bytes."""
         assert self.values is not None
-        error, all_scales = Error(), []
+        error, all_scales = StorageLoss(), []
         bare = replace(self.layout, total_align=1)
         step = self._rows_at_a_time()
         for start in range(0, self.shape[0], step):
@@ -128,7 +128,7 @@ class Surface:
                 all_scales.append(scales)
             yield len(values), pack(stored, bare)
         exact = self.element.kind == "f" and not error.largest
-        written.append(Written(np.concatenate(all_scales) if all_scales else None, None if exact else error))
+        written.append(Packed(np.concatenate(all_scales) if all_scales else None, None if exact else error))
 
     def _rows_at_a_time(self) -> int:
         """The number of rows packed at a time: all, unless slices of the first axis are consecutive."""

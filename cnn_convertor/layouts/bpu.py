@@ -51,7 +51,7 @@ class QuantiType(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantization:
+class TensorQuantization:
     """The real values of a tensor's integers: x = (q - zero point) * scale, or x = q / 2 ** shift.
 
     scale, zero_point, shift: one number, or one per index along `axis`
@@ -132,7 +132,7 @@ class TensorProperties:
     aligned_byte_size: int
     aligned_shape: tuple[int, ...] = ()
     tensor_layout: TensorLayout = TensorLayout.NONE
-    quantization: Quantization = Quantization()
+    quantization: TensorQuantization = TensorQuantization()
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -191,7 +191,7 @@ def plain(
     row_align: Callable[[int], int] | int = 1,
     total_align: int = 1,
     tensor_layout: TensorLayout = TensorLayout.NONE,
-    quantization: Quantization = Quantization(),
+    quantization: TensorQuantization = TensorQuantization(),
 ) -> TensorProperties:
     """A tensor with padded rows (the last axis): to a multiple of `row_align` bytes, or by its rule."""
     size = np.dtype(TYPES[type_]).itemsize if type_ in TYPES else refuse("DV820", f'no element type "{type_}"')
@@ -222,7 +222,7 @@ def x3(
     tensor_layout: TensorLayout,
     *,
     is_input: bool = False,
-    quantization: Quantization = Quantization(),
+    quantization: TensorQuantization = TensorQuantization(),
 ) -> TensorProperties:
     """A tensor of the X3. Rows follow `x3_row`; NHWC inputs of up to 4 channels have an even height and a width of 32 n."""
     if len(shape) != 4:

@@ -78,14 +78,14 @@ class Term:
         return text + ("" if self.pitch is None else f"={self.pitch}")
 
 
-class Padding(NamedTuple):
+class AxisPadding(NamedTuple):
     """Zeros around one axis, in elements. They count towards its extent and its blocks."""
 
     lower: int = 0
     upper: int = 0
 
 
-Paddings: TypeAlias = Mapping[str, Padding]
+Paddings: TypeAlias = Mapping[str, AxisPadding]
 NO_PADDING: Paddings = {}
 
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from cnn_convertor.layouts.layout import (
     NO_PADDING,
+    AxisPadding,
     DType,
     Layout,
-    Padding,
     Paddings,
     Region,
     element_type,
@@ -184,10 +184,10 @@ def bytes_of(data: Buffer, size: int, *, writable: bool = False) -> Bytes:
 # --- merged and flipped axes ---------------------------------------------------------------------------------------------
 
 
-def _filled(layout: Layout, padding: Paddings) -> dict[str, Padding]:
+def _filled(layout: Layout, padding: Paddings) -> dict[str, AxisPadding]:
     """Padding that must be applied to the array first: that of merged axes."""
     merged = {letter for group in groups(layout) if len(group) > 1 for letter in group}
-    return {letter: padding.get(letter, Padding()) if letter in merged else Padding() for letter in layout.axes}
+    return {letter: padding.get(letter, AxisPadding()) if letter in merged else AxisPadding() for letter in layout.axes}
 
 
 def _merge(array: Array, layout: Layout, padding: Paddings) -> Array:
@@ -229,7 +229,7 @@ def _boxes_of(
     first = {}  # the index of the merged array's first element in its padded axis
     for group in names:
         flip = top_term(layout, group).flip
-        first[group] = padding.get(group, Padding())[1 if flip else 0] if len(group) == 1 else 0
+        first[group] = padding.get(group, AxisPadding())[1 if flip else 0] if len(group) == 1 else 0
     for region in regions(layout, extents(layout, shape, padding), merged.dtype.itemsize):
         terms = {group: _digits(layout, group) for group in names}
         choices = []
@@ -305,7 +305,7 @@ def _view(memory: Bytes, layout: Layout, shape: Sequence[int], dtype: DType, pad
     (region,) = regions(layout, extents(layout, shape, padding), dtype.itemsize)
     place, strides = region.base, {}
     for distance, term in zip(region.pitches, layout.terms, strict=True):
-        lower, upper = padding.get(term.axis, Padding())
+        lower, upper = padding.get(term.axis, AxisPadding())
         extent = shape[layout.axes.index(term.axis)]
         place += ((extent - 1 + upper) if term.flip else lower) * distance
         strides[term.axis] = -distance if term.flip else distance

@@ -18,15 +18,15 @@ _ChannelWise: TypeAlias = (
 )
 
 
-class _Part(NamedTuple):
+class _Channels(NamedTuple):
     """Channels from first up to, excluding, stop."""
 
     first: int
     stop: int
 
-    def within(self, first: int, stop: int) -> _Part | None:
+    def within(self, first: int, stop: int) -> _Channels | None:
         """The overlap with a range, relative to the range's start; None if empty."""
-        part = _Part(max(self.first, first) - first, min(self.stop, stop) - first)
+        part = _Channels(max(self.first, first) - first, min(self.stop, stop) - first)
         return part if part.first < part.stop else None
 
 
@@ -66,23 +66,23 @@ def _does_nothing(lookup: Lookup, node: Node) -> bool:
 # --- needed channels, from the outputs up --------------------------------------------------------------------------------
 
 
-def _wanted(graph: Graph) -> dict[str, _Part]:
+def _wanted(graph: Graph) -> dict[str, _Channels]:
     """The range of needed channels of each node that is needed at all."""
-    readers: dict[str, list[_Part]] = {name: [_all(graph, name)] for name in graph.outputs}
-    wanted: dict[str, _Part] = {}
+    readers: dict[str, list[_Channels]] = {name: [_all(graph, name)] for name in graph.outputs}
+    wanted: dict[str, _Channels] = {}
     for node in reversed(graph.nodes):
         parts = readers.get(node.name)
         if parts is None:
             continue
         first = parts[0].first if len({part.first for part in parts}) == 1 else 0
-        wanted[node.name] = _Part(first, max(part.stop for part in parts))
+        wanted[node.name] = _Channels(first, max(part.stop for part in parts))
         for name, part in zip(node.inputs, _needed(graph, node, wanted[node.name]), strict=True):
             if part is not None:
                 readers.setdefault(name, []).append(part)
     return wanted
 
 
-def _needed(graph: Graph, node: Node, part: _Part) -> list[_Part | None]:
+def _needed(graph: Graph, node: Node, part: _Channels) -> list[_Channels | None]:
     """The channels of each input that a node needs to compute a part of its own."""
     match node.op:
         case ops.Crop() as crop:
@@ -96,14 +96,14 @@ def _needed(graph: Graph, node: Node, part: _Part) -> list[_Part | None]:
             return [_all(graph, name) for name in node.inputs]
 
 
-def _cropped(crop: ops.Crop, part: _Part) -> _Part:
+def _cropped(crop: ops.Crop, part: _Channels) -> _Channels:
     """The range of input channels of a part of a crop's channels."""
     first, stride = crop.start.channels, crop.stride.channels
-    return _Part(first + part.first * stride, first + (part.stop - 1) * stride + 1)
+    return _Channels(first + part.first * stride, first + (part.stop - 1) * stride + 1)
 
 
-def _all(graph: Graph, name: str) -> _Part:
-    return _Part(0, graph.shape(name).channels)
+def _all(graph: Graph, name: str) -> _Channels:
+    return _Channels(0, graph.shape(name).channels)
 
 
 def _is_by_channel(op: Op) -> bool:
@@ -114,9 +114,9 @@ def _is_by_channel(op: Op) -> bool:
 # --- computed channels, from the inputs down -----------------------------------------------------------------------------
 
 
-def _narrowed(graph: Graph, wanted: dict[str, _Part]) -> Graph:
+def _narrowed(graph: Graph, wanted: dict[str, _Channels]) -> Graph:
     """The graph whose nodes, where possible, compute only wanted channels."""
-    given: dict[str, _Part] = {}  # the channels each node computes
+    given: dict[str, _Channels] = {}  # the channels each node computes
     nodes: list[Node] = []
     for node in graph.nodes:
         if node.name in wanted:
@@ -126,7 +126,7 @@ def _narrowed(graph: Graph, wanted: dict[str, _Part]) -> Graph:
     return Graph(tuple(nodes), graph.outputs)
 
 
-def _narrow(graph: Graph, node: Node, part: _Part, given: Mapping[str, _Part]) -> tuple[Node, _Part]:
+def _narrow(graph: Graph, node: Node, part: _Channels, given: Mapping[str, _Channels]) -> tuple[Node, _Channels]:
     """The node for narrowed inputs, and the channels it computes: at least the given part."""
     match node.op:
         case ops.Conv2d(groups=1) | ops.ConvTranspose2d(groups=1) | ops.Dense():
@@ -144,21 +144,21 @@ def _narrow(graph: Graph, node: Node, part: _Part, given: Mapping[str, _Part]) -
             return node, _all(graph, node.name)
 
 
-def _with_parts(graph: Graph, concat: Node, part: _Part, given: Mapping[str, _Part]) -> tuple[Node, _Part]:
+def _with_parts(graph: Graph, concat: Node, part: _Channels, given: Mapping[str, _Channels]) -> tuple[Node, _Channels]:
     """The concatenation of the needed inputs."""
     ends = list(accumulate(graph.shape(name).channels for name in concat.inputs))
     starts = [0, *ends[:-1]]
     kept = [i for i, needed in enumerate(_needed(graph, concat, part)) if needed is not None]
     inputs = tuple(concat.inputs[i] for i in kept)
-    made = _Part(starts[kept[0]] + given[inputs[0]].first, starts[kept[-1]] + given[inputs[-1]].stop)
+    made = _Channels(starts[kept[0]] + given[inputs[0]].first, starts[kept[-1]] + given[inputs[-1]].stop)
     return replace(concat, inputs=inputs), made
 
 
-def _cut(graph: Graph, node: Node, part: _Part) -> Node:
+def _cut(graph: Graph, node: Node, part: _Channels) -> Node:
     return node if part == _all(graph, node.name) else replace(node, op=_with_channels(node.op, part))
 
 
-def _with_channels(op: Op, part: _Part) -> Op:
+def _with_channels(op: Op, part: _Channels) -> Op:
     """The operator for a part of the channels."""
     channels = np.arange(part.first, part.stop)
     match op:

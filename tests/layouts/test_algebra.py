@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.errors import UsageError
-from cnn_convertor.layouts.layout import Layout, Padding, Term, nbytes, offset
+from cnn_convertor.layouts.layout import AxisPadding, Layout, Term, nbytes, offset
 from cnn_convertor.layouts.names import LAYOUTS, layout_of
 from cnn_convertor.layouts.packing import pack, unpack
 from cnn_convertor.layouts.text import parse
@@ -58,7 +58,7 @@ def layouts(draw: st.DrawFn) -> Layout:
 def test_packing_puts_each_element_at_its_offset_and_unpacking_inverts_it(data: st.DataObject) -> None:
     layout = data.draw(layouts())
     shape = tuple(data.draw(st.integers(1, 7)) for _ in layout.axes)
-    pads = st.builds(Padding, st.integers(0, 3), st.integers(0, 2))
+    pads = st.builds(AxisPadding, st.integers(0, 3), st.integers(0, 2))
     padding = {axis: data.draw(pads) for axis in layout.axes if data.draw(st.booleans())}
     array = numbered(shape, data.draw(st.sampled_from(ELEMENTS)))
     size = array.dtype.itemsize
@@ -188,8 +188,8 @@ def test_contradictory_terms_are_errors(terms: str, message: str) -> None:
         (lambda: nbytes(parse("c h=12@8 w"), (1, 2, 3), element=np.int16), "DV803"),
         (lambda: nbytes(parse("c h w"), (1, 2)), "DV802"),
         (lambda: nbytes(parse("c h w"), (1, 0, 3)), "DV802"),
-        (lambda: nbytes(parse("c h"), (1, 2), padding={"x": Padding(1)}), "DV802"),
-        (lambda: nbytes(parse("c h"), (1, 2), padding={"c": Padding(-1)}), "DV802"),
+        (lambda: nbytes(parse("c h"), (1, 2), padding={"x": AxisPadding(1)}), "DV802"),
+        (lambda: nbytes(parse("c h"), (1, 2), padding={"c": AxisPadding(-1)}), "DV802"),
         (lambda: offset(parse("c h"), (1, 2), (0, 2)), "DV802"),
         (lambda: pack(np.zeros((1, 2)), parse("c h | float16")), "DV804"),
         (lambda: pack(np.zeros((1, 2)), parse("c h"), bytearray(15)), "DV804"),

@@ -10,7 +10,7 @@ import pytest
 
 from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts import Layout, Term, bpu, cldnn, describe, layout_of, nbytes, offset, pack, svg, unpack
-from cnn_convertor.layouts.layout import Padding
+from cnn_convertor.layouts.layout import AxisPadding
 from cnn_convertor.layouts.nvdla import alignment, features, pixels, weights
 from cnn_convertor.layouts.nvdla.precision import Conversion, Precision, check_conversion
 from cnn_convertor.layouts.text import parse
@@ -21,8 +21,8 @@ INT8, FP16 = Precision.INT8, Precision.FP16
 ARRAY = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
 PIXELS, PLANES = pixels.FORMATS["T_A8B8G8R8"], pixels.FORMATS["T_Y8___U8V8_N444"]
 COMPRESSED = weights.compress(np.ones((3, 4, 1, 1), np.int8), weights.direct(INT8))
-SCALED = bpu.Quantization(bpu.QuantiType.SCALE, scale=(0.5,))
-PLAIN = bpu.Quantization()
+SCALED = bpu.TensorQuantization(bpu.QuantiType.SCALE, scale=(0.5,))
+PLAIN = bpu.TensorQuantization()
 NIBBLES, BITS = layout_of("os_iyx_osv32"), layout_of("b_fs_yx_32fp")
 
 
@@ -34,8 +34,8 @@ def numbers(value: Any, *shape: int) -> Any:
     return np.full(shape, value)
 
 
-def shifts(*values: Any) -> bpu.Quantization:
-    return bpu.Quantization(bpu.QuantiType.SHIFT, shift=values)
+def shifts(*values: Any) -> bpu.TensorQuantization:
+    return bpu.TensorQuantization(bpu.QuantiType.SHIFT, shift=values)
 
 
 CASES: dict[str, tuple[Callable[[], object], str]] = {
@@ -49,7 +49,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "an index before the start": (lambda: offset(BLOCKED, (2, 3, 4), (-1, 0, 0)), "DV802"),
     "padding of one number": (lambda: nbytes(BLOCKED, (1, 1, 1), padding={"c": 3}), "DV802"),  # type: ignore[dict-item]
     "padding of three": (lambda: nbytes(BLOCKED, (1, 1, 1), padding={"c": (1, 2, 3)}), "DV802"),  # type: ignore[dict-item]
-    "half of padding": (lambda: nbytes(BLOCKED, (1, 1, 1), padding={"c": Padding(0.5, 0)}), "DV802"),  # type: ignore[arg-type]
+    "half of padding": (lambda: nbytes(BLOCKED, (1, 1, 1), padding={"c": AxisPadding(0.5, 0)}), "DV802"),  # type: ignore[arg-type]
     "unpacked of half": (lambda: unpack(bytes(90), BLOCKED, (1.0, 1, 1), element="i1"), "DV802"),  # type: ignore[arg-type]
     # elements
     "no element type": (lambda: unpack(bytes(90), BLOCKED, (1, 1, 1), element="nope"), "DV804"),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts import bpu, cldnn, dv700
-from cnn_convertor.layouts.layout import Layout, Padding
+from cnn_convertor.layouts.layout import AxisPadding, Layout
 from cnn_convertor.layouts.names import layout_of
 from cnn_convertor.layouts.nvdla import features, pixels, weights
 from cnn_convertor.layouts.nvdla.precision import Conversion, Precision
@@ -39,7 +39,7 @@ def test_every_cldnn_vector_matches(shared: Path) -> None:
         arrays = np.load(folder / entry["file"])
         for number, case in enumerate(entry["cases"]):
             lower, upper = case["lower"], case["upper"]
-            padding = {axis: Padding(lower.get(axis, 0), upper.get(axis, 0)) for axis in layout.axes}
+            padding = {axis: AxisPadding(lower.get(axis, 0), upper.get(axis, 0)) for axis in layout.axes}
             array, expected = arrays[f"in_{number}"], arrays[f"out_{number}"]
             memory = pack(array, layout, padding=padding)
             assert memory.tobytes() == expected.tobytes(), (name, case)
@@ -315,15 +315,15 @@ def test_bits_and_nibbles() -> None:
 
 
 def test_quantization_of_bpu_tensors() -> None:
-    scaled = bpu.Quantization(bpu.QuantiType.SCALE, scale=(0.5, 0.25), zero_point=(0, 3), axis=1)
+    scaled = bpu.TensorQuantization(bpu.QuantiType.SCALE, scale=(0.5, 0.25), zero_point=(0, 3), axis=1)
     values = np.array([[0.25, 0.25], [0.75, -100.0], [-100.0, 1.0]])
     assert scaled.quantize(values, np.int8).tolist() == [[0, 4], [2, -128], [-128, 7]]  # ties go to even
     np.testing.assert_array_equal(scaled.dequantize(np.array([[2, 7]], np.int8)), [[1.0, 1.0]])
-    shifted = bpu.Quantization(bpu.QuantiType.SHIFT, shift=(3,))
+    shifted = bpu.TensorQuantization(bpu.QuantiType.SHIFT, shift=(3,))
     assert shifted.quantize(np.array([1.0, -0.5, 99.0]), np.int8).tolist() == [8, -4, 127]
     np.testing.assert_array_equal(shifted.dequantize(np.array([8], np.int8)), [1.0])
     with pytest.raises(UsageError, match="count the valid shape"):
-        bpu.TensorProperties((1, 2, 2, 3), "S8", (12, 6, 3, 1), 12, quantization=bpu.Quantization(
+        bpu.TensorProperties((1, 2, 2, 3), "S8", (12, 6, 3, 1), 12, quantization=bpu.TensorQuantization(
             bpu.QuantiType.SCALE, scale=(1.0, 1.0), axis=3))  # fmt: skip
 
 
@@ -354,7 +354,7 @@ def test_rows_by_a_rule_and_images_of_generic_alignment() -> None:
 
 
 def test_padding_ignored_by_the_device_is_an_error() -> None:
-    cldnn.check_padding(layout_of("b_fs_yx_fsv16"), {"b": Padding(1)})
-    cldnn.check_padding(layout_of("bs_fs_yx_bsv16_fsv16"), {"x": Padding(1)})
+    cldnn.check_padding(layout_of("b_fs_yx_fsv16"), {"b": AxisPadding(1)})
+    cldnn.check_padding(layout_of("bs_fs_yx_bsv16_fsv16"), {"x": AxisPadding(1)})
     with pytest.raises(UsageError, match="DV812"):
-        cldnn.check_padding(layout_of("bs_fs_yx_bsv16_fsv16"), {"b": Padding(0, 1)})
+        cldnn.check_padding(layout_of("bs_fs_yx_bsv16_fsv16"), {"b": AxisPadding(0, 1)})

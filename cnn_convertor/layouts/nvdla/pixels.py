@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.layouts.layout import Layout, Padding, Term, refuse
+from cnn_convertor.layouts.layout import AxisPadding, Layout, Term, refuse
 from cnn_convertor.layouts.nvdla.precision import ATOM, Precision
 from cnn_convertor.layouts.packing import Buffer, Bytes, pack, unpack
 
@@ -183,7 +183,7 @@ def pack_pixels(
         for channel, word, shift, _ in plane.places:
             words[..., word] |= raw[..., channel].astype(words.dtype) << words.dtype.type(shift)
         lines = Layout("hwc", (Term("h", pitch=stride), *plane.layout.terms[1:]), plane.layout.element, ATOM)
-        result.append(pack(words, lines, memory, padding={"w": Padding(start)}, fill=False))
+        result.append(pack(words, lines, memory, padding={"w": AxisPadding(start)}, fill=False))
         assert result[-1].size == height * stride
     return tuple(result)
 
@@ -205,7 +205,7 @@ def unpack_pixels(
     strides = given.strides(width, x_offset) if strides is None else strides
     for plane, start, stride, data in zip(given.planes, given.starts(x_offset), strides, planes, strict=True):
         lines = Layout("hwc", (Term("h", pitch=stride), *plane.layout.terms[1:]), plane.layout.element, ATOM)
-        words = unpack(data, lines, (height, width, plane.words), padding={"w": Padding(start)})
+        words = unpack(data, lines, (height, width, plane.words), padding={"w": AxisPadding(start)})
         for channel, word, shift, mask in plane.places:
             image[..., channel] = words[..., word] >> words.dtype.type(shift) & words.dtype.type(mask)
     return image.view(np.float16) if given.precision is Precision.FP16 else image

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.layouts.layout import Layout, Padding, refuse
+from cnn_convertor.layouts.layout import AxisPadding, Layout, refuse
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack
 from cnn_convertor.layouts.text import parse
@@ -66,7 +66,7 @@ def pack_image(
     if post_extension > 1 and post_extension * extended > CHANNELS:
         message = f"{post_extension} rows of {extended} channels are more than {CHANNELS}"
         refuse("DV833", message, "a smaller post-extension")
-    padding = {"c": Padding(0, max(0, channels - given))}
+    padding = {"c": AxisPadding(0, max(0, channels - given))}
     return pack(weights, image(precision, post_extension), out, padding=padding)
 
 
