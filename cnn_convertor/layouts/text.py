@@ -25,7 +25,7 @@ _NUMBERS = {"/": "div", "%": "mod", "^": "extent_align", "@": "pitch_align", "="
 
 def parse(text: str) -> Layout:
     """Parse a layout. Raises UsageError that points at the offending letter."""
-    reader = _Parser(text)
+    reader = _TermParser(text)
     axes = reader.axes()
     terms = []
     while reader.goes_on():
@@ -48,7 +48,7 @@ def natural_axes(terms: list[Term]) -> str:
 
 
 @dataclass
-class _Parser:
+class _TermParser:
     """A text and the current position."""
 
     text: str
