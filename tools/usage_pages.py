@@ -65,6 +65,10 @@ All files go to `output_folder/NAME/`. They appear together or, when anything fa
 
 ## Outputs
 
+`outputs = fc7, prob` ends the network at these layers: their outputs are output 0 and output 1, and layers that only others need
+are left out, whether they could be converted or not. A layer with several outputs gives all of them. `verify` compares the same
+outputs.
+
 `get_final_output(values, i)` gives output `i`, in the model's own order. `NAME_gen.h` has a constant for each, named after its
 layer: `CNAME::kOutput_prob`. Characters that C++ does not allow in a name become underscores.
 
