@@ -324,6 +324,11 @@ void eight_bit_input_overwrites_the_first_layer() {
 void halves_convert_to_floats() {
   __fp16 pixels[2] = {0.5f, 3};
   EXPECT(sizeof(pixels) == 4 && pixels[0] + pixels[1] == 3.5f);
+  pixels[0] += 1;
+  pixels[0] *= pixels[1];
+  pixels[0] -= 0.5;
+  pixels[0] /= 3;
+  EXPECT(pixels[0] == __fp16(4.0f / 3));
 }
 
 void print_policy(convert_policy policy) {

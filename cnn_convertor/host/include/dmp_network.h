@@ -32,6 +32,10 @@ struct __fp16 {
   __fp16() = default;
   __fp16(float value);
   operator float() const;
+  __fp16 &operator+=(float value) { return *this = *this + value; }
+  __fp16 &operator-=(float value) { return *this = *this - value; }
+  __fp16 &operator*=(float value) { return *this = *this * value; }
+  __fp16 &operator/=(float value) { return *this = *this / value; }
 
  private:
   uint16_t bits_;
