@@ -69,7 +69,7 @@ All files go to `output_folder/NAME/`. They appear together or, when anything fa
 are left out, whether they could be converted or not. A layer with several outputs gives all of them. `verify` compares the same
 outputs.
 
-`get_final_output(values, i)` gives output `i`, in the model's own order. `NAME_gen.h` has a constant for each, named after its
+`get_final_output(values, i)` gives output `i`, in that order, or in the model's own. `NAME_gen.h` has a constant for each, named after its
 layer: `CNAME::kOutput_prob`. Characters that C++ does not allow in a name become underscores.
 
 ## Python module
