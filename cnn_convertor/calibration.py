@@ -31,7 +31,7 @@ from cnn_convertor.devices.dv700.weights.palettes import (
     with_choices,
     without_palettes,
 )
-from cnn_convertor.emulation.network import Network, install
+from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.emulation.run import Maps, as_maps, from_memory, to_memory
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.constant import Constant
@@ -90,7 +90,7 @@ def calibrate(
         return None
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
 
-        def installed(made: Program, folder: str) -> Network:
+        def installed(made: Program, folder: str) -> EmulatedNetwork:
             files = codegen.emit(made, codegen.RenderOptions(program.name))
             return install(graph, made, files, Path(name, folder), ub_size=ub_size)
 
@@ -182,7 +182,7 @@ def matched(program: Program, unfused: Program, moments: Mapping[int, Moments]) 
 # --- measuring -----------------------------------------------------------------------------------------------------------
 
 
-def measure(network: Network, samples: Samples) -> dict[int, Moments]:
+def measure(network: EmulatedNetwork, samples: Samples) -> dict[int, Moments]:
     """The moments of each convolution's inputs, by its index, if they lie in memory and vary."""
     sums: dict[int, tuple[Real, Real]] = {}
     for inputs in _parts(network.program, samples):
@@ -256,7 +256,9 @@ def _taps(maps: Maps, convolution: Convolution) -> Iterator[tuple[tuple[int, int
 # --- before and after ----------------------------------------------------------------------------------------------------
 
 
-def compare_outputs(plain: Network, pair: tuple[Network, Network], samples: Samples) -> tuple[Improvement, ...]:
+def compare_outputs(
+    plain: EmulatedNetwork, pair: tuple[EmulatedNetwork, EmulatedNetwork], samples: Samples
+) -> tuple[Improvement, ...]:
     """For each output of the network, or the input of its softmax: two networks against one with FP16 weights."""
     return _of_outputs(plain.program, _improvements(plain, pair, samples))
 
@@ -272,7 +274,9 @@ def _of_layers(program: Program, improvements: Mapping[int, Improvement]) -> tup
     return tuple(improvements[index] for index, layer in enumerate(program.layers) if convolutions_of(layer))
 
 
-def _improvements(plain: Network, pair: tuple[Network, Network], samples: Samples) -> dict[int, Improvement]:
+def _improvements(
+    plain: EmulatedNetwork, pair: tuple[EmulatedNetwork, EmulatedNetwork], samples: Samples
+) -> dict[int, Improvement]:
     """For each layer of the program, by its index. pair: the network before and after calibration."""
     signals = np.zeros(len(plain.program.layers))
     noises = np.zeros((2, signals.size))

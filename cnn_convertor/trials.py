@@ -17,7 +17,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes, with_weights_of, without_palettes
-from cnn_convertor.emulation.network import Network, install
+from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
@@ -34,15 +34,15 @@ from cnn_convertor.verification.unpooling import unpoolings
 MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
 SAMPLES = 4
 
-Install: TypeAlias = Callable[[Program], Network]
+Install: TypeAlias = Callable[[Program], EmulatedNetwork]
 
 
-def prepare(graph: Graph, config: Config, folder: Path, *, sources: Sequence[Path] = ()) -> Network:
+def prepare(graph: Graph, config: Config, folder: Path, *, sources: Sequence[Path] = ()) -> EmulatedNetwork:
     """Convert a network into a folder and compile it. sources: C++ files with the callbacks of custom layers."""
     return _install(graph, build(graph, config), config, folder, sources)
 
 
-def _install(graph: Graph, program: Program, config: Config, folder: Path, sources: Sequence[Path]) -> Network:
+def _install(graph: Graph, program: Program, config: Config, folder: Path, sources: Sequence[Path]) -> EmulatedNetwork:
     emitted = codegen.emit(program, codegen.RenderOptions(config.definition.name))
     return install(graph, program, emitted, folder, sources=sources, ub_size=config.ub_size)
 
@@ -100,7 +100,7 @@ class _Trial(NamedTuple):
     """A network that has run: what it was given, and what both sides computed. installed: compiles other programs of it."""
 
     config: Config
-    network: Network
+    network: EmulatedNetwork
     given: Samples
     device: Outputs
     reference: Reference

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cnn_convertor.audit.layers import overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
-from cnn_convertor.audit.network import Layer, Map, Network, Tensor
+from cnn_convertor.audit.network import Map, SourceLayer, SourceNetwork, SourceTensor
 from cnn_convertor.audit.registers import command_output, operand_of
 from cnn_convertor.errors import Problem
 
@@ -38,7 +38,7 @@ class Read(NamedTuple):
 class Flow:
     """findings: what is wrong. born and dies: the steps between which each map is needed."""
 
-    def __init__(self, network: Network, functions: Mapping[int, list[Tensor]]) -> None:
+    def __init__(self, network: SourceNetwork, functions: Mapping[int, list[SourceTensor]]) -> None:
         """functions: layer -> the maps of its function in NAME_cpu.h. What other callbacks read is unknown."""
         self.findings: list[Problem] = []
         self.born: dict[Written, int] = {}
@@ -94,7 +94,7 @@ class Flow:
         elif (given := first.command.map if first.command else first.input_map) is not None:
             self._write(Written(-1, "the network's input", first.input_offs, given, 2, order, first.batch), 0)
 
-    def _layer(self, layer: Layer) -> None:
+    def _layer(self, layer: SourceLayer) -> None:
         found = [written for read in self._reads(layer) for written in self._read(layer, read)]
         if layer.type == "LT_CONCAT":
             self._join(layer, found)
@@ -117,7 +117,7 @@ class Flow:
             self._parts[layer.index] = {layer.index}
 
     @staticmethod
-    def _written_order(layer: Layer, found: list[Written]) -> frozenset[str]:
+    def _written_order(layer: SourceLayer, found: list[Written]) -> frozenset[str]:
         if layer.type == "LT_COPY_CONCAT":
             return frozenset(part for written in found for part in written.order)
         if layer.type == "LT_CUSTOM" and not layer.is_f32_output:
@@ -126,7 +126,7 @@ class Flow:
 
     # --- what is read ---
 
-    def _reads(self, layer: Layer) -> Iterator[Read]:
+    def _reads(self, layer: SourceLayer) -> Iterator[Read]:
         command, given = layer.command, layer.input_map
         if layer.is_on_device:
             if command is not None:
@@ -155,7 +155,7 @@ class Flow:
         content = self._memory.read(start, 1)[0].content
         return content is not None and content.element == 4
 
-    def _read(self, layer: Layer, read: Read) -> list[Written]:
+    def _read(self, layer: SourceLayer, read: Read) -> list[Written]:
         """The maps that are there; what is wrong with them is noted."""
         if min(read.map) < 1:
             return []
@@ -173,7 +173,7 @@ class Flow:
             self._found(layer, "DV643", message, "output_offs")
         return contents
 
-    def _wrong_writer(self, layer: Layer, read: Read, contents: list[Written]) -> tuple[str, str] | None:
+    def _wrong_writer(self, layer: SourceLayer, read: Read, contents: list[Written]) -> tuple[str, str] | None:
         """Another layer wrote it than the source names, or a CPU layer in an order that the device does not read."""
         expected = self._parts.get(read.source, set()) if read.source is not None else None
         others = [w for w in contents if expected is not None and w.layer not in expected]
@@ -186,7 +186,7 @@ class Flow:
                 return "DV652", f"the CPU wrote {_named(written)} in another memory order"
         return None
 
-    def _softmax(self, layer: Layer, found: list[Written]) -> None:
+    def _softmax(self, layer: SourceLayer, found: list[Written]) -> None:
         """The runtime reads its input row by row, or in a faulty form of chunks, and overwrites it."""
         if layer.input_map is None or layer.softmax_axis not in range(3):
             return
@@ -206,7 +206,7 @@ class Flow:
         self._memory.write(rest)
         self.dies[rest] = layer.index
 
-    def _join(self, layer: Layer, found: list[Written]) -> None:
+    def _join(self, layer: SourceLayer, found: list[Written]) -> None:
         """A concatenation in place does nothing: its inputs must be where its output is."""
         self._parts[layer.index] = {written.layer for written in found}
         at = layer.output_offs
@@ -223,7 +223,7 @@ class Flow:
             message = f"input_offs is {layer.input_offs}, output_offs {layer.output_offs}: nothing is moved"
             self._found(layer, "DV660", message, "input_offs")
 
-    def _order(self, layer: Layer, found: list[Written]) -> None:
+    def _order(self, layer: SourceLayer, found: list[Written]) -> None:
         """is_input_hw_layout is true for what the device has written."""
         orders = {part for written in found for part in written.order}
         says, given = layer.is_input_hw_layout, layer.input_map
@@ -262,7 +262,7 @@ class Flow:
             if layer.is_output and layer.index not in network.outputs:
                 self._found(layer, "DV670", "is_output is true, but output_layers_ does not name it", "is_output")
 
-    def _intact(self, layer: Layer, last: int) -> None:
+    def _intact(self, layer: SourceLayer, last: int) -> None:
         """At the end, an output holds what its layer wrote."""
         expected = self._parts.get(layer.index, set())
         for _, _, content in self._memory.read(layer.output_offs, layer.output_size) if layer.output_size else ():
@@ -288,7 +288,7 @@ class Flow:
     def _type(self, written: Written) -> str:
         return self._network.layers[written.layer].type if written.layer >= 0 else ""
 
-    def _found(self, layer: Layer, code: str, message: str, field: str) -> None:
+    def _found(self, layer: SourceLayer, code: str, message: str, field: str) -> None:
         self.findings.append(layer.problem(code, message, field))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cnn_convertor.audit.network import Command, Layer, Map, Network
+from cnn_convertor.audit.network import Map, SourceCommand, SourceLayer, SourceNetwork
 from cnn_convertor.audit.registers import command_output, operand_of
 from cnn_convertor.audit.rules import Device, check_command
 from cnn_convertor.errors import Problem
@@ -20,7 +20,7 @@ _MEMBERS = {
 }
 
 
-def check_layer(network: Network, layer: Layer, device: Device) -> Iterator[Problem]:
+def check_layer(network: SourceNetwork, layer: SourceLayer, device: Device) -> Iterator[Problem]:
     """What is wrong in one layer."""
     yield from _type(layer)
     yield from _union(layer)
@@ -51,7 +51,7 @@ def same_elements(a: Map, b: Map) -> bool:
     return a == b or (a.elements == b.elements and 1 in {a.area, b.area})
 
 
-def _type(layer: Layer) -> Iterator[Problem]:
+def _type(layer: SourceLayer) -> Iterator[Problem]:
     if not layer.type.startswith("LT_"):
         yield layer.problem("DV665", f"{layer.type} is not a layer type", "type")
     elif layer.is_on_device and layer.command is None:
@@ -62,7 +62,7 @@ def _type(layer: Layer) -> Iterator[Problem]:
         yield layer.problem("DV665", "the layer has no name", "name")
 
 
-def _union(layer: Layer) -> Iterator[Problem]:
+def _union(layer: SourceLayer) -> Iterator[Problem]:
     """A layer holds one of: a command, a softmax axis, a list of inputs, a callback. They share memory."""
     member = _MEMBERS.get(layer.type, "")
     others = [other for other in layer.members if other not in {member, "a command"}]  # DV665: a command
@@ -76,7 +76,7 @@ def _union(layer: Layer) -> Iterator[Problem]:
         yield layer.problem("DV668", f"{layer.type} does not set {member}", "type")
 
 
-def _dims(layer: Layer) -> Iterator[Problem]:
+def _dims(layer: SourceLayer) -> Iterator[Problem]:
     rows = {
         "input_dim": (layer.input_dim_size, layer.input_dims, layer.input_map),
         "output_dim": (layer.output_dim_size, layer.output_dims, layer.output_map),
@@ -90,7 +90,7 @@ def _dims(layer: Layer) -> Iterator[Problem]:
             yield layer.problem("DV647", f"{field}: {dims}; dimensions start at 1", f"{field}[0]")
 
 
-def _command(network: Network, layer: Layer, command: Command) -> Iterator[Problem]:
+def _command(network: SourceNetwork, layer: SourceLayer, command: SourceCommand) -> Iterator[Problem]:
     """The fields of the layer repeat those of the command."""
     if command.is_transposed != network.transposed:
         transposed = str(network.transposed).lower()
@@ -125,7 +125,7 @@ def _command(network: Network, layer: Layer, command: Command) -> Iterator[Probl
     yield from _overlaps(layer, command, written, operand)
 
 
-def _overlaps(layer: Layer, command: Command, written: Map, operand: Map | None) -> Iterator[Problem]:
+def _overlaps(layer: SourceLayer, command: SourceCommand, written: Map, operand: Map | None) -> Iterator[Problem]:
     """A command reads its input while it writes. It may write exactly over its operand."""
     start, size = command.output.offs, 2 * written.elements * command.batch
     if overlap(start, size, command.input.offs, 2 * command.map.elements * command.batch):
@@ -141,14 +141,14 @@ def overlap(a: int, a_size: int, b: int, b_size: int) -> bool:
     return a < b + b_size and b < a + a_size
 
 
-def _same_elements(layer: Layer) -> Iterator[Problem]:
+def _same_elements(layer: SourceLayer) -> Iterator[Problem]:
     given, made = layer.input_map, layer.output_map
     if given is not None and made is not None and given.elements != made.elements:
         message = f"{made} has {made.elements} elements, but the input, {given}, has {given.elements}"
         yield layer.problem("DV662", f"output_dim: {message}", "output_dim[0]")
 
 
-def _flatten(layer: Layer) -> Iterator[Problem]:
+def _flatten(layer: SourceLayer) -> Iterator[Problem]:
     """Without the flag the runtime does nothing, which is right only where nothing has to move."""
     if not layer.is_input_hw_layout and layer.input_offs != layer.output_offs:
         message = "is_input_hw_layout is false: the runtime copies nothing to output_offs"
@@ -158,7 +158,7 @@ def _flatten(layer: Layer) -> Iterator[Problem]:
         yield layer.problem("DV669", message, "input_dim_size")
 
 
-def _softmax(layer: Layer) -> Iterator[Problem]:
+def _softmax(layer: SourceLayer) -> Iterator[Problem]:
     """The axis exists, and the output is FP16. The flow checks the contents of the memory."""
     axis, dims = layer.softmax_axis, layer.input_dims
     message = ""
@@ -175,7 +175,7 @@ def _softmax(layer: Layer) -> Iterator[Problem]:
         yield layer.problem("DV663", message, "is_f32_output")
 
 
-def _concat(network: Network, layer: Layer) -> Iterator[Problem]:
+def _concat(network: SourceNetwork, layer: SourceLayer) -> Iterator[Problem]:
     """The inputs are earlier layers with the output's width and height, and together have its channels.
 
     LT_COPY_CONCAT copies bytes into a vector, and channels into a map. It does nothing for two dimensions.
@@ -210,7 +210,7 @@ def _breaks(given: Map, made: Map, *, is_last: bool) -> bool:
     return given.area > 1 and (given.area != made.area or (not is_last and given.channels % 8 != 0))
 
 
-def _sizes(layer: Layer) -> Iterator[Problem]:
+def _sizes(layer: SourceLayer) -> Iterator[Problem]:
     """The bytes of the output, and the alignment of all places."""
     element, made = 4 if layer.is_f32_output else 2, layer.output_map
     if made is not None and layer.output_size not in {element * made.elements * n for n in (1, layer.batch)}:
@@ -224,7 +224,7 @@ def _sizes(layer: Layer) -> Iterator[Problem]:
             yield layer.problem("DV640", f"{field}: {offset} is not a multiple of {multiple}", field)
 
 
-def _ranges(network: Network, layer: Layer) -> Iterator[Problem]:
+def _ranges(network: SourceNetwork, layer: SourceLayer) -> Iterator[Problem]:
     """All that the layer reads and writes is in the I/O memory."""
     made, given, element = layer.output_map, layer.input_map, 4 if layer.is_f32_output else 2
     rows = [("output_offs", layer.output_offs, max(layer.output_size, element * made.elements if made else 0))]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cnn_convertor.audit.flow import Flow
-from cnn_convertor.audit.network import Layer, Map, Network
+from cnn_convertor.audit.network import Map, SourceLayer, SourceNetwork
 from cnn_convertor.audit.registers import (
     AVERAGE_POOL,
     MAX_POOL,
     PALETTE,
     UPSAMPLE,
     Meaning,
-    Pair,
+    RegisterPair,
     Sides,
     meanings,
     operand_of,
@@ -24,7 +24,7 @@ _KINDS = {1: "conv", 3: "depthwise", 5: "deconv", 7: "depthwise deconv"}
 _ACTIVATIONS = {1: "tanh", 3: "sigmoid", 4: "PReLU", 5: "ELU", 6: "ReLU6"}
 
 
-def listing(network: Network, flow: Flow) -> str:
+def listing(network: SourceNetwork, flow: Flow) -> str:
     """A line for each layer, a line for each of its runs, and totals."""
     order = "HWC" if network.transposed else "WHC"
     lines = [f"{network.name}: {len(network.layers)} layers, maps in {order} order"]
@@ -46,11 +46,11 @@ def listing(network: Network, flow: Flow) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _output(network: Network, index: int | None) -> str:
+def _output(network: SourceNetwork, index: int | None) -> str:
     return f'"{network.layers[index].name}"' if index is not None and index < len(network.layers) else "nothing"
 
 
-def _layer(layer: Layer) -> str:
+def _layer(layer: SourceLayer) -> str:
     """index, type, name, input -> output, bytes"""
     made = _at(layer.output_map, layer.output_offs)
     flow = f"{_at(layer.input_map, layer.input_offs)} -> {made}"
@@ -69,7 +69,7 @@ def _at(map: Map | None, offset: int) -> str:
     return f"{map or '?'}@{offset}"
 
 
-def _runs(layer: Layer) -> Iterator[str]:
+def _runs(layer: SourceLayer) -> Iterator[str]:
     command = layer.command
     assert command is not None
     several = len(command.runs) > 1
@@ -125,7 +125,7 @@ def _activation(made: Meaning) -> str:
     return f"{words}, absolute value".removeprefix(", ") if run.rectifi_en else words
 
 
-def _short(pair: Pair) -> str:
+def _short(pair: RegisterPair) -> str:
     """One number when both are equal."""
     return str(pair.x) if pair.x == pair.y else str(pair)
 

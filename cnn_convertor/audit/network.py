@@ -29,7 +29,7 @@ class Map(NamedTuple):
         return str(self.channels) if self.area == 1 else f"{self.width}x{self.height}x{self.channels}"
 
 
-class Tensor(NamedTuple):
+class SourceTensor(NamedTuple):
     """A map as a function on the CPU sees it. element: bytes."""
 
     offset: int
@@ -42,7 +42,7 @@ class Tensor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SourceRun:
     """The registers of one run. weight_mem is the name of the memory; empty for none."""
 
     weight_mem: str
@@ -67,30 +67,30 @@ class Run:
     rsvd: int
 
 
-class Header(NamedTuple):
+class SourceHeader(NamedTuple):
     size: int
     device_type: int
     version: int
 
 
-class Buffer(NamedTuple):
+class SourceBuffer(NamedTuple):
     mem: str
     offs: int
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SourceCommand:
     """outer: the header of version 1 around the command; None for a command of version 0.
 
     runs: as many as topo has bits. extras: fields for 8-bit input that are not 0. idle: runs after the last bit of topo
     that are described nevertheless.
     """
 
-    outer: Header | None
-    header: Header
-    input: Buffer
-    output: Buffer
-    operand: Buffer
+    outer: SourceHeader | None
+    header: SourceHeader
+    input: SourceBuffer
+    output: SourceBuffer
+    operand: SourceBuffer
     topo: int
     w: int
     h: int
@@ -98,7 +98,7 @@ class Command:
     c: int
     order: int
     output_mode: int
-    runs: tuple[Run, ...]
+    runs: tuple[SourceRun, ...]
     extras: tuple[str, ...]
     idle: tuple[int, ...]
 
@@ -118,7 +118,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class SourceLayer:
     """dims: as far as the size says. sources: what input_layers points to, layers by index; None for something else.
 
     members: the members of the layer's union that the source assigns. inputs: the maps that custom_param lists.
@@ -127,7 +127,7 @@ class Layer:
     index: int
     name: str
     type: str
-    command: Command | None
+    command: SourceCommand | None
     input_offs: int
     output_offs: int
     output_size: int
@@ -144,7 +144,7 @@ class Layer:
     source_count: int
     file: str
     members: tuple[str, ...]
-    inputs: tuple[Tensor, ...]
+    inputs: tuple[SourceTensor, ...]
     lines: Mapping[str, int] = field(repr=False)
 
     def at(self, name: str = "") -> Origin:
@@ -187,7 +187,7 @@ def as_map(dims: tuple[int, ...]) -> Map | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class SourceNetwork:
     """outputs: the indices of the layers in output_layers_; None for an unknown entry."""
 
     name: str
@@ -196,7 +196,7 @@ class Network:
     transposed: bool
     weight_bytes: int
     io_bytes: int
-    layers: tuple[Layer, ...]
+    layers: tuple[SourceLayer, ...]
     outputs: tuple[int | None, ...]
 
     def problem(self, code: str, message: str) -> Problem:

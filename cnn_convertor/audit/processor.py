@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cnn_convertor.audit.network import Layer, Map, Network, Tensor
+from cnn_convertor.audit.network import Map, SourceLayer, SourceNetwork, SourceTensor
 from cnn_convertor.errors import Problem
 
 _FUNCTION = re.compile(r"^inline void Layer_(\d{1,9})\(.*?^\}", re.MULTILINE | re.DOTALL)
 _TENSOR = re.compile(r"const Tensor \w+\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
 
 
-def read_functions(source: Path) -> dict[int, list[Tensor]]:
+def read_functions(source: Path) -> dict[int, list[SourceTensor]]:
     """Layer -> the maps that its function reads, and last the one that it writes. No map: a function in another form."""
     header = source.with_name(source.name.replace("_gen.cpp", "_cpu.h"))
     if header == source or not header.is_file():
@@ -24,7 +24,7 @@ def read_functions(source: Path) -> dict[int, list[Tensor]]:
     return {int(found[1]): _tensors(found[0]) for found in functions}
 
 
-def check_processor(network: Network, functions: Mapping[int, list[Tensor]]) -> Iterator[Problem]:
+def check_processor(network: SourceNetwork, functions: Mapping[int, list[SourceTensor]]) -> Iterator[Problem]:
     """Findings in the functions of the header beside a source."""
     for index, tensors in functions.items():
         if index >= len(network.layers) or network.layers[index].type != "LT_CUSTOM":
@@ -37,17 +37,17 @@ def check_processor(network: Network, functions: Mapping[int, list[Tensor]]) -> 
             yield from _function(network, network.layers[index], tensors)
 
 
-def _tensors(function: str) -> list[Tensor]:
+def _tensors(function: str) -> list[SourceTensor]:
     rows = _TENSOR.findall(function)
     if len(rows) != len(re.findall(r"\bTensor\b", function)):
         return []
     return [
-        Tensor(int(offset), Map(int(width), int(height), int(channels)), 2 if format.startswith("kHalf") else 4)
+        SourceTensor(int(offset), Map(int(width), int(height), int(channels)), 2 if format.startswith("kHalf") else 4)
         for offset, height, width, channels, format in rows
     ]
 
 
-def _function(network: Network, layer: Layer, tensors: list[Tensor]) -> Iterator[Problem]:
+def _function(network: SourceNetwork, layer: SourceLayer, tensors: list[SourceTensor]) -> Iterator[Problem]:
     """Where one function reads and writes other maps than its layer names."""
     *inputs, output = tensors
     if (output.offset, output.map, output.element) != (layer.output_offs, layer.output_map, _element(layer)):
@@ -66,6 +66,6 @@ def _function(network: Network, layer: Layer, tensors: list[Tensor]) -> Iterator
             yield layer.problem("DV666", message, "input_offs")
 
 
-def _element(layer: Layer) -> int:
+def _element(layer: SourceLayer) -> int:
     """Bytes of an element of the output."""
     return 4 if layer.is_f32_output else 2

@@ -1,4 +1,4 @@
-"""Reads a generated source: C++ text in, a Network and findings out."""
+"""Reads a generated source: C++ text in, a SourceNetwork and findings out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from pathlib import Path
 from cnn_convertor.audit.cells import Cell, Pointer, Symbol, Text
 from cnn_convertor.audit.codes import hint
 from cnn_convertor.audit.definitions import Definitions, definitions
-from cnn_convertor.audit.network import Buffer, Command, Header, Layer, Network, Run, Tensor, as_map
+from cnn_convertor.audit.network import (
+    SourceBuffer,
+    SourceCommand,
+    SourceHeader,
+    SourceLayer,
+    SourceNetwork,
+    SourceRun,
+    SourceTensor,
+    as_map,
+)
 from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
 from cnn_convertor.audit.statements import Statements
 from cnn_convertor.audit.tokens import NotUnderstoodError
@@ -24,7 +33,7 @@ _UNION = {
 }
 
 
-def read(path: Path) -> tuple[Network, list[Problem]]:
+def read(path: Path) -> tuple[SourceNetwork, list[Problem]]:
     """The network that a source describes, and what in it could not be understood.
 
     Raises ModelError for what cannot be read, or is not a generated source.
@@ -41,7 +50,7 @@ def read(path: Path) -> tuple[Network, list[Problem]]:
     return read_text(text, path.name)
 
 
-def read_text(text: str, file: str) -> tuple[Network, list[Problem]]:
+def read_text(text: str, file: str) -> tuple[SourceNetwork, list[Problem]]:
     """As read; file is named in findings."""
     found = definitions(text, file)
     if "Initialize" not in found.functions:
@@ -91,7 +100,7 @@ class _Reader:
             self._problem("DV603", f"{what} is never called in Initialize()", self._line)
         return self._followed.setup.get(what, ([0] * count, 0))[0]
 
-    def network(self, owner: str) -> Network:
+    def network(self, owner: str) -> SourceNetwork:
         weight_bytes, io_bytes = self._setup("ReserveMemory", 2)
         (count,), (output_count,) = self._setup("set_num_layers"), self._setup("set_num_output_layers")
         if weight_bytes == 0:
@@ -103,7 +112,7 @@ class _Reader:
             if index >= count:
                 message = f"layer {index} is described, but there are {count} layers"
                 self._problem("DV603", message, fields[""])
-        return Network(
+        return SourceNetwork(
             name=owner.removeprefix("C") or owner,
             file=self._file,
             line=self._line,
@@ -146,12 +155,12 @@ class _Reader:
             lines[name.removeprefix("conv_conf_v1.conv_cmd.").removeprefix("conv_conf.")] = cell.line
         return lines | ({"": min(lines.values())} if lines else {})
 
-    def _layer(self, index: int, lines: dict[str, int]) -> Layer:
+    def _layer(self, index: int, lines: dict[str, int]) -> SourceLayer:
         cell = self._followed.layers.element(index)
         name, number, source_count = cell.at("name"), _number(cell, "type"), _number(cell, "input_layer_num")
         if not lines:
             self._problem("DV603", f"layer {index} is never described", self._line)
-        return Layer(
+        return SourceLayer(
             index=index,
             name=name.text if isinstance(name, Text) else "",
             type=LAYER_TYPES[number] if 0 <= number < len(LAYER_TYPES) else f"type {number}",
@@ -195,7 +204,7 @@ class _Reader:
         return tuple(self._layer_at(first.owner, first.key + i) for i in range(count))  # &inputs[0]
 
     @staticmethod
-    def _inputs(cell: Cell) -> tuple[Tensor, ...]:
+    def _inputs(cell: Cell) -> tuple[SourceTensor, ...]:
         """The maps that our generated custom_param lists in its last member: offset, dimensions, their number, FP32, HWC."""
         parameters = cell.at("custom_param")
         members = list(parameters.to.parts.values()) if isinstance(parameters, Pointer) else []
@@ -205,12 +214,12 @@ class _Reader:
             map = as_map(tuple(_number(row, 1, i) for i in range(min(max(size, 0), 4))))
             if len(row.parts) != 5 or map is None:
                 return ()
-            inputs.append(Tensor(_number(row, 0), map, 4 if _number(row, 3) else 2))
+            inputs.append(SourceTensor(_number(row, 0), map, 4 if _number(row, 3) else 2))
         return tuple(inputs)
 
     # --- commands ---
 
-    def _command(self, layer: Cell, lines: dict[str, int]) -> Command | None:
+    def _command(self, layer: Cell, lines: dict[str, int]) -> SourceCommand | None:
         """The command in the one form or the other; None when no field of it is set."""
         forms = {name: layer.parts[name] for name in ("conv_conf_v1", "conv_conf") if name in layer.parts}
         used = {name: form for name, form in forms.items() if any(form.assigned())}
@@ -224,7 +233,7 @@ class _Reader:
         count = _number(cell, "topo").bit_length()
         runs = cell.field("run")
         extras = [("u8tofp16_table", "mem"), ("u8tofp16_table", "offs"), ("to_bgr",)] if outer is not None else []
-        return Command(
+        return SourceCommand(
             outer=_header(outer) if outer is not None else None,
             header=_header(cell),
             input=_buffer(cell, "input_buf"),
@@ -244,16 +253,16 @@ class _Reader:
         )
 
 
-def _header(cell: Cell) -> Header:
-    return Header(*(_number(cell, "header", name) for name in Header._fields))
+def _header(cell: Cell) -> SourceHeader:
+    return SourceHeader(*(_number(cell, "header", name) for name in SourceHeader._fields))
 
 
-def _buffer(cell: Cell, name: str) -> Buffer:
+def _buffer(cell: Cell, name: str) -> SourceBuffer:
     memory = cell.at(name, "mem")
-    return Buffer(memory.name if isinstance(memory, Symbol) else "", _number(cell, name, "offs"))
+    return SourceBuffer(memory.name if isinstance(memory, Symbol) else "", _number(cell, name, "offs"))
 
 
-def _run(cell: Cell) -> Run:
+def _run(cell: Cell) -> SourceRun:
     weight = _buffer(cell, "weight_buf")
-    numbers = {name: _number(cell, name) for name in Run.__slots__ if name not in {"weight_mem", "weight_offs"}}
-    return Run(weight_mem=weight.mem, weight_offs=weight.offs, **numbers)
+    numbers = {name: _number(cell, name) for name in SourceRun.__slots__ if name not in {"weight_mem", "weight_offs"}}
+    return SourceRun(weight_mem=weight.mem, weight_offs=weight.offs, **numbers)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from cnn_convertor.audit.network import Command, Map, Run
+from cnn_convertor.audit.network import Map, SourceCommand, SourceRun
 
 MAX_POOL, AVERAGE_POOL, UPSAMPLE = 1, 2, 4
 PRELU = 4
@@ -20,7 +20,7 @@ class Sides(NamedTuple):
     bottom: int
 
 
-class Pair(NamedTuple):
+class RegisterPair(NamedTuple):
     """Across and down: the order of the registers' bytes."""
 
     x: int
@@ -30,48 +30,50 @@ class Pair(NamedTuple):
         return f"{self.x}x{self.y}"
 
 
-class Window(NamedTuple):
+class RegisterWindow(NamedTuple):
     """How a kernel or pool moves over a map. spread: the distance of the input's elements in a deconvolution."""
 
-    size: Pair
-    stride: Pair
-    dilation: Pair
+    size: RegisterPair
+    stride: RegisterPair
+    dilation: RegisterPair
     pad: Sides
-    spread: Pair = Pair(1, 1)
+    spread: RegisterPair = RegisterPair(1, 1)
 
     @property
-    def extent(self) -> Pair:
-        return Pair((self.size.x - 1) * self.dilation.x + 1, (self.size.y - 1) * self.dilation.y + 1)
+    def extent(self) -> RegisterPair:
+        return RegisterPair((self.size.x - 1) * self.dilation.x + 1, (self.size.y - 1) * self.dilation.y + 1)
 
     @property
     def is_dilated(self) -> bool:
         return max(self.dilation) > 1
 
-    def padded(self, width: int, height: int) -> Pair:
+    def padded(self, width: int, height: int) -> RegisterPair:
         """The size of the input with zeros between and around."""
         left, right, top, bottom = self.pad
-        return Pair(left + (width - 1) * self.spread.x + 1 + right, top + (height - 1) * self.spread.y + 1 + bottom)
+        return RegisterPair(
+            left + (width - 1) * self.spread.x + 1 + right, top + (height - 1) * self.spread.y + 1 + bottom
+        )
 
-    def positions(self, width: int, height: int) -> Pair:
+    def positions(self, width: int, height: int) -> RegisterPair:
         """The size of the output; 0 or less where the window does not fit."""
         x, y = self.padded(width, height)
         if min(self.stride) < 1:
-            return Pair(0, 0)
-        return Pair((x - self.extent.x) // self.stride.x + 1, (y - self.extent.y) // self.stride.y + 1)
+            return RegisterPair(0, 0)
+        return RegisterPair((x - self.extent.x) // self.stride.x + 1, (y - self.extent.y) // self.stride.y + 1)
 
 
-def pair(register: int) -> Pair:
-    return Pair(register & 0xFF, register >> 8)
+def pair(register: int) -> RegisterPair:
+    return RegisterPair(register & 0xFF, register >> 8)
 
 
 def sides(register: int) -> Sides:
     return Sides(*((register >> shift) & 0xFF for shift in (0, 8, 16, 24)))
 
 
-def kernel(p: int) -> Pair:
+def kernel(p: int) -> RegisterPair:
     """Height 0 means that the kernel is square."""
     width, height = pair(p)
-    return Pair(width, height or width)
+    return RegisterPair(width, height or width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Meaning:
     """A run in the context of its command. convolved: the map between convolution and pool."""
 
     index: int
-    run: Run
+    run: SourceRun
     is_external: bool
     adds: bool
     input: Map
@@ -87,23 +89,23 @@ class Meaning:
     output: Map
 
     @property
-    def convolution(self) -> Window | None:
+    def convolution(self) -> RegisterWindow | None:
         """None without a convolution. A deconvolution is one with stride 1 over a spread input."""
         run = self.run
         if run.conv_enable == 0:
             return None
         dilation = pair(run.conv_dilation)
-        dilation = Pair(dilation.x or 1, dilation.y or 1)
-        window = Window(kernel(run.p), pair(run.conv_stride), dilation, sides(run.conv_pad))
-        return window._replace(stride=Pair(1, 1), spread=window.stride) if self.is_deconvolution else window
+        dilation = RegisterPair(dilation.x or 1, dilation.y or 1)
+        window = RegisterWindow(kernel(run.p), pair(run.conv_stride), dilation, sides(run.conv_pad))
+        return window._replace(stride=RegisterPair(1, 1), spread=window.stride) if self.is_deconvolution else window
 
     @property
-    def pool(self) -> Window | None:
+    def pool(self) -> RegisterWindow | None:
         """The window of a max or average pool."""
         run = self.run
         if run.pool_enable not in {MAX_POOL, AVERAGE_POOL}:
             return None
-        return Window(pair(run.pool_size), pair(run.pool_stride), Pair(1, 1), sides(run.pool_pad))
+        return RegisterWindow(pair(run.pool_size), pair(run.pool_stride), RegisterPair(1, 1), sides(run.pool_pad))
 
     @property
     def is_depthwise(self) -> bool:
@@ -132,7 +134,7 @@ class Meaning:
         return places * self.run.m * self.kernel_channels * window.size.x * window.size.y
 
 
-def meanings(command: Command) -> Iterator[Meaning]:
+def meanings(command: SourceCommand) -> Iterator[Meaning]:
     """Every run with its maps. Impossible sizes are 0 or less, and are passed on."""
     given = command.map
     for index, run in enumerate(command.runs):
@@ -149,7 +151,7 @@ def meanings(command: Command) -> Iterator[Meaning]:
         given = command.map if is_external else output
 
 
-def command_output(command: Command) -> Map:
+def command_output(command: SourceCommand) -> Map:
     """The output of the command: those of its external runs, joined along the channels."""
     outputs = [made.output for made in meanings(command) if made.is_external]
     if not outputs:
@@ -157,6 +159,6 @@ def command_output(command: Command) -> Map:
     return outputs[-1]._replace(channels=sum(output.channels for output in outputs))
 
 
-def operand_of(command: Command) -> Map | None:
+def operand_of(command: SourceCommand) -> Map | None:
     """The map that the command adds; None when it adds none."""
     return next((made.operand for made in meanings(command) if made.adds), None)

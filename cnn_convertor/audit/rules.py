@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor.audit.network import Command, Layer
+from cnn_convertor.audit.network import SourceCommand, SourceLayer
 from cnn_convertor.audit.registers import (
     AVERAGE_POOL,
     FP16,
@@ -17,7 +17,7 @@ from cnn_convertor.audit.registers import (
     PRELU,
     UPSAMPLE,
     Meaning,
-    Window,
+    RegisterWindow,
     meanings,
     pair,
     sides,
@@ -46,7 +46,7 @@ class Broken(NamedTuple):
     message: str
 
 
-def check_command(layer: Layer, command: Command, device: Device) -> Iterator[Problem]:
+def check_command(layer: SourceLayer, command: SourceCommand, device: Device) -> Iterator[Problem]:
     """Every rule that the layer's command breaks."""
     runs = list(meanings(command))
     broken = [*_command(command), *(b for made in runs for b in _run(made, command, device))]
@@ -54,7 +54,7 @@ def check_command(layer: Layer, command: Command, device: Device) -> Iterator[Pr
         yield layer.problem(code, f"{field}: {message}" if field else message, field)
 
 
-def _command(command: Command) -> Iterator[Broken]:
+def _command(command: SourceCommand) -> Iterator[Broken]:
     yield from _headers(command)
     limits = {"w": (command.w, MAX_WIDTH), "h": (command.h, MAX_HEIGHT), "z": (command.z, 1)}
     limits["c"] = (command.c, MAX_CHANNELS if any(run.conv_enable for run in command.runs) else 0xFFFF)
@@ -78,7 +78,7 @@ def _command(command: Command) -> Iterator[Broken]:
         yield Broken("DV614", "topo", f"joined runs of {text} channels: all but the last need a multiple of 8")
 
 
-def _headers(command: Command) -> Iterator[Broken]:
+def _headers(command: SourceCommand) -> Iterator[Broken]:
     rows = [("header", command.header, 0)]
     if command.outer is not None:
         rows.append(("conv_conf_v1.header", command.outer, 1))
@@ -91,7 +91,7 @@ def _headers(command: Command) -> Iterator[Broken]:
         yield Broken("DV610", f"conv_conf_v1.{name}", "the input is FP16: it must be 0")
 
 
-def _run(made: Meaning, command: Command, device: Device) -> Iterator[Broken]:
+def _run(made: Meaning, command: SourceCommand, device: Device) -> Iterator[Broken]:
     """All rules of one run. Those that need its sizes follow when the registers have a meaning."""
     found = [*_modes(made), *_numbers(made), *_convolution(made, device.max_kernel_size), *_pool(made)]
     found = found or [*_windows(made)]
@@ -125,7 +125,7 @@ def _numbers(made: Meaning) -> Iterator[Broken]:
         yield Broken("DV629", "pool_avg_param", f"0x{run.pool_avg_param:04X} is a factor of {factor:g}")
 
 
-def factor_notes(layer: Layer) -> Iterator[Problem]:
+def factor_notes(layer: SourceLayer) -> Iterator[Problem]:
     """Average pools whose factor is not the reciprocal of the window. A window of 1x1 scales: any factor is right."""
     for made in meanings(layer.command) if layer.command is not None and layer.is_on_device else ():
         run, size = made.run, pair(made.run.pool_size)
@@ -190,7 +190,7 @@ def _pad(field: str, register: int) -> Iterator[Broken]:
 
 def _windows(made: Meaning) -> Iterator[Broken]:
     """The padded input is at least as large as the window."""
-    rows: list[tuple[str, Window | None, int, int]] = [
+    rows: list[tuple[str, RegisterWindow | None, int, int]] = [
         ("p", made.convolution, made.input.width, made.input.height),
         ("pool_size", made.pool, made.convolved.width, made.convolved.height),
     ]
@@ -213,7 +213,7 @@ def _channels(made: Meaning) -> Iterator[Broken]:
         yield Broken("DV620", "m", f"{run.m}, but {what} keeps its {made.input.channels} channels")
 
 
-def _alone(made: Meaning, command: Command) -> Iterator[Broken]:
+def _alone(made: Meaning, command: SourceCommand) -> Iterator[Broken]:
     """Dilated convolutions and deconvolutions are the only run of their command."""
     if len(command.runs) < 2 or made.convolution is None:
         return
@@ -241,7 +241,7 @@ def _dilation(made: Meaning) -> Iterator[Broken]:
     yield from (Broken("DV623", "conv_dilation", message) for message, is_broken in wrong.items() if is_broken)
 
 
-def _buffer(command: Command, runs: list[Meaning], device: Device) -> Iterator[Broken]:
+def _buffer(command: SourceCommand, runs: list[Meaning], device: Device) -> Iterator[Broken]:
     """Section 5: strips, and several runs together."""
     several = len(runs) > 1
     counts = {made.index: strips(made, device.ub_size) for made in runs}

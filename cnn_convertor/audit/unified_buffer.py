@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cnn_convertor.audit.network import Command
+from cnn_convertor.audit.network import SourceCommand
 from cnn_convertor.audit.registers import (
     AVERAGE_POOL,
     MAX_POOL,
     UPSAMPLE,
     Meaning,
-    Pair,
-    Window,
+    RegisterPair,
+    RegisterWindow,
     kernel,
     meanings,
     pair,
@@ -27,7 +27,7 @@ def strips(made: Meaning, ub_size: int) -> int:
         return 1
     if not window.is_dilated:
         p = max(window.size) | 1
-        window = window._replace(size=Pair(p, p))
+        window = window._replace(size=RegisterPair(p, p))
     width = made.input.width
     for count in range(1, width + 1):
         if 16 * _strip_units(made, window, -(-width // count) + window.extent.x - 1) <= ub_size:
@@ -35,7 +35,7 @@ def strips(made: Meaning, ub_size: int) -> int:
     return 0
 
 
-def _strip_units(made: Meaning, window: Window, width: int) -> int:
+def _strip_units(made: Meaning, window: RegisterWindow, width: int) -> int:
     """Twice the memory of one strip, in units: the specification compares with half of the buffer."""
     _, height, channels = made.input
     elements = 8 * _whole(_block(width * height * min(channels, 8)), channels)
@@ -45,7 +45,7 @@ def _strip_units(made: Meaning, window: Window, width: int) -> int:
     return -(-2 * elements // UNIT)
 
 
-def need(command: Command) -> int:
+def need(command: SourceCommand) -> int:
     """Bytes that all runs of a command need together, each in one strip."""
     runs = list(meanings(command))
     whole_input = _whole(_block(command.map.area * min(command.c, 8)), command.c)
@@ -69,7 +69,7 @@ def _block_area(made: Meaning) -> int:
     """Positions of a run's result that are held at a time: the convolution's, with a max pool's padding around."""
     run = made.run
     left, right, top, bottom = 0, 0, 0, 0
-    stride, spread, p = Pair(1, 1), Pair(1, 1), 0
+    stride, spread, p = RegisterPair(1, 1), RegisterPair(1, 1), 0
     if run.pool_enable == AVERAGE_POOL or run.conv_enable:
         pooled = run.pool_enable == AVERAGE_POOL
         size = pair(run.pool_size) if pooled else kernel(run.p)

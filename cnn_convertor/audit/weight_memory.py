@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cnn_convertor.audit.network import Layer, Network
+from cnn_convertor.audit.network import SourceLayer, SourceNetwork
 from cnn_convertor.audit.registers import Meaning, meanings
 from cnn_convertor.audit.weights import Bytes, Stream, faults, stream_of
 from cnn_convertor.errors import Origin, Problem
@@ -15,7 +15,7 @@ from cnn_convertor.errors import Origin, Problem
 SMALLEST_BUFFER = 16  # bytes: what a network without weights reserves, since the driver allocates no empty buffer
 
 
-def check_weights(network: Network, path: Path | None) -> Iterator[Problem]:
+def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem]:
     """path: the file with the weights; None leaves their bytes unchecked."""
     data = None
     if path is not None:
@@ -47,7 +47,7 @@ def check_weights(network: Network, path: Path | None) -> Iterator[Problem]:
         yield network.problem("DV682", message)
 
 
-def streams(network: Network) -> Iterator[tuple[Layer, Meaning, Stream]]:
+def streams(network: SourceNetwork) -> Iterator[tuple[SourceLayer, Meaning, Stream]]:
     """All runs with weights, in order."""
     for layer in network.layers:
         if layer.is_on_device and layer.command is not None:
@@ -57,7 +57,7 @@ def streams(network: Network) -> Iterator[tuple[Layer, Meaning, Stream]]:
                     yield layer, made, stream
 
 
-def _place(layer: Layer, made: Meaning, offset: int, name: str) -> Iterator[Problem]:
+def _place(layer: SourceLayer, made: Meaning, offset: int, name: str) -> Iterator[Problem]:
     if offset % 16:
         yield layer.problem("DV681", f"{name}: {offset} is not a multiple of 16", name)
     if made.run.weight_mem != "weights_mem_":
@@ -66,7 +66,7 @@ def _place(layer: Layer, made: Meaning, offset: int, name: str) -> Iterator[Prob
         yield layer.problem("DV681", message, name)
 
 
-def _bytes(layer: Layer, made: Meaning, stream: Stream, data: Bytes, path: Path) -> Iterator[Problem]:
+def _bytes(layer: SourceLayer, made: Meaning, stream: Stream, data: Bytes, path: Path) -> Iterator[Problem]:
     for code, byte, message in faults(stream, data):
         where = f"byte {made.run.weight_offs + byte} of {path.name}"
         yield layer.problem(code, f"{where}: {message}", f"run[{made.index}].weight_buf.offs")

@@ -13,7 +13,7 @@ from cnn_convertor.files import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
 
 
-class Network(NamedTuple):
+class EmulatedNetwork(NamedTuple):
     """graph: as its framework has it; program: as the device runs it. ub_size: bytes of the unified buffer."""
 
     graph: Graph
@@ -44,11 +44,11 @@ def install(
     *,
     sources: Sequence[Path] = (),
     ub_size: int,
-) -> Network:
+) -> EmulatedNetwork:
     """Write the files that a program was emitted as to a folder, and compile them.
 
     sources: C++ files with the callbacks of custom layers. Raises ConvertorError as `build` does.
     """
     replace_all(folder, files)
     executable = build(folder, program.name, sources=sources)
-    return Network(graph, program, executable, folder / f"{program.name}_weights.bin", ub_size)
+    return EmulatedNetwork(graph, program, executable, folder / f"{program.name}_weights.bin", ub_size)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Tensor
-from cnn_convertor.emulation.network import Network
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps, Outputs, from_memory, is_plain
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.verification.compare import (
@@ -23,7 +23,7 @@ JUMP_DB = 15.0  # a jump: a layer is worse than its inputs by more than this
 EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> the SQNR that counts as perfect when looking for jumps
 
 
-class Pair(NamedTuple):
+class ComparedMap(NamedTuple):
     """The same map on both sides, (N, size) each, in the same order. layer: its index in the program."""
 
     layer: int
@@ -49,8 +49,8 @@ def compare_layers(
 
 
 def causes_of(
-    exact: Network,
-    alone: Mapping[Cause, tuple[Network, bool]],
+    exact: EmulatedNetwork,
+    alone: Mapping[Cause, tuple[EmulatedNetwork, bool]],
     inputs: Mapping[str, Maps],
     reference: Reference,
 ) -> dict[str, tuple[Attribution, ...]]:
@@ -61,14 +61,14 @@ def causes_of(
     that adds it, and whether its maps stay in FP32.
     """
 
-    def found(network: Network, *, in_fp32: bool) -> dict[str, Pair]:
+    def found(network: EmulatedNetwork, *, in_fp32: bool) -> dict[str, ComparedMap]:
         layers = network.run(first_samples(inputs), layers=True, exact=in_fp32).layers
         return pairs(network.program, layers, reference.layers, reference.order)
 
     baseline = found(exact, in_fp32=True)
     others = {cause: found(network, in_fp32=in_fp32) for cause, (network, in_fp32) in alone.items()}
 
-    def causes(name: str, clean: Pair) -> Iterator[Attribution]:
+    def causes(name: str, clean: ComparedMap) -> Iterator[Attribution]:
         for cause in Cause:
             if cause is Cause.INPUTS_AND_WEIGHTS:
                 yield Attribution(cause, sqnr(clean.device, clean.reference))
@@ -81,13 +81,15 @@ def causes_of(
 # --- which map is which ------------------------------------------------------------------------------------------------
 
 
-def pairs(program: Program, layers: Sequence[Maps], reference: Mapping[str, Maps], order: Order) -> dict[str, Pair]:
+def pairs(
+    program: Program, layers: Sequence[Maps], reference: Mapping[str, Maps], order: Order
+) -> dict[str, ComparedMap]:
     """Every map that exists on both sides: framework layer -> both maps, in the program's order.
 
     layers: the memory of each layer of the program, (N, size). reference: framework layer -> (N, H, W, C).
     order: in which the framework counts the elements of a map.
     """
-    found: dict[str, Pair] = {}
+    found: dict[str, ComparedMap] = {}
     for index, name in held_layers(program).items():
         if name in reference and (pair := _pair(program, index, layers[index], reference[name], order)) is not None:
             found[name] = pair
@@ -110,7 +112,7 @@ def held_layers(program: Program) -> dict[int, str]:
     return {index: name for index, name in finals.items() if last[name] == index}
 
 
-def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Order) -> Pair | None:
+def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Order) -> ComparedMap | None:
     """Both maps in the order H, W, C, or in the order of a vector; None when the layer holds something else."""
     samples, *dims = reference.shape
     layer, shape = program.layers[index], Shape(*dims)
@@ -118,12 +120,12 @@ def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Or
         return None
     flat = reference.reshape(samples, -1)
     if is_plain(layer):
-        return Pair(index, memory, flat)
+        return ComparedMap(index, memory, flat)
     seen = _seen_shape(program, index) if shape.is_vector else shape
     if shape.is_vector and not seen.is_vector and order is Order.CHW:
         height, width, channels = seen
         flat = reference.reshape(samples, channels, height, width).transpose(0, 2, 3, 1).reshape(samples, -1)
-    return Pair(index, from_memory(memory, seen, transposed=program.transposed).reshape(samples, -1), flat)
+    return ComparedMap(index, from_memory(memory, seen, transposed=program.transposed).reshape(samples, -1), flat)
 
 
 def _seen_shape(program: Program, index: int) -> Shape:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.emulation.network import Network
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps, Outputs, as_maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput
@@ -26,7 +26,7 @@ from cnn_convertor.verification.layers import pairs
 from cnn_convertor.verification.results import Accuracy, Beside
 
 
-def compare_outputs(network: Network, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:
+def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:
     """One comparison for each output of the network, and one for the input of each softmax among them.
 
     Where the values of an output prove nothing, the nearest map before it that proves something is compared as well.
@@ -59,7 +59,9 @@ def compare_outputs(network: Network, device: Outputs, reference: Reference) -> 
     return tuple(compared)
 
 
-def _evidence(network: Network, device: Outputs, reference: Reference, index: int, name: str) -> Iterator[Comparison]:
+def _evidence(
+    network: EmulatedNetwork, device: Outputs, reference: Reference, index: int, name: str
+) -> Iterator[Comparison]:
     """The nearest map before a layer of the program that exists on both sides and proves something. name: of the output."""
     program = network.program
     found = pairs(program, device.layers, reference.layers, reference.order)
@@ -78,7 +80,9 @@ def _evidence(network: Network, device: Outputs, reference: Reference, index: in
         waiting.extend(program.layers[source].sources)
 
 
-def _compare_detections(network: Network, device: Outputs, reference: Reference, position: int) -> Iterator[Comparison]:
+def _compare_detections(
+    network: EmulatedNetwork, device: Outputs, reference: Reference, position: int
+) -> Iterator[Comparison]:
     """A DetectionOutput on the device's own inputs, and these inputs. With given results, its rows."""
     graph, program = network.graph, network.program
     node, layer = graph[graph.outputs[position]], program.layers[program.outputs[position]]
@@ -115,7 +119,7 @@ def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDA
 
 
 def beside(
-    plain: Network, fp16: Outputs, device: Outputs, outputs: Sequence[Comparison], reference: Reference
+    plain: EmulatedNetwork, fp16: Outputs, device: Outputs, outputs: Sequence[Comparison], reference: Reference
 ) -> tuple[Beside, ...]:
     """The outputs with FP16 weights beside those with palettes. fp16, device: the results of the two networks."""
     each = compare_outputs(plain, fp16, reference)

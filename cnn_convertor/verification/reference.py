@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cnn_convertor.emulation.network import Network
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
@@ -17,7 +17,7 @@ from cnn_convertor.verification.frameworks import KEPT, Reference
 from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
 
 
-def run_all(network: Network, inputs: Mapping[str, Maps]) -> Outputs:
+def run_all(network: EmulatedNetwork, inputs: Mapping[str, Maps]) -> Outputs:
     """The device's outputs for all samples, and its layers for the first ones."""
     first = network.run(first_samples(inputs), layers=True)
     rest = {name: values[KEPT:] for name, values in inputs.items()}
@@ -32,7 +32,7 @@ def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
     return {name: values[:KEPT] for name, values in inputs.items()}
 
 
-def reference_of(model: Model, network: Network, given: Samples, device: Outputs) -> Reference:
+def reference_of(model: Model, network: EmulatedNetwork, given: Samples, device: Outputs) -> Reference:
     """The framework's results, or those given with the inputs if they cover every output.
 
     device: the network's results, by whose maxima the framework unpools.
@@ -73,7 +73,7 @@ def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:
     return "has the shape N x {}, but the framework's order of axes is N x {}".format(*shown)
 
 
-def _choices(network: Network, inputs: Mapping[str, Maps], device: Outputs) -> dict[str, DeviceMaxima]:
+def _choices(network: EmulatedNetwork, inputs: Mapping[str, Maps], device: Outputs) -> dict[str, DeviceMaxima]:
     """Unpooling -> the device's maxima, of all samples."""
     found = unpoolings(network.graph, network.program)
     if not found:

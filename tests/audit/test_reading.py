@@ -9,7 +9,7 @@ import pytest
 
 from audit.networks import generate, networks
 from cnn_convertor.audit import audit
-from cnn_convertor.audit.network import Network
+from cnn_convertor.audit.network import SourceNetwork
 from cnn_convertor.audit.reading import read_text
 from cnn_convertor.audit.sdk import COMMANDS, LAYER, STRUCTS
 from cnn_convertor.errors import ModelError, Problem
@@ -180,11 +180,11 @@ void CTiny::Layer_1(void) {
 """
 
 
-def read(text: str) -> tuple[Network, list[Problem]]:
+def read(text: str) -> tuple[SourceNetwork, list[Problem]]:
     return read_text(text, "Tiny_gen.cpp")
 
 
-def without_lines(network: Network) -> Network:
+def without_lines(network: SourceNetwork) -> SourceNetwork:
     return replace(network, line=0, layers=tuple(replace(layer, lines={}) for layer in network.layers))
 
 

@@ -8,26 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from cnn_convertor.audit.network import Buffer, Command, Header, Run
+from cnn_convertor.audit.network import SourceBuffer, SourceCommand, SourceHeader, SourceRun
 from cnn_convertor.audit.registers import meanings
 from cnn_convertor.audit.unified_buffer import need, strips
 from cnn_convertor.audit.weights import Stream, faults, place
 
-ZERO: dict[str, Any] = dict.fromkeys(Run.__slots__, 0) | {
+ZERO: dict[str, Any] = dict.fromkeys(SourceRun.__slots__, 0) | {
     "weight_mem": "",
     "pz": 1,
     "weight_fmt": 1,
     "conv_stride": 257,
     "pool_stride": 257,
 }
-NOWHERE = Buffer("", 0)
+NOWHERE = SourceBuffer("", 0)
 
 
-def command(case: dict[str, Any], topo: int, runs: list[dict[str, int]]) -> Command:
-    made = tuple(Run(**{**ZERO, **run}) for run in runs)
+def command(case: dict[str, Any], topo: int, runs: list[dict[str, int]]) -> SourceCommand:
+    made = tuple(SourceRun(**{**ZERO, **run}) for run in runs)
     sizes = {key: case[key] for key in ("w", "h", "c")}
-    header = Header(1864, 1, 0)
-    return Command(
+    header = SourceHeader(1864, 1, 0)
+    return SourceCommand(
         None,
         header,
         NOWHERE,

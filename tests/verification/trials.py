@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
-from cnn_convertor.emulation.network import Network
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.files import Contents, replace_all
 from cnn_convertor.frontends.caffe import CAFFE
@@ -46,7 +46,7 @@ def config(definition: Path, data: Path | None = None, **fields: Any) -> Config:
     return replace(made, **fields)
 
 
-def network(graph: Graph, folder: Path, *, sources: Sequence[Path] = (), **fields: Any) -> Network:
+def network(graph: Graph, folder: Path, *, sources: Sequence[Path] = (), **fields: Any) -> EmulatedNetwork:
     """A graph that no frontend has read, ready to run. sources: the callbacks of custom layers."""
     return prepare(graph, config(Path("graph.keras"), **fields), folder, sources=sources)
 

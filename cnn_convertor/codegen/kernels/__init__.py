@@ -55,7 +55,7 @@ def _argument(value: Argument) -> str:
             return value
 
 
-class Header(NamedTuple):
+class KernelHeader(NamedTuple):
     """A header of this folder. system, own: what it includes. body: what its namespace holds."""
 
     system: tuple[str, ...]
@@ -91,11 +91,11 @@ def _needed(name: str) -> Iterator[str]:
 
 
 @cache
-def _read(name: str) -> Header:
+def _read(name: str) -> KernelHeader:
     text = (_FOLDER / name).read_text(encoding="utf-8")
     body = text.partition(f"namespace {_NAMESPACE} {{\n\n")[2].partition(f"\n\n}}  // namespace {_NAMESPACE}")[0]
     assert body, f"{name} has no namespace {_NAMESPACE}"
     system, own = (
         tuple(re.findall(pattern, text, re.MULTILINE)) for pattern in (r"^#include <(.+)>$", r'^#include "(.+)"$')
     )
-    return Header(system, own, body)
+    return KernelHeader(system, own, body)

@@ -11,7 +11,7 @@ from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.caffe.blob_graph import BlobGraph, ConnectedLayer, Top, connect
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, read_definition
 from cnn_convertor.frontends.caffe.layers import caffe
-from cnn_convertor.frontends.caffe.reading import CaffeBlob, Parameters, Reading
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, Parameters
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.caffe.weights import WeightsFile
 from cnn_convertor.frontends.frontend import ReadOptions
@@ -82,7 +82,9 @@ def _assemble(graph: BlobGraph, weights: SharedWeights | None, size: Pair | None
             message = getattr(connected.layer.message, reader.group)
             group, settings = reader.group, Parameters(message, reader.settings, reader.ignores)
         inputs = tuple(blobs[source] for source in connected.sources)
-        reading = Reading(connected.layer, group, settings, inputs, connected.needed, size, batch, builder, weights)
+        reading = CaffeReading(
+            connected.layer, group, settings, inputs, connected.needed, size, batch, builder, weights
+        )
         results = _read(reading, connected)
         for top, blob in zip(connected.tops, results, strict=True):
             if blob.mask is not None and top in graph.outputs:
@@ -91,7 +93,7 @@ def _assemble(graph: BlobGraph, weights: SharedWeights | None, size: Pair | None
     return builder.finish([blobs[top].node for top in graph.outputs])
 
 
-def _read(reading: Reading, connected: ConnectedLayer) -> Sequence[CaffeBlob]:
+def _read(reading: CaffeReading, connected: ConnectedLayer) -> Sequence[CaffeBlob]:
     """The blobs of a layer's tops; placeholders if the layer cannot be read."""
     results: list[CaffeBlob] = []
 
@@ -109,7 +111,7 @@ def _read(reading: Reading, connected: ConnectedLayer) -> Sequence[CaffeBlob]:
     return [CaffeBlob(nodes[0], dims)] * len(connected.tops)
 
 
-def _read_layer(reading: Reading) -> Sequence[CaffeBlob]:
+def _read_layer(reading: CaffeReading) -> Sequence[CaffeBlob]:
     layer = reading.layer
     reader = caffe.get(layer.type)
     if reader is None:

@@ -62,7 +62,7 @@ class Parameters(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CaffeReading:
     """One layer that is being read. needed: which of its tops other layers or the user read.
 
     size: (height, width) of every input map, in place of the definition's. batch: the definition's batch size.
@@ -272,7 +272,7 @@ class Reading:
         return ModelError.of("DV206", message, self.layer.origin, hint)
 
 
-Reader: TypeAlias = Callable[[Reading], CaffeBlob | Sequence[CaffeBlob]]
+Reader: TypeAlias = Callable[[CaffeReading], CaffeBlob | Sequence[CaffeBlob]]
 
 caffe: Registry[Reader] = Registry()
 

@@ -9,7 +9,7 @@ import numpy as np
 from cnn_convertor.frontends.arithmetic import same_padding
 from cnn_convertor.frontends.keras.functions import add_activated, take_activation
 from cnn_convertor.frontends.keras.hdf5 import Variable
-from cnn_convertor.frontends.keras.reading import Reading, constant, keras
+from cnn_convertor.frontends.keras.reading import KerasReading, constant, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.versions import warn_of_theano
 from cnn_convertor.ir import ops
@@ -24,7 +24,7 @@ NO_THEANO = "not saved by Keras on Theano"
 
 
 @keras.reads("Conv1D", "Conv2D", settings=f"{WINDOW} groups filters", makes=[ops.Conv2d])
-def convolution(reading: Reading) -> Value:
+def convolution(reading: KerasReading) -> Value:
     activation = take_activation(reading)
     source = reading.map_input()
     shape = reading.builder.shape(source.node)
@@ -42,7 +42,7 @@ def convolution(reading: Reading) -> Value:
     "DepthwiseConv1D", "DepthwiseConv2D", settings=f"{WINDOW} depth_multiplier", ignores="groups", makes=[ops.Conv2d],
     limits=NO_THEANO,
 )  # fmt: skip
-def depthwise_convolution(reading: Reading) -> Value:
+def depthwise_convolution(reading: KerasReading) -> Value:
     activation = take_activation(reading)
     source = reading.map_input()
     op = _depthwise(reading, source)
@@ -55,7 +55,7 @@ def depthwise_convolution(reading: Reading) -> Value:
     "SeparableConv1D", "SeparableConv2D", settings=f"{WINDOW} depth_multiplier filters", ignores="groups",
     makes=[ops.Conv2d], limits=NO_THEANO,
 )  # fmt: skip
-def separable_convolution(reading: Reading) -> Value:
+def separable_convolution(reading: KerasReading) -> Value:
     activation = take_activation(reading)
     source = reading.map_input()
     depthwise, filters = _depthwise(reading, source), reading.integer("filters")
@@ -65,7 +65,7 @@ def separable_convolution(reading: Reading) -> Value:
     return add_activated(reading, op, name, source.axes, activation)
 
 
-def _depthwise(reading: Reading, source: Value) -> ops.Conv2d:
+def _depthwise(reading: KerasReading, source: Value) -> ops.Conv2d:
     """The convolution of each channel with its own kernels, without a bias."""
     shape = reading.builder.shape(source.node)
     if is_flipped(reading):
@@ -80,7 +80,7 @@ def _depthwise(reading: Reading, source: Value) -> ops.Conv2d:
     "Conv1DTranspose", "Conv2DTranspose", settings=f"{WINDOW} filters groups output_padding",
     makes=[ops.ConvTranspose2d], limits="dilation_rate: 1; groups: 1",
 )  # fmt: skip
-def transposed_convolution(reading: Reading) -> Value:
+def transposed_convolution(reading: KerasReading) -> Value:
     activation = take_activation(reading)
     source = reading.map_input()
     shape = reading.builder.shape(source.node)
@@ -111,7 +111,7 @@ def transposed_convolution(reading: Reading) -> Value:
     "Dense", settings="activation units use_bias", makes=[ops.Dense, ops.Conv2d],
     limits="at most three axes and the batch",
 )  # fmt: skip
-def dense(reading: Reading) -> Value:
+def dense(reading: KerasReading) -> Value:
     """Works on the last axis: a fully connected layer on a vector, a 1x1 convolution on a map."""
     activation = take_activation(reading)
     units, source = reading.integer("units"), reading.input
@@ -135,12 +135,12 @@ def dense(reading: Reading) -> Value:
 # --- settings ------------------------------------------------------------------------------------------------------------
 
 
-def read_window(reading: Reading) -> Window:
+def read_window(reading: KerasReading) -> Window:
     """Kernel, stride and dilation of a convolution; no padding yet."""
     return Window(reading.pair("kernel_size"), reading.pair("strides"), reading.pair("dilation_rate"))
 
 
-def padded(reading: Reading, window: Window, shape: Shape) -> Window:
+def padded(reading: KerasReading, window: Window, shape: Shape) -> Window:
     """With the padding of the layer's `padding`: "same", "valid", or on rows "causal", which pads only the start."""
     if reading.layer.type == "Conv1D" and reading.take("padding") == "causal":
         return window._replace(padding=Padding(0, 0, window.extent.width - 1, 0))
@@ -176,7 +176,7 @@ def transposed_padding(shape: Shape, window: Window, output: Pair) -> tuple[Padd
     return Padding(*sides), Pair(*added)
 
 
-def _output_padding(reading: Reading) -> tuple[int | None, int | None]:
+def _output_padding(reading: KerasReading) -> tuple[int | None, int | None]:
     match reading.take("output_padding"):
         case None:
             return None, None
@@ -190,7 +190,7 @@ def _output_padding(reading: Reading) -> tuple[int | None, int | None]:
             reading.refuse(f"output_padding is {other!r}, not (height, width)")
 
 
-def is_flipped(reading: Reading) -> bool:
+def is_flipped(reading: KerasReading) -> bool:
     """Theano flips kernels when it convolves."""
     return reading.weights.backend == "theano"
 
@@ -198,7 +198,7 @@ def is_flipped(reading: Reading) -> bool:
 # --- kernels -------------------------------------------------------------------------------------------------------------
 
 
-def read_kernel(reading: Reading, role: str, shape: tuple[int, int, int, int]) -> Variable:
+def read_kernel(reading: KerasReading, role: str, shape: tuple[int, int, int, int]) -> Variable:
     """An array (height, width, in, out), which has no height in the file if the layer works on rows."""
     if not reading.is_1d:
         return reading.variable(role, shape)
@@ -206,7 +206,7 @@ def read_kernel(reading: Reading, role: str, shape: tuple[int, int, int, int]) -
     return Variable(found.name, shape, lambda index: found.read(index[1:])[None])
 
 
-def bias(reading: Reading, size: int) -> Constant | None:
+def bias(reading: KerasReading, size: int) -> Constant | None:
     return reading.vector("bias", size) if reading.flag("use_bias", True) else None
 
 

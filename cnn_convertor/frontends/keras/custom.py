@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from cnn_convertor.errors import Origin, UnsupportedError, UsageError
-from cnn_convertor.frontends.keras.reading import Reading
+from cnn_convertor.frontends.keras.reading import KerasReading
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Parameter, Shape
@@ -45,7 +45,7 @@ def _are_names(params: object) -> bool:
     return isinstance(params, (list, tuple)) and all(isinstance(p, str) for p in params)
 
 
-def read_custom(reading: Reading, layer: CustomLayer) -> Value:
+def read_custom(reading: KerasReading, layer: CustomLayer) -> Value:
     names, shape_function = layer
     parameters = tuple((name, _parameter(reading, name)) for name in names)
     shape = _output_shape(reading, shape_function)
@@ -56,7 +56,7 @@ def read_custom(reading: Reading, layer: CustomLayer) -> Value:
     return Value(name, axes)
 
 
-def _parameter(reading: Reading, name: str) -> Parameter:
+def _parameter(reading: KerasReading, name: str) -> Parameter:
     config = reading.layer.config
     if name not in config:
         problem = f"the layer has no setting {name!r}, which the custom layer file names"
@@ -70,7 +70,7 @@ def _parameter(reading: Reading, name: str) -> Parameter:
     raise UnsupportedError.of("DV303", problem, reading.origin, "use an int, a bool, a float, or a list of one of them")
 
 
-def _output_shape(reading: Reading, function: Callable[..., Any]) -> Shape:
+def _output_shape(reading: KerasReading, function: Callable[..., Any]) -> Shape:
     """Ask the user's function; its shapes are (width, height, channels), and several inputs come as a list."""
     shapes = [(s.width, s.height, s.channels) for s in (reading.builder.shape(value.node) for value in reading.inputs)]
     try:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn_convertor.frontends.arithmetic import crop, scale_and_shift
 from cnn_convertor.frontends.keras.model import is_foreign
-from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, keras
+from cnn_convertor.frontends.keras.reading import HARMLESS, KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir import ops
@@ -28,7 +28,7 @@ KERAS_2_HARD_SIGMOID = ops.HardSigmoid(0.2, 0.5)
 class Composed:
     """A function that takes several nodes. add: appends them all; returns the last, which has the layer's name."""
 
-    add: Callable[[Reading, Value], str]
+    add: Callable[[KerasReading, Value], str]
 
 
 # None is the identity. A softmax is not a function of single values, and becomes a node of its own.
@@ -38,12 +38,12 @@ Named: TypeAlias = ops.Function | ops.ScalarFunction | ops.Softmax | Composed | 
 # --- functions that are made of others -----------------------------------------------------------------------------------
 
 
-def scaled(reading: Reading, value: Value, factor: float, shift: float = 0.0) -> Op:
+def scaled(reading: KerasReading, value: Value, factor: float, shift: float = 0.0) -> Op:
     """factor * x + shift"""
     return scale_and_shift(reading.builder.shape(value.node).channels, factor, shift or None)
 
 
-def _log_softmax(reading: Reading, value: Value) -> str:
+def _log_softmax(reading: KerasReading, value: Value) -> str:
     """x - max - log(sum(exp(x - max))), which never overflows."""
     axis = softmax_axis(reading, value.axes)
     largest = reading.add(ops.Reduce(Reduction.MAXIMUM, (axis,)), value.node, part="largest")
@@ -54,7 +54,7 @@ def _log_softmax(reading: Reading, value: Value) -> str:
     return reading.add(ops.Binary(BinaryOp.SUBTRACT), below, log)
 
 
-def _log_sigmoid(reading: Reading, value: Value) -> str:
+def _log_sigmoid(reading: KerasReading, value: Value) -> str:
     """-softplus(-x)"""
     negative = reading.add(scaled(reading, value, -1), value.node, part="negative")
     soft = reading.add(ops.Unary(ops.Softplus()), negative, part="softplus")
@@ -64,21 +64,21 @@ def _log_sigmoid(reading: Reading, value: Value) -> str:
 def _minus(function: ops.Function | ops.ScalarFunction) -> Composed:
     """x - function(x)"""
 
-    def add(reading: Reading, value: Value) -> str:
+    def add(reading: KerasReading, value: Value) -> str:
         taken = reading.add(applied(function), value.node, part="taken")
         return reading.add(ops.Binary(BinaryOp.SUBTRACT), value.node, taken)
 
     return Composed(add)
 
 
-def _hard_shrink(reading: Reading, value: Value) -> str:
+def _hard_shrink(reading: KerasReading, value: Value) -> str:
     """x where |x| > 0.5, else 0"""
     magnitude = reading.add(ops.Unary(ops.Absolute()), value.node, part="magnitude")
     large = reading.add(ops.Unary(ops.Threshold(0.5)), magnitude, part="large")
     return reading.add(ops.Binary(BinaryOp.MULTIPLY), value.node, large)
 
 
-def _square_plus(reading: Reading, value: Value) -> str:
+def _square_plus(reading: KerasReading, value: Value) -> str:
     """(x + sqrt(x * x + 4)) / 2"""
     square = reading.add(ops.Unary(ops.Power(2.0)), value.node, part="square")
     root = reading.add(ops.Unary(ops.Power(0.5, shift=4.0)), square, part="root")
@@ -86,7 +86,7 @@ def _square_plus(reading: Reading, value: Value) -> str:
     return reading.add(scaled(reading, value, 0.5), total)
 
 
-def _sparse_plus(reading: Reading, value: Value) -> str:
+def _sparse_plus(reading: KerasReading, value: Value) -> str:
     """(x + 1) ** 2 / 4 between -1 and 1, x above, 0 below"""
     held = reading.add(ops.Unary(ops.Clip(-1.0, 1.0)), value.node, part="held")
     bow = reading.add(ops.Unary(ops.Power(2.0, 0.5, 0.5)), held, part="bow")
@@ -95,7 +95,7 @@ def _sparse_plus(reading: Reading, value: Value) -> str:
     return reading.add(ops.Add(), bow, line)
 
 
-def _gated_linear(reading: Reading, value: Value) -> str:
+def _gated_linear(reading: KerasReading, value: Value) -> str:
     """The first half of the last axis, times the sigmoid of the second."""
     shape, axis = reading.builder.shape(value.node), softmax_axis(reading, value.axes)
     if shape[axis] % 2:
@@ -110,7 +110,7 @@ def _gated_linear(reading: Reading, value: Value) -> str:
 def celu(alpha: float) -> Named:
     """alpha * elu(x / alpha)"""
 
-    def add(reading: Reading, value: Value) -> str:
+    def add(reading: KerasReading, value: Value) -> str:
         small = reading.add(scaled(reading, value, 1 / alpha), value.node, part="scaled")
         curved = reading.add(ops.Activation(ops.Elu()), small, part="elu")
         return reading.add(scaled(reading, value, alpha), curved)
@@ -118,7 +118,7 @@ def celu(alpha: float) -> Named:
     return ops.Elu() if alpha == 1 else Composed(add)
 
 
-def bounded_relu(reading: Reading, *, slope: float, limit: float | None, threshold: float) -> Named:
+def bounded_relu(reading: KerasReading, *, slope: float, limit: float | None, threshold: float) -> Named:
     """Keras's relu in all its settings."""
     if threshold == 0 and limit is None:
         return ops.Relu(slope)
@@ -176,12 +176,12 @@ FUNCTIONS = (
 USE = "use one of " + ", ".join(name for name in NAMED if name != "linear")
 
 
-def take_activation(reading: Reading) -> Named:
+def take_activation(reading: KerasReading) -> Named:
     """The layer's `activation`: the name of a function, or the configuration of a function or layer."""
     return named(reading, reading.take("activation"))
 
 
-def named(reading: Reading, given: Any) -> Named:
+def named(reading: KerasReading, given: Any) -> Named:
     match given:
         case None:
             return None
@@ -203,7 +203,7 @@ def named(reading: Reading, given: Any) -> Named:
             reading.refuse(f"the activation {given!r} is not supported", USE)
 
 
-def _layer(reading: Reading, name: str, config: Mapping[str, Any]) -> Named:
+def _layer(reading: KerasReading, name: str, config: Mapping[str, Any]) -> Named:
     """A layer that is another one's activation."""
     inner = replace(reading, settings=Settings(config, keras[name].settings, HARMLESS))
     function = LAYERS[name](inner)
@@ -213,42 +213,42 @@ def _layer(reading: Reading, name: str, config: Mapping[str, Any]) -> Named:
     return function
 
 
-def _of_version(reading: Reading, name: str) -> Named:
+def _of_version(reading: KerasReading, name: str) -> Named:
     return KERAS_2_HARD_SIGMOID if name == "hard_sigmoid" and reading.version < 3 else NAMED[name]
 
 
 # --- activation layers ---------------------------------------------------------------------------------------------------
 
 
-def relu(reading: Reading) -> Named:
+def relu(reading: KerasReading) -> Named:
     slope = reading.number("negative_slope", 0.0)
     limit = None if reading.take("max_value") is None else reading.number("max_value", 6)
     threshold = 0.0 if reading.take("threshold") is None else reading.number("threshold", 0)
     return bounded_relu(reading, slope=slope, limit=limit, threshold=threshold)
 
 
-def leaky_relu(reading: Reading) -> Named:
+def leaky_relu(reading: KerasReading) -> Named:
     if "negative_slope" in reading.settings:  # Keras 3's name
         return ops.Relu(reading.number("negative_slope", 0.3))
     return ops.Relu(reading.number("alpha", 0.3))
 
 
-def thresholded_relu(reading: Reading) -> Named:
+def thresholded_relu(reading: KerasReading) -> Named:
     return bounded_relu(reading, slope=0.0, limit=None, threshold=reading.number("theta", 1.0))
 
 
-def elu(reading: Reading) -> Named:
+def elu(reading: KerasReading) -> Named:
     alpha = reading.number("alpha", 1.0)
     return ops.Elu() if alpha == 1 else ops.ScaledElu(alpha)
 
 
-def softmax(reading: Reading) -> Named:
+def softmax(reading: KerasReading) -> Named:
     """Along an axis of the tensor that it is applied to, which may not be the layer's input."""
     axis = reading.take("axis", -1)
     if isinstance(axis, list) and len(axis) != 1:
         reading.refuse(f"a softmax over the axes {axis} together is not supported", "use one axis")
 
-    def add(reading: Reading, value: Value) -> str:
+    def add(reading: KerasReading, value: Value) -> str:
         if (found := value.axes.at(axis)) is None:
             reading.misfit(f"a tensor {value.axes.value} has no axis {axis} for a softmax")
         return reading.add(ops.Softmax(found), value.node)
@@ -256,7 +256,7 @@ def softmax(reading: Reading) -> Named:
     return Composed(add)
 
 
-LAYERS: Mapping[str, Callable[[Reading], Named]] = {
+LAYERS: Mapping[str, Callable[[KerasReading], Named]] = {
     "ReLU": relu,
     "LeakyReLU": leaky_relu,
     "ThresholdedReLU": thresholded_relu,
@@ -270,17 +270,17 @@ LAYERS: Mapping[str, Callable[[Reading], Named]] = {
 @keras.reads("ThresholdedReLU", settings="theta", makes=RELUS, limits=RELU_LIMITS)
 @keras.reads("ELU", settings="alpha", makes=[ops.Elu, ops.ScaledElu])
 @keras.reads("Softmax", settings="axis", makes=[ops.Softmax], limits="one axis")
-def function_layer(reading: Reading) -> Value:
+def function_layer(reading: KerasReading) -> Value:
     return add_function(reading, reading.input, LAYERS[reading.layer.type](reading))
 
 
 @keras.reads("Activation", settings="activation", makes=FUNCTIONS, limits=USE.removeprefix("use "))
-def activation(reading: Reading) -> Value:
+def activation(reading: KerasReading) -> Value:
     return add_function(reading, reading.input, take_activation(reading))
 
 
 @keras.reads("PReLU", settings="shared_axes", makes=[ops.PRelu])
-def prelu(reading: Reading) -> Value:
+def prelu(reading: KerasReading) -> Value:
     """Its array has the input's axes, with 1 for the shared ones."""
     axes, shape = reading.input.axes, reading.shape
     shared = reading.take("shared_axes") or []
@@ -312,7 +312,7 @@ def applied(function: ops.Function | ops.ScalarFunction) -> Op:
     return ops.Activation(function)  # type: ignore[arg-type]  # mypy cannot follow get_args
 
 
-def add_function(reading: Reading, value: Value, function: Named) -> Value:
+def add_function(reading: KerasReading, value: Value, function: Named) -> Value:
     """A node that applies the function to a value."""
     match function:
         case None:
@@ -326,7 +326,7 @@ def add_function(reading: Reading, value: Value, function: Named) -> Value:
 
 
 def add_activated(
-    reading: Reading, op: ops.Conv2d | ops.ConvTranspose2d | ops.Dense, source: str, axes: Axes, function: Named
+    reading: KerasReading, op: ops.Conv2d | ops.ConvTranspose2d | ops.Dense, source: str, axes: Axes, function: Named
 ) -> Value:
     """A layer with an activation; a function that the operator cannot apply becomes a node after it."""
     if isinstance(function, get_args(ops.Function)):
@@ -336,7 +336,7 @@ def add_activated(
     return add_function(reading, Value(reading.add(op, source, part="linear"), axes), function)
 
 
-def softmax_axis(reading: Reading, axes: Axes) -> Axis:
+def softmax_axis(reading: KerasReading, axes: Axes) -> Axis:
     """As an activation, a softmax runs over the last axis."""
     if (axis := axes.at(-1)) is None:
         reading.misfit("a softmax over the last of more than three axes is not supported", "reshape the tensor first")

@@ -24,7 +24,14 @@ from cnn_convertor.frontends.keras.custom import CustomLayer, load_custom_layers
 from cnn_convertor.frontends.keras.files import ModelFile, open_model
 from cnn_convertor.frontends.keras.model import KerasNetwork, LayerCall, LayerOutput, flatten, parse
 from cnn_convertor.frontends.keras.operations import ARGUMENTS, operation_name
-from cnn_convertor.frontends.keras.reading import HARMLESS, Reading, check_dtype, check_leftovers, keras, operations
+from cnn_convertor.frontends.keras.reading import (
+    HARMLESS,
+    KerasReading,
+    check_dtype,
+    check_leftovers,
+    keras,
+    operations,
+)
 from cnn_convertor.frontends.keras.shape_hints import Sizes, known_shapes, wanted_channels
 from cnn_convertor.frontends.keras.tensors import Axes, Value, map_axes
 from cnn_convertor.frontends.keras.training import AUGMENTATIONS, DROPOUTS
@@ -141,7 +148,7 @@ class _Assembly:
         declared = {"dtype", *(ARGUMENTS if is_operation else ()), *(() if reader is None else reader.settings)}
         values = _all_settings(call) if is_operation else layer.config
         harmless = {*(OPERATIONS_HARMLESS if is_operation else HARMLESS), *(() if reader is None else reader.ignores)}
-        reading = Reading(
+        reading = KerasReading(
             layer=layer,
             settings=Settings(values, declared, harmless),
             inputs=tuple(inputs),

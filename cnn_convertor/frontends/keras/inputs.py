@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cnn_convertor.errors import ModelError
-from cnn_convertor.frontends.keras.reading import Reading, keras
+from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Shape
@@ -13,7 +13,7 @@ from cnn_convertor.ir.ops import Shape
     "InputLayer", settings="batch_shape batch_input_shape sparse ragged", ignores="optional", makes=[ops.Input],
     limits="at most three axes and the batch; channels and steps are defined; sparse, ragged: False",
 )  # fmt: skip
-def input_layer(reading: Reading) -> Value:
+def input_layer(reading: KerasReading) -> Value:
     given = next((s for name in ("batch_shape", "batch_input_shape") if (s := reading.take(name))), None)
     for name in ("sparse", "ragged"):
         if reading.flag(name, False):
@@ -29,7 +29,7 @@ def input_layer(reading: Reading) -> Value:
     return Value(reading.builder.add(reading.layer.name, ops.Input(shape), (), reading.origin), axes)
 
 
-def _input_shape(reading: Reading, sizes: list[int | None], axes: Axes) -> Shape:
+def _input_shape(reading: KerasReading, sizes: list[int | None], axes: Axes) -> Shape:
     found: dict[str, int | None] = {"H": 1, "W": 1, "C": 1, **dict(zip(axes.value, sizes, strict=True))}
     if reading.size is not None and axes in (Axes.HWC, Axes.CHW):
         found["H"], found["W"] = reading.size

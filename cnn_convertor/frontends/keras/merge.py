@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cnn_convertor.frontends.keras.functions import scaled
-from cnn_convertor.frontends.keras.reading import Reading, keras
+from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp, Op
@@ -22,7 +22,7 @@ MERGES = {
 
 
 @keras.reads(*MERGES, makes=[ops.Add, ops.Binary, ops.Scale], limits=ALIKE)
-def merge(reading: Reading) -> Value:
+def merge(reading: KerasReading) -> Value:
     """A chain of combinations of two; the last one has the layer's name."""
     kind = reading.layer.type
     if len(reading.inputs) < 2 or (kind == "Subtract" and len(reading.inputs) > 2):
@@ -35,7 +35,7 @@ def merge(reading: Reading) -> Value:
 
 
 def combined(
-    reading: Reading, operation: BinaryOp, inputs: Sequence[Value], *, last: str = "", widen: bool = True
+    reading: KerasReading, operation: BinaryOp, inputs: Sequence[Value], *, last: str = "", widen: bool = True
 ) -> Value:
     """A chain of operators of two inputs; the last node is the part `last` of the layer.
 
@@ -54,7 +54,7 @@ def combined(
     return total
 
 
-def aligned(reading: Reading, inputs: Sequence[Value], *, widen: bool = True) -> list[Value]:
+def aligned(reading: KerasReading, inputs: Sequence[Value], *, widen: bool = True) -> list[Value]:
     """The same tensors, all in one layout."""
     ranks = [len(reading.sizes(value)) for value in inputs]
     longest = max(ranks)
@@ -80,18 +80,18 @@ def aligned(reading: Reading, inputs: Sequence[Value], *, widen: bool = True) ->
     return made
 
 
-def _of_many_axes(reading: Reading, inputs: Sequence[Value]) -> list[Value]:
+def _of_many_axes(reading: KerasReading, inputs: Sequence[Value]) -> list[Value]:
     if len({reading.sizes(value) for value in inputs}) > 1:
         reading.misfit("tensors of more than four axes must have the same sizes", "reshape them before the layer")
     return [Value(value.node, Axes.MANY, value.sizes) for value in inputs]
 
 
 @keras.reads("Concatenate", settings="axis", makes=[ops.Concat], limits=ALIKE)
-def concatenate(reading: Reading) -> Value:
+def concatenate(reading: KerasReading) -> Value:
     return joined(reading, reading.inputs, reading.take("axis", -1))
 
 
-def joined(reading: Reading, inputs: Sequence[Value], axis: object) -> Value:
+def joined(reading: KerasReading, inputs: Sequence[Value], axis: object) -> Value:
     if not inputs or len({len(reading.sizes(value)) for value in inputs}) > 1:
         reading.misfit("the layer joins tensors of different kinds", "bring them to the same axes first")
     values = aligned(reading, inputs)

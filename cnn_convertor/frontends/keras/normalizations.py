@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.frontends import arithmetic
 from cnn_convertor.frontends.keras.merge import ALIKE, combined
-from cnn_convertor.frontends.keras.reading import Reading, keras
+from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.ir import ops
@@ -26,7 +26,7 @@ EPSILON = 1e-7  # keras.backend.epsilon()
     ignores="momentum fused synchronized renorm_clipping renorm_momentum", makes=[ops.BatchNorm],
     limits="renorm: False",
 )  # fmt: skip
-def batch_normalization(reading: Reading) -> Value:
+def batch_normalization(reading: KerasReading) -> Value:
     if reading.flag("renorm", False):
         reading.refuse("batch renormalization is not supported", "train without renorm")
     axis = _axis(reading, reading.take("axis", -1))
@@ -41,7 +41,7 @@ def batch_normalization(reading: Reading) -> Value:
     return _along(reading, op, axis)
 
 
-def _axis(reading: Reading, given: object) -> Axis:
+def _axis(reading: KerasReading, given: object) -> Axis:
     """The map's axis that a setting means."""
     axis = reading.input.axes.at(given)
     if axis is None:
@@ -51,7 +51,7 @@ def _axis(reading: Reading, given: object) -> Axis:
     return axis
 
 
-def _along(reading: Reading, op: Op, axis: Axis) -> Value:
+def _along(reading: KerasReading, op: Op, axis: Axis) -> Value:
     """An operator on channels, along another axis, which becomes the channels and is moved back."""
     if axis is Axis.CHANNELS:
         return reading.input.computed_by(reading.add(op))
@@ -64,7 +64,7 @@ def _along(reading: Reading, op: Op, axis: Axis) -> Value:
     return reading.input.computed_by(reading.add(ops.TransposeReshape(tuple(turned), back, shape, Order.HWC), node))
 
 
-def scale_and_shift(reading: Reading, node: str, factor: Numbers, shift: Numbers, part: str = "") -> Value:
+def scale_and_shift(reading: KerasReading, node: str, factor: Numbers, shift: Numbers, part: str = "") -> Value:
     """node * factor + shift, with arrays that fit the axes of the input, without the batch."""
     value, sizes = reading.input, reading.sizes(reading.input)
     arrays = [_widened(1.0 if factor is None else factor, len(sizes))]
@@ -89,7 +89,7 @@ def _widened(values: NDArray[np.floating[Any]] | float, rank: int) -> Array:
 # --- with the input's own statistics -------------------------------------------------------------------------------------
 
 
-def map_axes_of(reading: Reading, given: Any) -> tuple[list[int], tuple[Axis, ...]]:
+def map_axes_of(reading: KerasReading, given: Any) -> tuple[list[int], tuple[Axis, ...]]:
     """The positions of axes in the tensor, without the batch, as they are listed; and the map's axes, sorted."""
     rank = len(reading.sizes(reading.input)) + 1
     items = given if isinstance(given, list) else [given]
@@ -104,7 +104,7 @@ def map_axes_of(reading: Reading, given: Any) -> tuple[list[int], tuple[Axis, ..
     return places, tuple(sorted(axes))
 
 
-def _parameters(reading: Reading, places: list[int], roles: dict[str, bool]) -> list[Array | None]:
+def _parameters(reading: KerasReading, places: list[int], roles: dict[str, bool]) -> list[Array | None]:
     """The layer's arrays, which have the axes at these positions, with length 1 along the others.
 
     Where the axes are not in order, Keras reshapes the arrays, and does not transpose them.
@@ -119,7 +119,7 @@ def _parameters(reading: Reading, places: list[int], roles: dict[str, bool]) -> 
     "LayerNormalization", settings="rms_scaling axis epsilon scale center", makes=[ops.MeanVarianceNorm, ops.Scale],
     limits="rms_scaling: False",
 )  # fmt: skip
-def layer_normalization(reading: Reading) -> Value:
+def layer_normalization(reading: KerasReading) -> Value:
     if reading.flag("rms_scaling", False):
         reading.refuse("rms_scaling divides without subtracting the mean", "use an RMSNormalization layer")
     places, axes = map_axes_of(reading, reading.take("axis", -1))
@@ -131,7 +131,7 @@ def layer_normalization(reading: Reading) -> Value:
 @keras.reads(
     "RMSNormalization", settings="axis epsilon", makes=[ops.L2Normalize, ops.Scale], limits="axis: the last axes",
 )  # fmt: skip
-def rms_normalization(reading: Reading) -> Value:
+def rms_normalization(reading: KerasReading) -> Value:
     """x / sqrt(mean of squares + epsilon), which is sqrt(count) * x / sqrt(sum of squares + count * epsilon)."""
     places, axes = map_axes_of(reading, reading.take("axis", -1))
     rank = len(reading.sizes(reading.input))
@@ -148,7 +148,7 @@ def rms_normalization(reading: Reading) -> Value:
     "GroupNormalization", settings="axis groups epsilon scale center", makes=[ops.MeanVarianceNorm, ops.Scale],
     limits="axis: the channels",
 )  # fmt: skip
-def group_normalization(reading: Reading) -> Value:
+def group_normalization(reading: KerasReading) -> Value:
     axis = reading.take("axis", -1)
     places, along = map_axes_of(reading, axis)
     if along != (Axis.CHANNELS,) and reading.input.axes is not Axes.C:
@@ -164,13 +164,13 @@ def group_normalization(reading: Reading) -> Value:
 
 
 @keras.reads("UnitNormalization", settings="axis", makes=[ops.L2Normalize])
-def unit_normalization(reading: Reading) -> Value:
+def unit_normalization(reading: KerasReading) -> Value:
     _, axes = map_axes_of(reading, reading.take("axis", -1))
     smallest = 1e-12 if reading.version < 3 else 1e-24  # of the sum; Keras 3 limits the length
     return reading.input.computed_by(reading.add(ops.L2Normalize(axes, smallest, at_least=True)))
 
 
-def _then_scaled(reading: Reading, op: Op, factor: Numbers, shift: Numbers) -> Value:
+def _then_scaled(reading: KerasReading, op: Op, factor: Numbers, shift: Numbers) -> Value:
     if factor is None and shift is None:
         return reading.input.computed_by(reading.add(op))
     return scale_and_shift(reading, reading.add(op, part="normal"), factor, shift)
@@ -180,7 +180,7 @@ def _then_scaled(reading: Reading, op: Op, factor: Numbers, shift: Numbers) -> V
 
 
 @keras.reads("Rescaling", settings="scale offset", makes=[ops.Scale], limits="arrays that fit the input")
-def rescaling(reading: Reading) -> Value:
+def rescaling(reading: KerasReading) -> Value:
     scale = reading.numbers("scale", reading.take("scale", 1.0))
     offset = reading.numbers("offset", reading.take("offset", 0.0))
     rank = len(reading.sizes(reading.input))
@@ -193,7 +193,7 @@ def rescaling(reading: Reading) -> Value:
     return scale_and_shift(reading, reading.input.node, scale, offset if np.any(offset) else None)
 
 
-def _fits(reading: Reading, *arrays: Array) -> None:
+def _fits(reading: KerasReading, *arrays: Array) -> None:
     """Refuse arrays that do not fit the input."""
     sizes = reading.sizes(reading.input)
     for array in arrays:
@@ -202,7 +202,7 @@ def _fits(reading: Reading, *arrays: Array) -> None:
 
 
 @keras.reads("Normalization", settings="axis mean variance invert", makes=[ops.Scale])
-def normalization(reading: Reading) -> Value:
+def normalization(reading: KerasReading) -> Value:
     """(x - mean) / deviation, or its inverse; mean and variance are arrays or settings."""
     sizes = reading.sizes(reading.input)
     axis = reading.take("axis", -1)
@@ -217,7 +217,7 @@ def normalization(reading: Reading) -> Value:
     return scale_and_shift(reading, reading.input.node, 1 / deviation, -mean / deviation)
 
 
-def _statistics(reading: Reading, role: str, places: list[int]) -> Array:
+def _statistics(reading: KerasReading, role: str, places: list[int]) -> Array:
     sizes = reading.sizes(reading.input)
     wide = tuple(size if place in places else 1 for place, size in enumerate(sizes))
     own = tuple(sizes[place] for place in places if 0 <= place < len(sizes))
@@ -236,7 +236,7 @@ def _statistics(reading: Reading, role: str, places: list[int]) -> Array:
 
 
 @keras.reads("LayerScale", settings="projection_dim", ignores="init_values", makes=[ops.Scale])
-def layer_scale(reading: Reading) -> Value:
+def layer_scale(reading: KerasReading) -> Value:
     """Of ConvNeXt: x * gamma."""
     size = reading.sizes(reading.input)[-1]
     if (given := reading.take("projection_dim", size)) != size:
@@ -245,7 +245,7 @@ def layer_scale(reading: Reading) -> Value:
 
 
 @keras.reads("CustomScaleLayer", settings="scale", makes=[ops.Scale, ops.Add, ops.Binary], limits=ALIKE)
-def custom_scale(reading: Reading) -> Value:
+def custom_scale(reading: KerasReading) -> Value:
     """Of InceptionResNetV2: x + scale * y."""
     if len(reading.inputs) != 2:
         reading.misfit(f"the layer takes two inputs, not {len(reading.inputs)}")

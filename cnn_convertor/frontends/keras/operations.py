@@ -25,7 +25,7 @@ from cnn_convertor.frontends.keras.functions import (
 from cnn_convertor.frontends.keras.merge import ALIKE, combined, joined
 from cnn_convertor.frontends.keras.model import TensorPlace
 from cnn_convertor.frontends.keras.normalizations import EPSILON, map_axes_of, scale_and_shift
-from cnn_convertor.frontends.keras.reading import Reading, operations, plain
+from cnn_convertor.frontends.keras.reading import KerasReading, operations, plain
 from cnn_convertor.frontends.keras.reshape import MOVES, is_order, permuted, reshaped
 from cnn_convertor.frontends.keras.resize import INTERPOLATED, POOLS, RESIZING_FLAGS, pooled, refuse_flags, resized
 from cnn_convertor.frontends.keras.tensors import Axes, Value
@@ -40,7 +40,7 @@ TENSORS = ("x", "inputs", "input", "tensor", "value", "features", "images", "log
 ARGUMENTS = frozenset({*TENSORS, *(f"argument {position}" for position in range(10))})
 
 
-def argument(reading: Reading, position: int, *names: str, default: Any = MISSING) -> Any:
+def argument(reading: KerasReading, position: int, *names: str, default: Any = MISSING) -> Any:
     """An argument of the function, by name or by position."""
     for name in (*names, f"argument {position}"):
         if name in reading.settings:
@@ -50,7 +50,7 @@ def argument(reading: Reading, position: int, *names: str, default: Any = MISSIN
     return default
 
 
-def tensor(reading: Reading, position: int = 0, *names: str) -> Value:
+def tensor(reading: KerasReading, position: int = 0, *names: str) -> Value:
     """An argument that is a tensor of the network."""
     given = argument(reading, position, *names, *TENSORS)
     if not isinstance(given, TensorPlace):
@@ -58,7 +58,7 @@ def tensor(reading: Reading, position: int = 0, *names: str) -> Value:
     return reading.inputs[given.input]
 
 
-def integer(reading: Reading, given: Any, what: str) -> int:
+def integer(reading: KerasReading, given: Any, what: str) -> int:
     given = plain(given)
     if not isinstance(given, int) or isinstance(given, bool):
         reading.refuse(f"{what} is {given!r}, not a whole number")
@@ -85,7 +85,7 @@ ARITHMETIC: Mapping[str, BinaryOp] = {
     *ARITHMETIC, settings="x1 x2 y", makes=[ops.Add, ops.Binary, ops.Scale, ops.Power, ops.Clip, ops.Relu],
     limits=f"tensors of equal ranks; {ALIKE}; maximum, minimum: one constant",
 )  # fmt: skip
-def arithmetic(reading: Reading) -> Value:
+def arithmetic(reading: KerasReading) -> Value:
     operation = ARITHMETIC[function_of(reading)]
     operands = [argument(reading, 0, "x1", "x"), argument(reading, 1, "x2", "y")]
     tensors = [reading.inputs[given.input] for given in operands if isinstance(given, TensorPlace)]
@@ -106,7 +106,7 @@ def arithmetic(reading: Reading) -> Value:
     return _with_constant(reading, operation, tensors[0], numbers, swapped=swapped)
 
 
-def _with_constant(reading: Reading, operation: BinaryOp, value: Value, numbers: Array, *, swapped: bool) -> Value:
+def _with_constant(reading: KerasReading, operation: BinaryOp, value: Value, numbers: Array, *, swapped: bool) -> Value:
     match operation:
         case BinaryOp.ADD:
             return scale_and_shift(reading, value.node, 1.0, numbers)
@@ -135,7 +135,7 @@ def _with_constant(reading: Reading, operation: BinaryOp, value: Value, numbers:
     "Power", "math.pow", "pow", "__operators__.pow", settings="x1 x2 y", makes=[ops.Power],
     limits="a number as exponent",
 )  # fmt: skip
-def power(reading: Reading) -> Value:
+def power(reading: KerasReading) -> Value:
     value, exponent = argument(reading, 0, "x1", "x"), argument(reading, 1, "x2", "y")
     if not isinstance(value, TensorPlace) or isinstance(exponent, TensorPlace):
         reading.refuse("an exponent that is a tensor is not supported", "use a number")
@@ -148,7 +148,7 @@ def power(reading: Reading) -> Value:
 # --- functions of one number ---------------------------------------------------------------------------------------------
 
 
-def function_of(reading: Reading) -> str:
+def function_of(reading: KerasReading) -> str:
     return operation_name(reading.layer.type, reading.layer.config)
 
 
@@ -189,17 +189,17 @@ FUNCTIONS: Mapping[str, Named] = {
            ops.HardSwish, ops.Clip, ops.Mish, ops.Softplus, ops.Softsign, ops.Exponential, ops.Logarithm, ops.Absolute, ops.Power,
            ops.Scale, ops.Binary, ops.Add],
 )  # fmt: skip
-def function(reading: Reading) -> Value:
+def function(reading: KerasReading) -> Value:
     return add_function(reading, tensor(reading), FUNCTIONS[function_of(reading)])
 
 
 @operations.reads("Negative", "math.negative", "negative", makes=[ops.Scale])
-def negative(reading: Reading) -> Value:
+def negative(reading: KerasReading) -> Value:
     return scale_and_shift(reading, tensor(reading).node, -1.0, None)
 
 
 @operations.reads("Cast", "cast", settings="dtype", makes=[ops.Identity], limits="to floating-point numbers")
-def cast(reading: Reading) -> Value:
+def cast(reading: KerasReading) -> Value:
     value, dtype = tensor(reading), str(argument(reading, 1, "dtype"))
     if not dtype.removeprefix("<dtype: '").startswith(("float", "bfloat")):
         reading.refuse(f"a cast to {dtype} is not supported", "leave it out")
@@ -210,7 +210,7 @@ def cast(reading: Reading) -> Value:
     "Clip", "clip_by_value", settings="x_min clip_value_min x_max clip_value_max", makes=[ops.Relu6, ops.Clip],
     limits="two numbers as limits",
 )  # fmt: skip
-def clip(reading: Reading) -> Value:
+def clip(reading: KerasReading) -> Value:
     value = tensor(reading)
     low, high = argument(reading, 1, "x_min", "clip_value_min"), argument(reading, 2, "x_max", "clip_value_max")
     limits = [reading.numbers("a limit", limit) for limit in (low, high)]
@@ -220,19 +220,19 @@ def clip(reading: Reading) -> Value:
     return add_function(reading, value, ops.Relu6() if (low, high) == (0, 6) else ops.Clip(low, high))
 
 
-def _leaky_relu(reading: Reading) -> Named:
+def _leaky_relu(reading: KerasReading) -> Named:
     return ops.Relu(reading.number("alpha" if function_of(reading) == "nn.leaky_relu" else "negative_slope", 0.2))
 
 
-def _celu(reading: Reading) -> Named:
+def _celu(reading: KerasReading) -> Named:
     return celu(reading.number("alpha", 1.0))
 
 
-def _gelu(reading: Reading) -> Named:
+def _gelu(reading: KerasReading) -> Named:
     return ops.Gelu(by_tanh=reading.flag("approximate", function_of(reading) == "Gelu"))
 
 
-def _of_last_axis(reading: Reading) -> Named:
+def _of_last_axis(reading: KerasReading) -> Named:
     name = {"LogSoftmax": "log_softmax", "nn.log_softmax": "log_softmax", "Glu": "glu"}[function_of(reading)]
     axis, rank = reading.take("axis", -1), len(reading.sizes(reading.input)) + 1
     if axis not in (None, -1, rank - 1):
@@ -240,21 +240,21 @@ def _of_last_axis(reading: Reading) -> Named:
     return NAMED[name]
 
 
-def _shrink(reading: Reading) -> Named:
+def _shrink(reading: KerasReading) -> Named:
     name = {"SoftShrink": "soft_shrink", "HardShrink": "hard_shrink"}[function_of(reading)]
     if (given := reading.number("threshold", 0.5)) != 0.5:
         reading.refuse(f"{name} with threshold={given:g} is not supported", "use threshold=0.5")
     return NAMED[name]
 
 
-def _square_plus(reading: Reading) -> Named:
+def _square_plus(reading: KerasReading) -> Named:
     if (given := reading.number("b", 4.0)) != 4:
         reading.refuse(f"squareplus with b={given:g} is not supported", "use b=4")
     return NAMED["squareplus"]
 
 
 # Functions that have settings.
-SET: Mapping[str, Callable[[Reading], Named]] = {
+SET: Mapping[str, Callable[[KerasReading], Named]] = {
     "ReLU": relu,
     **dict.fromkeys(("LeakyRelu", "nn.leaky_relu"), _leaky_relu),
     "Elu": elu,
@@ -285,7 +285,7 @@ SET: Mapping[str, Callable[[Reading], Named]] = {
     makes=[ops.Clip, ops.Absolute, ops.Threshold, ops.Binary],
 )  # fmt: skip
 @operations.reads("Squareplus", settings="b", makes=[ops.Power, ops.Add, ops.Scale], limits="b: 4")
-def set_function(reading: Reading) -> Value:
+def set_function(reading: KerasReading) -> Value:
     return add_function(reading, tensor(reading), SET[function_of(reading)](reading))
 
 
@@ -293,7 +293,7 @@ def set_function(reading: Reading) -> Value:
 
 
 @operations.reads("Reshape", "reshape", settings="newshape shape", makes=MOVES, limits="keeps the batch")
-def reshape(reading: Reading) -> Value:
+def reshape(reading: KerasReading) -> Value:
     value, given = tensor(reading), argument(reading, 1, "newshape", "shape")
     match given:
         case [-1 | None | 1, *sizes] if all(isinstance(n, int) for n in sizes):
@@ -305,7 +305,7 @@ def reshape(reading: Reading) -> Value:
 
 
 @operations.reads("Transpose", "transpose", settings="axes perm", makes=MOVES, limits="keeps the batch")
-def transpose(reading: Reading) -> Value:
+def transpose(reading: KerasReading) -> Value:
     value, given = tensor(reading), argument(reading, 1, "axes", "perm", default=None)
     if not is_order(given, range(len(reading.sizes(value)) + 1)) or given[0] != 0:
         hint = "use keras.layers.Permute, which keeps the batch"
@@ -313,7 +313,7 @@ def transpose(reading: Reading) -> Value:
     return permuted(reading, value, tuple(axis - 1 for axis in given[1:]))
 
 
-def _places(reading: Reading, value: Value, given: Any) -> list[int]:
+def _places(reading: KerasReading, value: Value, given: Any) -> list[int]:
     """Axes of a tensor, counted without the batch, sorted; None is all of them."""
     rank = len(reading.sizes(value)) + 1
     items = plain(given)
@@ -327,7 +327,7 @@ def _places(reading: Reading, value: Value, given: Any) -> list[int]:
 
 
 @operations.reads("Squeeze", "squeeze", settings="axis", makes=MOVES, limits=NO_BATCH)
-def squeeze(reading: Reading) -> Value:
+def squeeze(reading: KerasReading) -> Value:
     value = tensor(reading)
     sizes = reading.sizes(value)
     given = argument(reading, 1, "axis", default=None)
@@ -338,13 +338,13 @@ def squeeze(reading: Reading) -> Value:
 
 
 @operations.reads("ExpandDims", "expand_dims", settings="axis", makes=MOVES, limits="after the batch")
-def expand_dims(reading: Reading) -> Value:
+def expand_dims(reading: KerasReading) -> Value:
     value = tensor(reading)
     axis = integer(reading, argument(reading, 1, "axis"), "axis")
     return reshaped(reading, value, _widened(reading, value, axis))
 
 
-def _widened(reading: Reading, value: Value, axis: int) -> list[int]:
+def _widened(reading: KerasReading, value: Value, axis: int) -> list[int]:
     sizes = list(reading.sizes(value))
     at = axis % (len(sizes) + 2)
     if at == 0:
@@ -356,7 +356,7 @@ def _widened(reading: Reading, value: Value, axis: int) -> list[int]:
     "GetItem", "__operators__.getitem", "strided_slice", settings="slice_spec key", makes=[ops.Crop],
     limits="keeps the batch; slices with positive steps; at most four axes",
 )  # fmt: skip
-def get_item(reading: Reading) -> Value:
+def get_item(reading: KerasReading) -> Value:
     value = tensor(reading)
     if value.axes is Axes.MANY:
         reading.misfit("parts of a tensor of more than four axes are not supported", "take them before the reshape")
@@ -378,7 +378,7 @@ def get_item(reading: Reading) -> Value:
     return reshaped(reading, taken, kept)
 
 
-def _full(reading: Reading, keys: list[Any], rank: int) -> list[Any]:
+def _full(reading: KerasReading, keys: list[Any], rank: int) -> list[Any]:
     """One key an axis."""
     dots = [i for i, key in enumerate(keys) if isinstance(key, dict) and key.get("class_name") == "__ellipsis__"]
     everything = {"start": None, "stop": None, "step": None}
@@ -389,7 +389,7 @@ def _full(reading: Reading, keys: list[Any], rank: int) -> list[Any]:
     return [*keys[:at], *[everything] * missing, *keys[at + len(dots) :]]
 
 
-def _bounds(reading: Reading, key: Any, size: int) -> tuple[int, int, int]:
+def _bounds(reading: KerasReading, key: Any, size: int) -> tuple[int, int, int]:
     """Start, stop and step along an axis of that size."""
     if isinstance(key, dict) and key.get("class_name") == "__slice__":
         key = key.get("config")
@@ -411,7 +411,7 @@ def _bounds(reading: Reading, key: Any, size: int) -> tuple[int, int, int]:
 @operations.reads(
     "Split", "split", settings="indices_or_sections num_or_size_splits axis", makes=[ops.Crop], limits=NO_BATCH,
 )  # fmt: skip
-def split(reading: Reading) -> Sequence[Value]:
+def split(reading: KerasReading) -> Sequence[Value]:
     value = tensor(reading)
     given = plain(argument(reading, 1, "indices_or_sections", "num_or_size_splits"))
     axis = integer(reading, argument(reading, 2, "axis", default=0), "axis")
@@ -435,11 +435,11 @@ def split(reading: Reading) -> Sequence[Value]:
 @operations.reads(
     "Concatenate", "concat", settings="xs values axis", makes=[ops.Concat], limits=f"no constants; {ALIKE}",
 )  # fmt: skip
-def concatenate(reading: Reading) -> Value:
+def concatenate(reading: KerasReading) -> Value:
     return joined(reading, _listed(reading), argument(reading, 1, "axis", default=0))
 
 
-def _listed(reading: Reading) -> list[Value]:
+def _listed(reading: KerasReading) -> list[Value]:
     """The tensors of an argument that is a list of them."""
     given = argument(reading, 0, "xs", "values", *TENSORS)
     if not isinstance(given, list) or not all(isinstance(item, TensorPlace) for item in given):
@@ -448,7 +448,7 @@ def _listed(reading: Reading) -> list[Value]:
 
 
 @operations.reads("Stack", "stack", settings="xs values axis", makes=[ops.Concat], limits=f"no constants; {ALIKE}")
-def stack(reading: Reading) -> Value:
+def stack(reading: KerasReading) -> Value:
     values = _listed(reading)
     axis = integer(reading, argument(reading, 1, "axis", default=0), "axis")
     wider = []
@@ -463,7 +463,7 @@ def stack(reading: Reading) -> Value:
     "Pad", "pad", settings="pad_width paddings mode constant_values", makes=[ops.Pad],
     limits="height and width, with zeros",
 )  # fmt: skip
-def pad(reading: Reading) -> Value:
+def pad(reading: KerasReading) -> Value:
     value, widths = tensor(reading), plain(argument(reading, 1, "pad_width", "paddings"))
     mode = str(argument(reading, 2, "mode", default="constant")).lower()
     fill = argument(reading, 3, "constant_values", default=None)
@@ -493,7 +493,7 @@ def pad(reading: Reading) -> Value:
 # --- maps ----------------------------------------------------------------------------------------------------------------
 
 
-def _map(reading: Reading, *names: str) -> Value:
+def _map(reading: KerasReading, *names: str) -> Value:
     """An argument that is a map, in the layout of data_format."""
     value = tensor(reading, 0, *names)
     if len(reading.sizes(value)) != 3:
@@ -506,7 +506,7 @@ def _map(reading: Reading, *names: str) -> Value:
     "Resize", "image.resize", settings=f"data_format image size interpolation method {' '.join(FLAGS)}",
     ignores="fill_mode fill_value", makes=[ops.Resize], limits=f"{INTERPOLATED}; {', '.join(FLAGS)}: False",
 )  # fmt: skip
-def resize(reading: Reading) -> Value:
+def resize(reading: KerasReading) -> Value:
     value = _map(reading, "image")
     match plain(argument(reading, 1, "size")):
         case [int(height), int(width)] if min(height, width) > 0:
@@ -520,7 +520,7 @@ def resize(reading: Reading) -> Value:
 @operations.reads(
     "DepthToSpace", "nn.depth_to_space", settings="data_format block_size", makes=[ops.TransposeReshape], limits=OF_MAP,
 )  # fmt: skip
-def depth_to_space(reading: Reading) -> Value:
+def depth_to_space(reading: KerasReading) -> Value:
     value, block = _map(reading), integer(reading, argument(reading, 1, "block_size"), "block_size")
     height, width, channels = shape = reading.builder.shape(value.node)
     if block < 1 or channels % block**2:
@@ -534,7 +534,7 @@ def depth_to_space(reading: Reading) -> Value:
 @operations.reads(
     "SpaceToDepth", "nn.space_to_depth", settings="data_format block_size", makes=[ops.SpaceToDepth], limits=OF_MAP,
 )  # fmt: skip
-def space_to_depth(reading: Reading) -> Value:
+def space_to_depth(reading: KerasReading) -> Value:
     value, block = _map(reading), integer(reading, argument(reading, 1, "block_size"), "block_size")
     if block < 1:
         reading.refuse(f"block_size is {block}")
@@ -544,7 +544,7 @@ def space_to_depth(reading: Reading) -> Value:
 @operations.reads(
     "MaxPool", "AveragePool", settings="data_format pool_size strides padding", makes=POOLS, limits=OF_MAP,
 )  # fmt: skip
-def pool(reading: Reading) -> Value:
+def pool(reading: KerasReading) -> Value:
     value = _map(reading)
     kernel = reading.pair("pool_size", 2)
     stride = kernel if reading.take("strides") is None else reading.pair("strides")
@@ -556,7 +556,7 @@ def pool(reading: Reading) -> Value:
     "nn.local_response_normalization", "nn.lrn", settings="depth_radius bias alpha beta", makes=[ops.LocalResponseNorm],
     limits=OF_MAP,
 )  # fmt: skip
-def local_response_norm(reading: Reading) -> Value:
+def local_response_norm(reading: KerasReading) -> Value:
     """TensorFlow multiplies the sum by alpha, Caffe the mean."""
     value = tensor(reading)
     if not value.axes.is_channels(3):
@@ -581,7 +581,7 @@ REDUCTIONS: Mapping[str, Reduction] = {
     *REDUCTIONS, settings="input_tensor axis keepdims", makes=[*POOLS, ops.Reduce],
     limits=f"at most four axes; {NO_BATCH}",
 )  # fmt: skip
-def reduction(reading: Reading) -> Value:
+def reduction(reading: KerasReading) -> Value:
     value = tensor(reading, 0, "input_tensor")
     if value.axes is Axes.MANY:
         reading.misfit("a reduction of a tensor of more than four axes is not supported")
@@ -595,7 +595,7 @@ def reduction(reading: Reading) -> Value:
     return reshaped(reading, result, [n for at, n in enumerate(reading.sizes(result)) if at not in gone] or [1])
 
 
-def _reduced(reading: Reading, value: Value, reduction: Reduction, places: list[int]) -> Op:
+def _reduced(reading: KerasReading, value: Value, reduction: Reduction, places: list[int]) -> Op:
     """As a pool of the whole map where possible, since devices run pools."""
     shape = reading.builder.shape(value.node)
     axes = {axis for place in places if (axis := value.axes.at(place + 1)) is not None}
@@ -613,7 +613,7 @@ def _reduced(reading: Reading, value: Value, reduction: Reduction, places: list[
 @operations.reads(
     "Argmax", "math.argmax", settings="axis keepdims", ignores="output_type", makes=[ops.ArgMax], limits="one axis",
 )  # fmt: skip
-def arg_max(reading: Reading) -> Value:
+def arg_max(reading: KerasReading) -> Value:
     value = tensor(reading)
     axis = argument(reading, 1, "axis", default=None)
     kept = bool(argument(reading, 2, "keepdims", default=False))
@@ -632,7 +632,7 @@ def arg_max(reading: Reading) -> Value:
     "Normalize", "math.l2_normalize", "nn.l2_normalize", settings="axis order epsilon", makes=[ops.L2Normalize],
     limits="order: 2",
 )  # fmt: skip
-def normalize(reading: Reading) -> Value:
+def normalize(reading: KerasReading) -> Value:
     value = tensor(reading)
     keras_3 = function_of(reading) == "Normalize"
     if (order := argument(reading, 2, "order", default=2)) != 2:

@@ -34,7 +34,7 @@ FLOATS = frozenset({"float16", "bfloat16", "float32", "float64", "mixed_float16"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class KerasReading:
     """One call of one layer.
 
     map_axes: rank -> the layout in which later layers read this layer's output. size: of the input, to convert for.
@@ -280,7 +280,7 @@ def _reshaped(shape: Shape, target: Shape, order: Order) -> Op:
     return ops.Identity() if shape == target else ops.Reshape(target, order)
 
 
-Reader: TypeAlias = Callable[[Reading], Value | Sequence[Value]]
+Reader: TypeAlias = Callable[[KerasReading], Value | Sequence[Value]]
 keras: Registry[Reader] = Registry()  # layers
 operations: Registry[Reader] = Registry()  # functions that are called between layers
 
@@ -301,7 +301,7 @@ def constant(
     return Constant(shape, lambda rows: turn(variable.read(index(rows))))
 
 
-def check_dtype(reading: Reading) -> None:
+def check_dtype(reading: KerasReading) -> None:
     """Refuse a layer that does not compute with floating-point numbers."""
     dtype = _dtype(reading.take("dtype"))
     if dtype not in FLOATS and reading.layer.type != "InputLayer":
@@ -309,7 +309,7 @@ def check_dtype(reading: Reading) -> None:
         reading.refuse(f"the setting dtype = {dtype!r} is not supported", hint)
 
 
-def check_leftovers(reading: Reading) -> None:
+def check_leftovers(reading: KerasReading) -> None:
     """Refuse settings that the reader does not take; None means that a feature is off."""
     left = [f"{name} = {value!r}" for name, value in reading.settings.left().items() if value is not None]
     if left:

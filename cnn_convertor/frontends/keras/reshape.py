@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from cnn_convertor.frontends.keras.reading import Reading, keras
+from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Pair
@@ -15,7 +15,7 @@ MOVES = (ops.TransposeReshape, ops.Reshape, ops.Identity)
 
 
 @keras.reads("Flatten", settings="data_format", makes=MOVES)
-def flatten(reading: Reading) -> Value:
+def flatten(reading: KerasReading) -> Value:
     """To a vector; with channels_first, Keras first moves the channels to the end."""
     source = reading.input
     sizes = reading.sizes(source)
@@ -26,18 +26,18 @@ def flatten(reading: Reading) -> Value:
 
 
 @keras.reads("Reshape", settings="target_shape", makes=MOVES)
-def reshape(reading: Reading) -> Value:
+def reshape(reading: KerasReading) -> Value:
     return reshaped(reading, reading.input, reading.take("target_shape"))
 
 
-def reshaped(reading: Reading, source: Value, target: Any) -> Value:
+def reshaped(reading: KerasReading, source: Value, target: Any) -> Value:
     sizes = reading.sizes(source)
     return reading.lay_out(
         source, sizes, tuple(range(len(sizes))), *_laid_out(reading, source, _target(reading, target, math.prod(sizes)))
     )
 
 
-def _laid_out(reading: Reading, source: Value, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Axes]:
+def _laid_out(reading: KerasReading, source: Value, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Axes]:
     """The sizes and layout of a reshaped tensor."""
     kept = source.axes in (Axes.HWC, Axes.CHW, Axes.WC, Axes.CW) and source.axes.rank == len(sizes) + 1
     if kept:
@@ -47,7 +47,7 @@ def _laid_out(reading: Reading, source: Value, sizes: tuple[int, ...]) -> tuple[
 
 
 @keras.reads("Permute", settings="dims", makes=MOVES)
-def permute(reading: Reading) -> Value:
+def permute(reading: KerasReading) -> Value:
     given, sizes = reading.take("dims"), reading.sizes(reading.input)
     if not is_order(given, range(1, len(sizes) + 1)):
         reading.misfit(f"dims is {given!r}, not an order of the axes 1 to {len(sizes)}")
@@ -59,7 +59,7 @@ def is_order(given: object, axes: Sequence[int]) -> TypeGuard[list[int]]:
     return isinstance(given, list) and all(type(axis) is int for axis in given) and sorted(given) == list(axes)
 
 
-def permuted(reading: Reading, source: Value, order: tuple[int, ...]) -> Value:
+def permuted(reading: KerasReading, source: Value, order: tuple[int, ...]) -> Value:
     """order: of the axes without the batch, counted from 0."""
     sizes = reading.sizes(source)
     axes = reading.map_axes(len(sizes) + 1)
@@ -68,13 +68,13 @@ def permuted(reading: Reading, source: Value, order: tuple[int, ...]) -> Value:
 
 
 @keras.reads("RepeatVector", settings="n", makes=[ops.Upsample], limits="of a vector")
-def repeat_vector(reading: Reading) -> Value:
+def repeat_vector(reading: KerasReading) -> Value:
     if reading.input.axes is not Axes.C:
         reading.misfit("the layer repeats a vector", "put a Flatten before it")
     return Value(reading.add(ops.Upsample(Pair(1, reading.integer("n")))), Axes.WC)
 
 
-def _target(reading: Reading, given: Any, size: int) -> tuple[int, ...]:
+def _target(reading: KerasReading, given: Any, size: int) -> tuple[int, ...]:
     """The target shape, with its open size (-1) filled in."""
     if not isinstance(given, list) or not all(isinstance(n, int) or n is None for n in given):
         reading.refuse(f"target_shape is {given!r}, not a list of sizes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cnn_convertor.frontends.arithmetic import crop, same_padding
-from cnn_convertor.frontends.keras.reading import Reading, keras
+from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.versions import upsampling_of, warn_of_theano
 from cnn_convertor.ir import ops
@@ -19,14 +19,14 @@ RESIZING_FLAGS = ("crop_to_aspect_ratio", "pad_to_aspect_ratio", "antialias")
     "MaxPooling1D", "AveragePooling1D", "MaxPooling2D", "AveragePooling2D",
     settings="data_format pool_size strides padding", makes=POOLS,
 )  # fmt: skip
-def pooling(reading: Reading) -> Value:
+def pooling(reading: KerasReading) -> Value:
     source = reading.map_input()
     kernel = reading.pair("pool_size", 2)
     stride = kernel if reading.take("strides") is None else reading.pair("strides")
     return pooled(reading, source, Window(kernel, stride), same=reading.same(), maximum="Max" in reading.layer.type)
 
 
-def pooled(reading: Reading, source: Value, window: Window, *, same: bool, maximum: bool) -> Value:
+def pooled(reading: KerasReading, source: Value, window: Window, *, same: bool, maximum: bool) -> Value:
     padding = NO_PADDING
     if same:
         warn_of_theano(reading, window, is_pool=True)
@@ -41,7 +41,7 @@ def pooled(reading: Reading, source: Value, window: Window, *, same: bool, maxim
     "GlobalMaxPooling1D", "GlobalAveragePooling1D", "GlobalMaxPooling2D", "GlobalAveragePooling2D",
     settings="data_format keepdims", makes=POOLS,
 )  # fmt: skip
-def global_pooling(reading: Reading) -> Value:
+def global_pooling(reading: KerasReading) -> Value:
     source = reading.map_input()
     shape = reading.builder.shape(source.node)
     window = Window(Pair(shape.height, shape.width))
@@ -53,7 +53,7 @@ def global_pooling(reading: Reading) -> Value:
     "AdaptiveMaxPooling1D", "AdaptiveAveragePooling1D", "AdaptiveMaxPooling2D", "AdaptiveAveragePooling2D",
     settings="data_format output_size", makes=POOLS, limits="output_size: divides the input's size",
 )  # fmt: skip
-def adaptive_pooling(reading: Reading) -> Value:
+def adaptive_pooling(reading: KerasReading) -> Value:
     source = reading.map_input()
     shape, size = reading.builder.shape(source.node), reading.pair("output_size")
     if shape.height % size.height or shape.width % size.width:
@@ -71,7 +71,7 @@ def adaptive_pooling(reading: Reading) -> Value:
     "UpSampling1D", "UpSampling2D", settings="data_format size interpolation", makes=[ops.Upsample, ops.Resize],
     limits=f"{INTERPOLATED}; bilinear: not saved by Keras on Theano",
 )  # fmt: skip
-def upsampling(reading: Reading) -> Value:
+def upsampling(reading: KerasReading) -> Value:
     source = reading.map_input()
     factor = reading.pair("size", 2)
     height, width, _ = reading.builder.shape(source.node)
@@ -83,7 +83,7 @@ def upsampling(reading: Reading) -> Value:
 
 
 def resized(
-    reading: Reading, source: Value, size: Pair, interpolation: object, sampling: Sampling = Sampling.HALF_PIXEL
+    reading: KerasReading, source: Value, size: Pair, interpolation: object, sampling: Sampling = Sampling.HALF_PIXEL
 ) -> Value:
     if not isinstance(interpolation, str) or interpolation not in INTERPOLATIONS:
         reading.refuse(f"{interpolation!r} interpolation is not supported", "use 'bilinear' or 'nearest'")
@@ -96,14 +96,14 @@ def resized(
     "Resizing", settings=f"data_format height width interpolation {' '.join(RESIZING_FLAGS)}",
     ignores="fill_mode fill_value", makes=[ops.Resize], limits=f"{INTERPOLATED}; {', '.join(RESIZING_FLAGS)}: False",
 )  # fmt: skip
-def resizing(reading: Reading) -> Value:
+def resizing(reading: KerasReading) -> Value:
     source = reading.map_input()
     size = Pair(reading.integer("height"), reading.integer("width"))
     refuse_flags(reading, RESIZING_FLAGS)
     return resized(reading, source, size, reading.take("interpolation", "bilinear"))
 
 
-def refuse_flags(reading: Reading, names: tuple[str, ...]) -> None:
+def refuse_flags(reading: KerasReading, names: tuple[str, ...]) -> None:
     """Refuse a resizing with any of these flags set."""
     for name in names:
         if reading.flag(name, False):
@@ -111,7 +111,7 @@ def refuse_flags(reading: Reading, names: tuple[str, ...]) -> None:
 
 
 @keras.reads("CenterCrop", settings="data_format height width", makes=[ops.Crop], limits="not larger than the input")
-def center_crop(reading: Reading) -> Value:
+def center_crop(reading: KerasReading) -> Value:
     source = reading.map_input()
     shape = reading.builder.shape(source.node)
     size = Pair(reading.integer("height"), reading.integer("width"))
@@ -123,7 +123,7 @@ def center_crop(reading: Reading) -> Value:
 
 
 @keras.reads("Cropping1D", "Cropping2D", settings="data_format cropping", makes=[ops.Crop])
-def cropping(reading: Reading) -> Value:
+def cropping(reading: KerasReading) -> Value:
     source = reading.map_input()
     height, width, _ = reading.builder.shape(source.node)
     top, bottom, left, right = _sides(reading, "cropping", 1 if reading.is_1d else 0)
@@ -132,19 +132,19 @@ def cropping(reading: Reading) -> Value:
     return cropped(reading, source, top, height - bottom, left, width - right)
 
 
-def cropped(reading: Reading, source: Value, top: int, bottom: int, left: int, right: int) -> Value:
+def cropped(reading: KerasReading, source: Value, top: int, bottom: int, left: int, right: int) -> Value:
     """From top to before bottom, from left to before right."""
     op = crop(reading.builder.shape(source.node), {Axis.HEIGHT: (top, bottom), Axis.WIDTH: (left, right)})
     return Value(reading.add(op, source.node), source.axes)
 
 
 @keras.reads("ZeroPadding1D", "ZeroPadding2D", settings="data_format padding", makes=[ops.Pad])
-def zero_padding(reading: Reading) -> Value:
+def zero_padding(reading: KerasReading) -> Value:
     source = reading.map_input()
     return Value(reading.add(ops.Pad(_sides(reading, "padding", 1)), source.node), source.axes)
 
 
-def _sides(reading: Reading, name: str, default: int) -> Padding:
+def _sides(reading: KerasReading, name: str, default: int) -> Padding:
     """A setting ((top, bottom), (left, right)), or a short form of it; of a layer on rows: (start, end)."""
     match reading.take(name, default):
         case bool() as other:

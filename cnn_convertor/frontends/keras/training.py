@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cnn_convertor.frontends.keras.reading import Reading, keras
+from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Value
 from cnn_convertor.ir import ops
 
@@ -29,12 +29,12 @@ AUGMENTATIONS = (
     "Identity", *DROPOUTS, ignores="rate stddev noise_shape seed data_format l1 l2 drop_path_rate",
     makes=[ops.Identity],
 )  # fmt: skip
-def identity(reading: Reading) -> Value:
+def identity(reading: KerasReading) -> Value:
     """Only for training."""
     return reading.input._replace(node=reading.add(ops.Identity()))
 
 
 @keras.reads("Layer", makes=[ops.Identity])
-def base_layer(reading: Reading) -> Value:
+def base_layer(reading: KerasReading) -> Value:
     """Keras's base class of layers, with which some networks of Keras 2 begin."""
     return reading.input._replace(node=reading.add(ops.Identity()))

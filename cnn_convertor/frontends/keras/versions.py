@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cnn_convertor.errors import Problem, warn
-from cnn_convertor.frontends.keras.reading import Reading
+from cnn_convertor.frontends.keras.reading import KerasReading
 from cnn_convertor.ir.ops import Sampling, Window
 
 HINT = "compare results with the version that made the file; `verify` runs the installed Keras"
@@ -27,7 +27,7 @@ def bilinear_sampling(writer: str) -> Sampling | None:
     return None if in_tensorflow else Sampling.ASYMMETRIC
 
 
-def upsampling_of(reading: Reading) -> Sampling:
+def upsampling_of(reading: KerasReading) -> Sampling:
     """The sampling of the version that saved the file; warns where the version does not show it."""
     if reading.weights.backend == "theano":
         reading.refuse("Keras on Theano interpolates in its own way", "use interpolation='nearest'")
@@ -41,7 +41,7 @@ def upsampling_of(reading: Reading) -> Sampling:
     return Sampling.HALF_PIXEL
 
 
-def warn_of_theano(reading: Reading, window: Window, *, is_pool: bool = False) -> None:
+def warn_of_theano(reading: KerasReading, window: Window, *, is_pool: bool = False) -> None:
     """Warn of a "same" padding that differs on Theano, which pads k // 2 at the top and left for any stride."""
     odd = all(size % 2 for size in window.kernel)
     plain = max(window.stride) == 1 and odd and not (is_pool and max(window.kernel) > 1)

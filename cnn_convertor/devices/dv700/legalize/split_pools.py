@@ -16,7 +16,7 @@ from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 LONGEST_CHAIN = 32  # max pools; a longer search takes too long for pools of hundreds of pixels without a chain
 
 
-class Axis(NamedTuple):
+class AxisWindow(NamedTuple):
     """A window on one axis: `before` and `after` are padding."""
 
     kernel: int
@@ -44,21 +44,21 @@ def split_average(window: Window, shape: Shape, limits: Limits) -> list[Window] 
     if vertical is None or horizontal is None:
         return None
     while len(vertical) < len(horizontal):
-        vertical.append(Axis(1, 1))
+        vertical.append(AxisWindow(1, 1))
     while len(horizontal) < len(vertical):
-        horizontal.append(Axis(1, 1))
+        horizontal.append(AxisWindow(1, 1))
     return _windows(vertical, horizontal)
 
 
-def _axes(window: Window) -> tuple[Axis, Axis]:
+def _axes(window: Window) -> tuple[AxisWindow, AxisWindow]:
     pad = window.padding
     return (
-        Axis(window.kernel.height, window.stride.height, pad.top, pad.bottom),
-        Axis(window.kernel.width, window.stride.width, pad.left, pad.right),
+        AxisWindow(window.kernel.height, window.stride.height, pad.top, pad.bottom),
+        AxisWindow(window.kernel.width, window.stride.width, pad.left, pad.right),
     )
 
 
-def _windows(vertical: list[Axis], horizontal: list[Axis]) -> list[Window]:
+def _windows(vertical: list[AxisWindow], horizontal: list[AxisWindow]) -> list[Window]:
     return [
         Window(
             Pair(v.kernel, h.kernel),
@@ -69,7 +69,7 @@ def _windows(vertical: list[Axis], horizontal: list[Axis]) -> list[Window]:
     ]
 
 
-def _max_axis(axis: Axis, size: int, count: int, allowed: tuple[int, ...]) -> list[Axis] | None:
+def _max_axis(axis: AxisWindow, size: int, count: int, allowed: tuple[int, ...]) -> list[AxisWindow] | None:
     """A chain of `count` pools with allowed kernels; None if there is none."""
     if _covers_all(axis, size):
         chain = _cover(size, count, allowed)
@@ -82,12 +82,12 @@ def _max_axis(axis: Axis, size: int, count: int, allowed: tuple[int, ...]) -> li
     return _overlapping(axis, count, allowed)
 
 
-def _covers_all(axis: Axis, size: int) -> bool:
+def _covers_all(axis: AxisWindow, size: int) -> bool:
     """Whether one window covers the whole axis."""
     return axis.before + size + axis.after < axis.kernel + axis.stride and axis.kernel >= axis.before + size
 
 
-def _cover(size: int, count: int, allowed: tuple[int, ...]) -> list[Axis] | None:
+def _cover(size: int, count: int, allowed: tuple[int, ...]) -> list[AxisWindow] | None:
     """Windows side by side over the whole axis and some padding, which is never the maximum. Least padding first."""
     choices = sorted(_choices(count, allowed), key=math.prod)
     for kernels in choices:
@@ -96,21 +96,21 @@ def _cover(size: int, count: int, allowed: tuple[int, ...]) -> list[Axis] | None
         chain, left = [], size
         for kernel in kernels:
             out = -(-left // kernel)
-            chain.append(Axis(kernel, kernel, 0, out * kernel - left))
+            chain.append(AxisWindow(kernel, kernel, 0, out * kernel - left))
             left = out
         if all(step.after < step.kernel for step in chain):
             return chain
     return None
 
 
-def _strided(axis: Axis, kernels: tuple[int, ...]) -> list[Axis] | None:
+def _strided(axis: AxisWindow, kernels: tuple[int, ...]) -> list[AxisWindow] | None:
     """Windows side by side inside the large one, whose stride must be a multiple of each part."""
     chain, stride = [], axis.stride
     for position, kernel in enumerate(kernels):
         last = position == len(kernels) - 1
         if not last and stride % kernel:
             return None
-        chain.append(Axis(kernel, stride if last else kernel))
+        chain.append(AxisWindow(kernel, stride if last else kernel))
         stride //= kernel
     if axis.before or axis.after >= kernels[0]:
         return None  # the parts would not start with the large window
@@ -118,7 +118,7 @@ def _strided(axis: Axis, kernels: tuple[int, ...]) -> list[Axis] | None:
     return chain
 
 
-def _overlapping(axis: Axis, count: int, allowed: tuple[int, ...]) -> list[Axis] | None:
+def _overlapping(axis: AxisWindow, count: int, allowed: tuple[int, ...]) -> list[AxisWindow] | None:
     """Windows with stride 1: kernels a, b, ... cover a + b + ... - (count - 1); the last one has the stride.
 
     The padding is distributed so that no window sees padding alone.
@@ -129,7 +129,7 @@ def _overlapping(axis: Axis, count: int, allowed: tuple[int, ...]) -> list[Axis]
         before, after, chain = axis.before, axis.after, []
         for kernel in kernels:
             here_before, here_after = min(before, kernel - 1), min(after, kernel - 1)
-            chain.append(Axis(kernel, 1, here_before, here_after))
+            chain.append(AxisWindow(kernel, 1, here_before, here_after))
             before, after = before - here_before, after - here_after
         if before == after == 0:
             chain[-1] = chain[-1]._replace(stride=axis.stride)
@@ -146,7 +146,7 @@ def _products(kernel: int, count: int, allowed: tuple[int, ...]) -> Iterator[tup
     return (kernels for kernels in _choices(count, allowed) if math.prod(kernels) == kernel)
 
 
-def _sum_axis(axis: Axis, size: int, limit: int) -> list[Axis] | None:
+def _sum_axis(axis: AxisWindow, size: int, limit: int) -> list[AxisWindow] | None:
     """A chain of sums, each over at most `limit` elements. Padding is zeros, so a sum may have more of it."""
     if axis.kernel <= limit:
         return [axis]
@@ -155,16 +155,18 @@ def _sum_axis(axis: Axis, size: int, limit: int) -> list[Axis] | None:
         while left > limit:
             kernel = next((k for k in range(limit, 1, -1) if left % k == 0), limit)
             out = -(-left // kernel)
-            chain.append(Axis(kernel, kernel, 0, out * kernel - left))
+            chain.append(AxisWindow(kernel, kernel, 0, out * kernel - left))
             left = out
-        return [*chain, Axis(left, 1)]
+        return [*chain, AxisWindow(left, 1)]
     for kernel in range(limit, 1, -1):
         if axis.kernel % kernel == 0 and axis.stride % kernel == 0:
-            rest = _sum_axis(Axis(axis.kernel // kernel, axis.stride // kernel), _outputs(axis, size, kernel), limit)
+            rest = _sum_axis(
+                AxisWindow(axis.kernel // kernel, axis.stride // kernel), _outputs(axis, size, kernel), limit
+            )
             if rest is not None:
                 return [axis._replace(kernel=kernel, stride=kernel), *rest]
     return None
 
 
-def _outputs(axis: Axis, size: int, kernel: int) -> int:
+def _outputs(axis: AxisWindow, size: int, kernel: int) -> int:
     return (axis.before + size + axis.after - kernel) // kernel + 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from cnn_convertor.frontends.arithmetic import filled, scale_and_shift
 from cnn_convertor.frontends.caffe.blobs import Dims, axis_of, text_of
-from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE, Axis, BinaryOp, Op, Window
@@ -18,7 +18,7 @@ from cnn_convertor.ir.ops import ONE, Axis, BinaryOp, Op, Window
     "InnerProduct", group="inner_product_param", settings="axis num_output bias_term transpose",
     makes=[ops.Dense, ops.Conv2d],
 )  # fmt: skip
-def read_inner_product(reading: Reading) -> CaffeBlob:
+def read_inner_product(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
     axis = reading.axis()
     rows, inputs = math.prod(x.dims[:axis]), math.prod(x.dims[axis:])
@@ -36,7 +36,7 @@ def read_inner_product(reading: Reading) -> CaffeBlob:
     return reading.permute(product, (outputs, rows), (1, 0), dims)
 
 
-def _matrix(reading: Reading, inputs: int, outputs: int) -> tuple[Constant, Constant | None]:
+def _matrix(reading: CaffeReading, inputs: int, outputs: int) -> tuple[Constant, Constant | None]:
     """Weights (outputs, inputs), and a bias."""
     if not reading.take("transpose"):
         return reading.weight_and_bias((outputs, inputs), outputs)
@@ -47,7 +47,7 @@ def _matrix(reading: Reading, inputs: int, outputs: int) -> tuple[Constant, Cons
 # --- a number for each channel ---------------------------------------------------------------------------------------
 
 
-def over_channels(reading: Reading, x: CaffeBlob, axes: range, op: Op) -> CaffeBlob:
+def over_channels(reading: CaffeReading, x: CaffeBlob, axes: range, op: Op) -> CaffeBlob:
     """Add an operator that treats each channel by itself, with these neighboring axes as the channels."""
     if len(axes) == 1 and axis_of(x.dims, axes[0]) is Axis.CHANNELS:
         return reading.add(op, x)
@@ -71,7 +71,7 @@ def _channels(x: CaffeBlob) -> int:
     "BatchNorm", group="batch_norm_param", settings="scale_bias eps use_global_stats",
     makes=[ops.MeanVarianceNorm, ops.BatchNorm], limits="scale_bias: with use_global_stats",
 )  # fmt: skip
-def read_batch_norm(reading: Reading) -> CaffeBlob:
+def read_batch_norm(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
     if not reading.take("use_global_stats", True):
         if reading.take("scale_bias"):
@@ -92,7 +92,7 @@ def read_batch_norm(reading: Reading) -> CaffeBlob:
     "BN", group="bn_param", settings="eps bn_mode", ignores="frozen", makes=[ops.Scale, ops.BatchNorm],
     limits="bn_mode: INFERENCE",
 )  # fmt: skip
-def read_bn(reading: Reading) -> CaffeBlob:
+def read_bn(reading: CaffeReading) -> CaffeBlob:
     """The layer of two forks: PSPNet's with statistics, and SegNet's, whose scale already contains them."""
     x = reading.input
     channels = _channels(x)
@@ -108,7 +108,7 @@ def read_bn(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("PReLU", group="prelu_param", settings="channel_shared", makes=[ops.PRelu])
-def read_prelu(reading: Reading) -> CaffeBlob:
+def read_prelu(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
     if reading.take("channel_shared"):
         (slope,) = reading.constants((1,))
@@ -123,7 +123,7 @@ def _for_all(numbers: Constant, channels: int) -> Constant:
 
 
 @caffe.reads("Scale", group="scale_param", settings="bias_term num_axes axis", makes=[ops.Binary, ops.Scale])
-def read_scale(reading: Reading) -> CaffeBlob:
+def read_scale(reading: CaffeReading) -> CaffeBlob:
     has_bias = reading.take("bias_term")
     if len(reading.inputs) == 2:
         x, axes = _two_blobs(reading, BinaryOp.MULTIPLY, "product" if has_bias else "")
@@ -137,7 +137,7 @@ def read_scale(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("Bias", group="bias_param", settings="num_axes axis", makes=[ops.Binary, ops.Scale])
-def read_bias(reading: Reading) -> CaffeBlob:
+def read_bias(reading: CaffeReading) -> CaffeBlob:
     if len(reading.inputs) == 2:
         return _two_blobs(reading, BinaryOp.ADD, "")[0]
     x, axes = reading.input, _covered(reading)
@@ -145,7 +145,7 @@ def read_bias(reading: Reading) -> CaffeBlob:
     return _scaled(reading, x, axes, None, shift)
 
 
-def _covered(reading: Reading) -> range:
+def _covered(reading: CaffeReading) -> range:
     """The axes that the layer has numbers for."""
     rank, count = reading.input.rank, reading.take("num_axes")
     axis = reading.axis() if rank else 0
@@ -155,7 +155,7 @@ def _covered(reading: Reading) -> range:
     return range(axis, end)
 
 
-def _flat(reading: Reading, shape: Dims, count: int) -> list[Constant]:
+def _flat(reading: CaffeReading, shape: Dims, count: int) -> list[Constant]:
     """Blobs of this shape, as columns of numbers."""
     return [_column(constant) for constant in reading.constants(*[shape or (1,)] * count)]
 
@@ -164,7 +164,9 @@ def _column(constant: Constant) -> Constant:
     return Constant((constant.size,), lambda rows: constant.load().reshape(-1)[rows])
 
 
-def _scaled(reading: Reading, x: CaffeBlob, axes: range, factor: Constant | None, shift: Constant | None) -> CaffeBlob:
+def _scaled(
+    reading: CaffeReading, x: CaffeBlob, axes: range, factor: Constant | None, shift: Constant | None
+) -> CaffeBlob:
     """x * factor + shift, with a number for each element of the axes."""
     size = math.prod(x.dims[axes.start : axes.stop])
     channels = reading.shape(x).channels if size == 1 else size
@@ -172,7 +174,7 @@ def _scaled(reading: Reading, x: CaffeBlob, axes: range, factor: Constant | None
     return reading.add(op, x) if size == 1 else over_channels(reading, x, axes, op)
 
 
-def _two_blobs(reading: Reading, operation: BinaryOp, part: str) -> tuple[CaffeBlob, range]:
+def _two_blobs(reading: CaffeReading, operation: BinaryOp, part: str) -> tuple[CaffeBlob, range]:
     """The first blob combined with the second, which has some of its axes; and these axes."""
     reading.take("num_axes")  # applies to layers with weights
     x, y = reading.inputs

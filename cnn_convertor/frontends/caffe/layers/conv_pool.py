@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn_convertor.errors import Problem, warn
 from cnn_convertor.frontends.arithmetic import filled, pooling_reach
-from cnn_convertor.frontends.caffe.reading import CaffeBlob, Mask, Reading, caffe
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, Mask, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE, Axis, Padding, Pair, Shape, Window
@@ -22,7 +22,7 @@ ON_PIXELS = "over height and width (axis: 1)"
 
 
 @caffe.reads("Convolution", group="convolution_param", settings=CONVOLUTION, makes=[ops.Conv2d], limits=ON_PIXELS)
-def read_convolution(reading: Reading) -> CaffeBlob:
+def read_convolution(reading: CaffeReading) -> CaffeBlob:
     return _convolution(reading, reading.take("group"))
 
 
@@ -30,7 +30,7 @@ def read_convolution(reading: Reading) -> CaffeBlob:
     "DepthwiseConvolution", "ConvolutionDepthwise", group="convolution_param", settings=CONVOLUTION, makes=[ops.Conv2d],
     limits=f"{ON_PIXELS}; as many groups as channels",
 )  # fmt: skip
-def read_depthwise_convolution(reading: Reading) -> CaffeBlob:
+def read_depthwise_convolution(reading: CaffeReading) -> CaffeBlob:
     channels = reading.shape(_convolved(reading)).channels
     group = reading.take("group", channels)
     if group != channels:
@@ -40,12 +40,12 @@ def read_depthwise_convolution(reading: Reading) -> CaffeBlob:
     return _convolution(reading, channels)
 
 
-def _convolved(reading: Reading) -> CaffeBlob:
+def _convolved(reading: CaffeReading) -> CaffeBlob:
     """The only input: a map, or a blob whose single axis after the channels becomes the height."""
     return reading.as_plain(reading.input) if reading.input.rank == 3 else reading.map
 
 
-def _convolution(reading: Reading, group: int) -> CaffeBlob:
+def _convolution(reading: CaffeReading, group: int) -> CaffeBlob:
     x = _convolved(reading)
     window = _convolution_window(reading)
     channels, outputs = _channels_in_groups(reading, x, group)
@@ -53,7 +53,7 @@ def _convolution(reading: Reading, group: int) -> CaffeBlob:
     return reading.add(ops.Conv2d(weight, bias, window, groups=group), x)
 
 
-def _channels_in_groups(reading: Reading, x: CaffeBlob, group: int) -> tuple[int, int]:
+def _channels_in_groups(reading: CaffeReading, x: CaffeBlob, group: int) -> tuple[int, int]:
     """The channels of input and output, which must be multiples of the number of groups."""
     channels, outputs = reading.shape(x).channels, reading.number_of_outputs()
     if group < 1 or channels % group or outputs % group:
@@ -65,7 +65,7 @@ def _channels_in_groups(reading: Reading, x: CaffeBlob, group: int) -> tuple[int
     "Deconvolution", group="convolution_param", settings=f"{CONVOLUTION} weight_filler bias_filler",
     makes=[ops.ConvTranspose2d], limits=ON_PIXELS,
 )  # fmt: skip
-def read_deconvolution(reading: Reading) -> CaffeBlob:
+def read_deconvolution(reading: CaffeReading) -> CaffeBlob:
     x = _convolved(reading)
     window, group = _convolution_window(reading), reading.take("group")
     channels, outputs = _channels_in_groups(reading, x, group)
@@ -74,7 +74,7 @@ def read_deconvolution(reading: Reading) -> CaffeBlob:
     return reading.add(ops.ConvTranspose2d(_outputs_first(weight, group), bias, window, groups=group), x)
 
 
-def _bilinear(reading: Reading, shape: tuple[int, ...]) -> tuple[Constant, Constant | None] | None:
+def _bilinear(reading: CaffeReading, shape: tuple[int, ...]) -> tuple[Constant, Constant | None] | None:
     """Caffe's bilinear weights (I, O / groups, h, w), for a layer that asks for them and was never trained.
 
     None: the layer asks for others, or the file holds its weights.
@@ -110,7 +110,7 @@ def _outputs_first(weight: Constant, groups: int) -> Constant:
 # --- windows -------------------------------------------------------------------------------------------------------------
 
 
-def _convolution_window(reading: Reading) -> Window:
+def _convolution_window(reading: CaffeReading) -> Window:
     if reading.axis() != 1:
         raise reading.unsupported("a convolution over other axes than height and width cannot be converted")
     kernel, stride, pad = _kernel_stride_pad(reading)
@@ -124,7 +124,7 @@ def _convolution_window(reading: Reading) -> Window:
     return window if reading.input.rank == 4 else _on_one_axis(reading, window)
 
 
-def _on_one_axis(reading: Reading, window: Window) -> Window:
+def _on_one_axis(reading: CaffeReading, window: Window) -> Window:
     """The window with the settings of the height only."""
     pad = window.padding
     if any(a != b for a, b in (window.kernel, window.stride, window.dilation, (pad.top, pad.left))):
@@ -133,7 +133,7 @@ def _on_one_axis(reading: Reading, window: Window) -> Window:
     return Window(kernel, stride, dilation, Padding(pad.top, pad.bottom, 0, 0))
 
 
-def _kernel_stride_pad(reading: Reading) -> tuple[Pair | None, Pair, Pair]:
+def _kernel_stride_pad(reading: CaffeReading) -> tuple[Pair | None, Pair, Pair]:
     kernel = _pair(reading, "kernel_size", "kernel")
     stride = _pair(reading, "stride", "stride") or ONE
     pad = _pair(reading, "pad", "pad", lonely=True) or Pair(0, 0)
@@ -142,7 +142,7 @@ def _kernel_stride_pad(reading: Reading) -> tuple[Pair | None, Pair, Pair]:
     return kernel, stride, pad
 
 
-def _pair(reading: Reading, name: str, short: str, *, lonely: bool = False) -> Pair | None:
+def _pair(reading: CaffeReading, name: str, short: str, *, lonely: bool = False) -> Pair | None:
     """Height and width from `name`, given once or as (h, w), or from `short_h` and `short_w`. None: not given.
 
     lonely: one of short_h and short_w may be given, and the other has its default.
@@ -168,7 +168,7 @@ def _pair(reading: Reading, name: str, short: str, *, lonely: bool = False) -> P
     "Pooling", group="pooling_param", settings=f"pool {WINDOW} ceil_mode round_mode global_pooling",
     makes=[ops.MaxPool2d, ops.AveragePool2d], limits="pool: MAX or AVE; no window entirely beyond the input",
 )  # fmt: skip
-def read_pooling(reading: Reading) -> CaffeBlob | Sequence[CaffeBlob]:
+def read_pooling(reading: CaffeReading) -> CaffeBlob | Sequence[CaffeBlob]:
     """A second output, the mask of a max pool, is for Upsample layers only."""
     x = reading.map
     kernel, stride, pad = _kernel_stride_pad(reading)
@@ -195,7 +195,7 @@ def read_pooling(reading: Reading) -> CaffeBlob | Sequence[CaffeBlob]:
     "SPP", group="spp_param", settings="pyramid_height pool", makes=[ops.MaxPool2d, ops.AveragePool2d, ops.Concat],
     limits="pool: MAX or AVE; no window entirely beyond the input",
 )  # fmt: skip
-def read_spatial_pyramid(reading: Reading) -> CaffeBlob:
+def read_spatial_pyramid(reading: CaffeReading) -> CaffeBlob:
     """Pools of 1x1, 2x2, 4x4 ... windows, joined as vectors."""
     x, levels = reading.map, reading.take("pyramid_height")
     shape = reading.shape(x)
@@ -219,7 +219,7 @@ def read_spatial_pyramid(reading: Reading) -> CaffeBlob:
 
 
 def _pool(
-    reading: Reading, shape: Shape, window: Window, pad: Pair, *, rounds_up: bool
+    reading: CaffeReading, shape: Shape, window: Window, pad: Pair, *, rounds_up: bool
 ) -> ops.MaxPool2d | ops.AveragePool2d:
     method = reading.take("pool")
     beyond = _beyond(reading, shape, window, pad, rounds_up=rounds_up)
@@ -234,7 +234,7 @@ def _pool(
             raise reading.unsupported(f"pooling of the method {method} cannot be converted", hint)
 
 
-def _beyond(reading: Reading, shape: Shape, window: Window, pad: Pair, *, rounds_up: bool) -> Padding:
+def _beyond(reading: CaffeReading, shape: Shape, window: Window, pad: Pair, *, rounds_up: bool) -> Padding:
     """The rows and columns beyond the padded input that windows reach, at the bottom and on the right."""
     reach = []
     for size, kernel, stride, padding in zip(shape, window.kernel, window.stride, pad, strict=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BoxCode, Pair
 
@@ -15,7 +15,7 @@ EVERYTHING = -3.4028234663852886e38  # Caffe's threshold when none is given
     "PriorBox", group="prior_box_param", makes=[ops.PriorBox],
     settings="img_size img_h img_w step step_h step_w min_size max_size flip aspect_ratio clip variance offset",
 )  # fmt: skip
-def read_prior_box(reading: Reading) -> CaffeBlob:
+def read_prior_box(reading: CaffeReading) -> CaffeBlob:
     """The first input gives the number of boxes, the second the image's size; their elements do not matter."""
     reading.check_inputs(2, "a map and the image")
     features, image = (reading.shape(reading.as_map(x)) for x in reading.inputs)
@@ -42,7 +42,7 @@ def read_prior_box(reading: Reading) -> CaffeBlob:
     return reading.add(op, dims=(1, 2, op.output_shape().height))
 
 
-def _pair(reading: Reading, short: str, name: str) -> Pair | None:
+def _pair(reading: CaffeReading, short: str, name: str) -> Pair | None:
     """A size that is given once, or as height and width."""
     names = (name, f"{short}_h", f"{short}_w")
     one, height, width = reading.take_each(*names)
@@ -57,7 +57,7 @@ def _pair(reading: Reading, short: str, name: str) -> Pair | None:
     return size
 
 
-def _ratios(reading: Reading) -> tuple[float, ...]:
+def _ratios(reading: CaffeReading) -> tuple[float, ...]:
     """Each ratio once, followed by its inverse if boxes are flipped; 1 is always there."""
     found = [1.0]
     flip, ratios = reading.take_each("flip", "aspect_ratio")
@@ -69,7 +69,7 @@ def _ratios(reading: Reading) -> tuple[float, ...]:
     return tuple(found[1:])
 
 
-def _variance(reading: Reading) -> tuple[float, float, float, float]:
+def _variance(reading: CaffeReading) -> tuple[float, float, float, float]:
     given = reading.take("variance") or (0.1,)
     if len(given) not in (1, 4) or min(given) <= 0:
         raise reading.wrong("one variance, or four, can be given, each above 0")
@@ -83,7 +83,7 @@ def _variance(reading: Reading) -> tuple[float, float, float, float]:
     "confidence_threshold",
     ignores="visualize visualize_threshold save_file",
 )  # fmt: skip
-def read_detection_output(reading: Reading) -> CaffeBlob:
+def read_detection_output(reading: CaffeReading) -> CaffeBlob:
     reading.check_inputs(3, "locations, confidences and boxes")
     classes, background, keep = reading.take_each("num_classes", "background_label_id", "keep_top_k")
     if classes < 1:

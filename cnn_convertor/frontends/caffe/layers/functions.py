@@ -5,61 +5,61 @@ from __future__ import annotations
 import math
 
 from cnn_convertor.frontends.arithmetic import scale_and_shift
-from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Activation, Unary
 
 
 @caffe.reads("ReLU", group="relu_param", settings="negative_slope", makes=[ops.Relu])
-def read_relu(reading: Reading) -> CaffeBlob:
+def read_relu(reading: CaffeReading) -> CaffeBlob:
     return reading.add(Activation(ops.Relu(reading.take("negative_slope"))), reading.input)
 
 
 @caffe.reads("ReLU6", group="relu_param", settings="negative_slope", makes=[ops.Relu6], limits="negative_slope: 0")
-def read_relu6(reading: Reading) -> CaffeBlob:
+def read_relu6(reading: CaffeReading) -> CaffeBlob:
     if reading.take("negative_slope"):
         raise reading.unsupported("a ReLU6 with a negative slope cannot be converted")
     return reading.add(Activation(ops.Relu6()), reading.input)
 
 
 @caffe.reads("ELU", group="elu_param", settings="alpha", makes=[ops.Elu, ops.ScaledElu])
-def read_elu(reading: Reading) -> CaffeBlob:
+def read_elu(reading: CaffeReading) -> CaffeBlob:
     alpha = reading.take("alpha")
     return reading.add(Activation(ops.Elu()) if alpha == 1 else Unary(ops.ScaledElu(alpha)), reading.input)
 
 
 @caffe.reads("Sigmoid", group="sigmoid_param", makes=[ops.Sigmoid])
-def read_sigmoid(reading: Reading) -> CaffeBlob:
+def read_sigmoid(reading: CaffeReading) -> CaffeBlob:
     return reading.add(Activation(ops.Sigmoid()), reading.input)
 
 
 @caffe.reads("TanH", group="tanh_param", makes=[ops.Tanh])
-def read_tanh(reading: Reading) -> CaffeBlob:
+def read_tanh(reading: CaffeReading) -> CaffeBlob:
     return reading.add(Activation(ops.Tanh()), reading.input)
 
 
 @caffe.reads("Swish", group="swish_param", settings="beta", makes=[ops.Swish])
-def read_swish(reading: Reading) -> CaffeBlob:
+def read_swish(reading: CaffeReading) -> CaffeBlob:
     return reading.add(Unary(ops.Swish(reading.take("beta"))), reading.input)
 
 
 @caffe.reads("AbsVal", makes=[ops.Absolute])
-def read_abs_val(reading: Reading) -> CaffeBlob:
+def read_abs_val(reading: CaffeReading) -> CaffeBlob:
     return reading.add(Unary(ops.Absolute()), reading.input)
 
 
 @caffe.reads("BNLL", makes=[ops.Softplus])
-def read_bnll(reading: Reading) -> CaffeBlob:
+def read_bnll(reading: CaffeReading) -> CaffeBlob:
     return reading.add(Unary(ops.Softplus()), reading.input)
 
 
 @caffe.reads("Threshold", group="threshold_param", settings="threshold", makes=[ops.Threshold])
-def read_threshold(reading: Reading) -> CaffeBlob:
+def read_threshold(reading: CaffeReading) -> CaffeBlob:
     return reading.add(Unary(ops.Threshold(reading.take("threshold"))), reading.input)
 
 
 @caffe.reads("Clip", group="clip_param", settings="min max", makes=[ops.Clip])
-def read_clip(reading: Reading) -> CaffeBlob:
+def read_clip(reading: CaffeReading) -> CaffeBlob:
     if not (reading.gives("min") and reading.gives("max")):
         raise reading.wrong('"min" and "max" must both be given')
     low, high = reading.take_each("min", "max")
@@ -69,7 +69,7 @@ def read_clip(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("Power", group="power_param", settings="power scale shift", makes=[ops.Power, ops.Identity, ops.Scale])
-def read_power(reading: Reading) -> CaffeBlob:
+def read_power(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
     power, scale, shift = reading.take_each("power", "scale", "shift")
     if power != 1:
@@ -80,7 +80,7 @@ def read_power(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("Exp", group="exp_param", settings="base scale shift", makes=[ops.Exponential])
-def read_exp(reading: Reading) -> CaffeBlob:
+def read_exp(reading: CaffeReading) -> CaffeBlob:
     """base ** (scale * x + shift)"""
     factor = _log_of_base(reading)
     scale, shift = (factor * number for number in reading.take_each("scale", "shift"))
@@ -88,7 +88,7 @@ def read_exp(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("Log", group="log_param", settings="base scale shift", makes=[ops.Logarithm])
-def read_log(reading: Reading) -> CaffeBlob:
+def read_log(reading: CaffeReading) -> CaffeBlob:
     """The logarithm of scale * x + shift."""
     factor = _log_of_base(reading)
     if factor == 0:
@@ -96,7 +96,7 @@ def read_log(reading: Reading) -> CaffeBlob:
     return reading.add(Unary(ops.Logarithm(1 / factor, *reading.take_each("scale", "shift"))), reading.input)
 
 
-def _log_of_base(reading: Reading) -> float:
+def _log_of_base(reading: CaffeReading) -> float:
     """The natural logarithm of the layer's base; -1 stands for e."""
     base = reading.take("base")
     if base != -1 and not 0 < base < math.inf:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cnn_convertor.frontends.arithmetic import scale_and_shift
 from cnn_convertor.frontends.caffe.blobs import Dims, shape_of, text_of, with_length
-from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe, numbered
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe, numbered
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp, Op
 
@@ -15,7 +15,7 @@ MOST = 1 << 31  # elements of a map, far more than the memory of any device hold
 
 
 @caffe.reads("Input", group="input_param", settings="shape", makes=[ops.Input], limits="two to four axes")
-def read_input(reading: Reading) -> list[CaffeBlob]:
+def read_input(reading: CaffeReading) -> list[CaffeBlob]:
     shapes = [tuple(shape.dim) for shape in reading.take("shape")]
     tops = reading.layer.tops
     if len(shapes) not in (1, len(tops)):
@@ -28,7 +28,7 @@ def read_input(reading: Reading) -> list[CaffeBlob]:
     ]
 
 
-def _one_input(reading: Reading, name: str, given: Dims) -> CaffeBlob:
+def _one_input(reading: CaffeReading, name: str, given: Dims) -> CaffeBlob:
     if len(given) not in AXES:
         raise reading.unsupported(f'the input "{name}" has {len(given)} axes; two to four can be converted')
     sizes = list(given[1:])
@@ -43,7 +43,7 @@ def _one_input(reading: Reading, name: str, given: Dims) -> CaffeBlob:
 
 
 @caffe.reads("Eltwise", group="eltwise_param", settings="operation coeff", makes=[ops.Scale, ops.Add, ops.Binary])
-def read_eltwise(reading: Reading) -> CaffeBlob:
+def read_eltwise(reading: CaffeReading) -> CaffeBlob:
     operation, coefficients = reading.take_each("operation", "coeff")
     if len(reading.inputs) < 2:
         raise reading.wrong("the layer needs two inputs or more")
@@ -61,7 +61,7 @@ def read_eltwise(reading: Reading) -> CaffeBlob:
             return _chain(reading, ops.Binary(BinaryOp.MAXIMUM), reading.inputs, "maximum")
 
 
-def _sum(reading: Reading, coefficients: Sequence[float]) -> CaffeBlob:
+def _sum(reading: CaffeReading, coefficients: Sequence[float]) -> CaffeBlob:
     if len(coefficients) != len(reading.inputs):
         raise reading.wrong(f"{len(coefficients)} coefficients are given for {len(reading.inputs)} inputs")
     parts = numbered("coeff")
@@ -72,7 +72,7 @@ def _sum(reading: Reading, coefficients: Sequence[float]) -> CaffeBlob:
     return _chain(reading, ops.Add(), scaled, "sum")
 
 
-def _chain(reading: Reading, op: Op, inputs: Sequence[CaffeBlob], word: str) -> CaffeBlob:
+def _chain(reading: CaffeReading, op: Op, inputs: Sequence[CaffeBlob], word: str) -> CaffeBlob:
     """An operator of two inputs on two or more, one after the other."""
     parts = numbered(word)
     result = inputs[0]
@@ -82,7 +82,7 @@ def _chain(reading: Reading, op: Op, inputs: Sequence[CaffeBlob], word: str) -> 
 
 
 @caffe.reads("Axpy", makes=[ops.Binary, ops.Add])
-def read_axpy(reading: Reading) -> CaffeBlob:
+def read_axpy(reading: CaffeReading) -> CaffeBlob:
     """SENet's layer: a * x + y, with one a for each channel."""
     reading.check_inputs(3, "factors and two maps")
     a, x, y = reading.inputs
@@ -94,7 +94,7 @@ def read_axpy(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("Concat", group="concat_param", settings="concat_dim axis", makes=[ops.Identity, ops.Concat])
-def read_concat(reading: Reading) -> CaffeBlob:
+def read_concat(reading: CaffeReading) -> CaffeBlob:
     if not reading.inputs:
         raise reading.wrong("the layer has no input")
     if reading.gives("axis") and reading.gives("concat_dim"):
@@ -111,13 +111,13 @@ def read_concat(reading: Reading) -> CaffeBlob:
     return _joined(reading, reading.inputs, axis)
 
 
-def _joined(reading: Reading, inputs: tuple[CaffeBlob, ...], axis: int) -> CaffeBlob:
+def _joined(reading: CaffeReading, inputs: tuple[CaffeBlob, ...], axis: int) -> CaffeBlob:
     dims = with_length(inputs[0].dims, axis, sum(x.dims[axis] for x in inputs))
     return reading.add(ops.Concat(reading.axis_of_map(inputs[0], axis)), *inputs, dims=dims)
 
 
 @caffe.reads("Tile", group="tile_param", settings="axis tiles", makes=[ops.Identity, ops.Concat])
-def read_tile(reading: Reading) -> CaffeBlob:
+def read_tile(reading: CaffeReading) -> CaffeBlob:
     """Repeats the input along an axis."""
     x = reading.input
     axis, tiles = reading.axis(), reading.take("tiles")
@@ -131,7 +131,7 @@ def read_tile(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("Dropout", group="dropout_param", settings="scale_train dropout_ratio", makes=[ops.Identity, ops.Scale])
-def read_dropout(reading: Reading) -> CaffeBlob:
+def read_dropout(reading: CaffeReading) -> CaffeBlob:
     """Scales at test time when scale_train is false, and else does nothing."""
     x = reading.input
     if reading.take("scale_train"):
@@ -140,5 +140,5 @@ def read_dropout(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("Split", makes=[ops.Identity])
-def read_split(reading: Reading) -> list[CaffeBlob]:
+def read_split(reading: CaffeReading) -> list[CaffeBlob]:
     return [reading.add(ops.Identity(), reading.input, name=top) for top in reading.layer.tops]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cnn_convertor.frontends.arithmetic import scale_and_shift
 from cnn_convertor.frontends.caffe.blobs import axis_of, is_plain, with_length
-from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Reduction
 
@@ -18,7 +18,7 @@ REDUCTIONS = {
 
 
 @caffe.reads("LRN", group="lrn_param", settings="local_size alpha beta k norm_region", makes=[ops.LocalResponseNorm])
-def read_lrn(reading: Reading) -> CaffeBlob:
+def read_lrn(reading: CaffeReading) -> CaffeBlob:
     x = reading.map
     size, alpha, beta, k = reading.take_each("local_size", "alpha", "beta", "k")
     if size % 2 == 0:
@@ -31,7 +31,7 @@ def read_lrn(reading: Reading) -> CaffeBlob:
 @caffe.reads(
     "Normalize", group="norm_param", settings="across_spatial channel_shared eps", makes=[ops.L2Normalize, ops.Scale],
 )  # fmt: skip
-def read_normalize(reading: Reading) -> CaffeBlob:
+def read_normalize(reading: CaffeReading) -> CaffeBlob:
     """SSD's layer: scales to length 1, then each channel by its factor."""
     x = reading.as_plain(reading.input)
     channels = reading.shape(x).channels
@@ -42,7 +42,7 @@ def read_normalize(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("MVN", group="mvn_param", settings="across_channels normalize_variance eps", makes=[ops.MeanVarianceNorm])
-def read_mvn(reading: Reading) -> CaffeBlob:
+def read_mvn(reading: CaffeReading) -> CaffeBlob:
     x = reading.as_plain(reading.input)
     axes = (*PIXELS, Axis.CHANNELS) if reading.take("across_channels") else PIXELS
     divides, epsilon = reading.take_each("normalize_variance", "eps")
@@ -50,7 +50,7 @@ def read_mvn(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("Softmax", group="softmax_param", settings="axis", makes=[ops.Softmax])
-def read_softmax(reading: Reading) -> CaffeBlob:
+def read_softmax(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
     return reading.add(ops.Softmax(reading.axis_of_map(x, reading.axis())), x)
 
@@ -59,7 +59,7 @@ def read_softmax(reading: Reading) -> CaffeBlob:
     "ArgMax", group="argmax_param", settings="top_k out_max_val axis", makes=[ops.ArgMax],
     limits="without axis: a batch of one",
 )  # fmt: skip
-def read_arg_max(reading: Reading) -> CaffeBlob:
+def read_arg_max(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
     count, values = reading.take_each("top_k", "out_max_val")
     if reading.gives("axis"):
@@ -81,7 +81,7 @@ def read_arg_max(reading: Reading) -> CaffeBlob:
     "Reduction", group="reduction_param", settings="axis operation coeff", makes=[ops.Reduce],
     limits="of a batch that is not one or of more than four axes: the last axes only",
 )  # fmt: skip
-def read_reduction(reading: Reading) -> CaffeBlob:
+def read_reduction(reading: CaffeReading) -> CaffeBlob:
     """One number for all elements of an axis and those after it."""
     x = reading.input
     first = reading.axis()

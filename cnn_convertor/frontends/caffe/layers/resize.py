@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cnn_convertor.frontends.arithmetic import crop, scale_and_shift
-from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Interpolation, Padding, Pair, Sampling, Shape
 
@@ -15,7 +15,7 @@ LARGEST = 1 << 15  # height or width of a map, far more than any device has
     makes=[ops.MaxUnpool, ops.Pad, ops.Upsample],
     limits="one input: by scale, or scale_h and scale_w; two: the second is the mask of a pooling of the same map",
 )  # fmt: skip
-def read_upsample(reading: Reading) -> CaffeBlob:
+def read_upsample(reading: CaffeReading) -> CaffeBlob:
     """Repeats pixels; with the mask of a pooling as the second input, SegNet's unpooling."""
     if len(reading.inputs) == 2:
         return _unpooled(reading)
@@ -29,7 +29,7 @@ def read_upsample(reading: Reading) -> CaffeBlob:
     return reading.add(ops.Upsample(factor), x)
 
 
-def _unpooled(reading: Reading) -> CaffeBlob:
+def _unpooled(reading: CaffeReading) -> CaffeBlob:
     """The first input's values where the mask's pooling found its maxima."""
     x, mask = reading.as_map(reading.inputs[0]), reading.inputs[1].mask
     if mask is None and reading.builder.is_placeholder(reading.inputs[1].node):
@@ -51,7 +51,7 @@ def _unpooled(reading: Reading) -> CaffeBlob:
     return reading.add(ops.Pad(Padding(0, below, 0, 0)), unpooled)
 
 
-def _unpooled_size(reading: Reading, shape: Shape) -> Pair:
+def _unpooled_size(reading: CaffeReading, shape: Shape) -> Pair:
     """The size after an unpooling, from any of the settings that give it."""
     size = Pair(*reading.take_each("upsample_h", "upsample_w"))
     cut = Pair(*map(int, reading.take_each("pad_out_h", "pad_out_w")))
@@ -72,7 +72,7 @@ def _unpooled_size(reading: Reading, shape: Shape) -> Pair:
     "Interp", group="interp_param", settings="pad_beg pad_end height width zoom_factor shrink_factor",
     makes=[ops.Identity, ops.Resize, ops.Crop],
 )  # fmt: skip
-def read_interp(reading: Reading) -> CaffeBlob:
+def read_interp(reading: CaffeReading) -> CaffeBlob:
     """DeepLab's and PSPNet's layer: bilinear, with aligned corners. A second input gives the size."""
     if len(reading.inputs) == 2:
         like = reading.shape(reading.as_map(reading.inputs[1]))
@@ -88,7 +88,7 @@ def read_interp(reading: Reading) -> CaffeBlob:
     return _resized(reading, x, _size_after_interp(reading, reading.shape(x)), Sampling.CORNERS)
 
 
-def _size_after_interp(reading: Reading, shape: Shape) -> Pair:
+def _size_after_interp(reading: CaffeReading, shape: Shape) -> Pair:
     """The size, or the factor, that the settings give; factors count the gaps between pixels."""
     names = ("height", "width", "zoom_factor", "shrink_factor")
     given = {name for name in names if reading.gives(name)}
@@ -105,7 +105,7 @@ def _size_after_interp(reading: Reading, shape: Shape) -> Pair:
     "BilinearInterpolate", group="bilinear_interpolate_param", settings="dst_h dst_w align_corners",
     makes=[ops.Identity, ops.Resize],
 )  # fmt: skip
-def read_bilinear_interpolate(reading: Reading) -> CaffeBlob:
+def read_bilinear_interpolate(reading: CaffeReading) -> CaffeBlob:
     x = reading.map
     if not reading.gives("align_corners"):
         raise reading.wrong('"align_corners" must be given')
@@ -113,7 +113,7 @@ def read_bilinear_interpolate(reading: Reading) -> CaffeBlob:
     return _resized(reading, x, Pair(*reading.take_each("dst_h", "dst_w")), sampling)
 
 
-def _resized(reading: Reading, x: CaffeBlob, size: Pair, sampling: Sampling) -> CaffeBlob:
+def _resized(reading: CaffeReading, x: CaffeBlob, size: Pair, sampling: Sampling) -> CaffeBlob:
     _check_size(reading, *size)
     shape = reading.shape(x)
     if size == (shape.height, shape.width):
@@ -121,7 +121,7 @@ def _resized(reading: Reading, x: CaffeBlob, size: Pair, sampling: Sampling) -> 
     return reading.add(ops.Resize(size, Interpolation.BILINEAR, sampling), x)
 
 
-def _check_size(reading: Reading, height: int, width: int) -> None:
+def _check_size(reading: CaffeReading, height: int, width: int) -> None:
     if min(height, width) < 1 or max(height, width) > LARGEST:
         raise reading.wrong(f"{height}x{width} is no size of a map")
 
@@ -129,7 +129,7 @@ def _check_size(reading: Reading, height: int, width: int) -> None:
 @caffe.reads(
     "Pad", group="pad_param", settings="pad_u pad_d pad_l pad_r pad_value", makes=[ops.Pad, ops.Scale, ops.Add],
 )  # fmt: skip
-def read_pad(reading: Reading) -> CaffeBlob:
+def read_pad(reading: CaffeReading) -> CaffeBlob:
     x = reading.map
     pad = Padding(*reading.take_each("pad_u", "pad_d", "pad_l", "pad_r"))
     value, channels = reading.take("pad_value"), reading.shape(x).channels

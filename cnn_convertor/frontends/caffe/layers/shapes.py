@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from cnn_convertor.frontends.arithmetic import crop
 from cnn_convertor.frontends.caffe.blobs import Dims, text_of, with_length
-from cnn_convertor.frontends.caffe.reading import CaffeBlob, Reading, caffe
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis
 
@@ -16,7 +16,7 @@ MOVES = [ops.TransposeReshape, ops.Reshape, ops.Identity]
 
 
 @caffe.reads("Flatten", group="flatten_param", settings="axis end_axis", makes=[ops.Reshape, ops.Identity])
-def read_flatten(reading: Reading) -> CaffeBlob:
+def read_flatten(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
     first, last = reading.axis(), reading.axis("end_axis")
     if first > last:
@@ -25,11 +25,11 @@ def read_flatten(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("Reshape", group="reshape_param", settings="shape axis num_axes", makes=[ops.Reshape, ops.Identity])
-def read_reshape(reading: Reading) -> CaffeBlob:
+def read_reshape(reading: CaffeReading) -> CaffeBlob:
     return reading.reshape(reading.input, _reshaped(reading, reading.input.dims))
 
 
-def _reshaped(reading: Reading, dims: Dims) -> Dims:
+def _reshaped(reading: CaffeReading, dims: Dims) -> Dims:
     """All axes after a Reshape, for a batch of one."""
     rank = len(dims)
     new = [int(dim) for dim in reading.take("shape").dim]
@@ -55,7 +55,7 @@ def _reshaped(reading: Reading, dims: Dims) -> Dims:
 
 
 @caffe.reads("Permute", group="permute_param", settings="order", makes=MOVES)
-def read_permute(reading: Reading) -> CaffeBlob:
+def read_permute(reading: CaffeReading) -> CaffeBlob:
     """SSD's layer. Axes that are not named follow in their order."""
     x, order = reading.input, reading.take("order")
     if len(set(order)) < len(order) or any(axis >= x.rank for axis in order):
@@ -65,7 +65,7 @@ def read_permute(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("ShuffleChannel", group="shuffle_channel_param", settings="group", makes=MOVES)
-def read_shuffle_channel(reading: Reading) -> CaffeBlob:
+def read_shuffle_channel(reading: CaffeReading) -> CaffeBlob:
     """ShuffleNet's layer: the first channel of each group, then the second of each, and so on."""
     x = reading.as_plain(reading.input)
     group = reading.take("group")
@@ -76,7 +76,7 @@ def read_shuffle_channel(reading: Reading) -> CaffeBlob:
 
 
 @caffe.reads("Slice", group="slice_param", settings="slice_dim axis slice_point", makes=[ops.Identity, ops.Crop])
-def read_slice(reading: Reading) -> list[CaffeBlob]:
+def read_slice(reading: CaffeReading) -> list[CaffeBlob]:
     x, tops = reading.input, reading.layer.tops
     if reading.gives("axis") and reading.gives("slice_dim"):
         raise reading.wrong('"axis" and "slice_dim" are both given')
@@ -99,7 +99,7 @@ def read_slice(reading: Reading) -> list[CaffeBlob]:
     ]
 
 
-def _part(reading: Reading, x: CaffeBlob, bounds: Mapping[int, tuple[int, int]], name: str = "") -> CaffeBlob:
+def _part(reading: CaffeReading, x: CaffeBlob, bounds: Mapping[int, tuple[int, int]], name: str = "") -> CaffeBlob:
     """The elements within bounds: axis of the blob -> (start, stop)."""
     cut: dict[Axis, tuple[int, int]] = {}
     dims = x.dims
@@ -111,7 +111,7 @@ def _part(reading: Reading, x: CaffeBlob, bounds: Mapping[int, tuple[int, int]],
 
 
 @caffe.reads("Crop", group="crop_param", settings="axis offset", makes=[ops.Crop])
-def read_crop(reading: Reading) -> CaffeBlob:
+def read_crop(reading: CaffeReading) -> CaffeBlob:
     """The second input gives the size; its elements do not matter."""
     reading.check_inputs(2, "two inputs")
     x, like = reading.inputs
@@ -126,7 +126,7 @@ def read_crop(reading: Reading) -> CaffeBlob:
     return _part(reading, x, bounds)
 
 
-def _offsets(reading: Reading, given: Sequence[int], count: int) -> Sequence[int]:
+def _offsets(reading: CaffeReading, given: Sequence[int], count: int) -> Sequence[int]:
     """One for each of `count` axes."""
     if len(given) not in (0, 1, count):
         raise reading.wrong(f"{len(given)} offsets are given for {count} axes")
