@@ -494,6 +494,12 @@ PYTHON = """
 import numpy as np, pynet
 network = pynet.create()
 assert network == 1 and pynet.create() == 2
+try:
+    pynet.put_input(2, np.zeros(64, np.float16))
+except RuntimeError as error:
+    assert str(error) == "the network has no memory: call initialize first"
+else:
+    raise AssertionError("taken")
 assert pynet.initialize(network) and pynet.load_weights(network, "w.bin") and pynet.commit(network)
 x = np.linspace(-1, 1, 64, dtype=np.float16)
 pynet.put_input(network, x)

@@ -32,6 +32,7 @@ const Place kInputs[] = {
 // Copies an input as it lies in memory. Throws Error for anything else than its values in FP16.
 template <class Error>
 void Fill(Network &network, const py::array &values, const Place &place) {
+  if (!network.get_io_ptr()) throw Error("the network has no memory: call initialize first");
   if (values.dtype().kind() != 'f' || values.itemsize() != 2 || !(values.flags() & py::array::c_style) ||
       static_cast<std::size_t>(values.nbytes()) != place.size) {
     throw Error("the input must be a contiguous float16 array of " + std::to_string(place.size / 2) + " values");
