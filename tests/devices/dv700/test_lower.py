@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.devices.dv700.commands import Command
@@ -227,6 +227,7 @@ def test_a_map_that_another_shape_was_written_of_is_not_copied() -> None:
 @BOTH
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 14))
+@example(seed=1062720, steps=2)  # joins vectors; one of them is a view of a map
 def test_layers_of_the_runtime_are_told_what_it_needs(transposed: bool, seed: int, steps: int) -> None:
     try:
         program = build(random_networks.network(seed, steps), transposed=transposed)
@@ -242,7 +243,11 @@ def test_layers_of_the_runtime_are_told_what_it_needs(transposed: bool, seed: in
             assert all(tensor.type is ElementType.HALF for tensor in (*layer.inputs, layer.output))
         if layer.type is LayerType.COPY_CONCAT:
             for tensor, source in zip(layer.inputs, layer.sources, strict=True):
-                assert source is not None and program.layers[source].output == tensor
+                assert source is not None
+                written = program.layers[source].output
+                # The runtime joins vectors byte by byte, and maps by the dimensions of their layers.
+                same_bytes = (written.offset, written.nbytes) == (tensor.offset, tensor.nbytes)
+                assert same_bytes if layer.output.shape.is_vector else written == tensor
 
 
 @pytest.mark.parametrize(("shape", "is_reordered"), [(Shape(1, 1, 8), False), (Shape(4, 6, 8), True)])
