@@ -38,3 +38,12 @@ def test_headers_compile_in_older_languages(compiler: str, standard: str, header
     command = [compiler, *options, str(source)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("source", ["cpu_layers", "layout_check", "network"])
+def test_the_runtime_compiles_where_the_compiler_has_the_type_of_halves(source: str) -> None:
+    """As g++ on ARM does. A type of the same size takes its place here."""
+    options = ["-std=c++17", "-D__ARM_FP16_FORMAT_IEEE=1", "-D__fp16=short", f"-I{HOST / 'include'}", "-fsyntax-only"]
+    command = ["g++", *options, str(HOST / "src" / f"{source}.cpp")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

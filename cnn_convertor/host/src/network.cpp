@@ -65,9 +65,11 @@ bool dv::message(const std::string &text) {
 
 std::string dv::quoted(const std::string &name) { return "\"" + (name.data() ? name : std::string()) + "\""; }
 
+#if !defined(__clang__) && !defined(__ARM_FP16_FORMAT_IEEE)
 __fp16::__fp16(float value) : bits_(dv::narrow(value)) {}
 
 __fp16::operator float() const { return dv::widen(bits_); }
+#endif
 
 const std::string &dmp_network_host::last_message() { return last_text; }
 
