@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import codegen
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Weights
+from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Tensor, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import (
     convolutions_of,
@@ -228,13 +228,25 @@ def _powers(
 
 
 def _read(program: Program, layer: Layer, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]) -> Maps:
-    """The input of a layer's first run: (N, H, W, C)."""
-    shape, source = layer.runs[0].input, layer.sources[0]
-    if source is not None:
-        return as_maps(layers[source], program.layers[source], shape, transposed=program.transposed)
-    (name,) = (name for name, tensor in program.inputs if tensor.offset == layer.inputs[0].offset)
-    memory = to_memory(to_half(inputs[name]).astype(np.float32), transposed=program.transposed)
-    return from_memory(memory, shape, transposed=program.transposed)
+    """The input of a layer's first run: (N, H, W, C). It may be some channels of the map that was written."""
+    shape, source, wanted = layer.runs[0].input, layer.sources[0], layer.inputs[0]
+    if source is None:
+        name, tensor = next((name, tensor) for name, tensor in program.inputs if _holds(tensor, wanted))
+        memory = to_memory(to_half(inputs[name]).astype(np.float32), transposed=program.transposed)
+        return from_memory(_part(memory, tensor, wanted), shape, transposed=program.transposed)
+    writer = program.layers[source]
+    return as_maps(_part(layers[source], writer.output, wanted), writer, shape, transposed=program.transposed)
+
+
+def _holds(whole: Tensor, part: Tensor) -> bool:
+    return whole.offset <= part.offset < whole.offset + whole.nbytes
+
+
+def _part(memory: Maps, whole: Tensor, part: Tensor) -> Maps:
+    """The elements of one map, (N, size), in the memory of another that holds it."""
+    assert _holds(whole, part)
+    first = (part.offset - whole.offset) // whole.type.value
+    return memory[:, first : first + part.shape.size]
 
 
 def _taps(maps: Maps, convolution: Convolution) -> Iterator[tuple[tuple[int, int], Maps]]:

@@ -174,6 +174,25 @@ def test_inputs_that_the_firmware_is_told_of_are_known(tmp_path: Path) -> None:
     assert [weights.choice and weights.choice.calibrated for weights in result.program.weights] == [True]
 
 
+@pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
+def test_convolutions_of_groups_are_measured_on_their_channels(transposed: bool, tmp_path: Path) -> None:
+    """Each group is a command that reads a part of the map: of the network's input, and of what a layer wrote."""
+    first = ops.Conv2d(normal(32, 8, 1, 1), None, window((1, 1)), groups=2)
+    second = ops.Conv2d(normal(32, 16, 1, 1), None, window((1, 1)), groups=2)
+    graph, inputs = graph_of(first, then=second), images(5)
+    made = network(graph, tmp_path, transpose_weight=transposed, fusion="none")
+    commands = [layer for layer in made.program.layers if layer.runs]
+    assert len(commands) == 4, "the case has a command for each group"
+    moments = calibration.measure(made, Samples({"x": inputs}, "", {}))
+    kernels = normal(32, 8, 1, 1).load()[:, :, 0, 0].astype(np.float64)
+    middle = np.concatenate([inputs[..., :8] @ kernels[:16].T, inputs[..., 8:] @ kernels[16:].T], axis=3)
+    parts = [inputs[..., :8], inputs[..., 8:], middle[..., :16], middle[..., 16:]]
+    for index, part in enumerate(parts):
+        flat = part.reshape(-1, part.shape[3])
+        np.testing.assert_allclose(moments[index].mean[:, 0, 0], flat.mean(axis=0), rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(moments[index].variance[:, 0, 0], flat.var(axis=0), rtol=1e-3)
+
+
 def test_formats_sizes_and_reasons_stay(tmp_path: Path) -> None:
     before, result = calibrated(graph_of(KINDS["3x3 padded"]), images(3), tmp_path)
     assert result is not None
