@@ -43,6 +43,8 @@ class Statements(Expressions):
         self.effects += name != "get_layer"
         match name, arguments:
             case "get_layer", [index]:
+                if "set_num_layers" not in self.setup:
+                    self.report("DV603", "get_layer before set_num_layers gives a dummy layer", line)
                 return self.layer(index)
             case _ if _SETUP.get(name) == len(arguments):
                 if name in self.setup:

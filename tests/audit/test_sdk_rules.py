@@ -251,6 +251,13 @@ def test_names_that_are_moved_or_copied_safely_pass(value: str, tmp_path: Path) 
     assert codes(text, tmp_path) == set()
 
 
+def test_layers_that_are_described_before_they_exist_are_found(tmp_path: Path) -> None:
+    """The runtime's get_layer gives a dummy then, and the network stays empty."""
+    call = "  set_num_layers(5);\n"
+    text = digits().replace(call, "").replace("  return true;", call + "  return true;", 1)
+    assert codes(text, tmp_path) == {"DV603"}
+
+
 def test_a_network_without_weights_reserves_16_bytes(tmp_path: Path) -> None:
     pool = conv("pool", (0, (6, 4, 8)), (2048, (3, 2, 8)), pooled(Run(8)), hw=False, output=0)
     assert codes(source("Net", [pool], weights=16, io=4096), tmp_path) == set()
