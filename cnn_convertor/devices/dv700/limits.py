@@ -24,3 +24,4 @@ class Limits(NamedTuple):
     max_pool_widths: tuple[int, ...] = (2, 3)
     max_pool_heights: tuple[int, ...] = (1, 2, 3)
     max_average_pool: int = 7
+    max_exact_integer: int = 2048  # FP16 holds all integers up to it

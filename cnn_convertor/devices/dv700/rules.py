@@ -1,8 +1,12 @@
-"""The rules of the device. The docstring of a rule is its entry in docs/device-rules.md; what it yields is the user's error."""
+"""The rules of the device.
+
+The docstring of a rule is its entry in docs/device-rules.md, with the limits in braces. What it yields is the user's error.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from inspect import cleandoc
 from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, layer_type
@@ -34,8 +38,6 @@ from cnn_convertor.ir.ops import (
     Upsample,
 )
 
-LARGEST_EXACT = 2048  # FP16 holds all integers up to it
-
 
 class Subject(NamedTuple):
     """One layer of the program, in its graph."""
@@ -59,6 +61,11 @@ class Rule(NamedTuple):
     broken: Callable[[Subject], Iterator[Breach]]
     hint: str
     sizes: bool
+
+    def describe(self, limits: Limits) -> str:
+        """The docstring of the rule, with the limits in place of their names in braces."""
+        assert self.broken.__doc__ is not None
+        return cleandoc(self.broken.__doc__).format(**limits._asdict())
 
 
 RULES: list[Rule] = []
@@ -107,7 +114,7 @@ def _problems(subject: Subject, guessed: Container[Origin | None]) -> list[Probl
 
 @rule("DV401", "use kernels of at most the maximal size, or several smaller ones after each other", sizes=False)
 def kernel_size(subject: Subject) -> Iterator[Breach]:
-    """A convolution kernel is at most max_kernel_size in each direction (7 by default).
+    """A convolution kernel is at most {max_kernel_size} in each direction by default (--max_kernel_size).
 
     Larger kernels are split, except those of deconvolutions whose output_padding exceeds the reach of the kernel.
     """
@@ -119,7 +126,10 @@ def kernel_size(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV402", "use a smaller stride or dilation")
 def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
-    """Strides and dilations are at most 255 in each direction. A stride that moves no window may be larger."""
+    """A stride is at most {max_stride} in each direction, a dilation {max_dilation}.
+
+    A stride that moves no window may be larger.
+    """
     limits = subject.limits
     for where, window in _windows(subject):
         if max(window.stride) > limits.max_stride:
@@ -131,7 +141,10 @@ def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV403", "use less padding")
 def padding(subject: Subject) -> Iterator[Breach]:
-    """Padding is at most 127 on the left and top, 255 on the right and bottom, and never negative."""
+    """Padding is at most {max_padding_left_top} on the left and top, {max_padding_right_bottom} on the right and bottom.
+
+    It is never negative.
+    """
     limits = subject.limits
     most = Padding(
         limits.max_padding_left_top,
@@ -151,7 +164,10 @@ def padding(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV404", "convert for a smaller input (width_override and height_override in the ini file)")
 def map_sizes(subject: Subject) -> Iterator[Breach]:
-    """A map is at most 2047 wide and 1024 high; a convolution has at most 32768 channels, any other map 65535."""
+    """A map is at most {max_height} high and {max_width} wide.
+
+    A convolution reads and writes at most {max_channels} channels. Any other map has at most {max_field}.
+    """
     limits = subject.limits
     for nodes, run in subject.step.assignments:
         reported = {flaw for name in nodes[0].inputs for flaw in _flaws_of_writer(subject, name)}
@@ -187,7 +203,10 @@ def _too_large(shape: Shape, most_channels: int, limits: Limits) -> dict[str, st
 
 @rule("DV405", "convert for a smaller input, or give the true size of the unified buffer (--ub_size)")
 def unified_buffer(subject: Subject) -> Iterator[Breach]:
-    """The input of a convolution must fit the unified buffer, in at most as many tiles as it has columns."""
+    """The input of a convolution must fit the unified buffer, in at most as many tiles as it has columns.
+
+    The buffer has {ub_size} bytes by default (--ub_size).
+    """
     size = subject.limits.ub_size
     for nodes, run in subject.step.assignments:
         if strips(run, ub_size=size) is None:
@@ -266,13 +285,16 @@ def cpu_results_are_final(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV424", "let the network end there, or search fewer elements")
 def places_in_half(subject: Subject) -> Iterator[Breach]:
-    """FP16 holds indices up to 2048: only the application and CPU layers read an ArgMax among more elements."""
+    """FP16 holds indices up to {max_exact_integer}: only the application and CPU layers read an ArgMax among more elements."""
     node = subject.step.nodes[-1]
     match node.op:
         case OnCpu(op=ArgMax(axis=axis, values=values)) if axis is None or not values:
             x = subject.graph.shape(node.inputs[0])
             count = x.size if axis is None else x[axis]
-            if count - 1 > LARGEST_EXACT and element_type(subject.graph, node.name) is ElementType.HALF:
+            if (
+                count - 1 > subject.limits.max_exact_integer
+                and element_type(subject.graph, node.name) is ElementType.HALF
+            ):
                 yield Breach(
                     node.where, f"places among {count} elements are no FP16 numbers, which the next layer reads"
                 )
@@ -280,13 +302,16 @@ def places_in_half(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV425", "set softmax = cpu in [OPTIONAL]: a generated function leaves its input alone and sums in FP32")
 def sdk_softmax(subject: Subject) -> Iterator[Breach]:
-    """The SDK's softmax (softmax = sdk) overwrites its input, which nothing else may read, and adds at most 2048 numbers."""
+    """The SDK's softmax (softmax = sdk) overwrites its input and adds at most {max_exact_integer} numbers.
+
+    Nothing else may read its input.
+    """
     node = subject.step.nodes[-1]
     if not isinstance(node.op, ArraySoftmax):
         return
-    length = node.op.dims[node.op.axis]
-    if length > LARGEST_EXACT:
-        yield Breach(node.where, f"a sum of {length} numbers in FP16 stops growing at {LARGEST_EXACT}")
+    length, most = node.op.dims[node.op.axis], subject.limits.max_exact_integer
+    if length > most:
+        yield Breach(node.where, f"a sum of {length} numbers in FP16 stops growing at {most}")
     for what in _other_uses(subject.graph, node.inputs[0], node.name):
         yield Breach(node.where, f"LT_SOFTMAX overwrites what it reads, which is {what}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +18,7 @@ from cnn_convertor.devices.dv700.legalize import decompose_conv as kernels
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.legalize import split_pools as pools
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.rules import RULES, check
+from cnn_convertor.devices.dv700.rules import RULES, Rule, check
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
@@ -203,6 +204,11 @@ LOWERED: list[tuple[str, Limits, Graph]] = [
     ("DV404", LIMITS._replace(max_channels=7), chain(conv())),
     ("DV404", LIMITS._replace(max_field=7), chain(average(2))),
     ("DV405", LIMITS._replace(ub_size=100), chain(conv(channels=9), shape=Shape(8, 8, 9))),
+    (
+        "DV424",
+        LIMITS._replace(max_exact_integer=6),
+        chain(ops.ArgMax(ops.Axis.CHANNELS), average(1), shape=Shape(1, 1, 8)),
+    ),
 ]
 
 
@@ -285,5 +291,15 @@ def test_the_manual_has_every_rule() -> None:
     text = rules_page()
     for rule in RULES:
         assert f"## {rule.code}" in text
-        assert rule.broken.__doc__ and rule.broken.__doc__ in text
+        assert rule.describe(Limits()) in text
         assert rule.hint in text
+
+
+def test_the_manual_has_paragraphs_and_no_blocks_of_code() -> None:
+    assert not [line for line in rules_page().splitlines() if line.startswith(" ")]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.code for rule in RULES])
+def test_rules_take_their_numbers_from_the_limits(rule: Rule) -> None:
+    without_numbers = Limits._make("n" for _ in Limits._fields)
+    assert not re.findall(r"\b\d{2,}\b", rule.describe(without_numbers))
