@@ -113,7 +113,7 @@ def _refuse_custom_layers(program: Program) -> None:
         if layer.custom is not None:
             where = layer.origins[-1] if layer.origins else Origin(program.name)
             problem = "calibration runs every layer, but the code of custom layers is in the firmware"
-            raise UsageError(Problem("DV715", problem, where, "convert without --calibrate"))
+            raise UsageError.of("DV715", problem, where, "convert without --calibrate")
 
 
 # --- fitting -------------------------------------------------------------------------------------------------------------

@@ -384,7 +384,7 @@ def _text(path: Path) -> str:
         raise UsageError(problem)
     if is_model(path):
         hint = f"write a net.ini with definition = {path.name} in its section [INPUT], and give that"
-        raise UsageError(Problem("DV101", "this is a model, not an ini file", Origin(str(path)), hint))
+        raise UsageError.of("DV101", "this is a model, not an ini file", Origin(str(path)), hint)
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -396,7 +396,7 @@ def _text(path: Path) -> str:
         raise UsageError(problem) from None
     if len(data) > LARGEST:
         reason = f"this is not an ini file: it has more than {LARGEST:,} bytes"
-        raise UsageError(Problem("DV101", reason, Origin(str(path)), "give the path of a net.ini"))
+        raise UsageError.of("DV101", reason, Origin(str(path)), "give the path of a net.ini")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -405,7 +405,7 @@ def _text(path: Path) -> str:
         raise UsageError(problem) from None
     if "\0" in text:
         where = Origin(str(path), line=text.count("\n", 0, text.index("\0")) + 1)
-        raise UsageError(Problem("DV101", "this is not text: it holds a zero byte", where, "give a net.ini"))
+        raise UsageError.of("DV101", "this is not text: it holds a zero byte", where, "give a net.ini")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.errors import Origin, UsageError
 
 Contents: TypeAlias = str | Iterable[NDArray[np.uint8]]
 
@@ -123,6 +123,6 @@ def _writing(folder: Path) -> Iterator[None]:
         reason = error.strerror or str(error)
         if error.errno in (EEXIST, ENOTDIR):
             reason = "there is a file in place of a folder"
-        raise UsageError(
-            Problem("DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), "check output_folder")
+        raise UsageError.of(
+            "DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), "check output_folder"
         ) from error

@@ -77,7 +77,7 @@ def _check_means(config: Config, graph: Graph) -> None:
         problem = (
             f"[INPUT] mean: expected one number, or one for each channel, not {len(config.mean)}; the input {inputs}"
         )
-        raise UsageError(Problem("DV106", problem, Origin(str(config.definition))))
+        raise UsageError.of("DV106", problem, Origin(str(config.definition)))
 
 
 def read(config: Config, *, with_weights: bool = True) -> PartialGraph:

@@ -146,7 +146,7 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         import cv2
     except ImportError as error:
         hint = f"{INSTALL}; or give the input as a .npy file"
-        raise UsageError(Problem("DV711", "reading images needs OpenCV, which is not installed", hint=hint)) from error
+        raise UsageError.of("DV711", "reading images needs OpenCV, which is not installed", hint=hint) from error
     if shape.channels not in (1, 3):
         raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
     pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if shape.channels == 1 else cv2.IMREAD_COLOR)
@@ -260,4 +260,4 @@ def _listed(names: Mapping[str, object]) -> str:
 
 
 def _unfit(path: Path, problem: str, hint: str = "") -> UsageError:
-    return UsageError(Problem("DV707", problem, Origin(str(path)), hint))
+    return UsageError.of("DV707", problem, Origin(str(path)), hint)

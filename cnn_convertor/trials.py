@@ -80,7 +80,7 @@ def read_labels(path: Path) -> tuple[str, ...]:
         reason = f"the class names cannot be read: {error.strerror}"
     except UnicodeDecodeError:
         reason = "the class names are not UTF-8 text"
-    raise UsageError(Problem("DV707", reason, Origin(str(path)), "write one name a line"))
+    raise UsageError.of("DV707", reason, Origin(str(path)), "write one name a line")
 
 
 def save(path: Path, results: Mapping[str, Maps]) -> None:
@@ -90,7 +90,7 @@ def save(path: Path, results: Mapping[str, Maps]) -> None:
             np.savez(stream, **results)  # type: ignore[arg-type]  # layer names are not keywords of numpy's
     except OSError as error:
         problem = f"cannot write the outputs: {error.strerror}"
-        raise UsageError(Problem("DV110", problem, Origin(str(path)))) from error
+        raise UsageError.of("DV110", problem, Origin(str(path))) from error
 
 
 # --- verify --------------------------------------------------------------------------------------------------------------
@@ -220,4 +220,4 @@ def read_classes(path: Path, count: int) -> NDArray[np.intp]:
     if len(lines) == count and all(line.strip().isdecimal() for line in lines):
         return np.array([int(line) for line in lines], np.intp)
     reason = f"expected {count} lines, a class number for each sample, and found {len(lines)} lines"
-    raise UsageError(Problem("DV707", reason, Origin(str(path)), "count classes from 0, in the order of the samples"))
+    raise UsageError.of("DV707", reason, Origin(str(path)), "count classes from 0, in the order of the samples")

@@ -40,13 +40,13 @@ def read(path: Path) -> tuple[SourceNetwork, list[Problem]]:
     """
     try:
         if path.stat().st_size > _LARGEST_SOURCE:
-            raise ModelError(
-                Problem("DV600", "the file is too large for a generated source", Origin(path.name), hint("DV600"))
+            raise ModelError.of(
+                "DV600", "the file is too large for a generated source", Origin(path.name), hint("DV600")
             )
         text = path.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         message = f"cannot read the source: {error.strerror or error}"
-        raise ModelError(Problem("DV600", message, Origin(str(path)), "check the path")) from error
+        raise ModelError.of("DV600", message, Origin(str(path)), "check the path") from error
     return read_text(text, path.name)
 
 
@@ -55,7 +55,7 @@ def read_text(text: str, file: str) -> tuple[SourceNetwork, list[Problem]]:
     found = definitions(text, file)
     if "Initialize" not in found.functions:
         message = "no generated network: there is no Initialize()"
-        raise ModelError(Problem("DV600", message, Origin(file), hint("DV600")))
+        raise ModelError.of("DV600", message, Origin(file), hint("DV600"))
     followed = Statements(found)
     executed = _executed(found, followed)
     reader = _Reader(followed, file, found.functions["Initialize"].line)

@@ -62,14 +62,17 @@ class Commands(click.Group):
         self.format_commands(ctx, formatter)
 
 
-def with_console(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options of every command, and pass them on as a Console."""
+def with_console(command: Callable[..., None]) -> Callable[..., int]:
+    """Add the options of every command, pass them on as a Console, which prints errors, and return its exit code."""
 
     @wraps(command)
     def run(verbose: int, quiet: bool, strict: bool, **others: Any) -> int:
         if verbose and quiet:
             raise click.UsageError("use either -v or -q")
-        return command(console=Console(-1 if quiet else verbose, strict=strict), **others)
+        console = Console(-1 if quiet else verbose, strict=strict)
+        with console.attempt():
+            command(console=console, **others)
+        return console.code
 
     quiet = click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
     verbose = click.option(
@@ -122,7 +125,7 @@ with_calibration = click.option(
 @with_console
 def convert(
     console: Console, inis: tuple[Path, ...], calibrate: Path | None, max_kernel_size: int, ub_size: int
-) -> int:
+) -> None:
     """Convert networks; the default command."""
     configs: list[tuple[Path, Config]] = []
     for ini in inis:
@@ -138,7 +141,6 @@ def convert(
             converted += 1
     if len(inis) > 1 and converted < len(inis):
         console.note(f"{converted} of {len(inis)} networks converted")
-    return console.code
 
 
 def _convert(config: Config, console: Console) -> Report:
@@ -154,7 +156,7 @@ def _check_apart(config: Config, ini: Path, others: Sequence[tuple[Path, Config]
     for other, its in others:
         if (its.output_folder.resolve(), its.name) == (config.output_folder.resolve(), config.name):
             problem = f'[INPUT] name: the files of "{config.name}" would replace those of {other}'
-            raise UsageError(Problem("DV114", problem, Origin(str(ini)), "use another name or another output_folder"))
+            raise UsageError.of("DV114", problem, Origin(str(ini)), "use another name or another output_folder")
 
 
 # --- on the emulated device ----------------------------------------------------------------------------------------------
@@ -189,19 +191,17 @@ def run(
     labels: Path | None,
     sources: tuple[Path, ...],
     **device: int,
-) -> int:
+) -> None:
     """Run the generated C++ of a network on the emulated device."""
-    with console.attempt():
-        from cnn_convertor import trials
+    from cnn_convertor import trials
 
-        config = Config.read(ini, **device)
-        names = () if labels is None else trials.read_labels(labels)
-        results = trials.run(config, given, sources=sources)
-        if output is not None:
-            trials.save(output, results)
-        for name, values in results.items():
-            console.result(name, _shown(values, top, names))
-    return console.code
+    config = Config.read(ini, **device)
+    names = () if labels is None else trials.read_labels(labels)
+    results = trials.run(config, given, sources=sources)
+    if output is not None:
+        trials.save(output, results)
+    for name, values in results.items():
+        console.result(name, _shown(values, top, names))
 
 
 def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]]:
@@ -252,38 +252,20 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 def verify(
     console: Console,
     ini: Path,
-    inputs: Path | None,
-    samples: int,
-    seed: int,
-    labels: Path | None,
-    layers: bool,
-    attribute: bool,
-    min_sqnr: float | None,
-    json_file: Path | None,
     calibrate: Path | None,
-    sources: tuple[Path, ...],
-    **device: int,
-) -> int:
+    json_file: Path | None,
+    max_kernel_size: int,
+    ub_size: int,
+    **options: Any,
+) -> None:
     """Compare a network on the emulated device with its framework; the exit code is 1 unless every output is verified."""
-    with console.attempt():
-        from cnn_convertor.trials import verify
+    from cnn_convertor.trials import verify
 
-        config = Config.read(ini, **device, calibrate=calibrate)
-        result = verify(
-            config,
-            inputs=inputs,
-            samples=samples,
-            seed=seed,
-            labels=labels,
-            layers=layers,
-            attribute=attribute,
-            min_sqnr=min_sqnr,
-            sources=sources,
-        )
-        if json_file is not None:
-            json_file.write_text(result.to_json(), encoding="utf-8", newline="\n")
-        console.verification(result)
-    return console.code
+    config = Config.read(ini, calibrate=calibrate, max_kernel_size=max_kernel_size, ub_size=ub_size)
+    result = verify(config, **options)
+    if json_file is not None:
+        json_file.write_text(result.to_json(), encoding="utf-8", newline="\n")
+    console.verification(result)
 
 
 @commands.command()
@@ -291,19 +273,17 @@ def verify(
 @click.argument("weights", metavar="[NAME_weights.bin]", required=False, type=FILE)
 @with_device
 @with_console
-def audit(console: Console, source: Path, weights: Path | None, **device: int) -> int:
+def audit(console: Console, source: Path, weights: Path | None, **device: int) -> None:
     """Check a generated source and its weights, and list its commands."""
-    with console.attempt():
-        from cnn_convertor.audit import audit
+    from cnn_convertor.audit import audit
 
-        result = audit(source, weights, **device)
-        for finding in result.findings:
-            console.find(finding)
-        for note in result.notes:
-            console.complain("warning", note)
-        console.show(result.listing)
-        console.show(f"{result.name}: {result.commands} commands, {len(result.findings)} findings")
-    return console.code
+    result = audit(source, weights, **device)
+    for finding in result.findings:
+        console.find(finding)
+    for note in result.notes:
+        console.complain("warning", note)
+    console.show(result.listing)
+    console.show(f"{result.name}: {result.commands} commands, {len(result.findings)} findings")
 
 
 @commands.command()
@@ -332,15 +312,13 @@ def export(
     run: bool,
     sources: tuple[Path, ...],
     **device: int,
-) -> int:
+) -> None:
     """Write a network's weights and maps in the memory formats of an accelerator."""
-    with console.attempt():
-        from cnn_convertor.export import export
+    from cnn_convertor.export import export
 
-        config = Config.read(ini, **device)
-        made = export(config, target, output, given=given, element=element, run=run, sources=sources)
-        console.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
-    return console.code
+    config = Config.read(ini, **device)
+    made = export(config, target, output, given=given, element=element, run=run, sources=sources)
+    console.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
 
 
 @commands.command("inspect")
@@ -348,18 +326,16 @@ def export(
 @click.option("--json", "as_json", is_flag=True, help="Print the inspection as JSON.")
 @with_device
 @with_console
-def inspect_network(console: Console, source: Path, as_json: bool, **device: int) -> int:
+def inspect_network(console: Console, source: Path, as_json: bool, **device: int) -> None:
     """Look at a network (an .ini, .prototxt, .h5 or .keras) without converting it; the exit code is 1 when it cannot be converted."""
-    with console.attempt():
-        from cnn_convertor.inspection import inspect
+    from cnn_convertor.inspection import inspect
 
-        result = inspect(source, **device)
-        if as_json:
-            console.data(result.to_json())
-        else:
-            console.inspection(result)
-        console.judge(result)
-    return console.code
+    result = inspect(source, **device)
+    if as_json:
+        console.data(result.to_json())
+    else:
+        console.inspection(result)
+    console.judge(result)
 
 
 # --- memory layouts ------------------------------------------------------------------------------------------------------
@@ -386,20 +362,18 @@ def layout() -> None:
 @layout.command("list")
 @click.argument("family", metavar="[FAMILY]", required=False)
 @with_console
-def list_layouts(console: Console, family: str | None) -> int:
+def list_layouts(console: Console, family: str | None) -> None:
     """List the named layouts of all families, or of one (plain, dv700, nvdla, bpu or cldnn)."""
-    with console.attempt():
-        from cnn_convertor.layouts.names import LAYOUTS
-        from cnn_convertor.layouts.nvdla.pixels import FORMATS
+    from cnn_convertor.layouts.names import LAYOUTS
+    from cnn_convertor.layouts.nvdla.pixels import FORMATS
 
-        rows = [(kind, layout.name, str(layout)) for kind, layout in LAYOUTS.values()]
-        rows += [("nvdla", name, f"pixels: {pixels}") for name, pixels in FORMATS.items()]
-        rows = [row for row in rows if family in (None, row[0])]
-        if not rows:
-            families = ", ".join(dict.fromkeys(kind for kind, _ in LAYOUTS.values()))
-            raise UsageError(Problem("DV841", f'no family of layouts is called "{family}"', hint=families))
-        console.show("\n".join(f"{own:6} {name:46} {text}" for own, name, text in rows))
-    return console.code
+    rows = [(kind, layout.name, str(layout)) for kind, layout in LAYOUTS.values()]
+    rows += [("nvdla", name, f"pixels: {pixels}") for name, pixels in FORMATS.items()]
+    rows = [row for row in rows if family in (None, row[0])]
+    if not rows:
+        families = ", ".join(dict.fromkeys(kind for kind, _ in LAYOUTS.values()))
+        raise UsageError.of("DV841", f'no family of layouts is called "{family}"', hint=families)
+    console.show("\n".join(f"{own:6} {name:46} {text}" for own, name, text in rows))
 
 
 @layout.command("describe")
@@ -416,45 +390,24 @@ def list_layouts(console: Console, family: str | None) -> int:
 @with_console
 def describe_layout(
     console: Console, name: str, shape: tuple[int, ...], element: str | None, picture: Path | None
-) -> int:
+) -> None:
     """Show where elements lie in a layout: formula, size, first elements."""
-    with console.attempt():
-        from cnn_convertor.files import replace_all
-        from cnn_convertor.layouts.describe import describe, svg
-        from cnn_convertor.layouts.names import layout_of
+    from cnn_convertor.files import replace_all
+    from cnn_convertor.layouts.describe import describe, svg
+    from cnn_convertor.layouts.names import layout_of
 
-        given, kind = layout_of(name), _element(element)
-        console.show(describe(given, shape, element=kind))
-        if picture is not None:
-            replace_all(picture.parent, {picture.name: svg(given, shape, element=kind)})
-    return console.code
+    given, kind = layout_of(name), _element(element)
+    console.show(describe(given, shape, element=kind))
+    if picture is not None:
+        replace_all(picture.parent, {picture.name: svg(given, shape, element=kind)})
 
 
 def _element(name: str | None) -> Any:
     from cnn_convertor.layouts.text import element_of
 
     if name is not None and element_of(name) is None:
-        raise UsageError(Problem("DV841", f'no element type is called "{name}"', hint="int8, int16, float16, float32"))
+        raise UsageError.of("DV841", f'no element type is called "{name}"', hint="int8, int16, float16, float32")
     return None if name is None else element_of(name)
-
-
-def _rearrange(
-    console: Console,
-    given: str,
-    to: str,
-    shape: tuple[int, ...] | None,
-    element: str | None,
-    source: Path,
-    target: Path,
-) -> int:
-    with console.attempt():
-        from cnn_convertor.files import replace_all
-        from cnn_convertor.layouts import files
-
-        before, after = files.form_of(given), files.form_of(to)
-        array = files.rearranged(files.read(source, before, shape or (), _element(element)), before, after)
-        replace_all(target.parent, {target.name: (files.contents(target, array, after),)})
-    return console.code
 
 
 def _moves(name: str, text: str, **plain: str) -> None:
@@ -482,8 +435,15 @@ def _moves(name: str, text: str, **plain: str) -> None:
     @click.argument("source", metavar="IN", type=FILE)
     @click.argument("target", metavar="OUT", type=FILE)
     @with_console
-    def move(console: Console, **arguments: Any) -> int:
-        return _rearrange(console, **arguments)
+    def move(
+        given: str, to: str, shape: tuple[int, ...] | None, element: str | None, source: Path, target: Path, **_: Any
+    ) -> None:
+        from cnn_convertor.files import replace_all
+        from cnn_convertor.layouts import files
+
+        before, after = files.form_of(given), files.form_of(to)
+        array = files.rearranged(files.read(source, before, shape or (), _element(element)), before, after)
+        replace_all(target.parent, {target.name: (files.contents(target, array, after),)})
 
 
 _moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.", given="NCHW")
@@ -511,28 +471,26 @@ _moves(
     "--output", metavar="OUT.csv", type=FILE, help="File for the table with offsets, in place of standard output."
 )
 @with_console
-def plan(console: Console, table: Path, capacity: int | None, alignment: int, nodes: int, output: Path | None) -> int:
+def plan(console: Console, table: Path, capacity: int | None, alignment: int, nodes: int, output: Path | None) -> None:
     """Find offsets for a table of buffers: id,lower,upper,size (half-open live ranges)."""
-    with console.attempt():
-        from cnn_convertor import files
-        from cnn_convertor.memory import planning
-        from cnn_convertor.memory import table as tables
+    from cnn_convertor import files
+    from cnn_convertor.memory import planning
+    from cnn_convertor.memory import table as tables
 
-        buffers = tables.load(table)
-        made = planning.plan(buffers, alignment=alignment, nodes=nodes, enough=capacity or 0)
-        text = tables.write(buffers, made.offsets)
-        if output is None:
-            console.show(text)
-        else:
-            files.replace_all(output.parent, {output.name: text})
-        console.note(f"{table}: {len(buffers)} buffers in {made}")
-        if capacity is not None and made.size > capacity:
-            reason = f"{made.size:,} is the smallest plan found, {capacity:,} is the capacity"
-            hint = "no plan is smaller" if made.proven else "use a larger --nodes"
-            if made.lower_bound > capacity:
-                hint = f"use a capacity of at least {made.lower_bound:,}: no plan is smaller"
-            console.find(Problem("DV120", reason, Origin(str(table)), hint))
-    return console.code
+    buffers = tables.load(table)
+    made = planning.plan(buffers, alignment=alignment, nodes=nodes, enough=capacity or 0)
+    text = tables.write(buffers, made.offsets)
+    if output is None:
+        console.show(text)
+    else:
+        files.replace_all(output.parent, {output.name: text})
+    console.note(f"{table}: {len(buffers)} buffers in {made}")
+    if capacity is not None and made.size > capacity:
+        reason = f"{made.size:,} is the smallest plan found, {capacity:,} is the capacity"
+        hint = "no plan is smaller" if made.proven else "use a larger --nodes"
+        if made.lower_bound > capacity:
+            hint = f"use a capacity of at least {made.lower_bound:,}: no plan is smaller"
+        console.find(Problem("DV120", reason, Origin(str(table)), hint))
 
 
 def _program(script: str) -> str:

@@ -69,7 +69,7 @@ def find_compiler() -> Compiler:
     program = shutil.which(command[0])
     if program is None:
         hint = "install g++ (Debian and Ubuntu: apt-get install g++), or name another compiler in the variable CXX"
-        raise UsageError(Problem("DV701", f'there is no C++ compiler "{command[0]}"', hint=hint))
+        raise UsageError.of("DV701", f'there is no C++ compiler "{command[0]}"', hint=hint)
     told = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     return Compiler((program, *command[1:]), told.stdout)
 
@@ -105,7 +105,7 @@ def _compile(compiler: Compiler, arguments: Sequence[str], source: Path) -> None
     hint = "unless the sources were changed, this is an error of the convertor: please report it"
     if "undefined reference to `custom_callback" in result.stderr:
         hint = "name the C++ file that defines the callbacks of the custom layers with --source"
-    raise ConvertorError(Problem("DV702", f"the C++ compiler refuses the sources:\n{said}", Origin(str(source)), hint))
+    raise ConvertorError.of("DV702", f"the C++ compiler refuses the sources:\n{said}", Origin(str(source)), hint)
 
 
 def _cached(name: str, make: Callable[[Path], Path]) -> Path:

@@ -18,7 +18,7 @@ from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
-from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
+from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.ir.ops import Order, Shape
 
 Maps: TypeAlias = NDArray[np.float32]
@@ -111,9 +111,7 @@ def execute(
             errors = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]
             said = "\n".join(errors) or f"it ended with status {result.returncode}"
             hint = "unless its files were changed, this is an error of the convertor: please report it"
-            raise ConvertorError(
-                Problem("DV704", f"the device refuses the network: {said}", Origin(program.name), hint)
-            )
+            raise ConvertorError.of("DV704", f"the device refuses the network: {said}", Origin(program.name), hint)
         outputs = np.fromfile(folder / "outputs.bin", "<f4").reshape(samples, -1)
         return Flat(outputs, _layers(folder, program, samples) if layers else ())
 
@@ -153,21 +151,21 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
     names = [name for name, _ in program.inputs]
     if set(inputs) != set(names):
         problem = f"the network's inputs are {_listed(names)}, but {_listed(inputs) or 'none'} were given"
-        raise UsageError(Problem("DV705", problem))
+        raise UsageError.of("DV705", problem)
     parts = []
     for name, tensor in program.inputs:
         values = inputs[name]
         if values.shape[1:] != tuple(tensor.shape):
             given = "x".join(map(str, values.shape[1:]))
             problem = f'the input "{name}" is {tensor.shape} (height x width x channels), but {given} was given'
-            raise UsageError(Problem("DV705", problem))
+            raise UsageError.of("DV705", problem)
         largest = float(np.abs(values).max(initial=0))
         if not largest <= LARGEST_HALF:
             problem = f'a value of {largest:g} in the input "{name}" does not fit FP16 ({LARGEST_HALF:g} at most)'
-            raise UsageError(Problem("DV706", problem, hint="check mean and scale in the ini file"))
+            raise UsageError.of("DV706", problem, hint="check mean and scale in the ini file")
         parts.append(to_memory(values, transposed=program.transposed))
     if len({len(part) for part in parts}) != 1:
-        raise UsageError(Problem("DV705", f"the inputs have {_listed(str(len(part)) for part in parts)} samples"))
+        raise UsageError.of("DV705", f"the inputs have {_listed(str(len(part)) for part in parts)} samples")
     return to_half(np.concatenate(parts, axis=1)).astype("<f2", copy=False).tobytes()
 
 
@@ -200,7 +198,7 @@ def _layers(folder: Path, program: Program, samples: int) -> tuple[Maps, ...]:
 def _strange(program: Program) -> ConvertorError:
     hint = "convert the network again"
     problem = "the compiled network has other layers or outputs than the program: its sources were changed"
-    return ConvertorError(Problem("DV709", problem, Origin(program.name), hint))
+    return ConvertorError.of("DV709", problem, Origin(program.name), hint)
 
 
 def _listed(names: object) -> str:

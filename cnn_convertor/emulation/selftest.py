@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.network import install
 from cnn_convertor.emulation.run import Maps, execute
-from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import Contents
 from cnn_convertor.ir.graph import Graph
 
@@ -40,7 +40,7 @@ def record(
     if custom is not None:
         where = custom.origins[-1] if custom.origins else Origin(program.name)
         problem = "a self-test runs every layer, but the code of custom layers is in the firmware"
-        raise UsageError(Problem("DV708", problem, where, "set selftest = 0"))
+        raise UsageError.of("DV708", problem, where, "set selftest = 0")
     levels = np.linspace(low, high, LEVELS).astype("<f2").view(np.uint16)
     halves = levels[_drawn(sum(tensor.shape.size for _, tensor in program.inputs))]
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:

@@ -68,7 +68,7 @@ class Cldnn(Target):
         given = ", ".join(layout.name for layout in self.formats)
         message = f"none of the formats {given} fits weights of {extents}"
         hint = f"add one that does: {', '.join(self._near(axes, shape))}"
-        raise UnsupportedError(Problem("DV852", message, part.where, hint))
+        raise UnsupportedError.of("DV852", message, part.where, hint)
 
     def _near(self, axes: str, shape: tuple[int, ...]) -> list[str]:
         """Formats that fit, those with names similar to the given ones first."""

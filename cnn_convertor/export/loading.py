@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem
+from cnn_convertor.errors import ConvertorError, ModelError, Origin
 from cnn_convertor.export import dv700
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.quantizing import to_reals
@@ -36,7 +36,7 @@ def json_of(head: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> st
 
 
 def _refuse(code: str, message: str, path: Path, hint: str) -> NoReturn:
-    raise ModelError(Problem(code, message, Origin(str(path)), hint))
+    raise ModelError.of(code, message, Origin(str(path)), hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class Nvdla(Target):
         assert part.values is not None and part.stride is not None
         if part.window is not None and part.window.dilation != ONE:
             message = f"NVDLA has no deconvolution with a dilation of {'x'.join(map(str, part.window.dilation))}"
-            raise UnsupportedError(Problem("DV851", message, part.where, "the targets cldnn or bpu"))
+            raise UnsupportedError.of("DV851", message, part.where, "the targets cldnn or bpu")
         kernels, (down, right) = ungrouped(part.values, part.groups), part.stride
         height, width = kernels.shape[2:]
         taps = (-(-height // down), -(-width // right))
@@ -154,7 +154,7 @@ def _add_and_multiply(part: Part, factor: Constant, shift: Constant | None) -> C
         moved = np.zeros_like(multiplied) if shift is None else shift.load().astype(np.float64)
         if np.any((multiplied == 0) & (moved != 0)):
             message = "a channel has the factor 0 and a shift; NVDLA adds before it multiplies"
-            raise UnsupportedError(Problem("DV851", message, part.where, "train without such channels, or prune them"))
+            raise UnsupportedError.of("DV851", message, part.where, "train without such channels, or prune them")
         added = np.divide(moved, multiplied, out=np.zeros_like(moved), where=multiplied != 0)
         return np.stack([added, multiplied]).astype(np.float32)[rows]
 

@@ -136,7 +136,7 @@ def _of_node(node: Node, *, reads_image: bool) -> Iterator[Part]:
             left = [name for name in _constants(op) if name != "activation.slopes"]
             if left:
                 message = f"there is no known format for the layer's arrays ({', '.join(left)})"
-                raise UnsupportedError(Problem("DV854", message, node.where, "export the network up to this layer"))
+                raise UnsupportedError.of("DV854", message, node.where, "export the network up to this layer")
     function = op.function if isinstance(op, Activation) else getattr(op, "activation", None)
     if isinstance(function, PRelu):
         yield from _vector(node, Role.SLOPES, function.slopes)

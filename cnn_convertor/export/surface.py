@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.errors import Origin, Problem, UnsupportedError
+from cnn_convertor.errors import Origin, UnsupportedError
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.quantizing import (
     ONE_SCALE,
@@ -157,7 +157,7 @@ class Surface:
             if np.isfinite(value):
                 flaw, hint = f"does not fit {self.element}", "use a target with a wider type"
             message = f"after folding, {value:g} in the {self.role.value} {flaw}; {int(wrong.sum())} such values"
-            raise UnsupportedError(Problem("DV853", message, self.where, hint))
+            raise UnsupportedError.of("DV853", message, self.where, hint)
 
 
 def _filled(size: int) -> int:

@@ -6,7 +6,7 @@ import difflib
 
 import numpy as np
 
-from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.errors import UsageError
 from cnn_convertor.export.bpu import Bpu
 from cnn_convertor.export.cldnn import Cldnn
 from cnn_convertor.export.nvdla import MODES, Nvdla
@@ -35,9 +35,9 @@ def target_of(text: str, element: str | None = None) -> Target | None:
     """
     kind, _, rest = text.partition(":")
     if element is not None and element not in ELEMENTS:
-        raise UsageError(Problem("DV850", f'unknown element type "{element}"', hint=", ".join(ELEMENTS)))
+        raise UsageError.of("DV850", f'unknown element type "{element}"', hint=", ".join(ELEMENTS))
     if element is not None and kind not in ("cldnn", "bpu"):
-        raise UsageError(Problem("DV850", f"{text} defines its element types", hint="omit --element"))
+        raise UsageError.of("DV850", f"{text} defines its element types", hint="omit --element")
     if kind in NVDLA and (kind == text or set(rest.split(",")) <= set(MODES)):
         return Nvdla(text, NVDLA[kind], frozenset(rest.split(",")) - {""})
     if text == DV700:
@@ -52,4 +52,4 @@ def target_of(text: str, element: str | None = None) -> Target | None:
         hint = "cldnn:os_is_yx_isv16_osv16,b_fs_yx_fsv16"
     if kind in NVDLA:
         hint = f"{kind}:{','.join(MODES)}, or some of these"
-    raise UsageError(Problem("DV850", f'there is no target "{text}"', hint=hint))
+    raise UsageError.of("DV850", f'there is no target "{text}"', hint=hint)

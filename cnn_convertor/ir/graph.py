@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Protocol, TypeAlias
 
-from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.ir.ops import Input, Op, Shape, ShapeError, Window
 
 
@@ -198,11 +198,11 @@ def shape_of(node: Node, shapes: Mapping[str, Shape]) -> Shape:
     expected = number_of_inputs(type(node.op))  # type: ignore[arg-type]  # mypy: a union of classes is not Hashable
     if expected is not None and len(arguments) != expected:
         problem = f"the layer takes {expected} inputs, not {len(arguments)}"
-        raise ModelError(Problem("DV203", problem, node.where, "check what the layer is connected to"))
+        raise ModelError.of("DV203", problem, node.where, "check what the layer is connected to")
     try:
         return node.op.output_shape(*arguments)
     except ShapeError as error:
-        raise ModelError(Problem("DV202", str(error), node.where, "check the sizes of the layer's inputs")) from None
+        raise ModelError.of("DV202", str(error), node.where, "check the sizes of the layer's inputs") from None
 
 
 @cache

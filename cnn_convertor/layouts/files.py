@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.layouts.cldnn import BITS, check_shape, pack_bits, unpack_bits
 from cnn_convertor.layouts.layout import Layout, extents, refuse
 from cnn_convertor.layouts.names import layout_of, match_axes
@@ -41,13 +41,13 @@ def read(path: Path, layout: Layout, shape: Sequence[int], element: npt.DTypeLik
         order = _planar(layout, path)
         if array.ndim != len(order):
             message = f"the array has {array.ndim} axes, but {layout.name} has {len(order)}"
-            raise UsageError(Problem("DV840", message, Origin(str(path))))
+            raise UsageError.of("DV840", message, Origin(str(path)))
         array = array.transpose([order.index(axis) for axis in layout.axes])
         extents(layout, array.shape)  # rejects empty arrays
         return array
     if not shape:
         hint = f"--shape with {','.join(layout.axes)}"
-        raise UsageError(Problem("DV840", "the shape of the array in memory is unknown", Origin(str(path)), hint))
+        raise UsageError.of("DV840", "the shape of the array in memory is unknown", Origin(str(path)), hint)
     check_shape(layout, shape)
     data = path.read_bytes()
     if layout.name in BITS:
@@ -92,11 +92,11 @@ def _load(path: Path) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, MemoryError) as error:
-        raise UsageError(Problem("DV840", f"not an array of numbers: {error}", Origin(str(path)))) from None
+        raise UsageError.of("DV840", f"not an array of numbers: {error}", Origin(str(path))) from None
     if not isinstance(array, np.ndarray):
-        raise UsageError(Problem("DV840", "several arrays, as in an .npz file", Origin(str(path)), "save one as .npy"))
+        raise UsageError.of("DV840", "several arrays, as in an .npz file", Origin(str(path)), "save one as .npy")
     if array.dtype.kind not in "biufc":
-        raise UsageError(Problem("DV840", f"an array of {array.dtype}, not of numbers", Origin(str(path))))
+        raise UsageError.of("DV840", f"an array of {array.dtype}, not of numbers", Origin(str(path)))
     return array
 
 

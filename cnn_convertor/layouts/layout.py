@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.errors import UsageError
 
 DType: TypeAlias = np.dtype[Any]
 
 
 def refuse(code: str, message: str, hint: str = "") -> NoReturn:
     """Raise UsageError for an invalid layout or request."""
-    raise UsageError(Problem(code, message, hint=hint))
+    raise UsageError.of(code, message, hint=hint)
 
 
 def whole_numbers(values: object, what: str) -> tuple[int, ...]:

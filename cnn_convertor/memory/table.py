@@ -26,7 +26,7 @@ def load(path: Path) -> tuple[Buffer, ...]:
     try:
         return read(path.read_text("utf-8-sig"), str(path))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ModelError(Problem("DV121", f"not a table in UTF-8: {error}", Origin(str(path)))) from None
+        raise ModelError.of("DV121", f"not a table in UTF-8: {error}", Origin(str(path))) from None
 
 
 def read(text: str, file: str) -> tuple[Buffer, ...]:
@@ -36,7 +36,7 @@ def read(text: str, file: str) -> tuple[Buffer, ...]:
     columns = {_NAMES[name]: position for position, name in enumerate(header) if name in _NAMES}
     if missing := [name for name in _COLUMNS if name not in columns]:
         reason = f"the first line must name the columns {','.join(_COLUMNS)}; missing: {', '.join(missing)}"
-        raise ModelError(Problem("DV121", reason, Origin(file, line=1)))
+        raise ModelError.of("DV121", reason, Origin(file, line=1))
     problems: list[Problem] = []
     buffers: dict[str, Buffer] = {}
     for line, row in _lines(rows):

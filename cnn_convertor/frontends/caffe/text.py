@@ -7,7 +7,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated
 from cnn_convertor.frontends.near_names import near_name
 
@@ -68,7 +68,7 @@ def parse(text: str, message_class: Any, file: str, *, open_enums: Container[str
 
 
 def _error(file: str, line: int, message: str, hint: str = "") -> ModelError:
-    return ModelError(Problem("DV211", message, Origin(file, line=line), hint))
+    return ModelError.of("DV211", message, Origin(file, line=line), hint)
 
 
 def _tokens(text: str, file: str) -> list[TextToken]:

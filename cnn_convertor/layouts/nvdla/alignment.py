@@ -35,7 +35,7 @@ def check_alignment(
 ) -> None:
     """Raise UsageError that lists all misaligned values."""
     if kind not in ALIGNMENTS:
-        raise UsageError(Problem("DV836", f'there is no rule for "{kind}" data', hint=", ".join(ALIGNMENTS)))
+        raise UsageError.of("DV836", f'there is no rule for "{kind}" data', hint=", ".join(ALIGNMENTS))
     rule = ALIGNMENTS[kind]
     given = Alignment(start, line, surface, cube, size)
     problems = [
