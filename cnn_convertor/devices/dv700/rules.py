@@ -320,18 +320,23 @@ def _other_uses(graph: Graph, name: str, reader: str) -> Iterator[str]:
     """What else the memory of a map is for. A concatenation in place shares the memory of its parts."""
     owner = buffer_owner(graph, name)
     if isinstance(owner.op, Input):
-        yield f'the input "{owner.name}"'
+        yield f'the input "{_layer(owner)}"'
     if any(buffer_owner(graph, output) is owner for output in graph.outputs):
-        yield f'the output "{owner.name}"'
+        yield f'the output "{_layer(owner)}"'
     for user in buffer_users(graph, owner.name):
         if user.name != reader:
-            yield f'read by "{user.name}", too'
+            yield f'read by "{_layer(user)}", too'
     if isinstance(owner.op, Concat):
         for part in owner.inputs:
             yield from _other_uses(graph, part, owner.name)
 
 
 # --- helpers of the rules ------------------------------------------------------------------------------------------------
+
+
+def _layer(node: Node) -> str:
+    """The framework's name of the layer that the node comes from."""
+    return node.name if node.where is None else node.where.layer
 
 
 def _convolutions(subject: Subject) -> list[tuple[Origin | None, Convolution]]:

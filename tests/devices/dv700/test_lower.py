@@ -19,7 +19,7 @@ from cnn_convertor.devices.dv700.memory.placement import can_be_copied
 from cnn_convertor.devices.dv700.program import ElementType, LayerType, Program
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
-from cnn_convertor.errors import UnsupportedError
+from cnn_convertor.errors import Origin, UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -306,6 +306,9 @@ DENSE = ops.Dense(some(7, 8, 4, 6), None)
 SHARED: dict[str, tuple[Graph, str]] = {
     "another layer": (Graph((X, Node("d", DENSE, ("x",)), Node("s", ops.Softmax(), ("d",)),
                              Node("r", ops.Activation(ops.Relu()), ("d",))), ("s", "r")), 'read by "r", too'),
+    "a layer of the framework": (Graph((X, Node("d", DENSE, ("x",)), Node("s", ops.Softmax(), ("d",)),
+                                        Node("r/inner", ops.Activation(ops.Relu()), ("d",), (Origin("net", "r"),))),
+                                       ("s", "r/inner")), 'read by "r", too'),
     "the application": (chain(DENSE, ops.Softmax(), outputs="a b"), 'the output "a"'),
     "the next run": (chain(ops.Softmax(), shape=Shape(1, 1, 9)), 'the input "x"'),
     "a sum that stops growing": (chain(ops.Dense(some(2049, 8, 4, 6), None), ops.Softmax()), "stops growing at 2048"),
