@@ -59,10 +59,10 @@ def tiles(conv: ConvGeometry, *, ub_size: int) -> int | None:
     p - kx and p - ky that the hardware adds. A dilated kernel counts with its own width and height, not padded to p. A tile of
     a deconvolution has the output columns that the formula gives for its width, with the margin of p - 1 input columns.
     """
-    return next((count for count in range(1, conv.input.width + 1) if _tile_bytes(conv, count) <= ub_size), None)
+    return next((count for count in range(1, conv.input.width + 1) if tile_bytes(conv, count) <= ub_size), None)
 
 
-def _tile_bytes(conv: ConvGeometry, count: int) -> int:
+def tile_bytes(conv: ConvGeometry, count: int) -> int:
     """Bytes of the buffer that the widest of `count` tiles takes."""
     height, width, channels = conv.input
     dilated = conv.window.dilation != ONE
