@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
+Wide = NDArray[np.float64]
 ALL = slice(None)
 _GOLDEN = (5**0.5 - 1) / 2  # the fractional parts of its multiples all differ
 _ABSENT = count()  # numbers the absent constants
@@ -18,7 +19,7 @@ _ABSENT = count()  # numbers the absent constants
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """An FP32 tensor, read on demand.
+    """A tensor, read on demand: FP32 from a file, FP64 where factors are folded.
 
     shape: the first axis counts rows (output channels, for weights).
     read: (rows, a slice of step 1) -> array (number of rows, *shape[1:]). Called for each access, so that memory holds only
@@ -26,13 +27,18 @@ class Constant:
     """
 
     shape: tuple[int, ...]
-    read: Callable[[slice], Array]
+    read: Callable[[slice], Array | Wide]
 
     @staticmethod
     def of(values: object) -> Constant:
-        """A constant of values in memory."""
+        """A constant of values in memory, in FP32."""
         array = np.asarray(values, dtype=np.float32)
         return Constant(array.shape, lambda rows: array[rows])
+
+    @staticmethod
+    def wide(values: Wide) -> Constant:
+        """A constant of computed values in memory, in FP64."""
+        return Constant(values.shape, lambda rows: values[rows])
 
     @staticmethod
     def absent(shape: tuple[int, ...]) -> Constant:
@@ -57,14 +63,23 @@ class Constant:
         return math.prod(self.shape)
 
     def load(self, rows: slice = ALL) -> Array:
-        """Read the given rows (default: all)."""
+        """Read the given rows (default: all) in FP32. Their nearest FP16 numbers are those of the exact values."""
+        values = self._load(rows)
+        is_wide = values.dtype == np.float64
+        return to_odd(values.astype(np.float64, copy=False)) if is_wide else values.astype(np.float32, copy=False)
+
+    def load_wide(self, rows: slice = ALL) -> Wide:
+        """Read the given rows (default: all) in FP64."""
+        return self._load(rows).astype(np.float64, copy=False)
+
+    def _load(self, rows: slice) -> Array | Wide:
         start, stop, _ = rows.indices(self.shape[0])
         values = self.read(slice(start, stop))
         assert values.shape == (stop - start, *self.shape[1:]), f"read {values.shape}, promised {self.shape}"
         return values
 
     def map_rows(self, function: Callable[[Array], Array], row_shape: tuple[int, ...] | None = None) -> Constant:
-        """Apply a row-wise function: (n, *shape[1:]) -> (n, *row_shape)."""
+        """Apply a row-wise function in FP32: (n, *shape[1:]) -> (n, *row_shape)."""
         return self.map_rows_with(lambda values, _: function(values), row_shape)
 
     def map_rows_with(
@@ -79,17 +94,31 @@ class Constant:
     def take_rows(self, index: NDArray[np.intp]) -> Constant:
         """Select or reorder rows: row i of the result is row index[i]."""
 
-        def read(rows: slice) -> Array:
+        def read(rows: slice) -> Array | Wide:
             wanted = index[rows]
             first = int(wanted.min(initial=self.shape[0]))
-            return self.load(slice(first, int(wanted.max(initial=first)) + 1))[wanted - first]
+            return self._load(slice(first, int(wanted.max(initial=first)) + 1))[wanted - first]
 
         return Constant((len(index), *self.shape[1:]), read)
 
-    def scale_rows(self, factors: NDArray[np.float64]) -> Constant:
-        """Multiply row i by factors[i]."""
-        narrow = factors.astype(np.float32).reshape(-1, *(1 for _ in self.shape[1:]))
-        return self.map_rows_with(lambda values, rows: values * narrow[rows])
+    def scale_rows(self, factors: Wide) -> Constant:
+        """Multiply row i by factors[i], in FP64."""
+        columns = factors.reshape(-1, *(1 for _ in self.shape[1:]))
+        return Constant(self.shape, lambda rows: self.load_wide(rows) * columns[rows])
 
     def __repr__(self) -> str:
         return f"Constant({'x'.join(map(str, self.shape))})"
+
+
+def to_odd(values: Wide) -> Array:
+    """FP64 to FP32: what FP32 lacks becomes the neighbor with an odd last bit.
+
+    Rounding that to FP16 gives the FP16 number nearest to the value (Boldo and Melquiond, 2008: FP32 has more than 11 + 2
+    digits). Rounding to the nearest FP32 number first would not.
+    """
+    with np.errstate(over="ignore"):
+        narrow = np.array(values, np.float32, ndmin=1)
+    bits, back = narrow.view(np.uint32), narrow.astype(np.float64)
+    bits -= np.abs(back) > np.abs(values)  # toward zero
+    bits |= back != values
+    return narrow.reshape(values.shape)

@@ -35,11 +35,11 @@ def batch_norms_to_scales(graph: Graph) -> Graph:
 
 def as_scale(norm: BatchNorm) -> Scale:
     """The same affine map with precomputed factors."""
-    gamma = 1.0 if norm.gamma is None else norm.gamma.load().astype(np.float64)
-    beta = 0.0 if norm.beta is None else norm.beta.load().astype(np.float64)
-    factor = gamma / np.sqrt(norm.variance.load().astype(np.float64) + norm.epsilon)
-    shift = beta - norm.mean.load().astype(np.float64) * factor
-    return Scale(Constant.of(factor), Constant.of(shift))
+    gamma = 1.0 if norm.gamma is None else norm.gamma.load_wide()
+    beta = 0.0 if norm.beta is None else norm.beta.load_wide()
+    factor = gamma / np.sqrt(norm.variance.load_wide() + norm.epsilon)
+    shift = beta - norm.mean.load_wide() * factor
+    return Scale(Constant.wide(factor), Constant.wide(shift))
 
 
 def differences_to_sums(graph: Graph) -> Graph:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.ir.constant import Constant, Wide
 from cnn_convertor.ir.graph import Graph, Lookup, Node
 from cnn_convertor.ir.ops import NO_PADDING, Conv2d, ConvTranspose2d, Dense, Op, Scale
-
-Wide = NDArray[np.float64]
 
 
 def fold_scales(graph: Graph) -> Graph:
@@ -25,9 +22,11 @@ def scaled(
     """before(x) * factor + shift, each (C,), for an operator without an activation."""
     if isinstance(before, Scale):
         own_factor, own_shift = wide(before)
-        return replace(before, factor=Constant.of(own_factor * factor), shift=Constant.of(own_shift * factor + shift))
+        return replace(
+            before, factor=Constant.wide(own_factor * factor), shift=Constant.wide(own_shift * factor + shift)
+        )
     bias = factor * _values(before.bias, len(factor)) + shift
-    return replace(before, weight=before.weight.scale_rows(factor), bias=Constant.of(bias))
+    return replace(before, weight=before.weight.scale_rows(factor), bias=Constant.wide(bias))
 
 
 def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
@@ -48,10 +47,9 @@ def _scale_inputs(scale: Scale, after: Conv2d | Dense) -> Op | None:
     groups = after.groups if isinstance(after, Conv2d) else 1
     out, per_group = after.weight.shape[:2]
     channel = np.arange(per_group) + np.arange(out)[:, None] // (out // groups) * per_group  # (O, I / groups)
-    narrow = factor.astype(np.float32)
 
-    def scaled(values: Array, rows: slice) -> Array:
-        product: Array = values * narrow[channel[rows]][:, :, None, None]
+    def read(rows: slice) -> Wide:
+        product: Wide = after.weight.load_wide(rows) * factor[channel[rows]][:, :, None, None]
         return product
 
     bias = after.bias
@@ -59,17 +57,17 @@ def _scale_inputs(scale: Scale, after: Conv2d | Dense) -> Op | None:
         added = np.zeros(out)
         for start in range(0, out, 256):  # bounds the memory for large layers
             rows = slice(start, min(start + 256, out))
-            sums = after.weight.load(rows).sum(axis=(2, 3), dtype=np.float64)
+            sums = after.weight.load_wide(rows).sum(axis=(2, 3))
             added[rows] = (sums * shift[channel[rows]]).sum(axis=1)
-        bias = Constant.of(_values(after.bias, out) + added)
-    return replace(after, weight=after.weight.map_rows_with(scaled), bias=bias)
+        bias = Constant.wide(_values(after.bias, out) + added)
+    return replace(after, weight=Constant(after.weight.shape, read), bias=bias)
 
 
 def wide(scale: Scale) -> tuple[Wide, Wide]:
     """Factor and shift in FP64."""
-    factor = scale.factor.load().astype(np.float64)
+    factor = scale.factor.load_wide()
     return factor, _values(scale.shift, len(factor))
 
 
 def _values(constant: Constant | None, size: int) -> Wide:
-    return np.zeros(size) if constant is None else constant.load().astype(np.float64)
+    return np.zeros(size) if constant is None else constant.load_wide()

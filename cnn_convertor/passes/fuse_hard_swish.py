@@ -64,4 +64,4 @@ def _is_scale(op: Op, *, factor: float, shift: float) -> bool:
 
 
 def _are(constant: Constant, value: float) -> bool:
-    return bool(np.all(constant.load() == np.float32(value)))
+    return bool(np.all(constant.load_wide().astype(np.float32) == np.float32(value)))

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.constant import Constant, Wide
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.passes.fold_scales import Wide, scaled, wide
+from cnn_convertor.passes.fold_scales import scaled, wide
 from cnn_convertor.passes.hoisting import Hoisted, hoist_into_parts, without
 
 
@@ -22,7 +22,7 @@ class _Affine(NamedTuple):
 
     @property
     def op(self) -> ops.Scale:
-        return ops.Scale(Constant.of(self.factor), Constant.of(self.shift) if self.shift.any() else None)
+        return ops.Scale(Constant.wide(self.factor), Constant.wide(self.shift) if self.shift.any() else None)
 
     @property
     def linear(self) -> _Affine:

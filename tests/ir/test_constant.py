@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.ir.constant import Array, Constant, Wide
 
 VALUES = np.arange(60, dtype=np.float32).reshape(10, 3, 2)
 
@@ -89,10 +89,28 @@ def test_a_wrong_shape_is_an_assertion_error() -> None:
         liar.load()
 
 
-def test_factors_are_applied_in_fp32() -> None:
-    factor: NDArray[np.float64] = np.array([1 / 3])
-    (value,) = Constant.of([3.0]).scale_rows(factor).load()
-    assert value == np.float32(3) * np.float32(1 / 3)
+def test_factors_are_applied_in_fp64() -> None:
+    """However many there are; FP16 then has the nearest number to the exact product."""
+    random = np.random.default_rng(0)
+    values = random.normal(size=100_000).astype(np.float32)
+    first, second = random.normal(size=(2, values.size))
+    constant = Constant.of(values).scale_rows(first).take_rows(np.arange(values.size)[::-1]).scale_rows(second)
+    exact = (values.astype(np.float64) * first)[::-1] * second
+    np.testing.assert_array_equal(constant.load_wide(), exact)
+    np.testing.assert_array_equal(to_half(constant.load()), exact.astype(np.float16))
+
+
+def test_fp16_numbers_are_the_nearest_to_values_between_two_of_them() -> None:
+    """Rounding to FP32 first would move a value just above the middle to the middle, and then to the even number."""
+    half = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64)
+    middle = (half[:-1] + half[1:]) / 2
+    near = np.concatenate(
+        [half[:-1], *(middle * (1 + sign * 2.0**-40) for sign in (-1, 0, 1)), [1e-300, 1e300, np.nan]]
+    )
+    values: Wide = np.concatenate([near, -near])
+    with np.errstate(over="ignore"):
+        expected = values.astype(np.float16)
+    np.testing.assert_array_equal(to_half(Constant.wide(values).load()), expected)
 
 
 def test_a_constant_prints_its_shape() -> None:

@@ -104,8 +104,21 @@ def test_batch_norms_become_scales(gamma: bool, beta: bool) -> None:
 
 def test_batch_norm_is_computed_in_fp64() -> None:
     norm = ops.BatchNorm(Constant.of([0.0]), Constant.of([0.0]), None, None, 1e-5)
-    (factor,) = as_scale(norm).factor.load()
-    assert factor == np.float32(1 / np.sqrt(1e-5))
+    (factor,) = as_scale(norm).factor.load_wide()
+    assert factor == 1 / np.sqrt(1e-5)
+
+
+def test_folded_weights_are_the_nearest_fp16_numbers() -> None:
+    """A batch norm behind the weights and a scale before them; FP32 between the steps would move some values."""
+    out, channels = 400, 300
+    weight, factor = some(out, channels, 1, 1), some(channels)
+    norm = ops.BatchNorm(some(out), Constant.of(RANDOM.uniform(0.1, 2, out)), some(out), some(out), 1e-3)
+    g = chain(ops.Scale(factor, None), ops.Conv2d(weight, None, Window(Pair(1, 1))), norm, shape=Shape(1, 1, channels))
+    (op,) = (node.op for node in fold_scales(batch_norms_to_scales(g)).nodes if isinstance(node.op, ops.Conv2d))
+    assert norm.gamma is not None
+    after = norm.gamma.load_wide() / np.sqrt(norm.variance.load_wide() + 1e-3)
+    exact = weight.load_wide() * factor.load_wide()[:, None, None] * after[:, None, None, None]
+    np.testing.assert_array_equal(op.weight.load().astype(np.float16), exact.astype(np.float16))
 
 
 DIFFERENCE = ops.Binary(ops.BinaryOp.SUBTRACT)
