@@ -10,7 +10,7 @@ from cnn_convertor.audit.layers import check_layer
 from cnn_convertor.audit.listing import listing
 from cnn_convertor.audit.processor import check_processor, read_functions
 from cnn_convertor.audit.reading import read
-from cnn_convertor.audit.rules import Device, factor_notes
+from cnn_convertor.audit.rules import DEFAULT, Device, factor_notes
 from cnn_convertor.audit.weight_memory import check_weights
 from cnn_convertor.errors import Problem
 
@@ -31,7 +31,11 @@ class Audit:
 
 
 def audit(
-    source: str | Path, weights: str | Path | None = None, *, ub_size: int = 655360, max_kernel_size: int = 7
+    source: str | Path,
+    weights: str | Path | None = None,
+    *,
+    ub_size: int = DEFAULT.ub_size,
+    max_kernel_size: int = DEFAULT.max_kernel_size,
 ) -> Audit:
     """Check NAME_gen.cpp, of this convertor or another one, and its weights. Without them, their bytes stay unchecked.
 

@@ -26,16 +26,26 @@ from cnn_convertor.audit.sdk import COMMANDS
 from cnn_convertor.audit.unified_buffer import need, strips
 from cnn_convertor.errors import Problem
 
-MAX_WIDTH, MAX_HEIGHT, MAX_CHANNELS = 2047, 1024, 32768
 CONV_DEVICE = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """ub_size: bytes of the unified buffer."""
+    """The limits of a device, from the specification. ub_size: bytes of the unified buffer."""
 
-    ub_size: int
-    max_kernel_size: int
+    ub_size: int = 655_360
+    max_kernel_size: int = 7
+    max_width: int = 2047
+    max_height: int = 1024
+    max_channels: int = 32_768  # of a convolution
+    max_field: int = 65_535  # other channels
+    max_padding_left_top: int = 127
+    max_pool_widths: tuple[int, ...] = (2, 3)
+    max_pool_heights: tuple[int, ...] = (1, 2, 3)
+    max_average_pool: int = 7
+
+
+DEFAULT = Device()
 
 
 class Broken(NamedTuple):
@@ -49,15 +59,16 @@ class Broken(NamedTuple):
 def check_command(layer: SourceLayer, command: SourceCommand, device: Device) -> Iterator[Problem]:
     """Every rule that the layer's command breaks."""
     runs = list(meanings(command))
-    broken = [*_command(command), *(b for made in runs for b in _run(made, command, device))]
+    broken = [*_command(command, device), *(b for made in runs for b in _run(made, command, device))]
     for code, field, message in broken or _buffer(command, runs, device):
         yield layer.problem(code, f"{field}: {message}" if field else message, field)
 
 
-def _command(command: SourceCommand) -> Iterator[Broken]:
+def _command(command: SourceCommand, device: Device) -> Iterator[Broken]:
     yield from _headers(command)
-    limits = {"w": (command.w, MAX_WIDTH), "h": (command.h, MAX_HEIGHT), "z": (command.z, 1)}
-    limits["c"] = (command.c, MAX_CHANNELS if any(run.conv_enable for run in command.runs) else 0xFFFF)
+    limits = {"w": (command.w, device.max_width), "h": (command.h, device.max_height), "z": (command.z, 1)}
+    convolves = any(run.conv_enable for run in command.runs)
+    limits["c"] = (command.c, device.max_channels if convolves else device.max_field)
     for name, (value, most) in limits.items():
         if not 1 <= value <= most:
             yield Broken("DV611", name, f"{value}; 1 to {most} is possible")
@@ -93,9 +104,9 @@ def _headers(command: SourceCommand) -> Iterator[Broken]:
 
 def _run(made: Meaning, command: SourceCommand, device: Device) -> Iterator[Broken]:
     """All rules of one run. Those that need its sizes follow when the registers have a meaning."""
-    found = [*_modes(made), *_numbers(made), *_convolution(made, device.max_kernel_size), *_pool(made)]
+    found = [*_modes(made), *_numbers(made), *_convolution(made, device), *_pool(made, device)]
     found = found or [*_windows(made)]
-    found = found or [*_channels(made), *_alone(made, command), *_dilation(made)]
+    found = found or [*_channels(made, device), *_alone(made, command), *_dilation(made)]
     for code, field, message in found:
         yield Broken(code, f"run[{made.index}].{field}", message)
 
@@ -143,8 +154,8 @@ def half(bits: int) -> float:
     return float(np.array(bits, np.uint16).view(np.float16))
 
 
-def _convolution(made: Meaning, most: int) -> Iterator[Broken]:
-    run, window = made.run, made.convolution
+def _convolution(made: Meaning, device: Device) -> Iterator[Broken]:
+    run, window, most = made.run, made.convolution, device.max_kernel_size
     if window is None:
         return
     if not (1 <= window.size.x <= most and 1 <= window.size.y <= most):
@@ -152,27 +163,35 @@ def _convolution(made: Meaning, most: int) -> Iterator[Broken]:
     if run.pz != 1:
         yield Broken("DV616", "pz", f"a kernel depth of {run.pz}")
     yield from _stride("conv_stride", run.conv_stride)
-    yield from _pad("conv_pad", run.conv_pad)
+    yield from _pad("conv_pad", run.conv_pad, device)
     if run.pool_enable in {AVERAGE_POOL, UPSAMPLE}:
         yield Broken("DV619", "pool_enable", "only a max pool may follow a convolution in its run")
     if run.actfunc == PRELU and run.weight_fmt == PALETTE:
         yield Broken("DV624", "actfunc", "PReLU does not go with palette weights")
 
 
-def _pool(made: Meaning) -> Iterator[Broken]:
+def _pool(made: Meaning, device: Device) -> Iterator[Broken]:
     run, size = made.run, pair(made.run.pool_size)
+    widths, heights = device.max_pool_widths, device.max_pool_heights
     if run.actfunc == PRELU and not run.conv_enable:
         yield Broken("DV624", "actfunc", "PReLU needs a convolution, whose weights hold the slopes")
     match run.pool_enable:
-        case 1 if not (2 <= size.x <= 3 and 1 <= size.y <= 3):
-            yield Broken("DV621", "pool_size", f"{size}; a max pool is 2 or 3 wide, 1 to 3 high")
-        case 2 if not (1 <= size.x <= 7 and 1 <= size.y <= 7):
-            yield Broken("DV621", "pool_size", f"{size}; an average pool is 1 to 7 wide and high")
+        case 1 if size.x not in widths or size.y not in heights:
+            message = f"{size}; a max pool is {_span(widths)} wide, {_span(heights)} high"
+            yield Broken("DV621", "pool_size", message)
+        case 2 if not (min(size) >= 1 and max(size) <= device.max_average_pool):
+            yield Broken(
+                "DV621", "pool_size", f"{size}; an average pool is 1 to {device.max_average_pool} wide and high"
+            )
         case 4 if run.pool_size not in {0, 0x0202} or run.pool_pad:
             yield Broken("DV621", "pool_size", f"{size}; upsampling is 2x2 without padding")
     if run.pool_enable in {MAX_POOL, AVERAGE_POOL}:
         yield from _stride("pool_stride", run.pool_stride)
-        yield from _pad("pool_pad", run.pool_pad)
+        yield from _pad("pool_pad", run.pool_pad, device)
+
+
+def _span(values: tuple[int, ...]) -> str:
+    return f"{values[0]} {'or' if len(values) == 2 else 'to'} {values[-1]}"
 
 
 def _stride(field: str, register: int) -> Iterator[Broken]:
@@ -180,12 +199,13 @@ def _stride(field: str, register: int) -> Iterator[Broken]:
         yield Broken("DV617", field, f"0x{register:04X}; strides start at 1")
 
 
-def _pad(field: str, register: int) -> Iterator[Broken]:
+def _pad(field: str, register: int, device: Device) -> Iterator[Broken]:
     pads = sides(register)
     for name in ("left", "top"):
         value = getattr(pads, name)
-        if value > 127:
-            yield Broken("DV618", field, f"{value} at the {name}, at most 127 is possible")
+        if value > device.max_padding_left_top:
+            message = f"{value} at the {name}, at most {device.max_padding_left_top} is possible"
+            yield Broken("DV618", field, message)
 
 
 def _windows(made: Meaning) -> Iterator[Broken]:
@@ -203,9 +223,9 @@ def _windows(made: Meaning) -> Iterator[Broken]:
             return
 
 
-def _channels(made: Meaning) -> Iterator[Broken]:
+def _channels(made: Meaning, device: Device) -> Iterator[Broken]:
     run = made.run
-    most = MAX_CHANNELS if run.conv_enable else 0xFFFF
+    most = device.max_channels if run.conv_enable else device.max_field
     if not 1 <= run.m <= most:
         yield Broken("DV620", "m", f"{run.m} output channels; 1 to {most} is possible")
     elif (made.is_depthwise or not run.conv_enable) and run.m != made.input.channels:

@@ -17,6 +17,7 @@ class Limits(NamedTuple):
     max_height: int = 1024
     max_channels: int = 32_768  # of a convolution's input and output
     max_field: int = 65_535  # 16-bit fields: sizes of other maps
+    max_runs: int = 32  # of a command: the bits of topo
     max_stride: int = 255  # 8 bits
     max_dilation: int = 255  # 8 bits
     max_padding_left_top: int = 127  # 7 bits

@@ -127,7 +127,7 @@ int dmp_dv_host_unified_buffer(const struct dmp_dv_cmdraw *cmd, int64_t ub_size,
   return guarded(-1, [&] {
     if (!cmd || !need_bytes || !strips) throw Error("a pointer is null");
     dv::Limits limits;
-    limits.unified_buffer_bytes = ub_size;
+    limits.ub_size = ub_size;
     const dv::Command command = dv::accept_shapes(dv::conv_command(*cmd), limits);
     *need_bytes = dv::unified_buffer_need(command);
     *strips = dv::strips(command.runs.front(), ub_size);

@@ -26,12 +26,12 @@ int64_t bytes_of(const char *variable, int64_t otherwise) {
 void set_last_error(const std::string &text) { last_error = text; }
 
 Context::Context() {
-  limits.unified_buffer_bytes = bytes_of("DMP_DV_UB_SIZE", limits.unified_buffer_bytes);
+  limits.ub_size = bytes_of("DMP_DV_UB_SIZE", limits.ub_size);
   exact = is_set("DMP_DV_EXACT");
   check_uninitialized = is_set("DMP_DV_CHECK_UNINITIALIZED");
   strict = is_strict();
-  description = "DV700, emulated: unified buffer " + std::to_string(limits.unified_buffer_bytes) +
-                " bytes, kernels up to " + std::to_string(limits.max_kernel) + "x" + std::to_string(limits.max_kernel) +
+  description = "DV700, emulated: unified buffer " + std::to_string(limits.ub_size) +
+                " bytes, kernels up to " + std::to_string(limits.max_kernel_size) + "x" + std::to_string(limits.max_kernel_size) +
                 (exact ? ", maps kept in FP32" : "");
 }
 
@@ -76,8 +76,8 @@ int dmp_dv_context_get_info(dmp_dv_context ctx, struct dmp_dv_info *info) {
       throw Error("info.size = " + std::to_string(info->size) + ": version 0 has " +
                   std::to_string(sizeof(dmp_dv_info_v0)) + " bytes");
     auto *answer = reinterpret_cast<dmp_dv_info_v0 *>(info);
-    answer->ub_size = static_cast<int32_t>(context->limits.unified_buffer_bytes);
-    answer->max_kernel_size = context->limits.max_kernel;
+    answer->ub_size = static_cast<int32_t>(context->limits.ub_size);
+    answer->max_kernel_size = context->limits.max_kernel_size;
     answer->conv_freq = 0;  // the PC has no such clock
     answer->fc_freq = 0;
     answer->max_fc_vector_size = 0;

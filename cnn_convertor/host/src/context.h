@@ -7,18 +7,10 @@
 #include <string>
 
 #include "dmp_dv.h"
+#include "limits.h"
 #include "registry.h"
 
 namespace dv {
-
-// The device's size. Everything that depends on it takes it as an argument.
-struct Limits {
-  int64_t unified_buffer_bytes = 655360;
-  int max_kernel = 7;
-  int max_width = 2047;
-  int max_height = 1024;
-  int max_channels = 32768;
-};
 
 struct Context {
   Context();

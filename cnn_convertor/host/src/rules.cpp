@@ -25,6 +25,13 @@ std::string text_of(const Shape &s) {
   return std::to_string(s.width) + "x" + std::to_string(s.height) + "x" + std::to_string(s.channels);
 }
 
+bool contains(const Range &range, int value) { return range.least <= value && value <= range.most; }
+
+std::string text_of(const Range &range) {
+  const char *between = range.most == range.least + 1 ? " or " : " to ";
+  return std::to_string(range.least) + between + std::to_string(range.most);
+}
+
 // The rules of one run. Each function checks one group of fields and throws for the first that breaks a rule.
 class RunRules {
  public:
@@ -77,8 +84,10 @@ void RunRules::check_modes() const {
 void RunRules::check_pad(const char *field, uint32_t value) const {
   const Sides pad = sides_of(value);
   const auto check = [&](const char *side, int size) {
-    if (size > 127)
-      refuse(field, hexadecimal(value, 8), side + (" is " + std::to_string(size)) + ", at most 127 fits");
+    const int most = limits_.max_padding_left_top;
+    if (size > most)
+      refuse(field, hexadecimal(value, 8),
+             side + (" is " + std::to_string(size)) + ", at most " + std::to_string(most) + " fits");
   };
   check("left", pad.left);
   check("top", pad.top);
@@ -92,7 +101,7 @@ void RunRules::check_stride(const char *field, uint16_t value) const {
 void RunRules::check_convolution(const Run &run) const {
   if (!run.convolves) return;
   const Pair size = run.conv.size;
-  const int most = limits_.max_kernel;
+  const int most = limits_.max_kernel_size;
   if (size.x < 1 || size.x > most || size.y < 1 || size.y > most)
     refuse("p", hexadecimal(raw_.p, 4),
            "a kernel of " + by(size.x, size.y) + "; 1 to " + std::to_string(most) + " in each direction is possible");
@@ -117,13 +126,18 @@ void RunRules::check_pool(const Run &run) const {
       if (raw_.pool_pad != 0) refuse("pool_pad", hexadecimal(raw_.pool_pad, 8), "upsampling has no padding");
       return;
     case Pool::kMax:
-      if (size.x < 2 || size.x > 3 || size.y < 1 || size.y > 3)
-        refuse("pool_size", value, "max pools are 2 or 3 wide and 1 to 3 high, not " + by(size.x, size.y));
+      if (!contains(limits_.max_pool_widths, size.x) || !contains(limits_.max_pool_heights, size.y))
+        refuse("pool_size", value,
+               "max pools are " + text_of(limits_.max_pool_widths) + " wide and " + text_of(limits_.max_pool_heights) +
+                   " high, not " + by(size.x, size.y));
       break;
-    case Pool::kAverage:
-      if (size.x < 1 || size.x > 7 || size.y < 1 || size.y > 7)
-        refuse("pool_size", value, "average pools are 1 to 7 wide and high, not " + by(size.x, size.y));
+    case Pool::kAverage: {
+      const Range sizes{1, limits_.max_average_pool};
+      if (!contains(sizes, size.x) || !contains(sizes, size.y))
+        refuse("pool_size", value,
+               "average pools are " + text_of(sizes) + " wide and high, not " + by(size.x, size.y));
       break;
+    }
   }
   check_stride("pool_stride", raw_.pool_stride);
   check_pad("pool_pad", raw_.pool_pad);
@@ -167,7 +181,7 @@ void RunRules::check_extent(const Run &run) const {
   const Shape &map = run.output;
   const std::string text = "run[" + std::to_string(index_) + "]: the output is " + text_of(map);
   if (map.width < 1 || map.height < 1) throw Error(text + ", nothing at all");
-  if (map.width > 65535 || map.height > 65535) throw Error(text + ", sizes have 16 bits");
+  if (map.width > limits_.max_field || map.height > limits_.max_field) throw Error(text + ", sizes have 16 bits");
 }
 
 void RunRules::check_channels(const Run &run) const {
@@ -198,7 +212,7 @@ void RunRules::check_dilation(const Run &run, int runs) const {
 }
 
 void RunRules::check_strips(const Run &run, int runs) const {
-  const int64_t bytes = limits_.unified_buffer_bytes;
+  const int64_t bytes = limits_.ub_size;
   const int count = strips(run, bytes);
   const std::string map =
       "an input of " + text_of(run.input) + " to " + std::to_string(run.output.channels) + " channels ";
@@ -358,10 +372,10 @@ Command accept(const dmp_dv_cmdraw &header, const Limits &limits) {
   }
   if (count > 1) {
     const int64_t need = unified_buffer_need(command);
-    if (need > limits.unified_buffer_bytes)
+    if (need > limits.ub_size)
       throw Error("topo = " + hexadecimal(raw.topo, 8) + ": the " + std::to_string(count) + " runs need " +
                   std::to_string(need) + " bytes of unified buffer, there are " +
-                  std::to_string(limits.unified_buffer_bytes));
+                  std::to_string(limits.ub_size));
   }
   attach_table(header, command);
   attach_memories(raw, command);

@@ -25,7 +25,6 @@ from cnn_convertor.devices.dv700.commands import (
 )
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.rules import FusionRules, Path, split_runs
-from cnn_convertor.devices.dv700.fusion.ub_fit import MOST_RUNS
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.placement import nbytes
 from cnn_convertor.devices.dv700.program import LayerType
@@ -175,7 +174,8 @@ class FusionPlanner:
             options = [(costs[-1].plus(alone), groups[-1])]
             for start in range(end - 2, -1, -1):
                 group = [branch for branch in branches[start:end] if branch]
-                if heads[start] is None or heads[start] != heads[end - 1] or len(group) > MOST_RUNS:
+                too_many = len(group) > self.rules.limits.max_runs
+                if heads[start] is None or heads[start] != heads[end - 1] or too_many:
                     break
                 if self.rules.why_not(group) is None:
                     together = NOTHING.plus(*map(self.cost, group))._replace(commands=1)

@@ -16,7 +16,6 @@ from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.program import PoolingKind, Run
 from cnn_convertor.ir.ops import ONE, Shape, Window
 
-MOST_RUNS = 32
 _POOLS = {
     PoolingKind.MAX: PoolKind.MAX,
     PoolingKind.AVERAGE: PoolKind.AVERAGE,
@@ -49,8 +48,8 @@ def why_alone(run: Run, limits: Limits) -> str | None:
 
 def why_apart(shape: Shape, runs: Sequence[RunGeometry], limits: Limits) -> str | None:
     """Why several runs cannot share a command that reads a map of the shape; None if they can."""
-    if len(runs) > MOST_RUNS:
-        return f"a command has at most {MOST_RUNS} runs"
+    if len(runs) > limits.max_runs:
+        return f"a command has at most {limits.max_runs} runs"
     need = unified_buffer_need(shape, runs)
     if need > limits.ub_size:
         return f"together they need {need:,} bytes of the unified buffer's {limits.ub_size:,}"

@@ -228,9 +228,12 @@ def test_what_shares_a_command(network: Graph, fusion: Fusion, expected: list[st
 def test_a_command_has_at_most_32_runs() -> None:
     rows = [(f"n{i}", conv(), f"n{i - 1}" if i else "x") for i in range(40)]
     assert [len(step.runs) for step in chosen(graph("n39", *rows)).steps] == [32, 8]
+    few = chosen(graph("n39", *rows), limits=Limits(max_runs=30))
+    assert [len(step.runs) for step in few.steps] == [30, 10]
     branches = [(f"n{i}", conv(), "x") for i in range(40)]
     wide = graph("cat", *branches, ("cat", ops.Concat(), " ".join(name for name, _, _ in branches)))
     assert [len(step.runs) for step in chosen(wide).steps] == [32, 8, 0]
+    assert [len(step.runs) for step in chosen(wide, limits=Limits(max_runs=30)).steps] == [30, 10, 0]
 
 
 def test_a_network_may_have_thousands_of_layers() -> None:
