@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/pictures from real conversions."""
+"""Draws the pictures of docs/pictures from conversions and the device's formulas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,24 +41,19 @@ def pictures() -> Mapping[str, Callable[[], str]]:
 
 def workflow() -> str:
     """The path of a network from the files of a framework to the PC and the board."""
-    drawing = Drawing(838, 232, title="From model files to sources for the PC and the board, with verify beside them")
+    drawing = Drawing(840, 232, title="From model files to sources for the PC and the board, with verify beside them")
     suffixes = [" ".join(dict.fromkeys((*frontend.definitions, *frontend.data))) for frontend in FRONTENDS]
-    top, bottom, width, height = 34.0, 150.0, 152.0, 66.0
-    model, graph, program, sources = (Box(16 + 218 * column, top, width, height) for column in range(4))
+    top, bottom, width, height = 34.0, 150.0, 148.0, 66.0
+    model, graph, program, sources = (Box(16 + 220 * column, top, width, height) for column in range(4))
     framework, verify, host = (box._replace(y=bottom) for box in (model, graph, program))
     board = sources._replace(y=bottom)
     drawing.box(model, "model files", *suffixes, fill=BLUE)
     drawing.box(graph, "graph", "operators and shapes", fill=GREEN)
     drawing.box(program, "program", "commands, offsets,", "weights", fill=GREEN)
     drawing.box(sources, "generated files", "C++ sources,", "packed weights", fill=ORANGE)
-    for (left, right), words in zip(
-        pairwise((model, graph, program, sources)),
-        (("read",), ("optimize,", "fuse"), ("render",)),
-        strict=True,
-    ):
-        drawing.line((left.right, left.center), (right.x, right.center), tip=True)
-        for number, word in enumerate(reversed(words)):
-            drawing.text((left.right + right.x) / 2, left.center - 6 - 14 * number, word, anchor="middle", color=GRAY)
+    _arrow(drawing, model, graph, "read")
+    _arrow(drawing, graph, program, "fuse, plan")
+    _arrow(drawing, program, sources, "render")
     drawing.box(framework, "framework", "Keras, or OpenCV", "for Caffe", fill=BLUE)
     drawing.box(verify, "verify", "compares every layer", fill=RED)
     drawing.box(host, "PC", "emulated device", fill=ORANGE)
@@ -68,12 +62,17 @@ def workflow() -> str:
     drawing.line((sources.middle, sources.bottom), (board.middle, board.y), tip=True)
     fork = (sources.bottom + board.y) / 2
     drawing.line((sources.middle, fork), (host.middle, fork), (host.middle, host.y), tip=True)
-    drawing.line((framework.right, framework.center), (verify.x, verify.center), tip=True)
-    drawing.line((host.x, host.center), (verify.right, verify.center), tip=True)
-    for edge in ((framework.right + verify.x) / 2, (verify.right + host.x) / 2):
-        drawing.text(edge, verify.center - 6, "outputs", anchor="middle", color=GRAY)
+    _arrow(drawing, framework, verify, "outputs")
+    _arrow(drawing, host, verify, "outputs")
     drawing.text(model.x, 22, "cnn-convertor net.ini", bold=True)
     return drawing.svg()
+
+
+def _arrow(drawing: Drawing, start: Box, end: Box, words: str) -> None:
+    """An arrow between neighbors of one row."""
+    left, right = (start.right, end.x) if start.x < end.x else (start.x, end.right)
+    drawing.line((left, start.center), (right, end.center), tip=True)
+    drawing.text((left + right) / 2, start.center - 6, words, anchor="middle", color=GRAY)
 
 
 # --- fusion --------------------------------------------------------------------------------------------------------------
@@ -245,7 +244,7 @@ def unified_buffer() -> str:
     need = unified_buffer_need(runs[0].input, [geometry(run, external=run.external) for run in runs])
     bars = {
         "conv2_1 in one tile": tile_bytes(conv, 1),
-        f"conv2_1, each of {count} tiles": tile_bytes(conv, count),
+        f"conv2_1, widest of {count} tiles": tile_bytes(conv, count),
         f"inception_3a, {len(runs)} runs together": need,
     }
     x, y, scale = 400.0, 78.0, 380 / max(bars.values())

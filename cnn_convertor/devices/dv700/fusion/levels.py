@@ -37,7 +37,7 @@ class Form(Enum):
     OTHER_BRANCH = ("a branch of two other runs", Evidence.ACCEPTED, "driver's check")
     PRELU_IN_BUFFER = ("PReLU in front of another run", Evidence.ACCEPTED, "driver's check")
     CHANNELS_IN_BUFFER = (
-        "a map between runs whose channels are no multiple of 8",
+        "a map between runs whose channels are not a multiple of 8",
         Evidence.ACCEPTED,
         "driver's check",
     )
