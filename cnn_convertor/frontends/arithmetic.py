@@ -1,15 +1,16 @@
-"""Arithmetic that all frameworks share: padding, pooling windows, slices, scales and shifts."""
+"""Arithmetic that all frameworks share: padding, pooling windows, slices, scales and shifts, functions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Axis, Crop, Padding, Scale, Shape, Window
+from cnn_convertor.ir.ops import Axis, Crop, Op, Padding, Scale, Shape, Window
 
 Numbers: TypeAlias = Constant | NDArray[np.floating[Any]] | float
 
@@ -28,6 +29,13 @@ def scale_and_shift(channels: int, factor: Numbers = 1.0, shift: Numbers | None 
         return Constant.of(np.broadcast_to(np.asarray(numbers, np.float32), (channels,)))
 
     return Scale(constant(factor), None if shift is None else constant(shift))
+
+
+def applied(function: ops.Function | ops.ScalarFunction) -> Op:
+    """The operator that applies a function."""
+    if isinstance(function, get_args(ops.ScalarFunction)):
+        return ops.Unary(function)
+    return ops.Activation(function)  # type: ignore[arg-type]  # mypy cannot follow get_args
 
 
 def same_padding(window: Window, shape: Shape) -> Padding:

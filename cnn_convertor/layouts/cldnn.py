@@ -8,14 +8,15 @@ without a block, `_rotate_180` stores x and y reversed. Source: the device's own
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.layouts.layout import NO_PADDING, Layout, Paddings, Term, nbytes, refuse
+from cnn_convertor.layouts.layout import NO_PADDING, Layout, Paddings, nbytes, refuse
 from cnn_convertor.layouts.packing import bytes_of, pack, unpack
-from cnn_convertor.layouts.text import natural_axes, parse, wrong_at
+from cnn_convertor.layouts.text import blocked, natural_axes, parse, wrong_at
 from cnn_convertor.layouts.winograd import transformed
 
 LETTERS = "bfgoivuwzyx"
@@ -167,22 +168,15 @@ class _Name:
             self.outer += [(letter, False, at + index) for index, letter in enumerate(axes)]
 
     def layout(self) -> Layout:
-        blocks: dict[str, int] = {}
-        for axis, size, _ in self.inner:
-            blocks[axis] = blocks.get(axis, 1) * size
-        self._check(blocks)
-        terms = []
-        for axis, _, _ in self.outer:
-            flip = self.rotated and axis in ("x", "y")
-            fill = self.fills.get(axis, 1)
-            terms.append(Term(axis, blocks.get(axis, 1), flip=flip, extent_align=fill))
-        for axis, size, _ in self.inner:
-            blocks[axis] //= size
-            terms.append(Term(axis, blocks[axis], size))
+        self._check()
+        terms = blocked([axis for axis, _, _ in self.outer], [(axis, size) for axis, size, _ in self.inner])
+        for place, term in enumerate(terms[: len(self.outer)]):
+            flip = self.rotated and term.axis in ("x", "y")
+            terms[place] = replace(term, flip=flip, extent_align=self.fills.get(term.axis, 1))
         return Layout(natural_axes(terms), tuple(terms))
 
-    def _check(self, blocks: dict[str, int]) -> None:
-        seen = ""
+    def _check(self) -> None:
+        seen, blocks = "", {axis for axis, _, _ in self.inner}
         for axis, sliced, at in self.outer:
             for letter in axis:
                 if letter in seen:

@@ -14,7 +14,7 @@ from cnn_convertor.layouts.layout import Layout, Term, refuse
 from cnn_convertor.layouts.nvdla import features, weights
 from cnn_convertor.layouts.nvdla.pixels import FORMATS
 from cnn_convertor.layouts.nvdla.precision import Precision
-from cnn_convertor.layouts.text import natural_axes, parse, wrong_at
+from cnn_convertor.layouts.text import blocked, check_unique, natural_axes, parse, wrong_at
 
 
 class Named(NamedTuple):
@@ -85,20 +85,14 @@ def _cldnn_or_near(name: str) -> Layout:
 
 
 def _planar(name: str) -> Layout:
-    _check_unique(name, name)
+    check_unique(name, name)
     terms = [Term(letter) for letter in name]
     return Layout(natural_axes(terms), tuple(terms))
 
 
-def _check_unique(name: str, axes: str) -> None:
-    for at, letter in enumerate(axes):
-        if letter in axes[:at]:
-            wrong_at(name, at, f'duplicate axis "{letter}"')
-
-
 def _tvm(name: str) -> Layout:
     """NCHW16c: capital letters are axes, outermost first; a number and a lower-case letter is a block."""
-    outer: dict[str, int] = {}
+    outer: list[str] = []
     blocks: list[tuple[str, int]] = []
     at = 0
     while at < len(name):
@@ -111,7 +105,7 @@ def _tvm(name: str) -> Layout:
                 wrong_at(name, at, "axes precede blocks")
             if axis in outer:
                 wrong_at(name, at, f'duplicate axis "{found[1]}"')
-            outer[axis] = at
+            outer.append(axis)
         else:
             if not found[3]:
                 wrong_at(name, found.end(), f"expected the axis (a lower-case letter) of the block of {found[2]}")
@@ -121,13 +115,7 @@ def _tvm(name: str) -> Layout:
                 wrong_at(name, at, "a block has 2 or more elements")
             blocks.append((found[3], int(found[2])))
         at = found.end()
-    whole = dict.fromkeys(outer, 1)
-    for axis, size in blocks:
-        whole[axis] *= size
-    terms = [Term(axis, whole[axis]) for axis in outer]
-    for axis, size in blocks:
-        whole[axis] //= size
-        terms.append(Term(axis, whole[axis], size))
+    terms = blocked(outer, blocks)
     return Layout(natural_axes(terms), tuple(terms))
 
 
@@ -135,7 +123,7 @@ def _chunked(name: str) -> Layout:
     """whc8: the last letter's axis in chunks of 8, the last chunk unpadded; arrays are (n, d, h, w, c), named axes only."""
     letters = name.rstrip("0123456789")
     size = int(name[len(letters) :])
-    _check_unique(name, letters)
+    check_unique(name, letters)
     if wrong := letters.strip("ndhwc"):
         wrong_at(name, letters.index(wrong[0]), "expected one of the axes n d h w c")
     if size < 2:

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -71,9 +72,7 @@ class _TermParser:
         self.take(" *")
         if not self.take(":"):
             self.wrong("axes before a colon are lower-case letters, like chw:")
-        for index, letter in enumerate(axes):
-            if letter in axes[:index]:
-                self.wrong(f'duplicate axis "{letter}"', start + index)
+        check_unique(self.text, axes, start)
         return axes
 
     def goes_on(self) -> bool:
@@ -137,6 +136,25 @@ def element_of(name: str) -> DType | None:
     except (TypeError, ValueError, SyntaxError):
         return None
     return element if element.kind in "biufc" and element.byteorder in "=|" else None  # memory is little-endian
+
+
+def check_unique(text: str, axes: str, start: int = 0) -> None:
+    """Raise UsageError for an axis that is there twice. start: the position of the axes in the text."""
+    for at, letter in enumerate(axes):
+        if letter in axes[:at]:
+            wrong_at(text, start + at, f'duplicate axis "{letter}"')
+
+
+def blocked(axes: Iterable[str], blocks: Sequence[tuple[str, int]]) -> list[Term]:
+    """The terms of axes that are cut into blocks (axis, size), both outermost first."""
+    left = dict.fromkeys(axes, 1)
+    for axis, size in blocks:
+        left[axis] *= size
+    terms = [Term(axis, div) for axis, div in left.items()]
+    for axis, size in blocks:
+        left[axis] //= size
+        terms.append(Term(axis, left[axis], size))
+    return terms
 
 
 def wrong_at(text: str, at: int, message: str) -> NoReturn:

@@ -143,11 +143,12 @@ class _TextReader:
         if name.kind != "word":
             raise self.error(f"{name.text} stands where a field's name should be", token=name)
         described = message.DESCRIPTOR.fields_by_name.get(name.text)
-        if described is None or _holds_weights(described):
+        inner = None if described is None else described.message_type
+        if described is None or (inner is not None and inner.name == "BlobProto"):
             self.note_unknown(message.DESCRIPTOR.name, name)
             self.skip_value()
             return
-        if _is_skipped(described):
+        if inner is not None and inner.full_name == SKIPPED:
             self.skip_value()
             return
         if depth == 0:
@@ -280,14 +281,6 @@ class _TextReader:
             raise self.error(f"{token.text} stands where a value should be", token=token)
         while token.kind == self.token.kind == "string":
             self.take()
-
-
-def _is_skipped(described: Any) -> bool:
-    return described.message_type is not None and described.message_type.full_name == SKIPPED
-
-
-def _holds_weights(described: Any) -> bool:
-    return described.message_type is not None and described.message_type.name == "BlobProto"
 
 
 def _unescape(match: re.Match[str]) -> str:

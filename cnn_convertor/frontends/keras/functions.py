@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
-from cnn_convertor.frontends.arithmetic import crop, scale_and_shift
+from cnn_convertor.frontends.arithmetic import applied, crop, scale_and_shift
 from cnn_convertor.frontends.keras.model import is_foreign
 from cnn_convertor.frontends.keras.reading import HARMLESS, KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
@@ -303,13 +303,6 @@ def prelu(reading: KerasReading) -> Value:
     flat = reading.counted(reading.input)
     node = reading.add(ops.Activation(ops.PRelu(Constant.of(slopes))), flat, part="slopes")
     return reading.counted_back(node, reading.input)
-
-
-def applied(function: ops.Function | ops.ScalarFunction) -> Op:
-    """The operator that applies a function."""
-    if isinstance(function, get_args(ops.ScalarFunction)):
-        return ops.Unary(function)
-    return ops.Activation(function)  # type: ignore[arg-type]  # mypy cannot follow get_args
 
 
 def add_function(reading: KerasReading, value: Value, function: Named) -> Value:

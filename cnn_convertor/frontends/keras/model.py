@@ -197,7 +197,7 @@ class _Parser:
                 first = [self.entry(entry, inputs) for entry in entries]
                 keywords: dict[str, Json] = {}
                 for entry in entries:
-                    keywords |= _arguments(entry[3:])
+                    keywords |= next((rest for rest in entry[3:4] if isinstance(rest, dict)), {})
                 given = Arguments((first[0] if len(first) == 1 else first,), self.old_argument(keywords, inputs))
             case _:
                 self.fail(f"{_short(data)} is no call of a layer")
@@ -285,10 +285,6 @@ def is_foreign(data: Mapping[str, Json]) -> bool:
     return "registered_name" in data and str(data.get("module")).partition(".")[0] not in KERAS_PACKAGES
 
 
-def _arguments(rest: Sequence[Json]) -> Mapping[str, Json]:
-    return rest[0] if rest and isinstance(rest[0], dict) else {}
-
-
 def _is_operation(data: Json, config: Json, nodes: Sequence[Json]) -> bool:
     """Whether it is a function on tensors (x + y, keras.ops.relu), which Keras 3 keeps among the layers.
 
@@ -364,7 +360,9 @@ class _Flattener:
             for layer, i, node in waiting:
                 if all(ref[:2] in known for ref in node.inputs):
                     inputs = [self._take(known, ref) for ref in node.inputs]
-                    known[layer.own_name, i] = self.call(layer, inputs, _inherited(node.arguments, arguments))
+                    own = node.arguments
+                    inherited = Arguments(own.positional, {**arguments.extras, **own.keywords})
+                    known[layer.own_name, i] = self.call(layer, inputs, inherited)
                 else:
                     later.append((layer, i, node))
             if len(later) == len(waiting):
@@ -383,11 +381,6 @@ class _Flattener:
         if not 0 <= ref.output < len(outputs):
             self._fail(f"the model {ref.layer!r} has no output {ref.output}")
         return outputs[ref.output]
-
-
-def _inherited(own: Arguments, outer: Arguments) -> Arguments:
-    """The arguments of a call inside a model that is called with others, such as training=True."""
-    return Arguments(own.positional, {**outer.extras, **own.keywords})
 
 
 def flatten(model: KerasLayer, file: str) -> KerasNetwork:

@@ -220,18 +220,6 @@ def clip(reading: KerasReading) -> Value:
     return add_function(reading, value, ops.Relu6() if (low, high) == (0, 6) else ops.Clip(low, high))
 
 
-def _leaky_relu(reading: KerasReading) -> Named:
-    return ops.Relu(reading.number("alpha" if function_of(reading) == "nn.leaky_relu" else "negative_slope", 0.2))
-
-
-def _celu(reading: KerasReading) -> Named:
-    return celu(reading.number("alpha", 1.0))
-
-
-def _gelu(reading: KerasReading) -> Named:
-    return ops.Gelu(by_tanh=reading.flag("approximate", function_of(reading) == "Gelu"))
-
-
 def _of_last_axis(reading: KerasReading) -> Named:
     name = {"LogSoftmax": "log_softmax", "nn.log_softmax": "log_softmax", "Glu": "glu"}[function_of(reading)]
     axis, rank = reading.take("axis", -1), len(reading.sizes(reading.input)) + 1
@@ -256,10 +244,12 @@ def _square_plus(reading: KerasReading) -> Named:
 # Functions that have settings.
 SET: Mapping[str, Callable[[KerasReading], Named]] = {
     "ReLU": relu,
-    **dict.fromkeys(("LeakyRelu", "nn.leaky_relu"), _leaky_relu),
+    "LeakyRelu": lambda reading: ops.Relu(reading.number("negative_slope", 0.2)),
+    "nn.leaky_relu": lambda reading: ops.Relu(reading.number("alpha", 0.2)),
     "Elu": elu,
-    "Celu": _celu,
-    **dict.fromkeys(("Gelu", "nn.gelu"), _gelu),
+    "Celu": lambda reading: celu(reading.number("alpha", 1.0)),
+    "Gelu": lambda reading: ops.Gelu(by_tanh=reading.flag("approximate", True)),
+    "nn.gelu": lambda reading: ops.Gelu(by_tanh=reading.flag("approximate", False)),
     **dict.fromkeys(("Softmax", "nn.softmax"), softmax),
     **dict.fromkeys(("LogSoftmax", "nn.log_softmax", "Glu"), _of_last_axis),
     **dict.fromkeys(("SoftShrink", "HardShrink"), _shrink),
@@ -586,10 +576,13 @@ def reduction(reading: KerasReading) -> Value:
     if value.axes is Axes.MANY:
         reading.misfit("a reduction of a tensor of more than four axes is not supported")
     gone = _places(reading, value, argument(reading, 1, "axis", default=None))
+    return _along(reading, value, _reduced(reading, value, REDUCTIONS[function_of(reading)], gone), gone)
+
+
+def _along(reading: KerasReading, value: Value, op: Op, gone: list[int]) -> Value:
+    """An operator that makes these axes 1 long; they are dropped unless keepdims is set."""
     kept = bool(argument(reading, 2, "keepdims", default=False))
-    op = _reduced(reading, value, REDUCTIONS[function_of(reading)], gone)
-    node = reading.add(op, value.node, part="" if kept else "kept")
-    result = Value(node, value.axes)
+    result = value.computed_by(reading.add(op, value.node, part="" if kept else "kept"))
     if kept:
         return result
     return reshaped(reading, result, [n for at, n in enumerate(reading.sizes(result)) if at not in gone] or [1])
@@ -616,16 +609,9 @@ def _reduced(reading: KerasReading, value: Value, reduction: Reduction, places: 
 def arg_max(reading: KerasReading) -> Value:
     value = tensor(reading)
     axis = argument(reading, 1, "axis", default=None)
-    kept = bool(argument(reading, 2, "keepdims", default=False))
-    at = value.axes.at(axis)
-    if at is None:
+    if (at := value.axes.at(axis)) is None:
         reading.refuse(f"the position of the largest number along {axis!r} is not supported", "use one axis")
-    node = reading.add(ops.ArgMax(at), value.node, part="" if kept else "kept")
-    result = Value(node, value.axes)
-    if kept:
-        return result
-    (gone,) = _places(reading, value, axis)
-    return reshaped(reading, result, [n for place, n in enumerate(reading.sizes(result)) if place != gone] or [1])
+    return _along(reading, value, ops.ArgMax(at), _places(reading, value, axis))
 
 
 @operations.reads(

@@ -112,14 +112,9 @@ def read_prelu(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
     if reading.take("channel_shared"):
         (slope,) = reading.constants((1,))
-        return reading.add(ops.Activation(ops.PRelu(_for_all(slope, reading.shape(x).channels))), x)
+        return reading.add(ops.Activation(ops.PRelu(filled(float(slope.load()[0]), reading.shape(x).channels))), x)
     (slopes,) = reading.constants((_channels(x),))
     return over_channels(reading, x, _channel_axis(x), ops.Activation(ops.PRelu(slopes)))
-
-
-def _for_all(numbers: Constant, channels: int) -> Constant:
-    """The numbers themselves; a single one for each channel."""
-    return filled(float(numbers.load()[0]), channels) if numbers.shape == (1,) else numbers
 
 
 @caffe.reads("Scale", group="scale_param", settings="bias_term num_axes axis", makes=[ops.Binary, ops.Scale])

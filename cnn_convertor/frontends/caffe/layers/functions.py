@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import math
 
-from cnn_convertor.frontends.arithmetic import scale_and_shift
+from cnn_convertor.frontends.arithmetic import applied, scale_and_shift
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Activation, Unary
 
 
 @caffe.reads("ReLU", group="relu_param", settings="negative_slope", makes=[ops.Relu])
-def read_relu(reading: CaffeReading) -> CaffeBlob:
-    return reading.add(Activation(ops.Relu(reading.take("negative_slope"))), reading.input)
+@caffe.reads("Sigmoid", group="sigmoid_param", makes=[ops.Sigmoid])
+@caffe.reads("TanH", group="tanh_param", makes=[ops.Tanh])
+@caffe.reads("Swish", group="swish_param", settings="beta", makes=[ops.Swish])
+@caffe.reads("AbsVal", makes=[ops.Absolute])
+@caffe.reads("BNLL", makes=[ops.Softplus])
+@caffe.reads("Threshold", group="threshold_param", settings="threshold", makes=[ops.Threshold])
+def read_function(reading: CaffeReading) -> CaffeBlob:
+    """The function that the layer declares, with its settings as parameters."""
+    declared = caffe[reading.layer.type]
+    (function,) = declared.makes
+    return reading.add(applied(function(*reading.take_each(*declared.settings))), reading.input)
 
 
 @caffe.reads("ReLU6", group="relu_param", settings="negative_slope", makes=[ops.Relu6], limits="negative_slope: 0")
@@ -26,36 +35,6 @@ def read_relu6(reading: CaffeReading) -> CaffeBlob:
 def read_elu(reading: CaffeReading) -> CaffeBlob:
     alpha = reading.take("alpha")
     return reading.add(Activation(ops.Elu()) if alpha == 1 else Unary(ops.ScaledElu(alpha)), reading.input)
-
-
-@caffe.reads("Sigmoid", group="sigmoid_param", makes=[ops.Sigmoid])
-def read_sigmoid(reading: CaffeReading) -> CaffeBlob:
-    return reading.add(Activation(ops.Sigmoid()), reading.input)
-
-
-@caffe.reads("TanH", group="tanh_param", makes=[ops.Tanh])
-def read_tanh(reading: CaffeReading) -> CaffeBlob:
-    return reading.add(Activation(ops.Tanh()), reading.input)
-
-
-@caffe.reads("Swish", group="swish_param", settings="beta", makes=[ops.Swish])
-def read_swish(reading: CaffeReading) -> CaffeBlob:
-    return reading.add(Unary(ops.Swish(reading.take("beta"))), reading.input)
-
-
-@caffe.reads("AbsVal", makes=[ops.Absolute])
-def read_abs_val(reading: CaffeReading) -> CaffeBlob:
-    return reading.add(Unary(ops.Absolute()), reading.input)
-
-
-@caffe.reads("BNLL", makes=[ops.Softplus])
-def read_bnll(reading: CaffeReading) -> CaffeBlob:
-    return reading.add(Unary(ops.Softplus()), reading.input)
-
-
-@caffe.reads("Threshold", group="threshold_param", settings="threshold", makes=[ops.Threshold])
-def read_threshold(reading: CaffeReading) -> CaffeBlob:
-    return reading.add(Unary(ops.Threshold(reading.take("threshold"))), reading.input)
 
 
 @caffe.reads("Clip", group="clip_param", settings="min max", makes=[ops.Clip])
