@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,15 @@ def test_all_settings_of_boxes(load: Any) -> None:
     )
     np.testing.assert_allclose(made.aspect_ratios, [2, 1 / 2, 3, 1 / 3])
     assert made.boxes_per_pixel == 2 * (1 + 1 + 4)
+
+
+def test_many_ratios_are_read_in_seconds(load: Any) -> None:
+    """Each is compared with its neighbors alone."""
+    ratios = [1 + (index // 2 + 1) / 1000 for index in range(20_000)]
+    start = time.process_time()
+    made = boxes(load, f"min_size: 4 flip: false aspect_ratio: {ratios}")
+    assert time.process_time() - start < 20
+    np.testing.assert_allclose(made.aspect_ratios, ratios[::2], rtol=1e-6)
 
 
 def test_one_number_for_height_and_width_and_ratios_that_are_not_turned(load: Any) -> None:

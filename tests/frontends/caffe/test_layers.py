@@ -293,6 +293,7 @@ LAYERS: dict[str, tuple[str, list[Array], Array]] = {
         np.concatenate([MAP, MAP], 1),
     ),
     "tile": (layer("Tile", "tile_param { tiles: 3 }"), [], np.tile(MAP, (3, 1, 1))),
+    "many tiles": (layer("Tile", "tile_param { axis: 2 tiles: 4229 }"), [], np.tile(MAP, (1, 4229, 1))),
     "tile of columns": (layer("Tile", "tile_param { axis: 3 tiles: 2 }"), [], np.tile(MAP, 2)),
     "dropout that scales": (
         layer("Dropout", "dropout_param { scale_train: false dropout_ratio: 0.25 }"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect, insort
+
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BoxCode, Pair
@@ -59,13 +61,17 @@ def _pair(reading: CaffeReading, short: str, name: str) -> Pair | None:
 
 def _ratios(reading: CaffeReading) -> tuple[float, ...]:
     """Each ratio once, followed by its inverse if boxes are flipped; 1 is always there."""
-    found = [1.0]
+    found, known = [1.0], [1.0]  # the same values, as Caffe orders them and sorted
     flip, ratios = reading.take_each("flip", "aspect_ratio")
     for ratio in ratios:
         if ratio <= 0:
             raise reading.wrong(f"the aspect ratio {ratio:g} is not above 0")
-        if not any(abs(ratio - known) < SAME for known in found):
-            found += [ratio, 1 / ratio] if flip else [ratio]
+        place = bisect(known, ratio)
+        if not any(abs(ratio - near) < SAME for near in known[max(place - 1, 0) : place + 1]):
+            new = [ratio, 1 / ratio] if flip else [ratio]
+            found += new
+            for value in new:
+                insort(known, value)
     return tuple(found[1:])
 
 

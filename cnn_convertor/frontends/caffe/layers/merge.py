@@ -11,6 +11,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp, Op
 
 AXES = (2, 3, 4)  # how many an input may have
+TILES = 64  # inputs of one concatenation
 MOST = 1 << 31  # elements of a map, far more than the memory of any device holds
 
 
@@ -111,9 +112,9 @@ def read_concat(reading: CaffeReading) -> CaffeBlob:
     return _joined(reading, reading.inputs, axis)
 
 
-def _joined(reading: CaffeReading, inputs: tuple[CaffeBlob, ...], axis: int) -> CaffeBlob:
+def _joined(reading: CaffeReading, inputs: tuple[CaffeBlob, ...], axis: int, *, part: str = "") -> CaffeBlob:
     dims = with_length(inputs[0].dims, axis, sum(x.dims[axis] for x in inputs))
-    return reading.add(ops.Concat(reading.axis_of_map(inputs[0], axis)), *inputs, dims=dims)
+    return reading.add(ops.Concat(reading.axis_of_map(inputs[0], axis)), *inputs, part=part, dims=dims)
 
 
 @caffe.reads("Tile", group="tile_param", settings="axis tiles", makes=[ops.Identity, ops.Concat])
@@ -127,7 +128,12 @@ def read_tile(reading: CaffeReading) -> CaffeBlob:
         return reading.add(ops.Identity(), x)
     if tiles * reading.shape(x).size > MOST:
         raise reading.wrong(f"{tiles} times {text_of(x.dims)} does not fit any memory")
-    return _joined(reading, (x,) * tiles, axis)
+    rest: list[CaffeBlob] = []
+    while tiles > TILES:  # many tiles are tiles of tiles, and a rest of each size
+        tiles, left = divmod(tiles, TILES)
+        rest += [x] * left
+        x = _joined(reading, (x,) * TILES, axis, part=f"part of {tiles}")
+    return _joined(reading, (*rest, *(x,) * tiles), axis)
 
 
 @caffe.reads("Dropout", group="dropout_param", settings="scale_train dropout_ratio", makes=[ops.Identity, ops.Scale])

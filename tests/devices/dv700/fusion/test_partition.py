@@ -468,3 +468,19 @@ def broken(selection: Selection, limits: Limits) -> set[Problem]:
     except UnsupportedError as error:
         return set(error.problems)
     return set()
+
+
+def test_a_long_chain_of_pools_needs_few_paths_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool that does not fit may still join the run before it, but no path has more runs than a command."""
+    names = ["x", *(f"p{index}" for index in range(120))]
+    rows = [(name, MAX_SAME, before) for before, name in pairwise(names)]
+    asked: list[int] = []
+    why_not = FusionRules.why_not
+
+    def counted(self: FusionRules, branches: Sequence[tuple[Node, ...]]) -> str | None:
+        asked.append(len(branches[0]))
+        return why_not(self, branches)
+
+    monkeypatch.setattr(FusionRules, "why_not", counted)
+    partition(graph(names[-1], *rows), palette=False, transposed=True)
+    assert max(asked) < 40 and len(asked) < 40 * len(rows)
