@@ -139,7 +139,7 @@ class FusionPlanner:
                 self._try(path)
             # A path that does not fit never fits with more in front, unless an addition or a max pool joins the run before it.
             grows = fits or isinstance(path[0].op, Add | MaxPool2d)
-            if len(path) > MOST_RUNS and len(split_runs(path)) > MOST_RUNS + 1:
+            if len(split_runs(path)) > self.rules.limits.max_runs + 1:
                 continue  # joining runs saves one, which is not enough
             if grows and not any(isinstance(node.op, Add) for node in path[1:]):
                 paths += [(before, *path) for before in self._before(path[0])]
