@@ -1,0 +1,233 @@
+"""Reads and evaluates a Caffe network by Caffe's own formulas, slowly, and apart from the frontend that it judges.
+
+Only the schema (caffe.binpb) is shared with the frontend. Files are read by protobuf itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from numpy.typing import NDArray
+
+from cnn_convertor.verification.caffe_formulas import FORMULAS, Blob, Layer
+
+Top: TypeAlias = tuple[str, int]  # layer, position
+
+PACKAGE = "cnn_convertor.caffe"
+OWN_PACKAGE = f"{PACKAGE}.formulas"  # the same names with other types must not meet in one pool
+NUMBERS = {"data": "TYPE_FLOAT", "diff": "TYPE_FLOAT", "double_data": "TYPE_DOUBLE", "double_diff": "TYPE_DOUBLE"}
+V1_TYPE = re.compile(r"\btype\s*:\s*([A-Z0-9_]+)")  # a word without quotes; forks have words that the schema lacks
+RAW_TYPES = {0: "<f8", 1: "<f4", 2: "<f2"}
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """tops: the blobs of every top, by layer and position. lacking: layer -> why it has no result."""
+
+    tops: dict[Top, Blob] = field(default_factory=dict)
+    lacking: dict[str, str] = field(default_factory=dict)
+
+
+def evaluate(layers: Iterable[Layer], inputs: Mapping[str, Blob]) -> Evaluation:
+    """The blobs of one sample. inputs: name of an input's top -> (1, ...), with the axes of the definition."""
+    result = Evaluation()
+    blobs: dict[str, Blob | None] = {}
+    for layer in layers:
+        found = _tops(layer, blobs, inputs, result)
+        for position, (name, values) in enumerate(zip(layer.tops, found, strict=False)):
+            blobs[name] = values
+            if values is not None:
+                result.tops[layer.name, position] = values
+    return result
+
+
+def _tops(
+    layer: Layer, blobs: Mapping[str, Blob | None], inputs: Mapping[str, Blob], result: Evaluation
+) -> list[Blob | None]:
+    if layer.type == "Input":
+        return [inputs.get(name) for name in layer.tops]
+    bottoms = [blobs.get(name) for name in layer.bottoms]
+    missing = [name for name, values in zip(layer.bottoms, bottoms, strict=True) if values is None]
+    if missing:
+        result.lacking[layer.name] = f"it reads {missing[0]}, which has no result"
+    elif layer.type not in FORMULAS:
+        result.lacking[layer.name] = f"there is no formula for {layer.type}"
+    else:
+        try:
+            with np.errstate(all="ignore"):  # Caffe's results hold NaN and infinity, too
+                made = FORMULAS[layer.type](layer, *bottoms)
+            return [made] if isinstance(made, np.ndarray) else [*made]
+        except (ValueError, IndexError, TypeError, ZeroDivisionError) as error:  # settings or weights that do not fit
+            result.lacking[layer.name] = f"its formula fails: {error}"
+    return [None] * len(layer.tops)
+
+
+# --- reading -------------------------------------------------------------------------------------------------------------
+
+
+def read_network(definition: Path, weights: Path | None, stages: Iterable[str] = (), level: int | None = None) -> list[Layer]:
+    """The layers at test time, in their order. Raises ValueError when protobuf cannot read a file."""
+    net = _parse(definition.read_text(encoding="utf-8-sig", errors="replace"))
+    state = (net.state.level if level is None else level, {*net.state.stage, *stages})
+    messages = [message for message in (*net.layer, *map(_upgraded, net.layers)) if _is_included(message, *state)]
+    held = {} if weights is None else dict(_held_weights(weights))
+    shared = _shared(messages, held)
+    inputs = [*_header(net)]
+    batch = next((int(shape.dim[0]) for m in (*inputs, *messages) for shape in m.input_param.shape if shape.dim), 1)
+    return [
+        Layer(
+            message.name or next(iter(message.top), ""),
+            message.type,
+            tuple(message.bottom),
+            tuple(message.top),
+            message,
+            shared.get(message.name, ()),
+            batch,
+        )
+        for message in (*inputs, *messages)
+    ]
+
+
+def input_dims(layers: Iterable[Layer]) -> dict[str, tuple[int, ...]]:
+    """Name of an input's top -> its dims in the definition."""
+    found = {}
+    for layer in (layer for layer in layers if layer.type == "Input"):
+        shapes = [tuple(shape.dim) for shape in layer.message.input_param.shape]
+        found |= {top: shapes[index % len(shapes)] for index, top in enumerate(layer.tops) if shapes}
+    return found
+
+
+def _parse(text: str) -> Any:
+    quoted = V1_TYPE.sub(r'type: "\1"', text)
+    try:
+        return text_format.Parse(quoted, _message("NetParameter"), allow_unknown_field=True)
+    except text_format.ParseError as error:
+        raise ValueError(str(error)) from error
+
+
+def _upgraded(old: Any) -> Any:
+    """A layer of the old form as one of the new form, whose settings have the same names."""
+    new = _message("LayerParameter")
+    by_old_name = {type.upper(): type for type in (*FORMULAS, "Input")}
+    new.name = old.name
+    new.type = by_old_name.get(old.type.replace("_", ""), old.type)
+    new.bottom.extend(old.bottom)
+    new.top.extend(old.top)
+    for name in old.param:
+        new.param.add().name = name
+    for setting, value in old.ListFields():
+        if setting.name in ("include", "exclude"):
+            getattr(new, setting.name).extend(value)
+        elif setting.name.endswith("_param"):
+            getattr(new, setting.name).CopyFrom(value)
+    return new
+
+
+def _header(net: Any) -> Iterator[Any]:
+    """An Input layer for each `input` at the top of the file."""
+    for index, name in enumerate(net.input):
+        layer = _message("LayerParameter")
+        layer.name, layer.type = name, "Input"
+        layer.top.append(name)
+        dims = net.input_shape[index].dim if net.input_shape else net.input_dim[4 * index : 4 * index + 4]
+        layer.input_param.shape.add().dim.extend(dims)
+        yield layer
+
+
+def _is_included(message: Any, level: int, stages: set[str]) -> bool:
+    def is_met(rule: Any) -> bool:
+        return (
+            (not rule.HasField("phase") or rule.phase == 1)  # TEST
+            and (not rule.HasField("min_level") or level >= rule.min_level)
+            and (not rule.HasField("max_level") or level <= rule.max_level)
+            and stages.issuperset(rule.stage)
+            and stages.isdisjoint(rule.not_stage)
+        )
+
+    return any(map(is_met, message.include)) if message.include else not any(map(is_met, message.exclude))
+
+
+def _held_weights(path: Path) -> Iterator[tuple[str, tuple[Blob, ...]]]:
+    """Layer -> its blobs, in the file's order."""
+    net = _message("NetParameter")
+    try:
+        net.ParseFromString(path.read_bytes())
+    except Exception as error:  # protobuf's DecodeError has another home in each of its versions
+        raise ValueError(f"{path.name}: {error}") from error
+    for layer in (*net.layer, *net.layers):
+        if layer.blobs:
+            yield layer.name, tuple(map(_blob, layer.blobs))
+
+
+def _blob(blob: Any) -> Blob:
+    numbers: NDArray[Any]
+    if blob.raw_data:
+        numbers = np.frombuffer(blob.raw_data, RAW_TYPES[blob.raw_data_type])
+    else:
+        numbers = np.array(blob.data or blob.double_data)
+    is_legacy = any(blob.HasField(name) for name in ("num", "channels", "height", "width"))
+    dims = (blob.num, blob.channels, blob.height, blob.width) if is_legacy else tuple(blob.shape.dim)
+    return numbers.astype(float).reshape(dims)
+
+
+def _shared(messages: Iterable[Any], held: Mapping[str, tuple[Blob, ...]]) -> dict[str, tuple[Blob, ...]]:
+    """Layer -> blobs. Blobs with one name are one: the file's last layer that has it sets its values."""
+    names = {message.name: [spec.name for spec in message.param] for message in messages}
+    by_name: dict[str, Blob] = {}
+    for layer, blobs in held.items():
+        by_name |= {name: blob for name, blob in zip(names.get(layer, ()), blobs, strict=False) if name}
+    result = {}
+    for layer, shared in names.items():
+        own = [*held.get(layer, ())]
+        count = max(len(own), max((i + 1 for i, name in enumerate(shared) if name in by_name), default=0))
+        result[layer] = tuple(
+            by_name[shared[i]] if i < len(shared) and shared[i] in by_name else own[i]
+            for i in range(count)
+            if i < len(own) or shared[i] in by_name
+        )
+    return result
+
+
+# --- the schema ----------------------------------------------------------------------------------------------------------
+
+
+def _message(name: str) -> Any:
+    return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"{OWN_PACKAGE}.{name}"))()
+
+
+@cache
+def _pool() -> descriptor_pool.DescriptorPool:
+    """Caffe's messages with numbers as numbers, the old form's types as text, and without what the frontend skips."""
+    data = resources.files("cnn_convertor.frontends.caffe").joinpath("caffe.binpb").read_bytes()
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(data).file:
+        text = text_format.MessageToString(file).replace(f'".{PACKAGE}.', f'".{OWN_PACKAGE}.')
+        own = text_format.Parse(text, descriptor_pb2.FileDescriptorProto())
+        own.name, own.package = f"formulas_{own.name}", OWN_PACKAGE
+        for message in own.message_type:
+            kept = [each for each in message.field if not each.type_name.endswith(".Skipped")]
+            del message.field[:]
+            message.field.extend(map(_as_numbers, kept))
+        pool.Add(own)
+    return pool
+
+
+def _as_numbers(declared: Any) -> Any:
+    """A field of a message as protobuf alone can read it."""
+    if declared.type_name.endswith(".LayerType"):
+        declared.ClearField("type_name")
+        declared.ClearField("default_value")
+        declared.type = declared.TYPE_STRING
+    elif declared.name in NUMBERS and declared.type == declared.TYPE_BYTES:
+        declared.type = getattr(declared, NUMBERS[declared.name])
+        declared.label = declared.LABEL_REPEATED
+        declared.options.packed = True
+    return declared
