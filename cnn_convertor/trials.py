@@ -24,7 +24,7 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import DeviceOptions, build, load, plan, render_options
 from cnn_convertor.samples import Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verification.compare import Comparison
-from cnn_convertor.verification.frameworks import Reference
+from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import causes_of, compare_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs
 from cnn_convertor.verification.reference import first_samples, reference_of, run_all

@@ -38,7 +38,7 @@ HOMES = {
     "click": {"cli"},
     "rich": {"cli"},
     "h5py": {"frontends"},
-    "google": {"frontends"},
+    "google": {"frontends", "verification"},
     "jinja2": {"codegen"},
     "tensorflow": {"verification"},
     "keras": {"verification"},

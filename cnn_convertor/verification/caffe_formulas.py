@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -115,8 +114,7 @@ def _convolution(layer: Layer, x: Blob) -> Blob:
         groups, -1, x.shape[2] + 2 * pad[0], x.shape[3] + 2 * pad[1]
     )
     size = [
-        (n - ((k - 1) * d + 1)) // s + 1
-        for n, k, s, d in zip(padded.shape[2:], kernel, stride, dilation, strict=True)
+        (n - ((k - 1) * d + 1)) // s + 1 for n, k, s, d in zip(padded.shape[2:], kernel, stride, dilation, strict=True)
     ]
     y = np.zeros((groups, count // groups, size[0] * size[1]))
     for i, j in np.ndindex(*kernel):
@@ -208,7 +206,9 @@ def _pooling(layer: Layer, x: Blob) -> Tops:
     return [pooled, mask][: len(layer.tops)]
 
 
-def pool(x: Blob, kernel: Pair, stride: Pair, pad: Pair, *, averages: bool, rounds_up: bool = True) -> tuple[Blob, Blob]:
+def pool(
+    x: Blob, kernel: Pair, stride: Pair, pad: Pair, *, averages: bool, rounds_up: bool = True
+) -> tuple[Blob, Blob]:
     """Caffe's pooling, and the places of the maxima in the map, row by row. An average counts the padding, but nothing beyond."""
     height, width = x.shape[2:]
     rows, columns = (
@@ -341,7 +341,7 @@ def _batch_norm(layer: Layer, x: Blob) -> Blob:
     y = (x - mean) / np.sqrt(variance + settings.eps)
     if settings.scale_bias:
         y = y * _on_channels(layer.weights[3], x) + _on_channels(layer.weights[4], x)
-    return y
+    return np.asarray(y)
 
 
 @_computes("BN")
@@ -352,7 +352,7 @@ def _bn(layer: Layer, x: Blob) -> Blob:
     if settings.HasField("bn_mode"):
         return x * slope + shift
     mean, variance = statistics
-    return (x - mean) / np.sqrt(variance + settings.eps) * slope + shift
+    return np.asarray((x - mean) / np.sqrt(variance + settings.eps) * slope + shift)
 
 
 @_computes("PReLU")
@@ -390,11 +390,11 @@ def _covered(settings: Any, x: Blob) -> tuple[int, ...]:
 def _eltwise(layer: Layer, *blobs: Blob) -> Blob:
     settings = layer.message.eltwise_param
     if settings.operation == settings.PROD:
-        return np.multiply.reduce(blobs)
+        return np.asarray(np.multiply.reduce(blobs))
     if settings.operation == settings.MAX:
-        return np.maximum.reduce(blobs)
+        return np.asarray(np.maximum.reduce(blobs))
     factors = list(settings.coeff) or [1.0] * len(blobs)
-    return np.add.reduce([factor * x for factor, x in zip(factors, blobs, strict=True)])
+    return np.asarray(np.add.reduce([factor * x for factor, x in zip(factors, blobs, strict=True)]))
 
 
 @_computes("Axpy")
@@ -479,10 +479,10 @@ def _lrn(layer: Layer, x: Blob) -> Blob:
     n, squares = settings.local_size, np.square(x)
     if settings.norm_region == settings.WITHIN_CHANNEL:
         means, _ = pool(squares, (n, n), (1, 1), ((n - 1) // 2,) * 2, averages=True)
-        return x * np.power(1 + settings.alpha * means, -settings.beta)
+        return np.asarray(x * np.power(1 + settings.alpha * means, -settings.beta))
     half = (n - 1) // 2
     sums = [squares[:, max(c - half, 0) : c + half + 1].sum(1) for c in range(x.shape[1])]
-    return x * np.power(settings.k + settings.alpha / n * np.stack(sums, 1), -settings.beta)
+    return np.asarray(x * np.power(settings.k + settings.alpha / n * np.stack(sums, 1), -settings.beta))
 
 
 @_computes("Normalize")
@@ -491,7 +491,7 @@ def _normalize(layer: Layer, x: Blob) -> Blob:
     axes = tuple(range(1, x.ndim)) if settings.across_spatial else (1,)
     y = x / np.sqrt(np.square(x).sum(axes, keepdims=True) + settings.eps)
     factor = layer.weights[0]
-    return y * (factor.ravel()[0] if settings.channel_shared else _on_channels(factor, x))
+    return np.asarray(y * (factor.ravel()[0] if settings.channel_shared else _on_channels(factor, x)))
 
 
 @_computes("MVN")
@@ -499,14 +499,14 @@ def _mvn(layer: Layer, x: Blob) -> Blob:
     settings = layer.message.mvn_param
     axes = tuple(range(1 if settings.across_channels else 2, x.ndim))
     y = x - x.mean(axes, keepdims=True)
-    return y / (x.std(axes, keepdims=True) + settings.eps) if settings.normalize_variance else y
+    return np.asarray(y / (x.std(axes, keepdims=True) + settings.eps) if settings.normalize_variance else y)
 
 
 @_computes("Softmax")
 def _softmax(layer: Layer, x: Blob) -> Blob:
     axis = layer.message.softmax_param.axis
     powers = np.exp(x - x.max(axis, keepdims=True))
-    return powers / powers.sum(axis, keepdims=True)
+    return np.asarray(powers / powers.sum(axis, keepdims=True))
 
 
 @_computes("ArgMax")
@@ -556,7 +556,12 @@ def _prior_box(layer: Layer, features: Blob, image: Blob) -> Blob:
     x = ((np.arange(columns) + settings.offset) * right)[None, :, None]
     y = ((np.arange(rows) + settings.offset) * down)[:, None, None]
     half_width, half_height = sizes[:, 0] / 2, sizes[:, 1] / 2
-    corners = ((x - half_width) / width, (y - half_height) / height, (x + half_width) / width, (y + half_height) / height)
+    corners = (
+        (x - half_width) / width,
+        (y - half_height) / height,
+        (x + half_width) / width,
+        (y + half_height) / height,
+    )
     boxes = np.stack(np.broadcast_arrays(*corners), -1).reshape(-1)
     variance = list(settings.variance) or [0.1]
     variances = np.resize(variance * (4 // len(variance)), boxes.size)
@@ -586,7 +591,9 @@ def _detection_output(layer: Layer, locations: Blob, confidences: Blob, priors: 
     encoded = locations.reshape(count, -1, 4)
     scores = confidences.reshape(count, classes)
     found: list[tuple[int, int]] = []  # label, box
-    boxes = [_decoded(settings, encoded[:, group], *priors[0].reshape(2, count, 4)) for group in range(encoded.shape[1])]
+    boxes = [
+        _decoded(settings, encoded[:, group], *priors[0].reshape(2, count, 4)) for group in range(encoded.shape[1])
+    ]
     for label in (label for label in range(classes) if label != settings.background_label_id):
         own = boxes[0] if settings.share_location else boxes[label]
         found += [(label, box) for box in _kept(settings, own, scores[:, label])]

@@ -30,18 +30,25 @@ RAW_TYPES = {0: "<f8", 1: "<f4", 2: "<f2"}
 
 @dataclass(slots=True)
 class Evaluation:
-    """tops: the blobs of every top, by layer and position. lacking: layer -> why it has no result."""
+    """tops: the blobs of every top, by layer and position. masks: unpooling -> the mask that it was given.
+
+    lacking: layer -> why it has no result.
+    """
 
     tops: dict[Top, Blob] = field(default_factory=dict)
+    masks: dict[str, Blob] = field(default_factory=dict)
     lacking: dict[str, str] = field(default_factory=dict)
 
 
-def evaluate(layers: Iterable[Layer], inputs: Mapping[str, Blob]) -> Evaluation:
-    """The blobs of one sample. inputs: name of an input's top -> (1, ...), with the axes of the definition."""
+def evaluate(layers: Iterable[Layer], inputs: Mapping[str, Blob], places: Mapping[str, Blob] = {}) -> Evaluation:
+    """The blobs of one sample. inputs: name of an input's top -> (1, ...), with the axes of the definition.
+
+    places: unpooling -> the mask that it uses in place of its second bottom.
+    """
     result = Evaluation()
     blobs: dict[str, Blob | None] = {}
     for layer in layers:
-        found = _tops(layer, blobs, inputs, result)
+        found = _tops(layer, blobs, inputs, places, result)
         for position, (name, values) in enumerate(zip(layer.tops, found, strict=False)):
             blobs[name] = values
             if values is not None:
@@ -50,17 +57,24 @@ def evaluate(layers: Iterable[Layer], inputs: Mapping[str, Blob]) -> Evaluation:
 
 
 def _tops(
-    layer: Layer, blobs: Mapping[str, Blob | None], inputs: Mapping[str, Blob], result: Evaluation
+    layer: Layer,
+    blobs: Mapping[str, Blob | None],
+    inputs: Mapping[str, Blob],
+    places: Mapping[str, Blob],
+    result: Evaluation,
 ) -> list[Blob | None]:
     if layer.type == "Input":
         return [inputs.get(name) for name in layer.tops]
-    bottoms = [blobs.get(name) for name in layer.bottoms]
+    bottoms: list[Blob | None] = [blobs.get(name) for name in layer.bottoms]
     missing = [name for name, values in zip(layer.bottoms, bottoms, strict=True) if values is None]
     if missing:
         result.lacking[layer.name] = f"it reads {missing[0]}, which has no result"
     elif layer.type not in FORMULAS:
         result.lacking[layer.name] = f"there is no formula for {layer.type}"
     else:
+        if layer.name in places and len(bottoms) == 2:
+            result.masks[layer.name] = np.asarray(bottoms[1])
+            bottoms[1] = places[layer.name]
         try:
             with np.errstate(all="ignore"):  # Caffe's results hold NaN and infinity, too
                 made = FORMULAS[layer.type](layer, *bottoms)
@@ -73,7 +87,9 @@ def _tops(
 # --- reading -------------------------------------------------------------------------------------------------------------
 
 
-def read_network(definition: Path, weights: Path | None, stages: Iterable[str] = (), level: int | None = None) -> list[Layer]:
+def read_network(
+    definition: Path, weights: Path | None, stages: Iterable[str] = (), level: int | None = None
+) -> list[Layer]:
     """The layers at test time, in their order. Raises ValueError when protobuf cannot read a file."""
     net = _parse(definition.read_text(encoding="utf-8-sig", errors="replace"))
     state = (net.state.level if level is None else level, {*net.state.stage, *stages})
@@ -98,7 +114,7 @@ def read_network(definition: Path, weights: Path | None, stages: Iterable[str] =
 
 def input_dims(layers: Iterable[Layer]) -> dict[str, tuple[int, ...]]:
     """Name of an input's top -> its dims in the definition."""
-    found = {}
+    found: dict[str, tuple[int, ...]] = {}
     for layer in (layer for layer in layers if layer.type == "Input"):
         shapes = [tuple(shape.dim) for shape in layer.message.input_param.shape]
         found |= {top: shapes[index % len(shapes)] for index, top in enumerate(layer.tops) if shapes}

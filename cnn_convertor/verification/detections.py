@@ -12,15 +12,21 @@ import numpy as np
 
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.ir.ops import BoxCode, DetectionOutput
+from cnn_convertor.verification.framework_maps import missing
 
 CODES = {BoxCode.CORNER: "CORNER", BoxCode.CENTER_SIZE: "CENTER_SIZE", BoxCode.CORNER_SIZE: "CORNER_SIZE"}
 ROW = 7
 
 
 def detect(op: DetectionOutput, locations: Maps, confidences: Maps, priors: Maps) -> Maps:
-    """The result of OpenCV's DetectionOutput for maps of N samples: (N, rows, 7, 1)."""
-    import cv2
+    """The result of OpenCV's DetectionOutput for maps of N samples: (N, rows, 7, 1).
 
+    Raises UsageError when OpenCV is not installed.
+    """
+    try:
+        import cv2
+    except ImportError as error:
+        raise missing("OpenCV") from error
     # OpenCV takes no variances where the boxes hold them already
     boxes = priors[..., :1] if op.variance_encoded else priors
     blobs = {"locations": locations, "confidences": confidences, "priors": boxes}

@@ -15,7 +15,7 @@ from cnn_convertor.verification.compare import (
     compare,
     sqnr,
 )
-from cnn_convertor.verification.frameworks import Reference
+from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.reference import first_samples
 from cnn_convertor.verification.results import Attribution, Cause, LayerResult
 

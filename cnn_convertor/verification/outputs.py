@@ -21,7 +21,7 @@ from cnn_convertor.verification.compare import (
     matched_detections,
 )
 from cnn_convertor.verification.detections import detect
-from cnn_convertor.verification.frameworks import Reference
+from cnn_convertor.verification.framework_maps import GIVEN, Reference
 from cnn_convertor.verification.layers import pairs
 from cnn_convertor.verification.results import Accuracy, Beside
 
@@ -87,7 +87,7 @@ def _compare_detections(
     graph, program = network.graph, network.program
     node, layer = graph[graph.outputs[position]], program.layers[program.outputs[position]]
     name, rows = graph.output_names[position], device.outputs[position]
-    if reference.framework != "OpenCV" or None in layer.sources:
+    if reference.framework == GIVEN or None in layer.sources:
         yield compare(name, *matched_detections(rows, reference.outputs[position]))
         return
     given = [

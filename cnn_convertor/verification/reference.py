@@ -13,7 +13,7 @@ from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.samples import Samples
 from cnn_convertor.verification import frameworks
-from cnn_convertor.verification.frameworks import KEPT, Reference
+from cnn_convertor.verification.framework_maps import GIVEN, KEPT, Reference
 from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
 
 
@@ -55,7 +55,7 @@ def reference_of(model: Model, network: EmulatedNetwork, given: Samples, device:
     first = {name: values[:KEPT] for name, values in given.expected.items()}
     maps = tuple(runner.as_output(values, shape) for values, shape in outputs)
     layers = {n: m for n, values in first.items() if (m := runner.as_maps(values)) is not None}
-    return Reference(framework="given results", outputs=maps, layers=layers, order=runner.order)
+    return Reference(framework=GIVEN, outputs=maps, layers=layers, order=runner.order)
 
 
 def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:

@@ -14,7 +14,7 @@ import pytest
 from cnn_convertor.frontends.keras.files import open_model
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.trials import verify
-from cnn_convertor.verification.frameworks import import_keras, load_keras
+from cnn_convertor.verification.keras_runner import import_keras, load_keras
 from frontends.keras import networks
 from reference import ir_reference
 from verification.trials import config

@@ -17,7 +17,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.trials import prepare
 from cnn_convertor.verification.compare import compare
-from cnn_convertor.verification.frameworks import blobs_as_maps, blobs_as_output
+from cnn_convertor.verification.framework_maps import blobs_as_maps, blobs_as_output
 from verification.trials import config, network
 
 pytestmark = [

@@ -13,7 +13,7 @@ from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.ops import Order
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from cnn_convertor.trials import verify
-from cnn_convertor.verification import frameworks
+from cnn_convertor.verification import framework_maps, frameworks, keras_runner
 from verification.trials import config
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
@@ -22,12 +22,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 @pytest.fixture(scope="module")
 def keras() -> Any:
     pytest.importorskip("tensorflow")
-    module = frameworks.import_keras()
+    module = keras_runner.import_keras()
     module.utils.set_random_seed(0)
     return module
 
 
-def reference(path: Path, **fields: Any) -> frameworks.Reference:
+def reference(path: Path, **fields: Any) -> framework_maps.Reference:
     chosen = config(path, **fields)
     graph = load(path, path, size=chosen.model.options.size)
     return frameworks.run(
@@ -55,7 +55,7 @@ def test_models_inside_models(keras: Any, tmp_path: Path) -> None:
     model.save(tmp_path / "m.keras")
     layers = reference(tmp_path / "m.keras").layers
     assert {"middle", "middle/inner", "middle/inner/a", "middle/inner/b", "middle/pool", "last"} <= set(layers)
-    assert layers["middle/inner/a"].shape == (frameworks.KEPT, 6, 6, 8)
+    assert layers["middle/inner/a"].shape == (framework_maps.KEPT, 6, 6, 8)
     assert check(tmp_path / "m.keras", fusion="proven") == ["middle/pool", "last"]
 
 
@@ -130,14 +130,14 @@ def test_channels_first(keras: Any, tmp_path: Path) -> None:
         found = reference(tmp_path / "m.keras")
     except Exception as error:  # noqa: BLE001  # tensorflow may lack the layout on this CPU
         pytest.skip(f"tensorflow refuses channels_first here: {error}")
-    assert found.order is Order.CHW and found.layers["r"].shape == (frameworks.KEPT, 6, 5, 3)
+    assert found.order is Order.CHW and found.layers["r"].shape == (framework_maps.KEPT, 6, 5, 3)
     check(tmp_path / "m.keras")
 
 
 def test_a_damaged_model_and_custom_layers_are_errors_that_say_so(keras: Any, tmp_path: Path) -> None:
     (tmp_path / "bad.h5").write_bytes(b"no model")
     with pytest.raises(ModelError, match="DV712: Keras refuses"):
-        frameworks.load_keras(tmp_path / "bad.h5", tmp_path / "bad.h5", None)
+        keras_runner.load_keras(tmp_path / "bad.h5", tmp_path / "bad.h5", None)
     x = keras.Input((2, 2, 1))
     keras.Model(x, keras.layers.ReLU()(x)).save(tmp_path / "m.keras")
     (tmp_path / "custom.py").write_text("custom_layer = {}\n")

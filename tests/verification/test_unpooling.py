@@ -16,7 +16,7 @@ from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.ops import Padding, Pair, Window
 from cnn_convertor.pipeline import load
 from cnn_convertor.trials import verify
-from cnn_convertor.verification import frameworks
+from cnn_convertor.verification import framework_maps, frameworks
 from cnn_convertor.verification.opencv_custom_layers import added, make_layers
 from cnn_convertor.verification.results import Verification
 from cnn_convertor.verification.unpooling import first_maxima, values_at
@@ -167,7 +167,7 @@ def outputs(result: Verification) -> dict[str, float]:
 @pytest.mark.parametrize("transposed", [True, False])
 def test_a_network_with_unpoolings_is_verified(network: Config, transposed: bool) -> None:
     chosen = replace(network, transpose_weight=transposed)
-    result = verify(chosen, samples=frameworks.KEPT + 3, layers=True)
+    result = verify(chosen, samples=framework_maps.KEPT + 3, layers=True)
     assert set(outputs(result)) == {"last", *MAXIMA}
     assert min(outputs(result).values()) > 55 and result.first_jump is None
     compared = {layer.comparison.name for layer in result.layers}

@@ -1,0 +1,78 @@
+"""A framework's results as values, and its arrays as maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cnn_convertor.emulation.run import Maps
+from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.frontends.caffe.blobs import shape_of
+from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.samples import INSTALL
+from cnn_convertor.verification.unpooling import Maxima
+
+GIVEN = "given results"
+HINT = "give the expected outputs together with the inputs (see docs/verify.md)"
+KEPT = 8  # samples whose layers are kept; more would fill the memory and show little more
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """The framework's results for N samples.
+
+    outputs: (N, H, W, C) for each output of the network. layers: framework layer -> (N or KEPT, H, W, C) of the first samples,
+    a vector being 1 x 1 x C.
+    order: in which the framework counts the elements of a map. maxima: those of the device that its unpoolings used.
+    """
+
+    framework: str
+    outputs: tuple[Maps, ...]
+    layers: Mapping[str, Maps]
+    order: Order
+    maxima: tuple[Maxima, ...] = ()
+
+
+def as_output(values: Maps, shape: Shape, order: Order) -> Maps:
+    """A Keras tensor of N samples as maps (N, *shape): 4 axes that are counted C, H, W are turned."""
+    if order is Order.CHW and values.ndim == 4:
+        values = values.transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(values).reshape(len(values), *shape).astype(np.float32, copy=False)
+
+
+def as_maps(values: Maps, order: Order) -> Maps | None:
+    """A Keras tensor of N samples as (N, H, W, C); None unless it is a map, a row or a vector."""
+    match values.shape[1:]:
+        case (channels,):
+            shape = Shape(1, 1, channels)
+        case (width, channels):
+            shape = Shape(1, width, channels)
+        case (channels, height, width) if order is Order.CHW:
+            shape = Shape(height, width, channels)
+        case (height, width, channels):
+            shape = Shape(height, width, channels)
+        case _:
+            return None
+    return as_output(values, shape, order)
+
+
+def blobs_as_output(values: Maps, shape: Shape) -> Maps:
+    """A Caffe blob of N samples, of any axes, as maps (N, *shape)."""
+    height, width, channels = shape
+    maps = values.reshape(-1, channels, height, width).transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(maps).astype(np.float32, copy=False)
+
+
+def blobs_as_maps(values: Maps) -> Maps:
+    """A Caffe blob of N samples as (N, H, W, C)."""
+    return blobs_as_output(values, shape_of((1, *values.shape[1:])))
+
+
+def missing(module: str) -> UsageError:
+    return UsageError(Problem("DV711", f"verifying needs {module}, which is not installed", hint=INSTALL))
+
+
+def first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
