@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,11 +118,10 @@ def _folder(text: str, folder: Path) -> Path:
 def _number(text: str, _: Path) -> float | None:
     if not text:
         return None
-    try:
-        value = float(Fraction(text.replace(" ", "")))
-    except (ZeroDivisionError, OverflowError):
-        raise ValueError from None
-    if value == 0:
+    numerator, slash, denominator = text.partition("/")
+    divisor = float(denominator) if slash else 1.0
+    value = float(numerator) / divisor if divisor else math.nan
+    if value == 0 or not math.isfinite(value):
         raise ValueError
     return value
 
@@ -172,7 +170,7 @@ ORIGIN = Kind(" or ".join(frontend.name for frontend in FRONTENDS), _origin)
 FILE = Kind("a file", _file)
 MODEL = Kind("a file", _model)
 FOLDER = Kind("a folder", _folder)
-NUMBER = Kind("a number other than 0, or a fraction such as 1/255", _number)
+NUMBER = Kind("a number other than 0, or a fraction such as 1/127.5", _number)
 NUMBERS = Kind("a number, or one for each channel, separated by commas", _numbers)
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
 FUSION = Kind("proven, full or none", _fusion)
@@ -382,7 +380,7 @@ def _text(path: Path) -> str:
     """The file's text, with lines that end in \\n."""
     if problem := explain(path):
         raise UsageError(problem)
-    if is_model(path):
+    if is_model(path) and path.exists():
         hint = f"write a net.ini with definition = {path.name} in its section [INPUT], and give that"
         raise UsageError.of("DV101", "this is a model, not an ini file", Origin(str(path)), hint)
     try:

@@ -87,8 +87,8 @@ class Change(NamedTuple):
 class Inspection:
     """The properties of a network that are known without converting it. rows: in network order.
 
-    commands: of the device; cpu_layers: of the program. boundaries: where a command ends though the device goes on, and the
-    reasons, by the framework's layers. problems: everything that prevents a conversion, in network order.
+    framework: its name in the ini file. commands: of the device; cpu_layers: of the program. boundaries: neighboring layers
+    of the device in different commands, and the reasons. problems: everything that prevents a conversion, in network order.
     """
 
     network: str
@@ -190,7 +190,7 @@ def inspect(source: Config | str | Path, **device: Any) -> Inspection:
         path = Path(source)
         if problem := explain(path):
             raise ModelError(problem)
-        if is_model(path):
+        if is_model(path) and path.exists():
             return _inspect(Config.of_model(path, **device), path.stem, with_weights=False)
         source = Config.read(path, **device)
     return _inspect(source, source.name, with_weights=True)

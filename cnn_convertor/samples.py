@@ -256,7 +256,7 @@ def _only(path: Path, shapes: Mapping[str, Shape]) -> tuple[str, Shape]:
 
 
 def _listed(names: Mapping[str, object]) -> str:
-    return ", ".join(map(repr, names)) or "nothing"
+    return ", ".join(f'"{name}"' for name in names) or "nothing"
 
 
 def _unfit(path: Path, problem: str, hint: str = "") -> UsageError:

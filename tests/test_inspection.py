@@ -427,7 +427,7 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert (
         out
         == """\
-net (CAFFE, net.prototxt, without weights)
+net (Caffe, net.prototxt, without weights)
 
 layer   type         output    parameters    MACs  runs       how
 x       Input        16x16x3                       none       the application writes it
@@ -534,9 +534,9 @@ def test_inspect_is_a_public_name() -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, code in {"a.ini": 2, "a.prototxt": 1, "a.h5": 1, "a.keras": 1}.items():
-        assert cli.main(["inspect", str(tmp_path / name)]) == code
-        assert "Traceback" not in capsys.readouterr().err
+    for name in ("a.ini", "a.prototxt", "a.h5", "a.keras"):
+        assert cli.main(["inspect", str(tmp_path / name)]) == 2
+        assert f'there is no file "{tmp_path / name}"' in capsys.readouterr().err
 
 
 def test_a_model_is_known_by_its_beginning_too(tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ layer: `CNAME::kOutput_prob`. Characters that C++ does not allow in a name becom
 c++ -O2 -shared -fPIC $(python3 -m pybind11 --includes) MODULE.cpp NAME_gen.cpp RUNTIME -o MODULE$(python3-config --extension-suffix)
 ```
 
+On the PC, RUNTIME is the [emulated device](host-device.md): `-I cnn_convertor/host/include cnn_convertor/host/src/*.cpp`.
+
 ## Custom layers of Keras
 
 A layer type that only your firmware knows is described in a Python file that `custom_layer` names:

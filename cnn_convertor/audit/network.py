@@ -26,7 +26,7 @@ class Map(NamedTuple):
         return self.area * self.channels
 
     def __str__(self) -> str:
-        return str(self.channels) if self.area == 1 else f"{self.width}x{self.height}x{self.channels}"
+        return str(self.channels) if self.area == 1 else f"{self.height}x{self.width}x{self.channels}"
 
 
 class SourceTensor(NamedTuple):

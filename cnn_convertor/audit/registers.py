@@ -27,7 +27,7 @@ class RegisterPair(NamedTuple):
     y: int
 
     def __str__(self) -> str:
-        return f"{self.x}x{self.y}"
+        return f"{self.y}x{self.x}"
 
 
 class RegisterWindow(NamedTuple):

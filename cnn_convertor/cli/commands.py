@@ -14,6 +14,7 @@ import click
 
 from cnn_convertor import __version__
 from cnn_convertor.cli.console import DONE, INTERRUPTED, Console
+from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.errors import Origin, Problem, UsageError
@@ -283,7 +284,7 @@ def audit(console: Console, source: Path, weights: Path | None, **device: int) -
     for note in result.notes:
         console.complain("warning", note)
     console.show(result.listing)
-    console.show(f"{result.name}: {result.commands} commands, {len(result.findings)} findings")
+    console.show(f"{result.name}: {numbered(result.commands, 'command')}, {numbered(len(result.findings), 'finding')}")
 
 
 @commands.command()

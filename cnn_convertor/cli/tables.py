@@ -9,6 +9,8 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from cnn_convertor.frontends import FRONTENDS
+
 if TYPE_CHECKING:
     from cnn_convertor.calibration import Calibration
     from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
@@ -24,6 +26,10 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0
 
 def escape_controls(text: str) -> str:
     return text.translate(_CONTROLS)
+
+
+def numbered(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def labeled(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
@@ -62,7 +68,7 @@ def weights(network: str, layers: Sequence[StoredLayer]) -> list[str]:
 def calibration(network: str, result: Calibration, *, with_layers: bool) -> list[str]:
     """What sample inputs improved: the outputs, and each layer if requested."""
     tables = [("output", result.outputs), *([("layer", result.layers)] if with_layers else [])]
-    given = f"{_samples(result.samples)} ({result.source})"
+    given = f"{numbered(result.samples, 'sample')} ({result.source})"
     lines = [f"{network}: palettes calibrated with {given}, against FP16 weights on the same"]
     for title, improvements in tables:
         rows = [[i.name, _decibels(i.before), _decibels(i.after)] for i in improvements]
@@ -80,7 +86,9 @@ _UNFUSED = "* compared with fusion = none: the configured fusion keeps this map 
 def verification(result: Verification) -> list[str]:
     """What was compared, how it compares, and the verdict."""
     stored = "palette weights" if result.palette else "FP16 weights"
-    lines = [f"{result.network} against {result.framework}, {stored}: {_samples(result.samples)} ({result.inputs})"]
+    lines = [
+        f"{result.network} against {result.framework}, {stored}: {numbered(result.samples, 'sample')} ({result.inputs})"
+    ]
     for table in _verified(result):
         lines += [*table, ""]
     return [*lines, *_verdict(result)]
@@ -154,10 +162,11 @@ def inspection(result: Inspection, *, verbose: bool, draws: bool) -> list[str]:
     draws: whether a terminal shows it, which has a width and colors.
     """
     stored = "" if result.has_weights else ", without weights"
-    lines = [f"{result.network} ({result.framework}, {result.file}{stored})", ""]
+    framework = next(frontend.title for frontend in FRONTENDS if frontend.name == result.framework)
+    lines = [f"{result.network} ({framework}, {result.file}{stored})", ""]
     lines += _layers(result, with_steps=verbose, draws=draws)
     if verbose and result.boundaries:
-        lines += ["", "Where a command ends though the device goes on:"]
+        lines += ["", "Neighboring layers of the device in different commands:"]
         lines += [escape_controls(f"  {b.before} | {b.after}: {b.reason}") for b in result.boundaries]
     return [*lines, "", *map(escape_controls, _totals(result))]
 
@@ -231,10 +240,6 @@ def _table(first: str, rows: Sequence[Sequence[str]], measures: Sequence[str]) -
         ).rstrip()
         for line in lines
     ]
-
-
-def _samples(count: int) -> str:
-    return f"{count} sample{'s' * (count != 1)}"
 
 
 def _counted(number: int | None) -> str:

@@ -54,7 +54,7 @@ def layer_view(program: Program, index: int) -> dict[str, object]:
         "title": layer_title(layer),
         "origins": _origin_texts(layer.origins),
         "flow": f"{text + ' -> ' if text else ''}{shape_text(layer.output)} at {layer.output.offset}",
-        "input_text": " ".join(shape_text(tensor) for tensor in layer.inputs),
+        "input_text": ", ".join(shape_text(tensor) for tensor in layer.inputs),
         "output_text": shape_text(layer.output),
         "command": _command_view(program, layer) if layer.runs else None,
         "rows": _layer_rows(layer, first),

@@ -9,8 +9,9 @@ import pytest
 
 from audit.networks import generate, networks
 from cnn_convertor.audit import audit
-from cnn_convertor.audit.network import SourceNetwork
+from cnn_convertor.audit.network import Map, SourceNetwork
 from cnn_convertor.audit.reading import read_text
+from cnn_convertor.audit.registers import RegisterPair
 from cnn_convertor.audit.sdk import COMMANDS, LAYER, STRUCTS
 from cnn_convertor.errors import ModelError, Problem
 
@@ -201,6 +202,11 @@ def test_the_plain_form_is_read(tmp_path: Path) -> None:
     assert result.listing.startswith(
         'Tiny: 2 layers, maps in WHC order\n   0  conv "po\\"ol": 4x4x8@0 -> 2x2x8@256, 64 bytes\n       max pool 2x2 s2\n'
     )
+
+
+def test_height_comes_before_width_in_the_listing() -> None:
+    assert str(Map(width=6, height=4, channels=8)) == "4x6x8"
+    assert str(RegisterPair(x=3, y=1)) == "1x3"
 
 
 def test_a_looser_form_is_read_the_same() -> None:

@@ -298,6 +298,8 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
         (["--max_kernel_size", "8", "a.ini", "b.ini"], "--max_kernel_size: expected 1 to 7, not 8"),
         (["d.ini"], 'there is no file "d.ini"'),
         (["convrt", "a.ini"], 'there is no command "convrt"; did you mean "convert"?'),
+        (["inspect", "d.keras"], 'there is no file "d.keras"'),
+        (["d.prototxt"], 'there is no file "d.prototxt"'),
         (["verify.ini"], 'there is no file "verify.ini"'),
         (["-q", "verify", "a.ini"], "options go after the command"),
         (["--max_kernel_size", "3", "inspect", "a.ini"], "options go after the command"),
