@@ -119,16 +119,21 @@ def matched_detections(device: Maps, reference: Maps) -> tuple[Maps, Maps]:
 
 def _matched(mine: Maps, theirs: Maps) -> tuple[Maps, Maps]:
     """The pairs of one sample."""
-    left = [row for row in theirs if row[0] >= 0]
+    left = [row for row in theirs if _is_detection(row)]
     sides: list[tuple[Maps, Maps]] = []
     nothing = np.zeros_like(mine[0])
-    for row in (row for row in mine if row[0] >= 0):
+    for row in filter(_is_detection, mine):
         near = [(float(np.abs(row - other).sum()), i) for i, other in enumerate(left) if other[_LABEL] == row[_LABEL]]
         sides.append((row, left.pop(min(near)[1]) if near else nothing))
     sides += [(nothing, row) for row in left]
     sides += [(nothing, nothing)] * (2 * len(mine) - len(sides))
     device, reference = (np.stack(side)[:, _ASIDE:] for side in zip(*sides, strict=True))
     return device, reference
+
+
+def _is_detection(row: Maps) -> bool:
+    """Whether a row has an image and a label: without any detection the first row has no label, the others no image."""
+    return bool(row[0] >= 0 and row[_LABEL] >= 0)
 
 
 # --- which map is which ------------------------------------------------------------------------------------------------

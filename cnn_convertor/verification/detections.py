@@ -44,12 +44,14 @@ def detect(op: DetectionOutput, locations: Maps, confidences: Maps, priors: Maps
 
 
 def as_rows(found: Maps, rows: int) -> Maps:
-    """OpenCV's rows, of which those without a detection are zeros, as (rows, 7, 1): -1 and zeros where there is none."""
+    """OpenCV's rows, of which those without a detection are zeros, as (rows, 7, 1), as DetectionOutput describes them."""
     found = found.reshape(-1, ROW)
     found = found[found[:, 2] > 0]
     result = np.zeros((rows, ROW, 1), np.float32)
     result[len(found) :, 0] = -1
     result[: len(found), :, 0] = found
+    if not len(found):
+        result[0, :, 0] = (0, *[-1] * (ROW - 1))
     return result
 
 

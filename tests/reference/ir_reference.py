@@ -403,6 +403,8 @@ def detections(op: ops.DetectionOutput, locations: Array, confidences: Array, pr
         found = sorted(found, key=lambda detection: -detection[0])[: op.keep_top_k]
     result = np.zeros((op.output_shape(*(ops.Shape(*x.shape) for x in (locations, confidences, priors))).height, 7, 1))
     result[len(found) :, 0] = -1
+    if not found:
+        result[0, :, 0] = (0, *[-1] * 6)
     for row, (score, label, box) in enumerate(sorted(found, key=lambda detection: detection[1])):
         result[row, :, 0] = (0, label, score, *box)
     return result

@@ -190,7 +190,7 @@ def test_unpooling(tmp_path: Path, transposed: bool) -> None:
             np.testing.assert_array_equal(result[sample], values[name], err_msg=name)
 
 
-def detecting(code: ops.BoxCode, *, share: bool, keep: int, eta: float) -> Graph:
+def detecting(code: ops.BoxCode, *, share: bool, keep: int, eta: float, threshold: float = 0.2) -> Graph:
     """SSD's end: 2 x 3 pixels of 6 boxes, 3 classes."""
     boxes, classes = 36, 3
     prior = ops.PriorBox(
@@ -199,7 +199,7 @@ def detecting(code: ops.BoxCode, *, share: bool, keep: int, eta: float) -> Graph
     )  # fmt: skip
     output = ops.DetectionOutput(
         classes=classes, background=0, share_location=share, code=code, variance_encoded=False, nms_threshold=0.6, top_k=20,
-        eta=eta, confidence_threshold=0.2, keep_top_k=keep,
+        eta=eta, confidence_threshold=threshold, keep_top_k=keep,
     )  # fmt: skip
     locations = Node("locations", ops.Input(Shape(1, 1, boxes * 4 * (1 if share else classes))))
     scores = Node("scores", ops.Input(Shape(classes, 1, boxes)))
@@ -243,3 +243,10 @@ def test_detections(tmp_path: Path, graph: Graph) -> None:
         assert (values["found"][:, 0, 0] == 0).sum() > 4
         for name, result in zip(graph.outputs, results, strict=True):
             np.testing.assert_allclose(result[sample], values[name], rtol=1e-4, atol=1e-5)
+
+
+def test_no_detection_is_the_row_that_caffe_gives(tmp_path: Path) -> None:
+    graph = detecting(ops.BoxCode.CORNER, share=True, keep=3, eta=1.0, threshold=1.0)
+    inputs = {n.name: np.zeros((1, *graph.shape(n.name)), np.float32) for n in graph.inputs}
+    (found,) = network(graph, tmp_path).run(inputs).outputs[0]
+    np.testing.assert_array_equal(found[:, :, 0], [[0, *[-1] * 6], *[[-1, *[0] * 6]] * 2])

@@ -61,3 +61,9 @@ def test_a_row_without_a_counterpart_is_an_error_of_its_size(other: tuple[tuple[
     for mine, theirs in ((rows(A, B), rows(*other)), (rows(*other), rows(A, B))):
         device, reference = matched_detections(mine, theirs)
         assert np.abs(device - reference).sum() >= sum(B[2:]) - 1e-12
+
+
+def test_the_row_of_no_detection_proves_nothing() -> None:
+    nothing = rows((0, *[-1.0] * 6))
+    for side in matched_detections(nothing, rows((0, *[-1.0] * 6))) + matched_detections(nothing, rows()):
+        assert not side.any()

@@ -36,6 +36,7 @@ struct Detection {
 inline bool IsSurer(const Detection &a, const Detection &b) { return a.confidence > b.confidence; }
 
 // SSD's detections: one row for each of (0, label, confidence, left, top, right, bottom), other rows begin with -1.
+// If nothing is found, the first row is (0, -1, -1, ...), as in Caffe.
 inline void DetectionOutput(const Tensor &locations, const Tensor &confidences, const Tensor &priors, const Tensor &y,
                             int classes, int background, bool share_location, BoxCode code, bool variance_encoded,
                             float nms_threshold, int top_k, float eta, float confidence_threshold, int keep_top_k) {
@@ -86,7 +87,10 @@ inline void DetectionOutput(const Tensor &locations, const Tensor &confidences, 
   for (int row = 0; row < y.height; ++row) {
     const bool is_there = static_cast<std::size_t>(row) < kept.size();
     float values[7] = {-1.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-    if (is_there) {
+    if (kept.empty() && row == 0) {
+      std::fill(values + 1, values + 7, -1.0f);
+      values[0] = 0.0f;
+    } else if (is_there) {
       const Detection &found = kept[static_cast<std::size_t>(row)];
       const Box box = decode(found.box, found.label);
       const float row_values[7] = {0.0f,    static_cast<float>(found.label), found.confidence, box.left, box.top,

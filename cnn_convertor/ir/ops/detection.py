@@ -53,6 +53,7 @@ class DetectionOutput:
 
     Inputs: locations and confidences (vectors, box by box) and a PriorBox. The result is keep_top_k x 7 x 1: image (0), label,
     confidence, left, top, right, bottom; sorted by label, then by descending confidence; unused rows are -1 followed by zeros.
+    If nothing is detected, the first row is 0 followed by -1, as in Caffe.
     background: -1 for none. top_k (per class, before suppression), keep_top_k: -1 for all.
     """
 

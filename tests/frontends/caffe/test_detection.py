@@ -170,4 +170,4 @@ def test_only_the_surest_are_looked_at(load: Any) -> None:
 
 def test_nothing_is_detected(load: Any) -> None:
     rows = detected(detecting(load, "keep_top_k: 2 confidence_threshold: 0.9", 8, 2), np.zeros(8), np.zeros((2, 2)))
-    np.testing.assert_array_equal(rows, [[-1, 0, 0, 0, 0, 0, 0]] * 2)
+    np.testing.assert_array_equal(rows, [[0, -1, -1, -1, -1, -1, -1], [-1, 0, 0, 0, 0, 0, 0]])
