@@ -225,7 +225,7 @@ def _boundaries(legalized: Legalized, fusion: Fusion) -> tuple[Boundary, ...]:
         where = legalized.graph[name].where
         return name if where is None else where.layer
 
-    found = boundaries(Selection(legalized.graph, legalized.steps), fusion, legalized.limits)
+    found = boundaries(Selection(legalized.graph, legalized.steps), fusion, legalized.device)
     named = (Boundary(layer(b.before), layer(b.after), b.reason) for b in found)
     return tuple(dict.fromkeys(b for b in named if b.before != b.after))
 

@@ -14,12 +14,13 @@ from cnn_convertor.calibration import Calibration, calibrate
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.commands import Command
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import schedule_and_allocate
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
@@ -94,14 +95,15 @@ def read(config: Config, *, with_weights: bool = True) -> PartialGraph:
 class DeviceOptions(NamedTuple):
     """The device, and how a network is to run on it."""
 
-    limits: Limits
+    device: Device
     fusion: Fusion
     transposed: bool
     uses_sdk_softmax: bool = False
 
     @staticmethod
     def of(config: Config) -> DeviceOptions:
-        return DeviceOptions(config.limits, Fusion(config.fusion), config.transpose_weight, config.softmax == "sdk")
+        device = DV700._replace(limits=config.limits)
+        return DeviceOptions(device, Fusion(config.fusion), config.transpose_weight, config.softmax == "sdk")
 
 
 class Legalized(NamedTuple):
@@ -109,28 +111,28 @@ class Legalized(NamedTuple):
 
     graph: Graph
     steps: tuple[Command, ...]
-    limits: Limits
+    device: Device
 
 
 def legalize_graph(graph: Graph, target: DeviceOptions) -> Legalized:
     """Rewrite a graph for the device."""
-    limits, fusion, transposed, uses_sdk_softmax = target
-    graph = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax)
+    device, fusion, transposed, uses_sdk_softmax = target
+    graph = legalize(optimize(graph), device, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax)
     # Weights are FP16 until `quantize` chooses.
-    graph, steps = partition(graph, palette=False, transposed=transposed, fusion=fusion, limits=limits)
-    return Legalized(graph, steps, limits)
+    graph, steps = partition(graph, device, palette=False, transposed=transposed, fusion=fusion)
+    return Legalized(graph, steps, device)
 
 
 def find_violations(partial: PartialGraph, legalized: Legalized) -> tuple[Problem, ...]:
     """The rules of the device that a network breaks, as far as it is known."""
     guessed = {origin for name in partial.guessed for origin in partial.graph[name].origins}
-    return broken_rules(legalized.graph, legalized.steps, legalized.limits, guessed)
+    return broken_rules(legalized.graph, legalized.steps, legalized.device, guessed)
 
 
 def plan(graph: Graph, name: str, target: DeviceOptions) -> Program:
     """The program that computes the graph, with FP16 weights. Raises UnsupportedError with every rule that it breaks."""
     legalized = legalize_graph(graph, target)
-    check(legalized.graph, legalized.steps, legalized.limits)
+    check(legalized.graph, legalized.steps, legalized.device)
     steps, placement = schedule_and_allocate(legalized.graph, legalized.steps)
     return lower(
         legalized.graph,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from cnn_convertor.audit.codes import CODES
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.rules import RULES
 
 
@@ -422,7 +422,7 @@ def entries() -> dict[str, Entry]:
     """Every code, sorted: the table's, the rules' and the audit's."""
     rules = {
         rule.code: Entry(
-            _in_words(rule.broken.__name__), _on_one_line(rule.describe(Limits())), _as_sentence(rule.hint)
+            _in_words(rule.broken.__name__), _on_one_line(rule.describe(DV700.limits)), _as_sentence(rule.hint)
         )
         for rule in RULES
     }

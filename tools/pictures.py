@@ -13,7 +13,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.tiling import ConvGeometry, tile_bytes, tiles, unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Layer, Program, Run, Tensor
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
@@ -232,7 +232,7 @@ def memory_plan() -> str:
 
 def unified_buffer() -> str:
     """The tiles of a convolution, and what tiles and runs need of the unified buffer."""
-    size = Limits().ub_size
+    size = DV700.limits.ub_size
     window = Window(Pair(3, 3), padding=Padding(1, 1, 1, 1))
     conv = ConvGeometry(Shape(112, 112, 64), 128, window)
     count = tiles(conv, ub_size=size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.rules import RULES
 
 HEAD = """# What the device refuses
@@ -13,5 +13,5 @@ The convertor first rewrites what it can. Then it checks the rules below and nam
 
 
 def rules_page() -> str:
-    entries = (f"\n## {rule.code}\n\n{rule.describe(Limits())}\n\nWhat to do: {rule.hint}.\n" for rule in RULES)
+    entries = (f"\n## {rule.code}\n\n{rule.describe(DV700.limits)}\n\nWhat to do: {rule.hint}.\n" for rule in RULES)
     return HEAD + "".join(entries)

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.ir.ops import Order, Shape
 
 Maps: TypeAlias = NDArray[np.float32]
 LARGEST_HALF = 65504.0
-UB_SIZE = Limits().ub_size
+UB_SIZE = DV700.limits.ub_size
 _ERROR = "error: "  # prefix of the runner's messages
 
 

@@ -14,8 +14,8 @@ from cnn_convertor.audit import Audit, audit
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import Origin
@@ -67,18 +67,18 @@ def generate(
     transposed: bool = False,
     name: str = "Net",
     fusion: Fusion = Fusion.NONE,
-    ub_size: int = Limits().ub_size,
+    ub_size: int = DV700.limits.ub_size,
     uses_sdk_softmax: bool = False,
 ) -> Written:
     """What the convertor writes for the graph: without fusion, so that every layer has a command to look at."""
-    limits = Limits(ub_size=ub_size)
+    device = DV700._replace(limits=DV700.limits._replace(ub_size=ub_size))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         legal = legalize(
-            optimize(graph), limits, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax
+            optimize(graph), device, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax
         )
-        legal, steps = partition(legal, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
-        check(legal, steps, limits)
+        legal, steps = partition(legal, device, palette=palette, transposed=transposed, fusion=fusion)
+        check(legal, steps, device)
         program = lower(legal, steps, name=name, transposed=transposed)
         weights = b"".join(piece.tobytes() for piece in encode_all(program.weights, transposed=transposed))
         texts = codegen.render(program, codegen.RenderOptions("m.h5"))

@@ -18,8 +18,8 @@ from cnn_convertor import codegen
 from cnn_convertor.codegen import RenderOptions, render, rendering
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
@@ -43,9 +43,9 @@ EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pyne
 
 
 def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed: bool = True) -> Program:
-    legal = legalize(optimize(graph), Limits(), transposed=transposed)
-    legal, steps = partition(legal, palette=palette, transposed=transposed)
-    check(legal, steps, Limits())
+    legal = legalize(optimize(graph), DV700, transposed=transposed)
+    legal, steps = partition(legal, DV700, palette=palette, transposed=transposed)
+    check(legal, steps, DV700)
     return lower(legal, steps, name=name, transposed=transposed, original=graph)
 
 

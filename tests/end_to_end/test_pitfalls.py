@@ -15,6 +15,7 @@ from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.errors import UnsupportedError
@@ -38,9 +39,10 @@ def some(*shape: int) -> Constant:
 
 def program(graph: Graph, *, transposed: bool, palette: bool = False) -> Program:
     limits = Limits()
-    graph = legalize(optimize(graph), limits, transposed=transposed)
-    graph, steps = partition(graph, palette=palette, transposed=transposed)
-    check(graph, steps, limits)
+    device = DV700._replace(limits=limits)
+    graph = legalize(optimize(graph), device, transposed=transposed)
+    graph, steps = partition(graph, device, palette=palette, transposed=transposed)
+    check(graph, steps, device)
     return lower(graph, steps, name="net", transposed=transposed)
 
 

@@ -6,10 +6,9 @@ The docstring of a rule is its entry in docs/device-rules.md, with the limits in
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from inspect import cleandoc
-from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, layer_type
+from cnn_convertor.devices.dv700.device import Breach, Device, Rule, Subject
 from cnn_convertor.devices.dv700.encode.registers import MAX_HALF, half_bits
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
@@ -38,37 +37,7 @@ from cnn_convertor.ir.ops import (
     Upsample,
 )
 
-
-class Subject(NamedTuple):
-    """One layer of the program, in its graph."""
-
-    graph: Graph
-    step: Command
-    limits: Limits
-
-
-class Breach(NamedTuple):
-    """What is wrong, and the layer of the model to name."""
-
-    where: Origin | None
-    message: str
-
-
-class Rule(NamedTuple):
-    """sizes: it depends on the sizes of maps, not on the settings of the layer alone."""
-
-    code: str
-    broken: Callable[[Subject], Iterator[Breach]]
-    hint: str
-    sizes: bool
-
-    def describe(self, limits: Limits) -> str:
-        """The docstring of the rule, with the limits in place of their names in braces."""
-        assert self.broken.__doc__ is not None
-        return cleandoc(self.broken.__doc__).format(**limits._asdict())
-
-
-RULES: list[Rule] = []
+_RULES: list[Rule] = []
 
 
 def rule(
@@ -77,32 +46,34 @@ def rule(
     """Register a rule: a function that yields each way in which a layer breaks it."""
 
     def enter(function: Callable[[Subject], Iterator[Breach]]) -> Callable[[Subject], Iterator[Breach]]:
-        RULES.append(Rule(code, function, hint, sizes))
+        _RULES.append(Rule(code, function, hint, sizes))
         return function
 
     return enter
 
 
-def check(graph: Graph, steps: Sequence[Command], limits: Limits) -> None:
+def check(graph: Graph, steps: Sequence[Command], device: Device) -> None:
     """Raise UnsupportedError with every broken rule, in network order."""
-    if problems := broken_rules(graph, steps, limits):
+    if problems := broken_rules(graph, steps, device):
         raise UnsupportedError(problems)
 
 
 def broken_rules(
-    graph: Graph, steps: Sequence[Command], limits: Limits, guessed: Container[Origin | None] = ()
+    graph: Graph, steps: Sequence[Command], device: Device, guessed: Container[Origin | None] = ()
 ) -> tuple[Problem, ...]:
     """Every broken rule, in network order. guessed: layers whose settings are known, but not the sizes of their maps."""
-    problems = (problem for step in steps for problem in _problems(Subject(graph, step, limits), guessed))
+    problems = (
+        problem for step in steps for problem in _problems(device.rules, Subject(graph, step, device.limits), guessed)
+    )
     return tuple(dict.fromkeys(problems))
 
 
-def _problems(subject: Subject, guessed: Container[Origin | None]) -> list[Problem]:
+def _problems(rules: Sequence[Rule], subject: Subject, guessed: Container[Origin | None]) -> list[Problem]:
     """What is wrong with one layer of the program, node by node."""
     order = {origin: index for index, node in reversed([*enumerate(subject.step.nodes)]) for origin in node.origins}
     found = [
         Problem(r.code, message, where, r.hint)
-        for r in RULES
+        for r in rules
         for where, message in r.broken(subject)
         if not (r.sizes and where in guessed)
     ]
@@ -329,6 +300,9 @@ def _other_uses(graph: Graph, name: str, reader: str) -> Iterator[str]:
     if isinstance(owner.op, Concat):
         for part in owner.inputs:
             yield from _other_uses(graph, part, owner.name)
+
+
+RULES = tuple(_RULES)
 
 
 # --- helpers of the rules ------------------------------------------------------------------------------------------------

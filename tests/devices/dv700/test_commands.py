@@ -11,6 +11,7 @@ import pytest
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import ConvolutionKind, LayerType, Pooling, PoolingKind, Run
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
@@ -36,7 +37,7 @@ def chain(*made: Op, outputs: str = "", shape: Shape = X) -> Graph:
 def steps(
     graph: Graph, *, palette: bool = False, transposed: bool = True, fusion: Fusion = Fusion.NONE
 ) -> tuple[Command, ...]:
-    return partition(graph, palette=palette, transposed=transposed, fusion=fusion).steps
+    return partition(graph, DV700, palette=palette, transposed=transposed, fusion=fusion).steps
 
 
 def run(graph: Graph, *, palette: bool = False) -> Run:

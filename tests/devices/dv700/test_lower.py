@@ -16,6 +16,7 @@ from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import can_be_copied
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import ElementType, LayerType, Program
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
@@ -40,9 +41,10 @@ def build(
     ub_size: int = UB_SIZE,
 ) -> Program:
     limits = Limits(ub_size=ub_size)
-    graph = legalize(optimize(graph), limits, transposed=transposed, fusion=fusion)
-    graph, steps = partition(graph, palette=palette, transposed=transposed, fusion=fusion, limits=limits)
-    check(graph, steps, limits)
+    device = DV700._replace(limits=limits)
+    graph = legalize(optimize(graph), device, transposed=transposed, fusion=fusion)
+    graph, steps = partition(graph, device, palette=palette, transposed=transposed, fusion=fusion)
+    check(graph, steps, device)
     return lower(graph, steps, name="net", transposed=transposed)
 
 
@@ -260,9 +262,9 @@ def test_get_layer_input_reorders_maps_alone(shape: Shape, is_reordered: bool) -
 
 
 def build_with_sdk_softmax(graph: Graph, *, transposed: bool = True) -> Program:
-    legal = legalize(optimize(graph), Limits(), transposed=transposed, uses_sdk_softmax=True)
-    legal, steps = partition(legal, palette=False, transposed=transposed)
-    check(legal, steps, Limits())
+    legal = legalize(optimize(graph), DV700, transposed=transposed, uses_sdk_softmax=True)
+    legal, steps = partition(legal, DV700, palette=False, transposed=transposed)
+    check(legal, steps, DV700)
     return lower(legal, steps, name="net", transposed=transposed, original=graph)
 
 

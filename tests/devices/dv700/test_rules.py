@@ -12,6 +12,7 @@ import pytest
 
 from cnn_convertor.devices.dv700 import legalize as legalize_module
 from cnn_convertor.devices.dv700 import rules
+from cnn_convertor.devices.dv700.device import Rule
 from cnn_convertor.devices.dv700.fusion import ub_fit
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import assign_cpu as cpu
@@ -19,7 +20,8 @@ from cnn_convertor.devices.dv700.legalize import decompose_conv as kernels
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.legalize import split_pools as pools
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.rules import RULES, Rule, check
+from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.rules import RULES, check
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
@@ -42,9 +44,10 @@ def zeros(*shape: int) -> Constant:
 
 def problems(graph: Graph, limits: Limits = LIMITS, *, transposed: bool = True) -> tuple[Problem, ...]:
     """What is wrong with the graph, once it is legalized."""
-    graph = legalize(graph, limits, transposed=transposed)
+    device = DV700._replace(limits=limits)
+    graph = legalize(graph, device, transposed=transposed)
     try:
-        check(*partition(graph, palette=False, transposed=transposed, limits=limits), limits)
+        check(*partition(graph, device, palette=False, transposed=transposed), device)
     except UnsupportedError as error:
         return error.problems
     return ()
@@ -166,7 +169,7 @@ def test_a_map_that_is_too_large_is_told_where_it_begins() -> None:
 
 
 def moved(limits: Limits, op: Op, shape: Shape) -> tuple[Pair, Shape]:
-    graph = legalize(chain(op, shape=shape), limits, transposed=True)
+    graph = legalize(chain(op, shape=shape), DV700._replace(limits=limits), transposed=True)
     made = graph["a"].op
     assert isinstance(made, ops.Conv2d | ops.ConvTranspose2d | ops.AveragePool2d)
     return made.window.stride, graph.shape("a")
@@ -229,8 +232,8 @@ POOLED: list[tuple[Limits, Graph]] = [
 
 @pytest.mark.parametrize(("limits", "graph"), POOLED)
 def test_pools_beyond_the_limits_run_on_the_cpu(limits: Limits, graph: Graph) -> None:
-    assert "OnCpu" not in str(legalize(graph, LIMITS, transposed=True))
-    assert "OnCpu" in str(legalize(graph, limits, transposed=True))
+    assert "OnCpu" not in str(legalize(graph, DV700, transposed=True))
+    assert "OnCpu" in str(legalize(graph, DV700._replace(limits=limits), transposed=True))
     assert problems(graph, limits) == ()
 
 

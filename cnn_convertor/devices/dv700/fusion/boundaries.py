@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, why_own_layer
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Selection
 from cnn_convertor.devices.dv700.fusion.rules import FusionRules, Path
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Dense
 
@@ -28,10 +28,10 @@ class Boundary(NamedTuple):
     reason: str
 
 
-def boundaries(selection: Selection, fusion: Fusion, limits: Limits) -> tuple[Boundary, ...]:
+def boundaries(selection: Selection, fusion: Fusion, device: Device) -> tuple[Boundary, ...]:
     """Every boundary between two commands of the device, in execution order."""
     graph, layers = selection
-    rules = FusionRules(graph, fusion, limits)
+    rules = FusionRules(graph, fusion, device)
     commands = {node.name: command for command in layers for node in command.nodes}
     made: list[Boundary] = []
     for command in layers:
@@ -51,8 +51,8 @@ def _why_apart(rules: FusionRules, commands: dict[str, Command], before: Node, a
     graph = rules.graph
     writer = buffer_owner(graph, before.name)
     if (
-        writer.name not in rules.device
-        or after.name not in rules.device
+        writer.name not in rules.on_device
+        or after.name not in rules.on_device
         or commands[writer.name] is commands[after.name]
     ):
         return None
@@ -98,7 +98,7 @@ def _between_parts(rules: FusionRules, commands: dict[str, Command], concat: Nod
     graph = rules.graph
     parts = [part for name in concat.inputs for part in _written(graph, name)]
     for one, other in pairwise(parts):
-        on_device = one.name in rules.device and other.name in rules.device
+        on_device = one.name in rules.on_device and other.name in rules.on_device
         if on_device and commands[one.name] is not commands[other.name]:
             yield Boundary(one.name, other.name, _why_not_joined(rules, commands, (one, other)))
 

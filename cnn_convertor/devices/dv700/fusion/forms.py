@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from cnn_convertor.devices.dv700.commands import joins_run, run_of
-from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form, Fusion
+from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.fusion.levels import Evidence, Form, Fusion
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
@@ -98,12 +99,12 @@ _IN_BUFFER: tuple[tuple[Form, Callable[[Run, Run], bool]], ...] = (
 )
 
 
-def shares_run(graph: Graph, before: Node, node: Node, *, fusion: Fusion, limits: Limits) -> bool:
+def shares_run(graph: Graph, before: Node, node: Node, *, fusion: Fusion, device: Device) -> bool:
     """Whether the node runs together with the one before it, and the level of fusion allows that."""
     if not graph.is_private(before.name) or not joins_run((before,), node):
         return False
     run = run_of(graph, (before, node), palette=False, transposed=False)
-    return ALLOWED[fusion].issuperset(forms_of([[run]], adds=isinstance(node.op, Add), limits=limits))
+    return device.forms[fusion].issuperset(forms_of([[run]], adds=isinstance(node.op, Add), limits=device.limits))
 
 
 def evidence_of(layer: Layer, limits: Limits) -> Evidence:

@@ -23,25 +23,12 @@ from cnn_convertor.devices.dv700.commands import (
     run_of,
     why_own_layer,
 )
+from cnn_convertor.devices.dv700.device import Cost, Device
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.rules import FusionRules, Path, split_runs
-from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.memory.placement import nbytes
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Add, Concat, Input, MaxPool2d, Shape
-
-
-class Cost(NamedTuple):
-    """What to minimize, in this order. traffic: bytes of feature maps that commands read and write."""
-
-    traffic: int
-    commands: int
-    runs: int
-
-    def plus(self, *others: Cost) -> Cost:
-        return Cost(*map(sum, zip(self, *others, strict=True)))
-
 
 NOTHING = Cost(0, 0, 0)
 
@@ -61,10 +48,10 @@ class Selection(NamedTuple):
 
 
 def partition(
-    graph: Graph, *, palette: bool, transposed: bool, fusion: Fusion = Fusion.FULL, limits: Limits | None = None
+    graph: Graph, device: Device, *, palette: bool, transposed: bool, fusion: Fusion = Fusion.FULL
 ) -> Selection:
     """The layers of the program of a legal graph; maps and weights have no offsets yet."""
-    graph, groups = _nested(graph, FusionPlanner(graph, fusion, limits or Limits()).groups())
+    graph, groups = _nested(graph, FusionPlanner(graph, fusion, device).groups())
     position = {node.name: index for index, node in enumerate(graph.nodes)}
     made: list[tuple[int, Command]] = []
     done: set[str] = set()
@@ -88,12 +75,12 @@ def partition(
 class FusionPlanner:
     """Plans commands. best: node -> the least cost of its subtree; how: node -> the command that ends with it."""
 
-    def __init__(self, graph: Graph, fusion: Fusion, limits: Limits) -> None:
-        self.graph, self.rules = graph, FusionRules(graph, fusion, limits)
+    def __init__(self, graph: Graph, fusion: Fusion, device: Device) -> None:
+        self.graph, self.device, self.rules = graph, device, FusionRules(graph, fusion, device)
         self.best: dict[str, Cost] = {}
         self.how: dict[str, Path] = {}
         for node in graph.nodes:
-            if node.name in self.rules.device:
+            if node.name in self.rules.on_device:
                 self._choose(node)
 
     def groups(self) -> list[PathGroup]:
@@ -106,15 +93,13 @@ class FusionPlanner:
                     found.append(PathGroup(group, node))
                     grouped |= {path[-1].name for path in group}
         for node in self.graph.nodes:
-            if node.name in self.rules.device and node.name not in grouped and self._next(node) is None:
+            if node.name in self.rules.on_device and node.name not in grouped and self._next(node) is None:
                 found += map(PathGroup, self._cut(node))
         return found
 
     def cost(self, path: Path) -> Cost:
         """The cost of a command with one branch."""
-        inside = {node.name for node in path[:-1]}
-        reads = [name for node in path for name in node.inputs if name not in inside]
-        return Cost(sum(nbytes(self.graph, name) for name in (*reads, path[-1].name)), 1, len(split_runs(path)))
+        return self.device.cost(self.graph, path)
 
     def _before(self, node: Node) -> list[Node]:
         """The nodes before this one that could share its command."""
@@ -139,7 +124,7 @@ class FusionPlanner:
                 self._try(path)
             # A path that does not fit never fits with more in front, unless an addition or a max pool joins the run before it.
             grows = fits or isinstance(path[0].op, Add | MaxPool2d)
-            if len(split_runs(path)) > self.rules.limits.max_runs + 1:
+            if len(split_runs(path)) > self.device.limits.max_runs + 1:
                 continue  # joining runs saves one, which is not enough
             if grows and not any(isinstance(node.op, Add) for node in path[1:]):
                 paths += [(before, *path) for before in self._before(path[0])]
@@ -176,7 +161,7 @@ class FusionPlanner:
             options = [(costs[-1].plus(alone), groups[-1])]
             for start in range(end - 2, -1, -1):
                 group = [branch for branch in branches[start:end] if branch]
-                too_many = len(group) > self.rules.limits.max_runs
+                too_many = len(group) > self.device.limits.max_runs
                 if heads[start] is None or heads[start] != heads[end - 1] or too_many:
                     break
                 if self.rules.why_not(group) is None:
@@ -190,7 +175,7 @@ class FusionPlanner:
     def _branch(self, name: str) -> Path | None:
         """The whole path to a part of a concatenation; None if the part has no branch that can share a command."""
         graph, node = self.graph, self.graph[name]
-        if node.name not in self.rules.device or why_own_layer(graph, node) is not None:
+        if node.name not in self.rules.on_device or why_own_layer(graph, node) is not None:
             return None
         path: Path = (node,)
         while before := self._before(path[0]):

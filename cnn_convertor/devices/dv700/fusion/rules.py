@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from cnn_convertor.devices.dv700.commands import is_view, joins_run, layer_type, run_of
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.forms import forms_of
-from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.tiling import RunGeometry
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, why_alone, why_apart
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.program import LayerType, Run
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Add, Dense, PRelu
@@ -28,17 +28,18 @@ class _Sized(NamedTuple):
 
 
 class FusionRules:
-    """What the commands of a graph can do at a level of fusion. device: the names of the nodes that run on the device."""
+    """What the commands of a graph can do at a level of fusion. on_device: the names of the nodes that run on the device."""
 
-    def __init__(self, graph: Graph, fusion: Fusion, limits: Limits) -> None:
-        self.graph, self.fusion, self.limits = graph, fusion, limits
+    def __init__(self, graph: Graph, fusion: Fusion, device: Device) -> None:
+        self.graph, self.fusion, self.limits = graph, fusion, device.limits
+        self.allowed = device.forms[fusion]
         workers = (node for node in graph.nodes if not is_view(node))
-        self.device = {node.name for node in workers if layer_type(graph, node) is LayerType.CONV}
+        self.on_device = {node.name for node in workers if layer_type(graph, node) is LayerType.CONV}
         self._sized: dict[tuple[str, ...], _Sized] = {}
 
     def joins(self, before: Node, after: Node) -> bool:
         """Whether the map between two neighbors may stay inside a command: only the second one reads it, in device order."""
-        on_device = before.name in self.device and after.name in self.device
+        on_device = before.name in self.on_device and after.name in self.on_device
         in_device_order = not isinstance(after.op, Dense) or self.graph.shape(before.name).is_vector
         return on_device and in_device_order and self.graph.is_private(before.name)
 
@@ -63,7 +64,7 @@ class FusionRules:
             if (reason := why_apart(self.run(split[0][0]).input, sizes, self.limits)) is not None:
                 return reason
         forms = forms_of([[self.run(nodes) for nodes in runs] for runs in split], adds=adds, limits=self.limits)
-        excluded = next((form for form in forms if form not in ALLOWED[self.fusion]), None)
+        excluded = next((form for form in forms if form not in self.allowed), None)
         return None if excluded is None else f"fusion = {self.fusion.value} excludes {excluded.words}"
 
     def run(self, nodes: Path) -> Run:

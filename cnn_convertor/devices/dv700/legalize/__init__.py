@@ -14,6 +14,7 @@ from cnn_convertor.devices.dv700.commands import (
     has_own_place,
     named_inputs,
 )
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.forms import shares_run
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
@@ -58,16 +59,17 @@ from cnn_convertor.ir.ops import (
 
 
 def legalize(
-    graph: Graph, limits: Limits, *, transposed: bool, fusion: Fusion = Fusion.FULL, uses_sdk_softmax: bool = False
+    graph: Graph, device: Device, *, transposed: bool, fusion: Fusion = Fusion.FULL, uses_sdk_softmax: bool = False
 ) -> Graph:
     """Run every rewrite, in order."""
+    limits = device.limits
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
         partial(_each, rule=clamp_strides, limits=limits),
         partial(_each, rule=small_pools, limits=limits),
         partial(_each, rule=pools_on_cpu, limits=limits),  # those that are no chain of small ones
         *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),
-        partial(pool_parts, fusion=fusion, limits=limits),  # pools and convolutions are final
-        lambda g: split_activations(g, limits, fusion),  # needs to know which nodes can share a run
+        partial(pool_parts, fusion=fusion, device=device),  # pools and convolutions are final
+        lambda g: split_activations(g, device, fusion),  # needs to know which nodes can share a run
         partial(_each, rule=single_operators, limits=limits),  # also those that split_activations makes
         lambda g: g.expand(sdk_softmax) if uses_sdk_softmax else g,
         lambda g: free_reshapes(g, transposed=transposed),
@@ -89,7 +91,7 @@ def _each(graph: Graph, *, rule: Rule, limits: Limits) -> Graph:
 # --- one operator at a time ----------------------------------------------------------------------------------------------
 
 
-def split_activations(graph: Graph, limits: Limits, fusion: Fusion) -> Graph:
+def split_activations(graph: Graph, device: Device, fusion: Fusion) -> Graph:
     """Move PReLU out of operators without kernels, whose slopes they stand beside, and out of dilated convolutions.
 
     Without fusion every activation of an addition moves out.
@@ -99,7 +101,7 @@ def split_activations(graph: Graph, limits: Limits, fusion: Fusion) -> Graph:
         match node.op:
             case Add(activation=PRelu()) | MaxPool2d(activation=PRelu()) if any(
                 isinstance(graph[name].op, Conv2d | ConvTranspose2d)
-                and shares_run(graph, graph[name], node, fusion=fusion, limits=limits)
+                and shares_run(graph, graph[name], node, fusion=fusion, device=device)
                 for name in node.inputs
             ):
                 return None

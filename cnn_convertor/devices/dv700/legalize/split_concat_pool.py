@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.forms import shares_run
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Concat, MaxPool2d, for_channels
 
 
-def pool_parts(graph: Graph, *, fusion: Fusion, limits: Limits) -> Graph:
+def pool_parts(graph: Graph, *, fusion: Fusion, device: Device) -> Graph:
     """Turn concatenation -> max pool into max pools -> concatenation, if each pool joins the run of its part.
 
     The large map is then never written. A pool with a command of its own would gain nothing.
@@ -25,7 +25,7 @@ def pool_parts(graph: Graph, *, fusion: Fusion, limits: Limits) -> Graph:
         if isinstance(concat.op, Concat) and concat.op.axis is Axis.CHANNELS and graph.is_private(concat.name):
             pools = _pools(graph, concat, pool)
             pooled = _pooled(graph, concat, pool, pools)
-            if all(shares_run(pooled, pooled[p.inputs[0]], p, fusion=fusion, limits=limits) for p in pools):
+            if all(shares_run(pooled, pooled[p.inputs[0]], p, fusion=fusion, device=device) for p in pools):
                 graph = pooled
     return graph
 

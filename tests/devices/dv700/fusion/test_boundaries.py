@@ -10,6 +10,7 @@ from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -32,8 +33,9 @@ def graph(outputs: str, *rows: tuple[str, Op, str], shape: Shape = Shape(8, 8, 8
 
 def reasons(network: Graph, fusion: Fusion = Fusion.FULL, limits: Limits | None = None) -> list[tuple[str, str, str]]:
     limits = limits or Limits()
-    made = partition(network, palette=False, transposed=True, fusion=fusion, limits=limits)
-    return [(row.before, row.after, row.reason) for row in boundaries(made, fusion, limits)]
+    device = DV700._replace(limits=limits)
+    made = partition(network, device, palette=False, transposed=True, fusion=fusion)
+    return [(row.before, row.after, row.reason) for row in boundaries(made, fusion, device)]
 
 
 TWO = graph("b", ("a", conv(), "x"), ("b", conv(), "a"))
@@ -140,10 +142,10 @@ def test_a_long_chain_ends_somewhere() -> None:
 def test_all_neighbors_share_a_command_or_have_a_reason(fusion: Fusion) -> None:
     seen = 0
     for seed in range(60):
-        network = legalize(optimize(random_networks.network(seed, 12)), Limits(), transposed=True, fusion=fusion)
-        made = partition(network, palette=False, transposed=True, fusion=fusion)
+        network = legalize(optimize(random_networks.network(seed, 12)), DV700, transposed=True, fusion=fusion)
+        made = partition(network, DV700, palette=False, transposed=True, fusion=fusion)
         steps = {node.name: step for step in made.steps for node in step.nodes if step.type is LayerType.CONV}
-        rows = {(row.before, row.after) for row in boundaries(made, fusion, Limits())}
+        rows = {(row.before, row.after) for row in boundaries(made, fusion, DV700)}
         for node in made.graph.nodes:
             for name in node.inputs:
                 if name in steps and node.name in steps and not isinstance(node.op, ops.Concat):

@@ -13,6 +13,7 @@ from cnn_convertor.devices.dv700.fusion.rules import split_runs
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -135,10 +136,12 @@ def test_a_level_allows_what_the_one_before_it_allows() -> None:
 def test_commands_of_a_program_are_counted_by_their_evidence() -> None:
     rows = [("a", conv(), "x"), ("b", conv(3), "a"), ("c", conv(), "b"), ("sum", ADD, "c x"), ("d", conv(), "sum")]
     nodes = (Node("x", ops.Input(SMALL)), *(Node(name, op, tuple(reads.split())) for name, op, reads in rows))
-    graph = legalize(Graph(nodes, ("d",)), Limits(), transposed=True)
+    graph = legalize(Graph(nodes, ("d",)), DV700, transposed=True)
     counted = {}
     for fusion in Fusion:
-        program = lower(*partition(graph, palette=False, transposed=True, fusion=fusion), name="net", transposed=True)
+        program = lower(
+            *partition(graph, DV700, palette=False, transposed=True, fusion=fusion), name="net", transposed=True
+        )
         evidence = [evidence_of(layer, Limits()) for layer in program.layers if layer.runs]
         counted[fusion] = (evidence, count_accepted(program, Limits()))
     assert counted == {

@@ -13,12 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.devices.dv700.commands import Command
+from cnn_convertor.devices.dv700.device import Cost
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.fusion.partition import Cost, Selection, partition
+from cnn_convertor.devices.dv700.fusion.partition import Selection, partition
 from cnn_convertor.devices.dv700.fusion.rules import FusionRules
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.errors import Problem, UnsupportedError
@@ -59,8 +61,8 @@ def chain(*made: Op, outputs: str = "", shape: Shape = X) -> Graph:
     return graph(outputs or names[-1], *rows, shape=shape)
 
 
-def chosen(network: Graph, fusion: Fusion = Fusion.FULL, limits: Limits | None = None) -> Selection:
-    return partition(network, palette=False, transposed=True, fusion=fusion, limits=limits)
+def chosen(network: Graph, fusion: Fusion = Fusion.FULL, limits: Limits = DV700.limits) -> Selection:
+    return partition(network, DV700._replace(limits=limits), palette=False, transposed=True, fusion=fusion)
 
 
 def words(step: Command) -> str:
@@ -74,7 +76,7 @@ def words(step: Command) -> str:
     return f"{' '.join(step.reads)}: {text[:-3]}" + (f" = {step.writes}" if step.parts else "")
 
 
-def commands(network: Graph, fusion: Fusion = Fusion.FULL, limits: Limits | None = None) -> list[str]:
+def commands(network: Graph, fusion: Fusion = Fusion.FULL, limits: Limits = DV700.limits) -> list[str]:
     return [words(step) for step in chosen(network, fusion, limits).steps]
 
 
@@ -336,7 +338,9 @@ def partitions(count: int) -> Iterator[list[range]]:
 
 def by_brute_force(network: Graph, fusion: Fusion, limits: Limits) -> Cost:
     """The least cost of all ways to let boundaries vanish and to group parts of concatenations."""
-    possible_in = FusionRules(network, fusion, limits)  # only to be asked what one command can do
+    possible_in = FusionRules(
+        network, fusion, DV700._replace(limits=limits)
+    )  # only to be asked what one command can do
     device = [node for node in network.nodes if not isinstance(node.op, ops.Input | ops.Concat | ops.Reshape)]
     edges = [(network[name], node) for node in device for name in node.inputs if possible_in.joins(network[name], node)]
     concats = [node for node in network.nodes if isinstance(node.op, ops.Concat)]
@@ -419,7 +423,9 @@ def runs_of(path: Sequence[Node]) -> int:
 )
 def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int, fusion: Fusion) -> None:
     limits = Limits(ub_size=ub_size)
-    network = legalize(optimize(Blocks(seed, steps).graph), limits, transposed=True, fusion=fusion)
+    network = legalize(
+        optimize(Blocks(seed, steps).graph), DV700._replace(limits=limits), transposed=True, fusion=fusion
+    )
     if len(network.nodes) > 14:
         return
     assert total(chosen(network, fusion, limits)) == by_brute_force(network, fusion, limits)
@@ -432,7 +438,9 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
     network, limits = random_networks.network(seed, steps), Limits(ub_size=ub_size)
     costs, problems = [], []
     for fusion in (Fusion.FULL, Fusion.PROVEN, Fusion.NONE):
-        selection = chosen(legalize(optimize(network), limits, transposed=True, fusion=fusion), fusion, limits)
+        selection = chosen(
+            legalize(optimize(network), DV700._replace(limits=limits), transposed=True, fusion=fusion), fusion, limits
+        )
         costs.append(total(selection))
         problems.append(broken(selection, limits))
     assert problems[0] == problems[1] == problems[2]
@@ -452,8 +460,9 @@ def test_what_shares_commands_computes_the_same(
     seed: int, steps: int, ub_size: int, transposed: bool, fusion: Fusion
 ) -> None:
     network, limits = Blocks(seed, steps).graph, Limits(ub_size=ub_size)
-    legal = legalize(optimize(network), limits, transposed=transposed, fusion=fusion)
-    selection = partition(legal, palette=False, transposed=transposed, fusion=fusion, limits=limits)
+    device = DV700._replace(limits=limits)
+    legal = legalize(optimize(network), device, transposed=transposed, fusion=fusion)
+    selection = partition(legal, device, palette=False, transposed=transposed, fusion=fusion)
     program = lower(*selection, name="net", transposed=transposed)
     x = random_networks.inputs_for(network)
     values, results = ir_reference.run(network, x), program_reference.run(program, x)
@@ -464,7 +473,7 @@ def test_what_shares_commands_computes_the_same(
 
 def broken(selection: Selection, limits: Limits) -> set[Problem]:
     try:
-        check(*selection, limits)
+        check(*selection, DV700._replace(limits=limits))
     except UnsupportedError as error:
         return set(error.problems)
     return set()
@@ -482,5 +491,5 @@ def test_a_long_chain_of_pools_needs_few_paths_for_each(monkeypatch: pytest.Monk
         return why_not(self, branches)
 
     monkeypatch.setattr(FusionRules, "why_not", counted)
-    partition(graph(names[-1], *rows), palette=False, transposed=True)
+    chosen(graph(names[-1], *rows))
     assert max(asked) < 40 and len(asked) < 40 * len(rows)

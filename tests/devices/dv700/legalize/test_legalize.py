@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -54,7 +55,7 @@ def text(graph: Graph) -> list[str]:
 
 def legal(graph: Graph, *, transposed: bool = True) -> Graph:
     """The legal graph, which computes the same."""
-    result = legalize(graph, LIMITS, transposed=transposed)
+    result = legalize(graph, DV700, transposed=transposed)
     x = random_networks.inputs_for(graph)
     before, after = ir_reference.run(graph, x), program_reference.run_legal(result, x, transposed=transposed)
     for old, new in zip(graph.outputs, result.outputs, strict=True):
@@ -374,10 +375,10 @@ def test_rewrites(case: str) -> None:
 def test_max_kernel_size_bounds_what_dilations_and_upsamplings_become() -> None:
     small = Limits(max_kernel_size=3)
     dilated, upsampled = chain(conv(4, 4, dilation=Pair(2, 2))), chain(ops.Upsample(Pair(5, 5)))
-    assert "dilation=2x2" in str(legalize(dilated, small, transposed=True))
-    assert "Resize[size=30x30" in str(legalize(upsampled, small, transposed=True))
-    assert "dilation" not in str(legalize(dilated, LIMITS, transposed=True))
-    assert "ConvTranspose2d" in str(legalize(upsampled, LIMITS, transposed=True))
+    assert "dilation=2x2" in str(legalize(dilated, DV700._replace(limits=small), transposed=True))
+    assert "Resize[size=30x30" in str(legalize(upsampled, DV700._replace(limits=small), transposed=True))
+    assert "dilation" not in str(legalize(dilated, DV700, transposed=True))
+    assert "ConvTranspose2d" in str(legalize(upsampled, DV700, transposed=True))
 
 
 # --- shared parts --------------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from cnn_convertor.devices.dv700.commands import Command, is_view
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, place, schedule_and_allocate
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.errors import UnsupportedError
@@ -93,8 +93,8 @@ def simulate(graph: Graph, steps: Sequence[Command], placement: Placement) -> No
 
 
 def legal(graph: Graph, fusion: Fusion = Fusion.NONE) -> tuple[Graph, tuple[Command, ...]]:
-    graph = legalize(optimize(graph), Limits(), transposed=True, fusion=fusion)
-    return partition(graph, palette=False, transposed=True, fusion=fusion)
+    graph = legalize(optimize(graph), DV700, transposed=True, fusion=fusion)
+    return partition(graph, DV700, palette=False, transposed=True, fusion=fusion)
 
 
 def small(*made: Op, outputs: str = "", shape: Shape = Shape(2, 4, 8)) -> Graph:
@@ -113,7 +113,7 @@ def conv(out: int = 8, channels: int = 8) -> Op:
 def test_every_read_finds_its_map_intact(seed: int, steps: int, fusion: Fusion) -> None:
     graph, chosen = legal(random_networks.network(seed, steps), fusion)
     try:
-        check(graph, chosen, Limits())
+        check(graph, chosen, DV700)
     except UnsupportedError:
         assume(False)
     placement = place(graph, chosen)
@@ -144,7 +144,7 @@ def branches(*concats: Sequence[str], outputs: str) -> Graph:
 )
 @pytest.mark.parametrize("fusion", Fusion)
 def test_parts_lie_inside_their_concatenation(graph: Graph, parts: dict[str, int], fusion: Fusion) -> None:
-    graph, steps = partition(graph, palette=False, transposed=True, fusion=fusion)
+    graph, steps = partition(graph, DV700, palette=False, transposed=True, fusion=fusion)
     placement = place(graph, steps)
     start = placement.offsets[graph.outputs[0]]
     assert {name: placement.offsets[name] - start for name in parts} == parts
@@ -207,7 +207,7 @@ def test_what_the_commands_keep_to_themselves_has_no_place() -> None:
 def test_what_is_arranged_is_right_and_no_larger(seed: int, steps: int) -> None:
     graph, chosen = legal(random_networks.network(seed, steps))
     try:
-        check(graph, chosen, Limits())
+        check(graph, chosen, DV700)
     except UnsupportedError:
         assume(False)
     made = schedule_and_allocate(graph, chosen)
@@ -260,7 +260,7 @@ def test_a_part_needs_its_place_only_from_when_it_is_written() -> None:
         Node("z", conv(16), ("y",)), Node("c", ops.Concat(), ("y", "z")),
     )  # fmt: skip
     graph = Graph(nodes, ("c",))
-    graph, steps = partition(graph, palette=False, transposed=True, fusion=Fusion.NONE)
+    graph, steps = partition(graph, DV700, palette=False, transposed=True, fusion=Fusion.NONE)
     placement = place(graph, steps)
     simulate(graph, steps, placement)
     assert placement.plan.size == graph.shape("c").size * 2

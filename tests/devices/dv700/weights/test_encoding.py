@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import ConvertorWarning, Origin, UnsupportedError
@@ -37,8 +37,8 @@ def chain(*made: Op, shape: Shape) -> Graph:
 
 
 def program(graph: Graph, *, palette: bool = False, transposed: bool = False) -> Program:
-    graph = legalize(optimize(graph), Limits(), transposed=transposed)
-    return lower(*partition(graph, palette=palette, transposed=transposed), name="net", transposed=transposed)
+    graph = legalize(optimize(graph), DV700, transposed=transposed)
+    return lower(*partition(graph, DV700, palette=palette, transposed=transposed), name="net", transposed=transposed)
 
 
 def stream(made: Program) -> bytes:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
@@ -56,8 +56,8 @@ def planned(*made: ops.Op, channels: int = 16, palette: bool = False) -> Program
     nodes = [Node("x", ops.Input(Shape(20, 20, channels)))]
     for op, name in zip(made, "abcdefgh", strict=False):
         nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name, type(op).__name__),)))
-    graph = legalize(optimize(Graph(tuple(nodes), (nodes[-1].name,))), Limits(), transposed=True)
-    return lower(*partition(graph, palette=palette, transposed=True), name="net", transposed=True)
+    graph = legalize(optimize(Graph(tuple(nodes), (nodes[-1].name,))), DV700, transposed=True)
+    return lower(*partition(graph, DV700, palette=palette, transposed=True), name="net", transposed=True)
 
 
 def every_kind() -> Program:
@@ -158,8 +158,8 @@ def test_the_nearest_name_comes_first() -> None:
     nodes = [x]
     for name in ("conv1_1", "conv1_2", "branch"):
         nodes.append(Node(name, conv(normal(16, 16, 1, 1)), (nodes[-1].name,), (Origin("net", name),)))
-    graph = legalize(Graph(tuple(nodes), ("branch",)), Limits(), transposed=True)
-    program = lower(*partition(graph, palette=False, transposed=True), name="net", transposed=True)
+    graph = legalize(Graph(tuple(nodes), ("branch",)), DV700, transposed=True)
+    program = lower(*partition(graph, DV700, palette=False, transposed=True), name="net", transposed=True)
     with pytest.raises(UsageError) as caught:
         chosen(program, Quantization.AUTO, conv1_3=True)
     assert caught.value.problems[0].hint.endswith('like "conv1_2", "conv1_1"')

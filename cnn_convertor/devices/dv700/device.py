@@ -1,0 +1,63 @@
+"""The device as one value: its limits, rules, forms of commands, and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from inspect import cleandoc
+from typing import NamedTuple
+
+from cnn_convertor.devices.dv700.commands import Command
+from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.errors import Origin
+from cnn_convertor.ir.graph import Graph, Node
+
+
+class Subject(NamedTuple):
+    """One layer of the program, in its graph."""
+
+    graph: Graph
+    step: Command
+    limits: Limits
+
+
+class Breach(NamedTuple):
+    """What is wrong, and the layer of the model to name."""
+
+    where: Origin | None
+    message: str
+
+
+class Rule(NamedTuple):
+    """sizes: it depends on the sizes of maps, not on the settings of the layer alone."""
+
+    code: str
+    broken: Callable[[Subject], Iterator[Breach]]
+    hint: str
+    sizes: bool
+
+    def describe(self, limits: Limits) -> str:
+        """The docstring of the rule, with the limits in place of their names in braces."""
+        assert self.broken.__doc__ is not None
+        return cleandoc(self.broken.__doc__).format(**limits._asdict())
+
+
+class Cost(NamedTuple):
+    """What to minimize, in this order. traffic: bytes of feature maps that commands read and write."""
+
+    traffic: int
+    commands: int
+    runs: int
+
+    def plus(self, *others: Cost) -> Cost:
+        return Cost(*map(sum, zip(self, *others, strict=True)))
+
+
+class Device(NamedTuple):
+    """forms: the forms of commands that each level of fusion allows. cost: of a command with these nodes, in order."""
+
+    name: str
+    limits: Limits
+    rules: tuple[Rule, ...]
+    forms: Mapping[Fusion, frozenset[Form]]
+    cost: Callable[[Graph, tuple[Node, ...]], Cost]

@@ -1,0 +1,55 @@
+"""The parts of the device take effect wherever a network is converted for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cnn_convertor.devices.dv700.device import Cost
+from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.devices.dv700.legalize import legalize
+from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.errors import UnsupportedError
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Pair, Shape, Window
+from cnn_convertor.pipeline import DeviceOptions, legalize_graph, plan
+
+
+def two_convolutions(size: int = 3) -> Graph:
+    weight = Constant.of(np.ones((8, 8, size, size), np.float32))
+    convolution = ops.Conv2d(weight, None, Window(Pair(size, size)))
+    nodes = Node("x", ops.Input(Shape(16, 16, 8))), Node("a", convolution, ("x",)), Node("b", convolution, ("a",))
+    return Graph(nodes, ("b",))
+
+
+def commands(options: DeviceOptions) -> int:
+    return sum(step.assignments != () for step in legalize_graph(two_convolutions(), options).steps)
+
+
+FULL = DeviceOptions(DV700, Fusion.FULL, transposed=False)
+
+
+def test_the_forms_of_the_device_decide_what_a_level_of_fusion_allows() -> None:
+    plain = DV700._replace(forms={**DV700.forms, Fusion.FULL: frozenset({Form.RUN})})
+    assert commands(FULL) + 1 == commands(FULL._replace(device=plain))
+
+
+def test_the_costs_of_the_device_decide_what_shares_a_command() -> None:
+    dear = DV700._replace(cost=lambda _graph, path: Cost(len(path) ** 2, 1, 1))
+    assert commands(FULL) + 1 == commands(FULL._replace(device=dear))
+
+
+def test_the_rules_of_the_device_decide_what_it_refuses() -> None:
+    tiny = DV700._replace(limits=DV700.limits._replace(max_width=4))
+    with pytest.raises(UnsupportedError):
+        plan(two_convolutions(), "net", FULL._replace(device=tiny))
+    plan(two_convolutions(), "net", FULL._replace(device=tiny._replace(rules=())))
+
+
+def test_the_limits_of_the_device_decide_how_networks_are_rewritten() -> None:
+    graph = two_convolutions(5)
+    small = DV700._replace(limits=DV700.limits._replace(max_kernel_size=3))
+    nodes = [len(legalize(graph, device, transposed=False).nodes) for device in (DV700, small)]
+    assert nodes[0] < nodes[1]
