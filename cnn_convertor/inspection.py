@@ -359,7 +359,7 @@ def _idle(op: Op) -> str:
         case Identity():
             return "nothing to do"
         case _:
-            return "no number moves"
+            return "nothing to compute"
 
 
 def _counted(words: Iterable[str]) -> list[str]:

@@ -195,7 +195,7 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV213": Entry(
         "A layer is left out",
-        "The layer only judges results, for training, or is an input that nobody reads.",
+        "The layer only evaluates the network, or is an input that no layer reads.",
         "Nothing, if that is meant; the message says what the network gives instead.",
         is_warning=True,
     ),

@@ -4,7 +4,7 @@
 
 namespace dv700_cpu {
 
-// Which axes are meant.
+// The axes along which a function works.
 struct Axes {
   bool height, width, channels;
 };

@@ -37,7 +37,7 @@ _MEANINGS = {
     "take it",
     Executor.EITHER: "on the device, as it is or rewritten; on the CPU where no rewrite gives the same",
     Executor.CPU: "on the CPU: in the runtime, or in generated C++",
-    Executor.IN_PLACE: "no number moves, where the sizes allow it; else on the CPU",
+    Executor.IN_PLACE: "nothing to compute, where the sizes allow it; else on the CPU",
     Executor.NOTHING: "there is nothing to do",
     Executor.APPLICATION: "the application writes it",
     Executor.FIRMWARE: "the author of the firmware writes it",

@@ -63,7 +63,7 @@ def connect(layers: Sequence[CaffeLayer]) -> BlobGraph:
     for index in judges:
         layer = layers[index]
         hint = f'its input "{layer.bottoms[0]}" is what the network gives' if layer.bottoms else ""
-        warn(Problem("DV213", "the layer only judges the network's results, and is left out", layer.origin, hint))
+        warn(Problem("DV213", "the layer only evaluates the network, and is left out", layer.origin, hint))
     _warn_of_unread_inputs(layers, read)
     needed = _needed(sources, outputs)
     connected = tuple(

@@ -162,7 +162,7 @@ def test_silence_and_what_only_it_reads_are_left_out(load: Any) -> None:
 
 def test_a_layer_with_a_weight_in_the_loss_judges(load: Any) -> None:
     judge = 'layer { name: "j" type: "Python" bottom: "a" top: "j" loss_weight: 1 python_param { module: "m" } }'
-    with pytest.warns(ConvertorWarning, match="only judges the network's results"):
+    with pytest.warns(ConvertorWarning, match="only evaluates the network"):
         graph = load(INPUT + relu("a", "x") + judge)
     assert (names(graph), graph.outputs) == (["a"], ("a",))
 

@@ -15,7 +15,7 @@ namespace Csmall_cpu {
 
 const bool kRowByRow = true;  // of the pixels of the device's feature maps
 
-// Which axes are meant.
+// The axes along which a function works.
 struct Axes {
   bool height, width, channels;
 };
