@@ -22,7 +22,7 @@ SAME_RATIO = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class FormulaLayer:
     """A layer of the definition. message: its LayerParameter. weights: its blobs. batch: that of the definition."""
 
     name: str
@@ -67,7 +67,7 @@ ELEMENTWISE: Mapping[str, tuple[str, Callable[[Any, Blob], Blob]]] = {
 }
 
 
-def _elementwise(layer: Layer, x: Blob) -> Blob:
+def _elementwise(layer: FormulaLayer, x: Blob) -> Blob:
     group, function = ELEMENTWISE[layer.type]
     return function(getattr(layer.message, group) if group else None, x)
 
@@ -84,7 +84,7 @@ def _log_of_base(base: float) -> float:
 
 
 @_computes("Split")
-def _split(layer: Layer, x: Blob) -> Tops:
+def _split(layer: FormulaLayer, x: Blob) -> Tops:
     return [x] * len(layer.tops)
 
 
@@ -101,7 +101,7 @@ def _sizes(settings: Any, name: str, short: str, default: int) -> Pair:
 
 
 @_computes("Convolution", "DepthwiseConvolution", "ConvolutionDepthwise")
-def _convolution(layer: Layer, x: Blob) -> Blob:
+def _convolution(layer: FormulaLayer, x: Blob) -> Blob:
     """y[o, h, w] = sum over c, i, j of weight[o, c, i, j] * x[c, h*s + i*d - p, w*s + j*d - p], in each group."""
     settings = layer.message.convolution_param
     groups = settings.group if layer.type == "Convolution" else x.shape[1]
@@ -127,7 +127,7 @@ def _convolution(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("Deconvolution")
-def _deconvolution(layer: Layer, x: Blob) -> Blob:
+def _deconvolution(layer: FormulaLayer, x: Blob) -> Blob:
     """The transposed convolution: every element of x adds the kernel, times its value, to a window of y."""
     settings = layer.message.convolution_param
     groups, count = settings.group, settings.num_output
@@ -148,7 +148,7 @@ def _deconvolution(layer: Layer, x: Blob) -> Blob:
     return y.reshape(1, count, *y.shape[2:]) + _bias_of(layer, settings)
 
 
-def _deconvolution_weight(layer: Layer, settings: Any, channels: int) -> Blob:
+def _deconvolution_weight(layer: FormulaLayer, settings: Any, channels: int) -> Blob:
     """The blob; bilinear weights where the layer has none and asks for them."""
     if layer.weights:
         return layer.weights[0]
@@ -161,7 +161,7 @@ def _deconvolution_weight(layer: Layer, settings: Any, channels: int) -> Blob:
     return np.broadcast_to(np.outer(slope, slope), (channels, settings.num_output // settings.group, side, side))
 
 
-def _on_one_axis(layer: Layer, x: Blob, formula: Formula) -> Blob:
+def _on_one_axis(layer: FormulaLayer, x: Blob, formula: Formula) -> Blob:
     """A blob with one axis after the channels, as a map of width 1."""
     message = type(layer.message)()
     message.CopyFrom(layer.message)
@@ -169,7 +169,7 @@ def _on_one_axis(layer: Layer, x: Blob, formula: Formula) -> Blob:
     for name, default in (("kernel_size", 1), ("stride", 1), ("pad", 0), ("dilation", 1)):
         given = getattr(settings, name)
         given[:] = [given[0] if given else default, default]
-    made = Layer(layer.name, layer.type, layer.bottoms, layer.tops, message, layer.weights)
+    made = FormulaLayer(layer.name, layer.type, layer.bottoms, layer.tops, message, layer.weights)
     return np.asarray(formula(made, x[..., None]))[..., 0]
 
 
@@ -183,7 +183,7 @@ def _window(settings: Any) -> tuple[Pair, Pair, Pair, Pair]:
     )
 
 
-def _bias_of(layer: Layer, settings: Any) -> Blob | float:
+def _bias_of(layer: FormulaLayer, settings: Any) -> Blob | float:
     if not settings.bias_term:
         return 0.0
     if not layer.weights:  # a bilinear filler without weights in the file
@@ -192,7 +192,7 @@ def _bias_of(layer: Layer, settings: Any) -> Blob | float:
 
 
 @_computes("Pooling")
-def _pooling(layer: Layer, x: Blob) -> Tops:
+def _pooling(layer: FormulaLayer, x: Blob) -> Tops:
     settings = layer.message.pooling_param
     kernel, stride, pad = (
         _sizes(settings, "kernel_size", "kernel", 0),
@@ -240,7 +240,7 @@ def _windows(size: int, kernel: int, stride: int, pad: int, *, rounds_up: bool, 
 
 
 @_computes("SPP")
-def _spatial_pyramid(layer: Layer, x: Blob) -> Blob:
+def _spatial_pyramid(layer: FormulaLayer, x: Blob) -> Blob:
     settings = layer.message.spp_param
     levels = []
     for level in range(settings.pyramid_height):
@@ -252,7 +252,7 @@ def _spatial_pyramid(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("Upsample")
-def _upsample(layer: Layer, x: Blob, *masks: Blob) -> Blob:
+def _upsample(layer: FormulaLayer, x: Blob, *masks: Blob) -> Blob:
     """Repeats pixels; with the mask of a pooling, puts each value where the maximum was."""
     settings = layer.message.upsample_param
     both = settings.scale or 2
@@ -268,7 +268,7 @@ def _upsample(layer: Layer, x: Blob, *masks: Blob) -> Blob:
 
 
 @_computes("Interp")
-def _interp(layer: Layer, x: Blob, *like: Blob) -> Blob:
+def _interp(layer: FormulaLayer, x: Blob, *like: Blob) -> Blob:
     settings = layer.message.interp_param
     if like:
         return _bilinear(x, like[0].shape[2:], corners=True)
@@ -281,7 +281,7 @@ def _interp(layer: Layer, x: Blob, *like: Blob) -> Blob:
 
 
 @_computes("BilinearInterpolate")
-def _bilinear_interpolate(layer: Layer, x: Blob) -> Blob:
+def _bilinear_interpolate(layer: FormulaLayer, x: Blob) -> Blob:
     settings = layer.message.bilinear_interpolate_param
     return _bilinear(x, (settings.dst_h, settings.dst_w), corners=settings.align_corners)
 
@@ -300,7 +300,7 @@ def _bilinear(x: Blob, size: Sequence[int], *, corners: bool) -> Blob:
 
 
 @_computes("Pad")
-def _pad(layer: Layer, x: Blob) -> Blob:
+def _pad(layer: FormulaLayer, x: Blob) -> Blob:
     p = layer.message.pad_param
     return np.pad(x, ((0, 0), (0, 0), (p.pad_u, p.pad_d), (p.pad_l, p.pad_r)), constant_values=p.pad_value)
 
@@ -309,7 +309,7 @@ def _pad(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("InnerProduct")
-def _inner_product(layer: Layer, x: Blob) -> Blob:
+def _inner_product(layer: FormulaLayer, x: Blob) -> Blob:
     settings = layer.message.inner_product_param
     axis = settings.axis % x.ndim
     rows = x.reshape(math.prod(x.shape[:axis]), -1)
@@ -329,7 +329,7 @@ def _on_channels(values: Blob, x: Blob) -> Blob:
 
 
 @_computes("BatchNorm")
-def _batch_norm(layer: Layer, x: Blob) -> Blob:
+def _batch_norm(layer: FormulaLayer, x: Blob) -> Blob:
     settings = layer.message.batch_norm_param
     if settings.HasField("use_global_stats") and not settings.use_global_stats:
         axes = (0, *range(2, x.ndim))
@@ -345,7 +345,7 @@ def _batch_norm(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("BN")
-def _bn(layer: Layer, x: Blob) -> Blob:
+def _bn(layer: FormulaLayer, x: Blob) -> Blob:
     """SegNet's layer has a factor and a shift; PSPNet's has statistics, too."""
     settings = layer.message.bn_param
     slope, shift, *statistics = (_on_channels(values, x) for values in layer.weights)
@@ -356,14 +356,14 @@ def _bn(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("PReLU")
-def _prelu(layer: Layer, x: Blob) -> Blob:
+def _prelu(layer: FormulaLayer, x: Blob) -> Blob:
     slope = layer.weights[0]
     slopes = slope.ravel()[0] if layer.message.prelu_param.channel_shared else _on_channels(slope, x)
     return np.maximum(x, 0) + slopes * np.minimum(x, 0)
 
 
 @_computes("Scale")
-def _scale(layer: Layer, x: Blob, *factor: Blob) -> Blob:
+def _scale(layer: FormulaLayer, x: Blob, *factor: Blob) -> Blob:
     settings, weights = layer.message.scale_param, list(layer.weights)
     axis = settings.axis % max(x.ndim, 1)
     shape = factor[0].shape if factor else _covered(settings, x)
@@ -372,7 +372,7 @@ def _scale(layer: Layer, x: Blob, *factor: Blob) -> Blob:
 
 
 @_computes("Bias")
-def _bias(layer: Layer, x: Blob, *shift: Blob) -> Blob:
+def _bias(layer: FormulaLayer, x: Blob, *shift: Blob) -> Blob:
     settings = layer.message.bias_param
     given = shift[0] if shift else layer.weights[0].reshape(_covered(settings, x))
     return x + _along(given, settings.axis % max(x.ndim, 1), x)
@@ -387,7 +387,7 @@ def _covered(settings: Any, x: Blob) -> tuple[int, ...]:
 
 
 @_computes("Eltwise")
-def _eltwise(layer: Layer, *blobs: Blob) -> Blob:
+def _eltwise(layer: FormulaLayer, *blobs: Blob) -> Blob:
     settings = layer.message.eltwise_param
     if settings.operation == settings.PROD:
         return np.asarray(np.multiply.reduce(blobs))
@@ -398,7 +398,7 @@ def _eltwise(layer: Layer, *blobs: Blob) -> Blob:
 
 
 @_computes("Axpy")
-def _axpy(_: Layer, factors: Blob, x: Blob, y: Blob) -> Blob:
+def _axpy(_: FormulaLayer, factors: Blob, x: Blob, y: Blob) -> Blob:
     return factors.reshape(*x.shape[:2], *[1] * (x.ndim - 2)) * x + y
 
 
@@ -407,25 +407,25 @@ def _axis(settings: Any, old: str) -> int:
 
 
 @_computes("Concat")
-def _concat(layer: Layer, *blobs: Blob) -> Blob:
+def _concat(layer: FormulaLayer, *blobs: Blob) -> Blob:
     return np.concatenate(blobs, _axis(layer.message.concat_param, "concat_dim"))
 
 
 @_computes("Slice")
-def _slice(layer: Layer, x: Blob) -> Tops:
+def _slice(layer: FormulaLayer, x: Blob) -> Tops:
     settings = layer.message.slice_param
     points = list(settings.slice_point) or len(layer.tops)
     return np.split(x, points, _axis(settings, "slice_dim"))
 
 
 @_computes("Tile")
-def _tile(layer: Layer, x: Blob) -> Blob:
+def _tile(layer: FormulaLayer, x: Blob) -> Blob:
     settings = layer.message.tile_param
     return np.concatenate([x] * settings.tiles, settings.axis)
 
 
 @_computes("Crop")
-def _crop(layer: Layer, x: Blob, like: Blob) -> Blob:
+def _crop(layer: FormulaLayer, x: Blob, like: Blob) -> Blob:
     settings = layer.message.crop_param
     first = settings.axis % x.ndim
     offsets = list(settings.offset) or [0]
@@ -439,14 +439,14 @@ def _crop(layer: Layer, x: Blob, like: Blob) -> Blob:
 
 
 @_computes("Flatten")
-def _flatten(layer: Layer, x: Blob) -> Blob:
+def _flatten(layer: FormulaLayer, x: Blob) -> Blob:
     settings = layer.message.flatten_param
     first, last = settings.axis % x.ndim, settings.end_axis % x.ndim
     return x.reshape(*x.shape[:first], -1, *x.shape[last + 1 :])
 
 
 @_computes("Reshape")
-def _reshape(layer: Layer, x: Blob) -> Blob:
+def _reshape(layer: FormulaLayer, x: Blob) -> Blob:
     settings = layer.message.reshape_param
     first = settings.axis + (x.ndim + 1 if settings.axis < 0 else 0)
     end = x.ndim if settings.num_axes == -1 else first + settings.num_axes
@@ -458,13 +458,13 @@ def _reshape(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("Permute")
-def _permute(layer: Layer, x: Blob) -> Blob:
+def _permute(layer: FormulaLayer, x: Blob) -> Blob:
     order = list(layer.message.permute_param.order)
     return x.transpose(*order, *(axis for axis in range(x.ndim) if axis not in order))
 
 
 @_computes("ShuffleChannel")
-def _shuffle_channel(layer: Layer, x: Blob) -> Blob:
+def _shuffle_channel(layer: FormulaLayer, x: Blob) -> Blob:
     group = layer.message.shuffle_channel_param.group
     return x.reshape(group, x.shape[1] // group, -1).swapaxes(0, 1).reshape(x.shape)
 
@@ -473,7 +473,7 @@ def _shuffle_channel(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("LRN")
-def _lrn(layer: Layer, x: Blob) -> Blob:
+def _lrn(layer: FormulaLayer, x: Blob) -> Blob:
     """Across channels x / (k + alpha / n * sum of n squares) ** beta; within one, with Caffe's average pooling and without k."""
     settings = layer.message.lrn_param
     n, squares = settings.local_size, np.square(x)
@@ -486,7 +486,7 @@ def _lrn(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("Normalize")
-def _normalize(layer: Layer, x: Blob) -> Blob:
+def _normalize(layer: FormulaLayer, x: Blob) -> Blob:
     settings = layer.message.norm_param
     axes = tuple(range(1, x.ndim)) if settings.across_spatial else (1,)
     y = x / np.sqrt(np.square(x).sum(axes, keepdims=True) + settings.eps)
@@ -495,7 +495,7 @@ def _normalize(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("MVN")
-def _mvn(layer: Layer, x: Blob) -> Blob:
+def _mvn(layer: FormulaLayer, x: Blob) -> Blob:
     settings = layer.message.mvn_param
     axes = tuple(range(1 if settings.across_channels else 2, x.ndim))
     y = x - x.mean(axes, keepdims=True)
@@ -503,14 +503,14 @@ def _mvn(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("Softmax")
-def _softmax(layer: Layer, x: Blob) -> Blob:
+def _softmax(layer: FormulaLayer, x: Blob) -> Blob:
     axis = layer.message.softmax_param.axis
     powers = np.exp(x - x.max(axis, keepdims=True))
     return np.asarray(powers / powers.sum(axis, keepdims=True))
 
 
 @_computes("ArgMax")
-def _arg_max(layer: Layer, x: Blob) -> Blob:
+def _arg_max(layer: FormulaLayer, x: Blob) -> Blob:
     """The largest elements' indices or values. Of equal elements, the last comes first."""
     settings = layer.message.argmax_param
     count = settings.top_k
@@ -526,7 +526,7 @@ def _arg_max(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("Reduction")
-def _reduction(layer: Layer, x: Blob) -> Blob:
+def _reduction(layer: FormulaLayer, x: Blob) -> Blob:
     settings = layer.message.reduction_param
     axis = settings.axis % x.ndim
     rows = x.reshape(*x.shape[:axis], -1)
@@ -543,7 +543,7 @@ def _reduction(layer: Layer, x: Blob) -> Blob:
 
 
 @_computes("PriorBox")
-def _prior_box(layer: Layer, features: Blob, image: Blob) -> Blob:
+def _prior_box(layer: FormulaLayer, features: Blob, image: Blob) -> Blob:
     """Boxes around the center of each pixel, and their variances: (1, 2, boxes * 4)."""
     settings = layer.message.prior_box_param
     rows, columns = features.shape[2:]
@@ -583,7 +583,7 @@ def _box_sizes(settings: Any) -> Iterator[tuple[float, float]]:
 
 
 @_computes("DetectionOutput")
-def _detection_output(layer: Layer, locations: Blob, confidences: Blob, priors: Blob) -> Blob:
+def _detection_output(layer: FormulaLayer, locations: Blob, confidences: Blob, priors: Blob) -> Blob:
     """Rows (1, 1, n, 7): image, label, confidence, box. Labels ascend; within one, confidences descend."""
     settings = layer.message.detection_output_param
     classes = settings.num_classes

@@ -17,7 +17,7 @@ import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from numpy.typing import NDArray
 
-from cnn_convertor.verification.caffe_formulas import FORMULAS, Blob, Layer
+from cnn_convertor.verification.caffe_formulas import FORMULAS, Blob, FormulaLayer
 
 Top: TypeAlias = tuple[str, int]  # layer, position
 
@@ -40,7 +40,7 @@ class Evaluation:
     lacking: dict[str, str] = field(default_factory=dict)
 
 
-def evaluate(layers: Iterable[Layer], inputs: Mapping[str, Blob], places: Mapping[str, Blob] = {}) -> Evaluation:
+def evaluate(layers: Iterable[FormulaLayer], inputs: Mapping[str, Blob], places: Mapping[str, Blob] = {}) -> Evaluation:
     """The blobs of one sample. inputs: name of an input's top -> (1, ...), with the axes of the definition.
 
     places: unpooling -> the mask that it uses in place of its second bottom.
@@ -57,7 +57,7 @@ def evaluate(layers: Iterable[Layer], inputs: Mapping[str, Blob], places: Mappin
 
 
 def _tops(
-    layer: Layer,
+    layer: FormulaLayer,
     blobs: Mapping[str, Blob | None],
     inputs: Mapping[str, Blob],
     places: Mapping[str, Blob],
@@ -89,7 +89,7 @@ def _tops(
 
 def read_network(
     definition: Path, weights: Path | None, stages: Iterable[str] = (), level: int | None = None
-) -> list[Layer]:
+) -> list[FormulaLayer]:
     """The layers at test time, in their order. Raises ValueError when protobuf cannot read a file."""
     net = _parse(definition.read_text(encoding="utf-8-sig", errors="replace"))
     state = (net.state.level if level is None else level, {*net.state.stage, *stages})
@@ -99,7 +99,7 @@ def read_network(
     inputs = [*_header(net)]
     batch = next((int(shape.dim[0]) for m in (*inputs, *messages) for shape in m.input_param.shape if shape.dim), 1)
     return [
-        Layer(
+        FormulaLayer(
             message.name or next(iter(message.top), ""),
             message.type,
             tuple(message.bottom),
@@ -112,7 +112,7 @@ def read_network(
     ]
 
 
-def input_dims(layers: Iterable[Layer]) -> dict[str, tuple[int, ...]]:
+def input_dims(layers: Iterable[FormulaLayer]) -> dict[str, tuple[int, ...]]:
     """Name of an input's top -> its dims in the definition."""
     found: dict[str, tuple[int, ...]] = {}
     for layer in (layer for layer in layers if layer.type == "Input"):

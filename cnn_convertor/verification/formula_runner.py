@@ -11,7 +11,7 @@ from cnn_convertor.errors import ConvertorError, Origin, Problem
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order
-from cnn_convertor.verification.caffe_formulas import Blob, Layer
+from cnn_convertor.verification.caffe_formulas import Blob, FormulaLayer
 from cnn_convertor.verification.caffe_network import Evaluation, Top, evaluate, input_dims, read_network
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.detections import as_rows
@@ -56,7 +56,7 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping
     )
 
 
-def _read(model: Model) -> list[Layer]:
+def _read(model: Model) -> list[FormulaLayer]:
     weights = None if model.data == model.definition else model.data
     try:
         return read_network(model.definition, weights, model.options.stages, model.options.level)
@@ -65,7 +65,7 @@ def _read(model: Model) -> list[Layer]:
         raise ConvertorError(Problem("DV712", problem, Origin(str(model.definition)), HINT)) from error
 
 
-def _outputs(graph: Graph, layers: Sequence[Layer]) -> dict[str, Top]:
+def _outputs(graph: Graph, layers: Sequence[FormulaLayer]) -> dict[str, Top]:
     """Output of the graph -> the top that it is. Of several tops of one layer, each has its own name in the graph."""
     by_name = {layer.name: layer for layer in layers}
     found = {}
@@ -76,7 +76,7 @@ def _outputs(graph: Graph, layers: Sequence[Layer]) -> dict[str, Top]:
     return found
 
 
-def _blobs(inputs: Mapping[str, Maps], layers: Sequence[Layer], sample: int) -> dict[str, Blob]:
+def _blobs(inputs: Mapping[str, Maps], layers: Sequence[FormulaLayer], sample: int) -> dict[str, Blob]:
     """The inputs of one sample, with the axes of the definition."""
     found = {}
     for name, dims in input_dims(layers).items():

@@ -24,12 +24,17 @@ AUGMENTATIONS = (
 )  # fmt: skip
 
 
-@keras.reads("Layer", makes=[ops.Identity])
 @keras.reads(*AUGMENTATIONS, ignores="*", makes=[ops.Identity])
 @keras.reads(
     "Identity", *DROPOUTS, ignores="rate stddev noise_shape seed data_format l1 l2 drop_path_rate",
     makes=[ops.Identity],
 )  # fmt: skip
 def identity(reading: KerasReading) -> Value:
-    """Only for training; or Keras's base class of layers, with which some networks of Keras 2 begin."""
+    """Only for training."""
+    return reading.input._replace(node=reading.add(ops.Identity()))
+
+
+@keras.reads("Layer", makes=[ops.Identity])
+def base_layer(reading: KerasReading) -> Value:
+    """Keras's base class of layers, with which some networks of Keras 2 begin."""
     return reading.input._replace(node=reading.add(ops.Identity()))

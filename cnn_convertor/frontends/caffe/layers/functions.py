@@ -18,7 +18,6 @@ from cnn_convertor.ir.ops import Activation, Unary
 @caffe.reads("BNLL", makes=[ops.Softplus])
 @caffe.reads("Threshold", group="threshold_param", settings="threshold", makes=[ops.Threshold])
 def read_function(reading: CaffeReading) -> CaffeBlob:
-    """The function that the layer declares, with its settings as parameters."""
     declared = caffe[reading.layer.type]
     (function,) = declared.makes
     return reading.add(applied(function(*reading.take_each(*declared.settings))), reading.input)
