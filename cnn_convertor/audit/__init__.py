@@ -10,7 +10,7 @@ from cnn_convertor.audit.layers import check_layer
 from cnn_convertor.audit.listing import listing
 from cnn_convertor.audit.processor import check_processor, read_functions
 from cnn_convertor.audit.reading import read
-from cnn_convertor.audit.rules import DEFAULT, Device, factor_notes
+from cnn_convertor.audit.rules import DEFAULT, AuditedDevice, factor_notes
 from cnn_convertor.audit.weight_memory import check_weights
 from cnn_convertor.errors import Problem
 
@@ -44,7 +44,7 @@ def audit(
     source, weights = Path(source), None if weights is None else Path(weights)
     network, findings = read(source)
     functions = read_functions(source)
-    flow, device = Flow(network, functions), Device(ub_size, max_kernel_size)
+    flow, device = Flow(network, functions), AuditedDevice(ub_size, max_kernel_size)
     for layer in network.layers:
         findings += check_layer(network, layer, device)
     findings += [*flow.findings, *check_weights(network, weights), *check_processor(network, functions)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cnn_convertor.audit.network import Map, SourceCommand, SourceLayer, SourceNetwork
 from cnn_convertor.audit.registers import command_output, operand_of
-from cnn_convertor.audit.rules import Device, check_command
+from cnn_convertor.audit.rules import AuditedDevice, check_command
 from cnn_convertor.errors import Problem
 
 # Type -> the member of the layer's union that it uses. An LT_CONCAT may do without.
@@ -20,7 +20,7 @@ _MEMBERS = {
 }
 
 
-def check_layer(network: SourceNetwork, layer: SourceLayer, device: Device) -> Iterator[Problem]:
+def check_layer(network: SourceNetwork, layer: SourceLayer, device: AuditedDevice) -> Iterator[Problem]:
     """What is wrong in one layer."""
     yield from _type(layer)
     yield from _union(layer)

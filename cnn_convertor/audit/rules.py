@@ -30,7 +30,7 @@ CONV_DEVICE = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class AuditedDevice:
     """The limits of a device, from the specification. ub_size: bytes of the unified buffer."""
 
     ub_size: int = 655_360
@@ -45,7 +45,7 @@ class Device:
     max_average_pool: int = 7
 
 
-DEFAULT = Device()
+DEFAULT = AuditedDevice()
 
 
 class Broken(NamedTuple):
@@ -56,7 +56,7 @@ class Broken(NamedTuple):
     message: str
 
 
-def check_command(layer: SourceLayer, command: SourceCommand, device: Device) -> Iterator[Problem]:
+def check_command(layer: SourceLayer, command: SourceCommand, device: AuditedDevice) -> Iterator[Problem]:
     """Every rule that the layer's command breaks."""
     runs = list(meanings(command))
     broken = [*_command(command, device), *(b for made in runs for b in _run(made, command, device))]
@@ -64,7 +64,7 @@ def check_command(layer: SourceLayer, command: SourceCommand, device: Device) ->
         yield layer.problem(code, f"{field}: {message}" if field else message, field)
 
 
-def _command(command: SourceCommand, device: Device) -> Iterator[Broken]:
+def _command(command: SourceCommand, device: AuditedDevice) -> Iterator[Broken]:
     yield from _headers(command)
     limits = {"w": (command.w, device.max_width), "h": (command.h, device.max_height), "z": (command.z, 1)}
     convolves = any(run.conv_enable for run in command.runs)
@@ -102,7 +102,7 @@ def _headers(command: SourceCommand) -> Iterator[Broken]:
         yield Broken("DV610", f"conv_conf_v1.{name}", "the input is FP16: it must be 0")
 
 
-def _run(made: Meaning, command: SourceCommand, device: Device) -> Iterator[Broken]:
+def _run(made: Meaning, command: SourceCommand, device: AuditedDevice) -> Iterator[Broken]:
     """All rules of one run. Those that need its sizes follow when the registers have a meaning."""
     found = [*_modes(made), *_numbers(made), *_convolution(made, device), *_pool(made, device)]
     found = found or [*_windows(made)]
@@ -154,7 +154,7 @@ def half(bits: int) -> float:
     return float(np.array(bits, np.uint16).view(np.float16))
 
 
-def _convolution(made: Meaning, device: Device) -> Iterator[Broken]:
+def _convolution(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
     run, window, most = made.run, made.convolution, device.max_kernel_size
     if window is None:
         return
@@ -170,7 +170,7 @@ def _convolution(made: Meaning, device: Device) -> Iterator[Broken]:
         yield Broken("DV624", "actfunc", "PReLU does not go with palette weights")
 
 
-def _pool(made: Meaning, device: Device) -> Iterator[Broken]:
+def _pool(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
     run, size = made.run, pair(made.run.pool_size)
     widths, heights = device.max_pool_widths, device.max_pool_heights
     if run.actfunc == PRELU and not run.conv_enable:
@@ -199,7 +199,7 @@ def _stride(field: str, register: int) -> Iterator[Broken]:
         yield Broken("DV617", field, f"0x{register:04X}; strides start at 1")
 
 
-def _pad(field: str, register: int, device: Device) -> Iterator[Broken]:
+def _pad(field: str, register: int, device: AuditedDevice) -> Iterator[Broken]:
     pads = sides(register)
     for name in ("left", "top"):
         value = getattr(pads, name)
@@ -223,7 +223,7 @@ def _windows(made: Meaning) -> Iterator[Broken]:
             return
 
 
-def _channels(made: Meaning, device: Device) -> Iterator[Broken]:
+def _channels(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
     run = made.run
     most = device.max_channels if run.conv_enable else device.max_field
     if not 1 <= run.m <= most:
@@ -261,7 +261,7 @@ def _dilation(made: Meaning) -> Iterator[Broken]:
     yield from (Broken("DV623", "conv_dilation", message) for message, is_broken in wrong.items() if is_broken)
 
 
-def _buffer(command: SourceCommand, runs: list[Meaning], device: Device) -> Iterator[Broken]:
+def _buffer(command: SourceCommand, runs: list[Meaning], device: AuditedDevice) -> Iterator[Broken]:
     """Section 5: strips, and several runs together."""
     several = len(runs) > 1
     counts = {made.index: strips(made, device.ub_size) for made in runs}
