@@ -11,6 +11,9 @@ from typing import TypeAlias
 import pytest
 
 os.environ.setdefault("DMP_DV_STRICT", "1")  # of every program that a test runs on the emulated device
+# TensorFlow reads it once, in whichever test imports it first. With oneDNN it crashes in pools without outputs, which Keras's
+# adaptive pools make.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 
 @pytest.fixture(scope="session")
