@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from cnn_convertor.audit import audit
-from cnn_convertor.audit.rules import Device
+from cnn_convertor.audit.rules import AuditedDevice
 from cnn_convertor.devices.dv700.limits import KERNEL_SIZES, UB_SIZES, Limits
 from tools.host_limits import host_limits
 
@@ -23,7 +23,7 @@ def test_the_default_device_is_a_possible_one() -> None:
 
 def test_the_audit_has_the_limits_of_the_device() -> None:
     """It keeps its own, from the specification, so that a wrong number in the convertor is found."""
-    assert asdict(Device()) == {name: value for name, value in LIMITS.items() if name not in UNCHECKED}
+    assert asdict(AuditedDevice()) == {name: value for name, value in LIMITS.items() if name not in UNCHECKED}
 
 
 def test_the_audit_checks_for_the_default_device_unless_asked() -> None:
