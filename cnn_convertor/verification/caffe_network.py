@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf.unknown_fields import UnknownFieldSet
 from numpy.typing import NDArray
 
 from cnn_convertor.verification.caffe_formulas import FORMULAS, Blob, FormulaLayer
@@ -23,7 +24,8 @@ Top: TypeAlias = tuple[str, int]  # layer, position
 
 PACKAGE = "cnn_convertor.caffe"
 OWN_PACKAGE = f"{PACKAGE}.formulas"  # the same names with other types must not meet in one pool
-NUMBERS = {"data": "TYPE_FLOAT", "diff": "TYPE_FLOAT", "double_data": "TYPE_DOUBLE", "double_diff": "TYPE_DOUBLE"}
+DATA, DOUBLE_DATA = 5, 8  # fields of a blob, which the schema declares as bytes: numbers that are packed
+LARGE = 1 << 20  # numbers that stay in FP32, to save memory
 V1_TYPE = re.compile(r"\btype\s*:\s*([A-Z0-9_]+)")  # a word without quotes; forks have words that the schema lacks
 RAW_TYPES = {0: "<f8", 1: "<f4", 2: "<f2"}
 
@@ -187,11 +189,23 @@ def _blob(blob: Any) -> Blob:
     numbers: NDArray[Any]
     if blob.raw_data:
         numbers = np.frombuffer(blob.raw_data, RAW_TYPES[blob.raw_data_type])
+    elif blob.data:
+        numbers = np.frombuffer(blob.data, "<f4")
+    elif blob.double_data:
+        numbers = np.frombuffer(blob.double_data, "<f8")
     else:
-        numbers = np.array(blob.data or blob.double_data)
+        numbers = _not_packed(blob)
     is_legacy = any(blob.HasField(name) for name in ("num", "channels", "height", "width"))
     dims = (blob.num, blob.channels, blob.height, blob.width) if is_legacy else tuple(blob.shape.dim)
-    return numbers.astype(float).reshape(dims)
+    return (numbers if numbers.size > LARGE else numbers.astype(np.float64)).reshape(dims)
+
+
+def _not_packed(blob: Any) -> NDArray[Any]:
+    """Numbers that are fields of their own, which are unknown to protobuf, since the schema declares bytes."""
+    found = [(each.field_number, each.data) for each in UnknownFieldSet(blob)]
+    singles = np.array([bits for number, bits in found if number == DATA], "<u4").view("<f4")
+    doubles = np.array([bits for number, bits in found if number == DOUBLE_DATA], "<u8").view("<f8")
+    return singles if singles.size else doubles
 
 
 def _shared(messages: Iterable[Any], held: Mapping[str, tuple[Blob, ...]]) -> dict[str, tuple[Blob, ...]]:
@@ -221,7 +235,7 @@ def _message(name: str) -> Any:
 
 @cache
 def _pool() -> descriptor_pool.DescriptorPool:
-    """Caffe's messages with numbers as numbers, the old form's types as text, and without what the frontend skips."""
+    """Caffe's messages, with the old form's types as text, and without fields that say nothing about a result."""
     data = resources.files("cnn_convertor.frontends.caffe").joinpath("caffe.binpb").read_bytes()
     pool = descriptor_pool.DescriptorPool()
     for file in descriptor_pb2.FileDescriptorSet.FromString(data).file:
@@ -231,19 +245,9 @@ def _pool() -> descriptor_pool.DescriptorPool:
         for message in own.message_type:
             kept = [each for each in message.field if not each.type_name.endswith(".Skipped")]
             del message.field[:]
-            message.field.extend(map(_as_numbers, kept))
+            message.field.extend(kept)
+            for each in (each for each in message.field if each.type_name.endswith(".LayerType")):
+                each.ClearField("type_name")
+                each.type = each.TYPE_STRING
         pool.Add(own)
     return pool
-
-
-def _as_numbers(declared: Any) -> Any:
-    """A field of a message as protobuf alone can read it."""
-    if declared.type_name.endswith(".LayerType"):
-        declared.ClearField("type_name")
-        declared.ClearField("default_value")
-        declared.type = declared.TYPE_STRING
-    elif declared.name in NUMBERS and declared.type == declared.TYPE_BYTES:
-        declared.type = getattr(declared, NUMBERS[declared.name])
-        declared.label = declared.LABEL_REPEATED
-        declared.options.packed = True
-    return declared
