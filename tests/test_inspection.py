@@ -459,7 +459,7 @@ def test_on_a_terminal_the_last_column_folds_and_loses_nothing(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     cli.main(["inspect", str(tmp_path / "net.prototxt")])
-    out = capsys.readouterr().out  # without its colors, since nobody sees them
+    out = capsys.readouterr().out  # not a terminal: without colors
     table = out.partition("\n\n")[2].partition("\n\n")[0].splitlines()
     at = table[0].index("how")
     assert " ".join(line[at:].strip() for line in table[3:]) == "DV301 layers of the type Foo cannot be converted"

@@ -142,7 +142,7 @@ class Flow:
         elif layer.type in {"LT_CONCAT", "LT_COPY_CONCAT"}:
             copies_channels = (
                 layer.type == "LT_COPY_CONCAT" and layer.output_dim_size == 3
-            )  # as FP16, whatever they are
+            )  # as FP16, of any element type
             for source in (self._network.layers[i] for i in layer.sources if i is not None and i < layer.index):
                 element = 4 if source.is_f32_output and not copies_channels else 2
                 if source.output_map is not None:

@@ -14,8 +14,9 @@ class LayerReader(Generic[Function]):
     """A function that reads layers of a type, with the facts that docs/layers.md gives.
 
     group: the part of the layer's definition that holds its settings, in formats that have several.
-    settings: all that it may take. ignores: settings that change nothing in layers of this type; "*" for all. makes: operators and functions of cnn_convertor.ir.ops, without those that only change
-    the order of elements. limits: the forms that it refuses.
+    settings: all that it may take. ignores: settings that change nothing in layers of this type; "*" for all.
+    makes: operators and functions of cnn_convertor.ir.ops, without those that only change the order of elements.
+    limits: the forms that it refuses.
     """
 
     read: Function

@@ -25,7 +25,7 @@ class Comparison:
 
     name: of the framework's layer. sqnr: dB; infinite when all values are equal, minus infinite when some are not finite.
     agreement: share of the samples whose largest element is the same one (vectors only). largest: the largest magnitude on
-    either side, to be compared with FP16's 65504. doubt: why the map proves nothing, whatever its SQNR; empty if it does.
+    either side, to be compared with FP16's 65504. doubt: why the map proves nothing at any SQNR; empty if it does.
     evidence_for: the doubtful output in whose place this map, which leads to it, is compared.
     """
 

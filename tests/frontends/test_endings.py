@@ -1,4 +1,4 @@
-"""`outputs` in the ini file: the network ends at the named layers, in their order, and what lies behind is nobody's problem."""
+"""`outputs` in the ini file: the network ends at the named layers, in their order; problems of later layers are dropped."""
 
 from __future__ import annotations
 

@@ -333,7 +333,7 @@ std::vector<float> dmp_network_host::read_output(const CDMP_Network &network, co
 void CDMP_Network::get_final_output(std::vector<float> &output, int i_output) {
   const bool exists = i_output >= 0 && i_output < num_output_layers_;
   const fpga_layer *layer = exists ? output_layers_[static_cast<std::size_t>(i_output)] : nullptr;
-  if (!layer) {  // a board's runtime follows whatever pointer it finds
+  if (!layer) {  // a board's runtime follows an invalid pointer
     dv::report("get_final_output: output " + std::to_string(i_output) + " does not exist");
     std::abort();
   }
