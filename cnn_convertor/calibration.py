@@ -99,7 +99,8 @@ def calibrate(
         calibrated = fitted(program, matched(program, unfused, moments))
         pair = installed(program, "before"), installed(calibrated, "after")
         improvements = _improvements(plain, pair, samples)
-    outputs, layers = _of_outputs(plain.program, improvements), _of_layers(plain.program, improvements)
+    outputs = _of_outputs(plain.program, improvements)
+    layers = tuple(improvements[i] for i, layer in enumerate(plain.program.layers) if convolutions_of(layer))
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
         problem = "calibration does not improve the outputs, so the palettes stay as they were"
         hint = "use more samples, like those that the network will see"
@@ -280,10 +281,6 @@ def _of_outputs(program: Program, improvements: Mapping[int, Improvement]) -> tu
         improvements[_before_softmax(program, index)]._replace(name=_name(program.layers[index]))
         for index in program.outputs
     )
-
-
-def _of_layers(program: Program, improvements: Mapping[int, Improvement]) -> tuple[Improvement, ...]:
-    return tuple(improvements[index] for index, layer in enumerate(program.layers) if convolutions_of(layer))
 
 
 def _improvements(

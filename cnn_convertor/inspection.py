@@ -22,17 +22,7 @@ from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.frontends.unsupported_formats import explain
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import (
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    Identity,
-    Input,
-    Op,
-    Reshape,
-    Shape,
-)
+from cnn_convertor.ir.ops import Concat, Conv2d, ConvTranspose2d, Dense, Identity, Input, Op, Reshape, Shape
 from cnn_convertor.pipeline import DeviceOptions, Legalized, find_violations, legalize_graph, read
 
 SCHEMA = 1  # of the JSON form; increases when the meaning of an entry changes

@@ -10,7 +10,7 @@ from cnn_convertor.calibration import Calibration
 from cnn_convertor.devices.dv700.fusion.forms import count_accepted
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.operators import describe
-from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
+from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
 
@@ -40,7 +40,8 @@ def summary(program: Program, limits: Limits) -> tuple[tuple[str, str], ...]:
     commands = sum(layer.type is LayerType.CONV for layer in program.layers)
     accepted = count_accepted(program, limits)
     evidence = [("evidence", f"{accepted} of {commands} commands rest on the driver's check alone")] if accepted else []
-    on_cpu = [_work(layer) for layer in program.layers if layer.type not in _NO_WORK]
+    working = [layer for layer in program.layers if layer.type not in _NO_WORK]
+    on_cpu = [layer.type.name.lower() if layer.cpu is None else describe(layer.cpu) for layer in working]
     return (
         ("device commands", str(commands)),
         *evidence,
@@ -49,10 +50,6 @@ def summary(program: Program, limits: Limits) -> tuple[tuple[str, str], ...]:
         ("I/O buffer", str(program.plan)),
         *(("network", line) for line in codegen.description(program)[1:]),
     )
-
-
-def _work(layer: Layer) -> str:
-    return layer.type.name.lower() if layer.cpu is None else describe(layer.cpu)
 
 
 def _weights(program: Program) -> str:

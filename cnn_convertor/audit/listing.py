@@ -35,7 +35,8 @@ def listing(network: SourceNetwork, flow: Flow) -> str:
             commands += 1
             macs += sum(max(made.macs, 0) for made in meanings(layer.command))
             lines += [f"       {line}" for line in _runs(layer)]
-    outputs = ", ".join(_output(network, index) for index in network.outputs)
+    names = {layer.index: f'"{layer.name}"' for layer in network.layers}
+    outputs = ", ".join("nothing" if index is None else names.get(index, "nothing") for index in network.outputs)
     lines += [
         f"outputs: {outputs or 'none'}",
         f"commands: {commands}",
@@ -44,10 +45,6 @@ def listing(network: SourceNetwork, flow: Flow) -> str:
         f"I/O memory: {network.io_bytes:,} bytes, at most {flow.peak:,} in use at a time",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _output(network: SourceNetwork, index: int | None) -> str:
-    return f'"{network.layers[index].name}"' if index is not None and index < len(network.layers) else "nothing"
 
 
 def _layer(layer: SourceLayer) -> str:

@@ -549,7 +549,7 @@ def pool(reading: KerasReading) -> Value:
 def local_response_norm(reading: KerasReading) -> Value:
     """TensorFlow multiplies the sum by alpha, Caffe the mean."""
     value = tensor(reading)
-    if not value.axes.is_channels(3):
+    if value.axes.at(3) is not Axis.CHANNELS:
         reading.misfit("the operation takes a map (height, width, channels)")
     size = 2 * integer(reading, argument(reading, 1, "depth_radius", default=5), "depth_radius") + 1
     numbers = {name: reading.number(name, default) for name, default in (("bias", 1.0), ("alpha", 1.0), ("beta", 0.5))}

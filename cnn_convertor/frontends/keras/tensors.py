@@ -41,10 +41,6 @@ class Axes(Enum):
         place = axis % self.rank
         return None if place == 0 else Axis("HWC".index(self.value[place - 1]))
 
-    def is_channels(self, axis: object) -> bool:
-        """Whether an axis, as Keras counts it, is that of the channels."""
-        return self.at(axis) is Axis.CHANNELS
-
     def sizes(self, shape: Shape) -> tuple[int, ...]:
         """The tensor's sizes, without the batch."""
         return tuple(shape["HWC".index(letter)] for letter in self.value)
