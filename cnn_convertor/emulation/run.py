@@ -48,29 +48,17 @@ def run(
     shapes: Sequence[Shape] | None = None,
     layers: bool = False,
     exact: bool = False,
-    check_uninitialized: bool = True,
     ub_size: int = UB_SIZE,
 ) -> Outputs:
     """Run a network, built from the program's sources, on samples.
 
     inputs: input name -> (N, H, W, C). shapes: those of the outputs as the framework has them, where they differ from the
     program's (a reshape that moves nothing); None: the program's own. layers: keep every layer's map, too.
-    exact: keep maps in FP32 beside the FP16 memory. check_uninitialized: reading what nothing wrote is an error.
-    ub_size: bytes of the device's unified buffer.
+    exact: keep maps in FP32 beside the FP16 memory. ub_size: bytes of the device's unified buffer.
     Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
     """
     data, samples = input_bytes(program, inputs), len(next(iter(inputs.values())))
-    flat = execute(
-        executable,
-        weights,
-        program,
-        data,
-        samples=samples,
-        layers=layers,
-        exact=exact,
-        check_uninitialized=check_uninitialized,
-        ub_size=ub_size,
-    )
+    flat = execute(executable, weights, program, data, samples=samples, layers=layers, exact=exact, ub_size=ub_size)
     return Outputs(_outputs(program, flat.outputs, shapes), flat.layers)
 
 
@@ -90,17 +78,15 @@ def execute(
     samples: int,
     layers: bool = False,
     exact: bool = False,
-    check_uninitialized: bool = True,
     ub_size: int = UB_SIZE,
 ) -> Flat:
     """Run a network on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
 
-    Raises ConvertorError when the device refuses a command, or when the network relies on a fault of the SDK's runtime.
+    Reading what nothing wrote is an error. Raises ConvertorError when the device refuses a command, or when the network relies on a fault of the SDK's runtime.
     """
-    switches = {"DMP_DV_EXACT": exact, "DMP_DV_CHECK_UNINITIALIZED": check_uninitialized}
-    environment = {name: value for name, value in os.environ.items() if name not in switches}
-    environment |= {name: "1" for name, on in switches.items() if on}
-    environment |= {"DMP_DV_STRICT": "1", "DMP_DV_UB_SIZE": str(ub_size)}
+    environment = {name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"}
+    environment |= {"DMP_DV_EXACT": "1"} if exact else {}
+    environment |= {"DMP_DV_CHECK_UNINITIALIZED": "1", "DMP_DV_STRICT": "1", "DMP_DV_UB_SIZE": str(ub_size)}
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
         folder = Path(name)
         (folder / "input.bin").write_bytes(data)
