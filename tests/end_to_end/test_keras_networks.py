@@ -14,7 +14,7 @@ import pytest
 from cnn_convertor.frontends.keras.files import open_model
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.trials import verify
-from cnn_convertor.verification.keras_runner import import_keras, load_keras
+from cnn_convertor.verification.keras_models import import_keras, load_model
 from frontends.keras import networks
 from reference import ir_reference
 from verification.trials import config
@@ -87,7 +87,7 @@ def test_a_file_of_keras_2_keeps_its_hard_sigmoid(keras: Any, tmp_path: Path) ->
             file.attrs["keras_version"] = version
         opened = open_model(path)
         assert (opened.version, opened.writer) == (int(version[0]), version)
-        np.testing.assert_allclose(np.asarray(load_keras(path, path, None)(x)), x * slope + 0.5, rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(load_model(path, path, None).model(x)), x * slope + 0.5, rtol=1e-5)
         assert verify(config(path), samples=2).passed
 
 
@@ -105,7 +105,7 @@ def test_a_file_of_an_old_keras_keeps_its_bilinear_upsampling(
         file.attrs["keras_version"] = version
     row = np.array([0.0, 4.0, 8.0], np.float32).reshape(1, 1, 3, 1)
     expected = [0, 1, 3, 5, 7, 8] if halved else [0, 2, 4, 6, 8, 8]
-    np.testing.assert_allclose(np.asarray(load_keras(path, path, None)(row)).ravel(), expected)
+    np.testing.assert_allclose(np.asarray(load_model(path, path, None).model(row)).ravel(), expected)
     graph = load(path, path)
     np.testing.assert_allclose(
         ir_reference.run(graph, {graph.inputs[0].name: row[0]})[graph.outputs[0]].ravel(), expected

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.trials import verify
-from cnn_convertor.verification.keras_runner import import_keras
+from cnn_convertor.verification.keras_models import import_keras
 from examples import caffemodel
 from verification.trials import config
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from cnn_convertor.verification.keras_runner import import_keras
+from cnn_convertor.verification.keras_models import import_keras
 
 Keras: TypeAlias = Any
 Make: TypeAlias = Callable[[Any, Any, Any, Any, Any], Any]  # keras, x, y, r, v -> tensor

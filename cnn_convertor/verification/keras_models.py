@@ -1,0 +1,183 @@
+"""Loads Keras models: with the installed Keras, or with tf_keras for older files that it refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, TypeAlias
+
+from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.frontends.keras.files import open_model
+from cnn_convertor.frontends.keras.versions import bilinear_sampling
+from cnn_convertor.ir.ops import Sampling
+from cnn_convertor.verification.framework_maps import missing
+
+Tensor: TypeAlias = Any  # of tensorflow, which is untyped
+ENCOUNTERED = "Exception encountered:"
+INSTALL_OLD = "install tf_keras, which reads files of Keras 2 (pip install tf_keras)"
+
+
+def import_keras() -> ModuleType:
+    """Keras, running on tensorflow. Raises UsageError when it is not installed."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same accumulation order on every machine
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    try:
+        import keras
+        import tensorflow as tf  # noqa: F401  # keras imports without it and fails later
+    except ImportError as error:
+        raise missing("tensorflow") from error
+    return keras  # type: ignore[no-any-return]  # keras has no types
+
+
+def _tf_keras() -> ModuleType | None:
+    """Keras 2, which reads old files that Keras 3 refuses; None when it is not installed."""
+    try:
+        return import_module("tf_keras")
+    except ImportError:
+        return None
+
+
+class LoadedModel(NamedTuple):
+    """A model with its weights, and the package that has read it. title: what users call that package."""
+
+    title: str
+    keras: ModuleType
+    model: Tensor
+
+
+def load_model(definition: Path, data: Path, size: tuple[int, int] | None) -> LoadedModel:
+    """The model, read by Keras, or by tf_keras where Keras refuses a file of Keras 2.
+
+    size: (height, width) of the input, when that is not the model's own.
+    Raises UsageError when TensorFlow is not installed, ModelError when the model cannot be loaded.
+    """
+    keras = import_keras()
+    try:
+        return LoadedModel("Keras", keras, _load(keras, definition, data, size))
+    except ModelError as error:
+        if not _is_legacy(definition):
+            raise
+        old, problems = _tf_keras(), error.problems
+    if old is None:
+        raise ModelError([replace(problem, hint=f"{INSTALL_OLD}; or {problem.hint}") for problem in problems])
+    try:
+        return LoadedModel("Keras 2 (tf_keras)", old, _load(old, definition, data, size))
+    except ModelError as error:
+        raise ModelError([*problems, *error.problems]) from error
+
+
+def reason_of(error: Exception) -> str:
+    """The first line of what went wrong. Keras puts it behind an account of the whole configuration."""
+    said = str(error).rpartition(ENCOUNTERED)[2].strip()
+    return said.splitlines()[0] if said else type(error).__name__
+
+
+def _is_legacy(definition: Path) -> bool:
+    with suppress(ModelError):
+        return open_model(definition).version < 3
+    return False
+
+
+def _load(keras: ModuleType, definition: Path, data: Path, size: tuple[int, int] | None) -> Tensor:
+    """The model as one package reads it."""
+    try:
+        model = keras.models.load_model(definition, custom_objects=_known_layers(keras), compile=False)
+        if data != definition:
+            model.load_weights(data)
+        if size is not None:
+            model = _resized(keras, model, size)
+        opened = open_model(definition)
+        if opened.version < 3:
+            _as_keras_2(keras, model, opened.writer)
+    except Exception as error:  # Keras raises exceptions of any type
+        problem = f"{keras.__name__} {keras.__version__} refuses the model: {reason_of(error)}"
+        hint = "save it again with the version of Keras that made it, or give the expected outputs with the inputs"
+        raise ModelError(Problem("DV712", problem, Origin(str(definition)), hint)) from error
+    return model
+
+
+def _as_keras_2(keras: ModuleType, model: Tensor, writer: str) -> None:
+    """Give the layers of a Keras 2 file the functions that have changed since. writer: its version."""
+
+    import tensorflow as tf
+
+    def hard_sigmoid(x: Tensor) -> Tensor:
+        return tf.clip_by_value(0.2 * x + 0.5, 0.0, 1.0)
+
+    old = bilinear_sampling(writer) is Sampling.ASYMMETRIC
+    for layer in all_layers(model):
+        if getattr(layer, "activation", None) is keras.activations.hard_sigmoid:
+            layer.activation = hard_sigmoid
+        if old and isinstance(layer, keras.layers.UpSampling2D) and layer.interpolation == "bilinear":
+            layer.call = _enlarging(layer.size)
+
+
+def _enlarging(factor: tuple[int, int]) -> Callable[[Tensor], Tensor]:
+    """TensorFlow 1's bilinear resize, of maps whose channels are last."""
+    import tensorflow as tf
+
+    def call(maps: Tensor) -> Tensor:
+        height, width = (size * by for size, by in zip(maps.shape[1:3], factor, strict=True))
+        return tf.compat.v1.image.resize_bilinear(maps, (height, width))
+
+    return call
+
+
+def _resized(keras: ModuleType, model: Tensor, size: tuple[int, int]) -> Tensor:
+    """The same model for inputs of another height and width, as far as they are maps."""
+    import tensorflow as tf
+
+    first = any(is_channels_first(layer) for layer in all_layers(model))
+
+    def resized(given: Tensor) -> Tensor:
+        _, *dims = given.shape
+        if len(dims) == 3:
+            dims = [dims[0], *size] if first else [*size, dims[2]]
+        return keras.Input(dims)
+
+    other = keras.models.clone_model(model, input_tensors=tf.nest.map_structure(resized, model.input))
+    other.set_weights(model.get_weights())
+    return other
+
+
+def _known_layers(keras: ModuleType) -> dict[str, Tensor]:
+    """Layers beyond those that a file names: of applications; and such as take settings of Keras 2 that Keras 3 has dropped."""
+
+    def tolerant(layer: Tensor) -> Tensor:
+        def from_config(config: dict[str, Any]) -> Tensor:
+            return layer.from_config({name: value for name, value in config.items() if name != "groups"})
+
+        return type(layer.__name__, (layer,), {"from_config": staticmethod(from_config)})
+
+    known = {layer.__name__: tolerant(layer) for layer in (keras.layers.DepthwiseConv2D, keras.layers.Conv2DTranspose)}
+    return known | _layers_of_applications(keras)
+
+
+def _layers_of_applications(keras: ModuleType) -> dict[str, Tensor]:
+    """Layers that keras.applications defines, whose module a .h5 file does not name."""
+    found = {}
+    for module, layer in (
+        ("convnext", "LayerScale"),
+        ("convnext", "StochasticDepth"),
+        ("inception_resnet_v2", "CustomScaleLayer"),
+    ):
+        with suppress(ImportError, AttributeError):
+            found[layer] = getattr(import_module(f"{keras.__name__}.src.applications.{module}"), layer)
+    return found
+
+
+def all_layers(model: Tensor) -> Iterator[Tensor]:
+    for layer in model.layers:
+        yield layer
+        if hasattr(layer, "layers"):
+            yield from all_layers(layer)
+
+
+def is_channels_first(layer: Tensor) -> bool:
+    return getattr(layer, "data_format", None) == "channels_first"
