@@ -1,0 +1,92 @@
+"""Files of Keras 2 are judged by tf_keras where Keras 3 refuses them, and a refusal gives Keras's own reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from cnn_convertor.errors import ModelError
+from cnn_convertor.frontends.keras.importer import load
+from cnn_convertor.samples import Preparation, random_samples, shapes_of
+from cnn_convertor.verification import frameworks, keras_models
+from reference import ir_reference
+from verification.trials import config
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("\n\nNo such file\nelse"), "No such file"),
+        (TypeError("<class A> could not be deserialized.\n\nconfig={}.\n\nException encountered: Unknown layer: B\n"), "Unknown layer: B"),
+        (KeyError(), "KeyError"),
+    ],
+)  # fmt: skip
+def test_the_reason_is_what_keras_encountered(error: Exception, reason: str) -> None:
+    assert keras_models.reason_of(error) == reason
+
+
+def separable(keras: Any) -> Any:
+    return keras.Sequential([keras.Input((6, 5, 3)), keras.layers.SeparableConv2D(4, 3, name="s")])
+
+
+def dropout(keras: Any) -> Any:
+    return keras.Sequential([keras.Input((6, 5, 3)), keras.layers.SpatialDropout2D(0.5), keras.layers.ReLU(name="r")])
+
+
+def nested(keras: Any) -> Any:
+    inner = keras.Sequential([keras.layers.Conv2D(4, 3, name="c"), keras.layers.ReLU(name="r")], name="inner")
+    x = keras.Input((6, 5, 3))
+    return keras.Model(x, keras.layers.Conv2D(2, 1, name="last")(inner(x)))
+
+
+def slashed(keras: Any) -> Any:
+    x = keras.Input((6, 5, 3))
+    return keras.Model(x, keras.layers.Conv2D(4, 3, activation="hard_sigmoid", name="block/conv")(x))
+
+
+def plain_list(keras: Any) -> Any:
+    return keras.Sequential([keras.Input((6, 5, 3)), keras.layers.Conv2D(4, 3, name="c")])
+
+
+def as_a_list(path: Path) -> None:
+    """The config of a Sequential as Keras 2.2.3 and older wrote it: the layers alone."""
+    with h5py.File(path, "a") as file:
+        config = json.loads(file.attrs["model_config"])
+        config["config"] = config["config"]["layers"]
+        file.attrs["model_config"] = json.dumps(config)
+
+
+@pytest.mark.parametrize("make", [separable, dropout, nested, slashed, plain_list])
+def test_a_file_of_keras_2_is_judged(make: Callable[[Any], Any], tmp_path: Path) -> None:
+    keras_models.import_keras()  # first of all: it sets what TensorFlow reads when it is imported
+    tf_keras = pytest.importorskip("tf_keras")
+    tf_keras.utils.set_random_seed(0)
+    path = tmp_path / "m.h5"
+    make(tf_keras).save(path)
+    if make is plain_list:
+        as_a_list(path)
+    graph = load(path, path)
+    inputs = random_samples(shapes_of(graph), Preparation(), samples=3, seed=2).inputs
+    found = frameworks.run(config(path).model, graph, inputs)
+    for sample in range(3):
+        values = ir_reference.run(graph, {name: maps[sample] for name, maps in inputs.items()})
+        np.testing.assert_allclose(found.outputs[0][sample], values[graph.outputs[0]], rtol=1e-4, atol=1e-5)
+    assert found.layers
+
+
+def test_without_tf_keras_the_refusal_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keras_models.import_keras()
+    tf_keras = pytest.importorskip("tf_keras")
+    slashed(tf_keras).save(tmp_path / "m.h5")
+    monkeypatch.setattr(keras_models, "_tf_keras", lambda: None)
+    with pytest.raises(ModelError, match=r"DV712: keras \S+ refuses the model: [\s\S]*install tf_keras") as caught:
+        keras_models.load_model(tmp_path / "m.h5", tmp_path / "m.h5", None)
+    assert "/" in caught.value.problems[0].message
