@@ -302,8 +302,8 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV712": Entry(
         "The framework refuses the network",
-        "Keras or OpenCV cannot load or run the network here.",
-        "Give the expected outputs together with the inputs, see docs/verify.md.",
+        "Keras cannot load the model here, or neither OpenCV nor Caffe's formulas can compute the network.",
+        "For a file of Keras 2, install tf_keras. Or give the expected outputs together with the inputs, see docs/verify.md.",
     ),
     "DV713": Entry(
         "Custom layers in Keras",

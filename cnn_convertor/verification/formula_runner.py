@@ -24,7 +24,7 @@ FORMULAS = "Caffe's formulas"
 def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima] = {}) -> Reference:
     """The results of the formulas. Raises ConvertorError when they cannot compute an output."""
     layers = _read(model)
-    finals = _outputs(graph, layers)
+    finals = outputs_of(graph, layers)
     single = [layer.name for layer in layers if len(layer.tops) == 1 or layer.type == "Pooling"]
     ends: list[list[Maps]] = []
     rows: dict[str, list[Maps]] = {}
@@ -65,7 +65,7 @@ def _read(model: Model) -> list[FormulaLayer]:
         raise ConvertorError(Problem("DV712", problem, Origin(str(model.definition)), HINT)) from error
 
 
-def _outputs(graph: Graph, layers: Sequence[FormulaLayer]) -> dict[str, Top]:
+def outputs_of(graph: Graph, layers: Sequence[FormulaLayer]) -> dict[str, Top]:
     """Output of the graph -> the top that it is. Of several tops of one layer, each has its own name in the graph."""
     by_name = {layer.name: layer for layer in layers}
     found = {}

@@ -19,7 +19,6 @@ from cnn_convertor.verification.framework_maps import missing
 
 Tensor: TypeAlias = Any  # of tensorflow, which is untyped
 ENCOUNTERED = "Exception encountered:"
-INSTALL_OLD = "install tf_keras, which reads files of Keras 2 (pip install tf_keras)"
 
 
 def import_keras() -> ModuleType:
@@ -41,6 +40,14 @@ def _tf_keras() -> ModuleType | None:
         return import_module("tf_keras")
     except ImportError:
         return None
+
+
+def _how_to_install() -> str:
+    """tf_keras works with the TensorFlow of its own version, whose package may be tensorflow-cpu."""
+    import tensorflow as tf
+
+    version = ".".join(tf.__version__.split(".")[:2])
+    return f'install tf_keras, which reads files of Keras 2 (pip install --no-deps "tf_keras=={version}.*")'
 
 
 class LoadedModel(NamedTuple):
@@ -65,7 +72,7 @@ def load_model(definition: Path, data: Path, size: tuple[int, int] | None) -> Lo
             raise
         old, problems = _tf_keras(), error.problems
     if old is None:
-        raise ModelError([replace(problem, hint=f"{INSTALL_OLD}; or {problem.hint}") for problem in problems])
+        raise ModelError([replace(problem, hint=f"{_how_to_install()}; or {problem.hint}") for problem in problems])
     try:
         return LoadedModel("Keras 2 (tf_keras)", old, _load(old, definition, data, size))
     except ModelError as error:

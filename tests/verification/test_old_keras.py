@@ -56,6 +56,13 @@ def plain_list(keras: Any) -> Any:
     return keras.Sequential([keras.Input((6, 5, 3)), keras.layers.Conv2D(4, 3, name="c")])
 
 
+def base_class(keras: Any) -> Any:
+    """Published networks begin with a layer of the base class, which is an identity."""
+    return keras.Sequential(
+        [keras.layers.Layer(batch_input_shape=(None, 6, 5, 3)), keras.layers.Conv2D(4, 3, name="c")]
+    )
+
+
 def as_a_list(path: Path) -> None:
     """The config of a Sequential as Keras 2.2.3 and older wrote it: the layers alone."""
     with h5py.File(path, "a") as file:
@@ -64,7 +71,7 @@ def as_a_list(path: Path) -> None:
         file.attrs["model_config"] = json.dumps(config)
 
 
-@pytest.mark.parametrize("make", [separable, dropout, nested, slashed, plain_list])
+@pytest.mark.parametrize("make", [separable, dropout, nested, slashed, plain_list, base_class])
 def test_a_file_of_keras_2_is_judged(make: Callable[[Any], Any], tmp_path: Path) -> None:
     keras_models.import_keras()  # first of all: it sets what TensorFlow reads when it is imported
     tf_keras = pytest.importorskip("tf_keras")
