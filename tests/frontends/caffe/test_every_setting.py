@@ -21,7 +21,9 @@ from cnn_convertor.frontends.caffe.layers import caffe as registry
 from cnn_convertor.frontends.caffe.reading import HARMLESS
 from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated, message_type
 from examples.caffemodel import write
+from frontends.caffe import layer_texts
 from frontends.caffe import test_detection as detection
+from frontends.caffe import test_layer_refusals as refused
 from frontends.caffe import test_layers as layers
 from frontends.reasons import PACKAGE, is_said, reasons
 from reference import ir_reference
@@ -38,17 +40,17 @@ class Case(NamedTuple):
     blobs: Sequence[Array] = ()
 
 
-BOXES = detection.INPUTS + layers.layer("PriorBox", "prior_box_param { %s }", bottoms=("map", "image"))
+BOXES = detection.INPUTS + layer_texts.layer("PriorBox", "prior_box_param { %s }", bottoms=("map", "image"))
 DETECTIONS = """
     input: "location" input_shape { dim: [1, %d] } input: "confidence" input_shape { dim: [1, 8] }
     input: "prior" input_shape { dim: [1, 2, 16] }
-""" + layers.layer(
+""" + layer_texts.layer(
     "DetectionOutput", "detection_output_param { num_classes: 2 %s }", bottoms=("location", "confidence", "prior")
 )
 CASES = [
-    *(Case(layers.HEADER + definition, blobs) for definition, blobs, _ in layers.LAYERS.values()),
-    *(Case(layers.VECTOR_HEADER + definition, blobs) for definition, blobs, _ in layers.VECTOR_LAYERS.values()),
-    *(Case(layers.ROWS_HEADER + definition, blobs) for definition, blobs, _ in layers.ROWS_LAYERS.values()),
+    *(Case(layer_texts.HEADER + definition, blobs) for definition, blobs, _ in layers.LAYERS.values()),
+    *(Case(layer_texts.VECTOR_HEADER + definition, blobs) for definition, blobs, _ in layers.VECTOR_LAYERS.values()),
+    *(Case(layer_texts.ROWS_HEADER + definition, blobs) for definition, blobs, _ in layers.ROWS_LAYERS.values()),
     *(Case(BOXES % settings) for settings in (
         "min_size: 4 max_size: 40 aspect_ratio: [2, 3]", "min_size: 4 step: 3 img_size: 20", "min_size: 4 step_h: 3 step_w: 2 img_h: 9 img_w: 7",
         "min_size: 12 aspect_ratio: 3 flip: false clip: true offset: 0.25 variance: [0.1, 0.2, 0.3, 0.4]",
@@ -58,7 +60,7 @@ CASES = [
         "code_type: CENTER_SIZE variance_encoded_in_target: true confidence_threshold: 0.25 keep_top_k: 5 nms_param { top_k: 3 eta: 0.9 }",
     )),
     Case(DETECTIONS % (32, "share_location: false keep_top_k: 4")),
-    Case('layer { name: "l" type: "Input" top: "x" input_param { shape { dim: [1, 3, 2] } } }' + layers.layer("Split")),
+    Case('layer { name: "l" type: "Input" top: "x" input_param { shape { dim: [1, 3, 2] } } }' + layer_texts.layer("Split")),
 ]  # fmt: skip
 
 # Fields that change no result, whatever their value, and why.
@@ -231,8 +233,11 @@ def test_each_field_is_read_or_refused_or_has_no_effect(tmp_path: Path) -> None:
 
 # Settings that are compared in a test of their own: its file and name.
 ELSEWHERE: Mapping[tuple[str, str], tuple[str, str]] = {
-    ("Deconvolution", "weight_filler"): ("test_layers.py", "test_a_bilinear_deconvolution_that_was_never_trained"),
-    ("Deconvolution", "bias_filler"): ("test_layers.py", "test_a_bilinear_deconvolution_that_was_never_trained"),
+    ("Deconvolution", "weight_filler"): (
+        "test_layer_weights.py",
+        "test_a_bilinear_deconvolution_that_was_never_trained",
+    ),
+    ("Deconvolution", "bias_filler"): ("test_layer_weights.py", "test_a_bilinear_deconvolution_that_was_never_trained"),
 }
 # What is not given means something else than the value that the format has for it.
 UNSET = {("BatchNorm", "use_global_stats"), ("BilinearInterpolate", "align_corners")}
@@ -278,8 +283,8 @@ FOLLOWS = {"the pooling before the unpooling cannot be read"}
 
 
 def test_each_reason_for_a_refusal_has_a_case_that_asserts_its_code(tmp_path: Path) -> None:
-    every = (*layers.UNSUPPORTED.values(), *layers.SENSELESS.values())
-    said = [reason for definition, *_ in every for reason in refusals(Case(layers.HEADER + definition), tmp_path)]
+    every = (*refused.UNSUPPORTED.values(), *refused.SENSELESS.values())
+    said = [reason for definition, *_ in every for reason in refusals(Case(layer_texts.HEADER + definition), tmp_path)]
     written = reasons((PACKAGE / "caffe/layers").glob("*.py"), frozenset({"unsupported", "wrong", "contradiction"}))
     assert len(written) > 50
     assert {reason for reason in written if not is_said(reason, said)} == FOLLOWS

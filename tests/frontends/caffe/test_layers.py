@@ -1,112 +1,38 @@
-"""Layers, one by one: what they compute, and which of their forms are refused."""
+"""Layers, one by one: what they compute."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from cnn_convertor.errors import ConvertorError, ConvertorWarning, ModelError, UnsupportedError
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.graph import Graph
+from frontends.caffe.layer_texts import (
+    FOUR,
+    HEADER,
+    MAP,
+    OTHER,
+    RANDOM,
+    ROWS_HEADER,
+    SMALL,
+    SQUARE,
+    TALL,
+    VECTOR,
+    VECTOR_HEADER,
+    Array,
+    Values,
+    averages,
+    between,
+    column,
+    correlated,
+    layer,
+    spread,
+    unpooling,
+    where_largest,
+    windows,
+)
 
-Array = NDArray[Any]
-Values = Callable[[Graph, Array], list[Array]]
-
-RANDOM = np.random.default_rng(5)
-MAP = RANDOM.standard_normal((4, 6, 5))
-VECTOR = RANDOM.standard_normal((6, 1, 1))
-HEADER = 'input: "x" input_shape { dim: 8 dim: 4 dim: 6 dim: 5 }\n'
-VECTOR_HEADER = 'input: "x" input_shape { dim: 8 dim: 6 }\n'
-
-
-def layer(type: str, settings: str = "", *, bottoms: Sequence[str] = ("x",), tops: Sequence[str] = ("y",)) -> str:
-    ends = " ".join([f'bottom: "{name}"' for name in bottoms] + [f'top: "{name}"' for name in tops])
-    return f'layer {{ name: "l" type: "{type}" {ends} {settings} }}'
-
-
-def column(*numbers: float) -> Array:
-    return np.array(numbers).reshape(-1, 1, 1)
-
-
-def between(x: Array, axis: int) -> Array:
-    """With the mean of each two neighbors put between them."""
-    x = np.moveaxis(x, axis, 0)
-    result = np.repeat(x, 2, axis=0)[:-1]
-    result[1::2] = (x[:-1] + x[1:]) / 2
-    return np.moveaxis(result, 0, axis)
-
-
-def unpooling(settings: str = "", *, pool: str = "kernel_size: 2 stride: 2") -> str:
-    """A pooling with its mask, and an unpooling of what it gives."""
-    pooling = layer("Pooling", f"pooling_param {{ {pool} }}", tops=("p", "m")).replace('"l"', '"pool"')
-    return pooling + layer("Upsample", f"upsample_param {{ {settings} }}", bottoms=("p", "m"))
-
-
-def where_largest(x: Array, kernel: int, *, stride: int, pad: int = 0) -> Array:
-    """(C, H, W), of which only the maximum of each window is left."""
-    result = np.zeros_like(x)
-    for y, left in product(range(-pad, x.shape[1] + pad, stride), range(-pad, x.shape[2] + pad, stride)):
-        rows, columns = slice(max(y, 0), y + kernel), slice(max(left, 0), left + kernel)
-        if x[0, rows, columns].size and y + kernel <= x.shape[1] + pad + stride - 1:
-            largest = x[:, rows, columns] == x[:, rows, columns].max((1, 2), keepdims=True)
-            result[:, rows, columns] = np.where(largest, x[:, rows, columns], result[:, rows, columns])
-    return result
-
-
-def correlated(x: Array, weight: Array, *, stride: tuple[int, int], pad: tuple[int, int], dilation: int = 1) -> Array:
-    """A depthwise convolution written out: weight (O, 1, h, w), with O / C outputs for each channel."""
-    x = np.pad(x, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1]))).repeat(len(weight) // len(x), 0)
-    reach = [dilation * (side - 1) for side in weight.shape[2:]]
-    rows, columns = (range(0, x.shape[axis + 1] - reach[axis], stride[axis]) for axis in (0, 1))
-    return np.stack(
-        [
-            [
-                (weight[:, 0] * x[:, i : i + reach[0] + 1 : dilation, j : j + reach[1] + 1 : dilation]).sum((1, 2))
-                for j in columns
-            ]
-            for i in rows
-        ]
-    ).transpose(2, 0, 1)
-
-
-def spread(x: Array, weight: Array, dilation: int) -> Array:
-    """A deconvolution of stride 1 written out: weight (C, O, h, w)."""
-    _, outputs, height, width = weight.shape
-    result = np.zeros((outputs, x.shape[1] + dilation * (height - 1), x.shape[2] + dilation * (width - 1)))
-    for i, j in np.ndindex(height, width):
-        part = np.einsum("co,chw->ohw", weight[:, :, i, j], x)
-        result[:, dilation * i : dilation * i + x.shape[1], dilation * j : dilation * j + x.shape[2]] += part
-    return result
-
-
-def windows(x: Array, kernel: tuple[int, int], starts: tuple[Sequence[int], Sequence[int]]) -> Array:
-    """A max pool whose windows begin at these rows and columns, which may lie outside: they see what is inside."""
-    (high, wide), (rows, columns) = kernel, starts
-    return np.stack(
-        [[x[:, max(i, 0) : i + high, max(j, 0) : j + wide].max((1, 2)) for j in columns] for i in rows]
-    ).transpose(2, 0, 1)
-
-
-def averages(x: Array, kernel: tuple[int, int], starts: tuple[Sequence[int], Sequence[int]]) -> Array:
-    """An average pool whose windows begin at these rows and columns: zeros outside count, as far as the padding goes."""
-    pad = [-first[0] for first in starts]
-    padded = np.pad(x, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1])))
-    (high, wide), (rows, columns) = kernel, ([start + pad[axis] for start in starts[axis]] for axis in (0, 1))
-    return np.stack([[padded[:, i : i + high, j : j + wide].mean((1, 2)) for j in columns] for i in rows]).transpose(
-        2, 0, 1
-    )
-
-
-TALL = RANDOM.standard_normal((8, 1, 3, 2))
-SMALL = RANDOM.standard_normal((4, 1, 2, 2))
-SQUARE = RANDOM.standard_normal((4, 3, 2, 2))
-FOUR = np.array([0.5, -2, 3, 0.25])
-OTHER = np.array([1.0, 0, -1, 2])
 LAYERS: dict[str, tuple[str, list[Array], Array]] = {
     "pyramid of maxima": (
         layer("SPP", "spp_param { pyramid_height: 2 }"),
@@ -594,210 +520,6 @@ def test_a_layer_on_a_vector_computes_what_it_should(case: str, load: Any, value
     np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
-UNSUPPORTED = {
-    "unknown type": (layer("Warp"), "DV301", "layers of the type Warp cannot be converted"),
-    "type in other letters": (layer("Relu"), "DV301", 'did you mean "ReLU"?'),
-    "type with a typo": (layer("Convolutoin"), "DV301", 'did you mean "Convolution"?'),
-    "type of a fork, named after Caffe's": (layer("YoloDetectionOutput"), "DV301", "let the network end before it"),
-    "type of more dimensions": (layer("Pooling3D"), "DV301", "let the network end before it"),
-    "data": (layer("Data", bottoms=()) + layer("Eltwise", bottoms=("y", "x"), tops=("z",)), "DV301", "replace it with an Input layer"),
-    "words": (layer("Embed"), "DV301", "make them the network's input"),
-    "LSTM": (layer("LSTM"), "DV301", "run the recurrent part in the application"),
-    "RNN": (layer("RNN"), "DV301", "run the recurrent part in the application"),
-    "Python": (layer("Python", "python_param { module: 'm' layer: 'l' }"), "DV301", "with Caffe's own layers"),
-    "proposals": (layer("ROIPooling"), "DV301", "let the network end before it"),
-    "stochastic pool": (layer("Pooling", "pooling_param { pool: STOCHASTIC kernel_size: 2 }"), "DV302", "STOCHASTIC"),
-    "leaky relu6": (layer("ReLU6", "relu_param { negative_slope: 0.1 }"), "DV302", "negative slope"),
-    "concat of the batch": (layer("Concat", "concat_param { concat_dim: 0 }", bottoms=("x", "x")), "DV302", "axis 0 of 1x4x6x5"),
-    "softmax of the batch": (layer("Softmax", "softmax_param { axis: 0 }"), "DV302", "axis 0 of 1x4x6x5"),
-    "convolution of rows": (layer("Convolution", "convolution_param { num_output: 2 kernel_size: 1 axis: 2 }"), "DV302", "other axes"),
-    "pool with its mask": (layer("Pooling", "pooling_param { kernel_size: 2 }", tops=("y", "m")), "DV302", "the mask of a pooling"),
-    "pool with dilation": (layer("Pooling", "pooling_param { kernel_size: 2 dilation: 2 }"), "DV302", "pooling_param.dilation"),
-    "pool of nothing": (layer("Pooling", "pooling_param { kernel_size: 1 stride: 7 }"), "DV302", "entirely beyond"),
-    "unpooling by a map": (layer("Upsample", "upsample_param { scale: 2 }", bottoms=("x", "x")), "DV302", "is no mask of a pooling"),
-    "unpooling to another width": (unpooling("upsample_h: 6 upsample_w: 6"), "DV302", "give upsample_h: 6 and upsample_w: 5"),
-    "unpooling to less": (unpooling("upsample_h: 5 upsample_w: 5"), "DV302", "an unpooling to the size 5x5"),
-    "unpooling by two, as nothing is said": (unpooling(), "DV302", "an unpooling to the size 6x6"),
-    "values that are a mask": (
-        unpooling("upsample_h: 6 upsample_w: 5").replace('bottom: "p" bottom: "m"', 'bottom: "m" bottom: "m"'), "DV302", "an input of an unpooling",
-    ),
-    "arithmetic on a mask": (
-        layer("Pooling", "pooling_param { kernel_size: 2 }", tops=("p", "m")).replace('"l"', '"pool"') + layer("ReLU", bottoms=("m",)),
-        "DV302", "the mask of a pooling",
-    ),
-    "average pool with a mask": (layer("Pooling", "pooling_param { pool: AVE kernel_size: 2 }", tops=("y", "m")), "DV302", "2 outputs"),
-    "upsample to a size": (layer("Upsample", "upsample_param { upsample_h: 9 }"), "DV302", 'by a given "scale"'),
-    "upsample by two scales": (layer("Upsample", "upsample_param { scale: 2 scale_h: 3 scale_w: 2 }"), "DV302", 'by a given "scale"'),
-    "upsample with more": (layer("Upsample", "upsample_param { scale: 2 pad_out_h: true }"), "DV302", "pad_out_h"),
-    "batch norm of the batch with scale": (
-        layer("BatchNorm", "batch_norm_param { scale_bias: true use_global_stats: false }"), "DV302", "together with scale_bias",
-    ),
-    "BN of the batch": (layer("BN", "bn_param { bn_mode: LEARN }"), "DV302", "bn_mode: LEARN"),
-    "training form": (layer("Dropout", "phase: TRAIN"), "DV302", "phase: TRAIN"),
-    "largest of several samples": (
-        layer("Reshape", "reshape_param { shape { dim: -1 dim: 5 } }").replace('"l"', '"m"') + layer("ArgMax", bottoms=("y",), tops=("z",)),
-        "DV302", "each of several samples",
-    ),
-    "reduction of some of five axes": (
-        layer("Reshape", "reshape_param { shape { dim: [0, 2, 2, 6, 5] } }").replace('"l"', '"m"')
-        + layer("Reduction", "reduction_param { axis: 2 }", bottoms=("y",), tops=("z",)),
-        "DV302", "a reduction of the axes 2 to 4 of 5",
-    ),
-    "input of five axes": (layer("Input", "input_param { shape { dim: [1, 2, 3, 4, 5] } }", bottoms=(), tops=("w",)) + layer("ReLU", bottoms=("w",)).replace('"l"', '"m"'), "DV302", "has 5 axes"),
-    "depthwise in groups": (layer("DepthwiseConvolution", "convolution_param { num_output: 4 group: 2 }"), "DV302", "in 2 groups"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", UNSUPPORTED)
-def test_a_form_that_cannot_be_converted_is_refused(case: str, load: Any) -> None:
-    definition, code, says = UNSUPPORTED[case]
-    with pytest.raises(UnsupportedError) as caught:
-        load(HEADER + definition, {"l": [FOUR, FOUR, np.ones(1)]})
-    (problem,) = caught.value.problems
-    assert problem.code == code
-    assert says in str(problem)
-    assert problem.where is not None
-    assert (problem.where.layer, problem.where.line) == ("l", 2)
-
-
-SMALLER = layer("Pooling", "pooling_param { kernel_size: 2 }").replace('"l"', '"m"')
-CONVOLUTION = "convolution_param { num_output: 2 kernel_size: 1 %s }"
-SENSELESS = {
-    "no type": (layer(""), "DV212", "the layer has no type"),
-    "no kernel": (layer("Convolution", "convolution_param { num_output: 2 }"), "DV206", "no kernel size"),
-    "no outputs": (layer("Convolution", "convolution_param { kernel_size: 2 }"), "DV206", '"num_output" is missing'),
-    "outputs beyond all networks": (
-        layer("Convolution", "convolution_param { kernel_size: 2 num_output: 2147483647 }"), "DV206", "more than 16777216",
-    ),
-    "no outputs, full": (layer("InnerProduct"), "DV206", '"num_output" is missing'),
-    "stride 0": (layer("Convolution", CONVOLUTION % "stride: 0"), "DV206", "must be at least 1"),
-    "kernel twice": (layer("Convolution", CONVOLUTION % "kernel_h: 3 kernel_w: 3"), "DV206", '"kernel_size" is given, and'),
-    "half a stride": (layer("Convolution", CONVOLUTION % "stride_h: 2"), "DV206", "must be given together"),
-    "three pads": (layer("Convolution", CONVOLUTION % "pad: [1, 1, 1]"), "DV206", '"pad" is given 3 times'),
-    "three dilations": (layer("Convolution", CONVOLUTION % "dilation: [1, 1, 1]"), "DV206", '"dilation" is given 3 times'),
-    "a kernel not fit any memory": (
-        layer("Convolution", "convolution_param { num_output: 2 kernel_size: 4000000000 pad: 4000000000 bias_term: false }"),
-        "DV205", "but the definition needs 2x4x4000000000x4000000000",
-    ),
-    "groups that do not divide": (layer("Convolution", CONVOLUTION % "group: 3"), "DV206", "do not make 3 groups"),
-    "no group": (layer("Deconvolution", CONVOLUTION % "group: 0"), "DV206", "do not make 0 groups"),
-    "axis beyond": (layer("Softmax", "softmax_param { axis: 4 }"), "DV206", "axis is 4, but the input has 4 axes"),
-    "pool without kernel": (layer("Pooling"), "DV206", "no kernel size"),
-    "pool padded too much": (layer("Pooling", "pooling_param { kernel_size: 2 pad: 2 }"), "DV206", "must be smaller than the kernel"),
-    "padded global pool": (layer("Pooling", "pooling_param { global_pooling: true pad: 1 }"), "DV206", "no padding"),
-    "floor pool wider than the map": (layer("Pooling", "pooling_param { kernel_size: 7 ceil_mode: false }"), "DV206", "does not fit"),
-    "sum of one": (layer("Eltwise"), "DV206", "two inputs or more"),
-    "coefficients missing": (layer("Eltwise", "eltwise_param { coeff: 2 }", bottoms=("x", "x")), "DV206", "1 coefficients"),
-    "concat on two axes": (layer("Concat", "concat_param { axis: 1 concat_dim: 1 }"), "DV206", "both given"),
-    "reshape to another size": (layer("Reshape", "reshape_param { shape { dim: 0 dim: 7 } }"), "DV206", "cannot become 1x7"),
-    "reshape with two unknowns": (layer("Reshape", "reshape_param { shape { dim: -1 dim: -1 } }"), "DV206", "cannot become"),
-    "reshape with a 0 too many": (layer("Reshape", "reshape_param { shape { dim: [0, 0, 0, 0, 0] } }"), "DV206", "does not have"),
-    "reshape beyond the axes": (layer("Reshape", "reshape_param { axis: 3 num_axes: 2 }"), "DV206", "do not fit an input"),
-    "product with coefficients": (
-        layer("Eltwise", "eltwise_param { operation: PROD coeff: 1 coeff: 1 }", bottoms=("x", "x")), "DV206", "for sums only",
-    ),
-    "LRN of an even size": (layer("LRN", "lrn_param { local_size: 4 }"), "DV206", "local_size is 4"),
-    "clip without a maximum": (layer("Clip", "clip_param { min: 1 }"), "DV206", "must both be given"),
-    "clip to nothing": (layer("Clip", "clip_param { min: 1 max: 0 }"), "DV206", "min is 1, above max"),
-    "exponential of a negative base": (layer("Exp", "exp_param { base: -2 }"), "DV206", "the base is -2"),
-    "logarithm of the base 1": (layer("Log", "log_param { base: 1 }"), "DV206", "the base 1"),
-    "flatten backwards": (layer("Flatten", "flatten_param { axis: 3 end_axis: 2 }"), "DV206", "after end_axis"),
-    "permute twice": (layer("Permute", "permute_param { order: 1 order: 1 }"), "DV206", "the order 1 1"),
-    "permute beyond": (layer("Permute", "permute_param { order: 4 }"), "DV206", "the order 4"),
-    "shuffle unequal groups": (layer("ShuffleChannel", "shuffle_channel_param { group: 3 }"), "DV206", "do not make 3 groups"),
-    "unequal slices": (layer("Slice", tops=("a", "b", "c")), "DV206", "4 elements on axis 1 do not make 3 equal slices"),
-    "slice points that fall": (layer("Slice", "slice_param { slice_point: [2, 1] }", tops=("a", "b", "c")), "DV206", "the slice points [2, 1]"),
-    "slice on two axes": (layer("Slice", "slice_param { axis: 1 slice_dim: 1 }"), "DV206", "both given"),
-    "crop without a reference": (layer("Crop"), "DV206", "needs two inputs"),
-    "crop beyond": (layer("Crop", "crop_param { offset: 1 }", bottoms=("x", "x")), "DV206", "is not a part of 1x4x6x5"),
-    "crop with three offsets": (layer("Crop", "crop_param { offset: [0, 0, 0] }", bottoms=("x", "x")), "DV206", "3 offsets"),
-    "tile to nothing": (layer("Tile"), "DV206", '"tiles" must be at least 1'),
-    "tile not fit any memory": (layer("Tile", "tile_param { tiles: 2000000000 }"), "DV206", "not fit any memory"),
-    "pyramid without levels": (layer("SPP", "spp_param { pyramid_height: 0 }"), "DV206", "pyramid_height is 0; it must be 1 to 12"),
-    "pyramid of tiny windows": (layer("SPP", "spp_param { pyramid_height: 3 }"), "DV206", "the input 6x5x4 is too small for 4x4 windows"),
-    "axpy of one": (layer("Axpy"), "DV206", "needs factors and two maps"),
-    "axpy of maps": (layer("Axpy", bottoms=("x", "x", "x")), "DV206", "factors of 1x4x6x5"),
-    "top 5 of 4": (layer("ArgMax", "argmax_param { axis: 1 top_k: 5 }"), "DV206", "top_k is 5, of 4"),
-    "scale of too many axes": (layer("Scale", "scale_param { axis: 2 num_axes: 3 }"), "DV206", "do not fit an input of 4 axes"),
-    "bias by more": (layer("Bias", bottoms=("x", "x")), "DV206", "1x4x6x5 from axis 1 on does not fit"),
-    "interp without a size": (layer("Interp"), "DV206", "the settings (none) do not define"),
-    "interp with half a size": (layer("Interp", "interp_param { height: 9 }"), "DV206", "the settings (height) do not define"),
-    "interp to nothing": (layer("Interp", "interp_param { height: 0 width: 5 }"), "DV206", "0x5 is no size"),
-    "interp with padding": (layer("Interp", "interp_param { pad_beg: 1 zoom_factor: 2 }"), "DV206", "must not be above 0"),
-    "interpolation of unknown corners": (
-        layer("BilinearInterpolate", "bilinear_interpolate_param { dst_h: 2 dst_w: 2 }"), "DV206", '"align_corners" must be given',
-    ),
-    "unpooling by one factor": (unpooling("scale_h: 2"), "DV206", "the factors of the unpooling are not clear"),
-    "unpooling by three factors": (unpooling("scale: 2 scale_h: 2 scale_w: 2"), "DV206", "the factors of the unpooling are not clear"),
-    "unpooling to half a size": (unpooling("upsample_h: 6"), "DV206", "6x0 is no size"),
-    "unpooling by three less a row": (unpooling("scale: 3 pad_out_h: true"), "DV206", "apply to an unpooling by 2"),
-    "boxes without an image": (layer("PriorBox", "prior_box_param { min_size: 2 }"), "DV206", "needs a map and the image"),
-    "boxes without a size": (layer("PriorBox", bottoms=("x", "x")), "DV206", "0 min_size and 0 max_size"),
-    "boxes that shrink": (
-        layer("PriorBox", "prior_box_param { min_size: 2 max_size: 2.5 }", bottoms=("x", "x")), "DV206", "each max_size above its min_size",
-    ),
-    "boxes of two steps": (
-        layer("PriorBox", "prior_box_param { min_size: 2 step: 2 step_h: 2 }", bottoms=("x", "x")), "DV206", 'either "step", or "step_h"',
-    ),
-    "boxes of no width": (
-        layer("PriorBox", "prior_box_param { min_size: 2 aspect_ratio: 0 }", bottoms=("x", "x")), "DV206", "the aspect ratio 0",
-    ),
-    "boxes of three variances": (
-        layer("PriorBox", "prior_box_param { min_size: 2 variance: [1, 2, 3] }", bottoms=("x", "x")), "DV206", "one variance, or four",
-    ),
-    "detections of nothing": (layer("DetectionOutput"), "DV206", "needs locations, confidences and boxes"),
-    "detections without classes": (layer("DetectionOutput", bottoms=("x", "x", "x")), "DV206", '"num_classes" is missing'),
-    "no detections": (
-        layer("DetectionOutput", "detection_output_param { num_classes: 2 keep_top_k: 0 }", bottoms=("x", "x", "x")), "DV206", "keep_top_k is 0",
-    ),
-    "detections of other boxes": (
-        layer("DetectionOutput", "detection_output_param { num_classes: 2 keep_top_k: 5 }", bottoms=("x", "x", "x")), "DV202", "is not a shape of prior boxes",
-    ),
-    "global pool with a kernel": (layer("Pooling", "pooling_param { global_pooling: true kernel_size: 2 }"), "DV206", "has no kernel size"),
-    "concat of nothing": (layer("Concat", bottoms=()), "DV206", "the layer has no input"),
-    "concat of unequal ranks": (
-        layer("Flatten").replace('"l"', '"m"') + layer("Concat", bottoms=("x", "y"), tops=("z",)), "DV206", "different numbers of axes: 4, 2",
-    ),
-    "concat of unequal maps": (SMALLER + layer("Concat", bottoms=("x", "y"), tops=("z",)), "DV206", "cannot be joined on axis 1"),
-    "sum of unequal maps": (SMALLER + layer("Eltwise", bottoms=("x", "y"), tops=("z",)), "DV206", "have different sizes: 1x4x6x5, 1x4x5x4"),
-    "crop to another rank": (
-        layer("Flatten").replace('"l"', '"m"') + layer("Crop", bottoms=("x", "y"), tops=("z",)), "DV206", "cropped to one of 2",
-    ),
-    "convolution of one axis with two kernels": (
-        layer("Reshape", "reshape_param { shape { dim: [0, 4, 30] } }").replace('"l"', '"m"')
-        + layer("Convolution", "convolution_param { num_output: 1 kernel_h: 2 kernel_w: 3 }", bottoms=("y",), tops=("z",)),
-        "DV206", "the settings are for two",
-    ),
-    "detections of no eta": (
-        layer("DetectionOutput", "detection_output_param { num_classes: 2 nms_param { eta: 0 } }", bottoms=("x", "x", "x")), "DV206", "eta is 0",
-    ),
-    "detections below any overlap": (
-        layer("DetectionOutput", "detection_output_param { num_classes: 2 nms_param { nms_threshold: -1 } }", bottoms=("x", "x", "x")),
-        "DV206", "nms_threshold must not be below 0",
-    ),
-    "boxes of no step": (layer("PriorBox", "prior_box_param { min_size: 2 step: 0 }", bottoms=("x", "x")), "DV206", '"step" must be above 0'),
-    "two sizes for one input": (
-        layer("Input", "input_param { shape { dim: [1, 2] } shape { dim: [1, 2] } }", bottoms=(), tops=("w",)) + layer("ReLU", bottoms=("w",)).replace('"l"', '"m"'), "DV206", "2 sizes are given for 1 inputs",
-    ),
-    "input without channels": (layer("Input", "input_param { shape { dim: [1, 0, 3, 3] } }", bottoms=(), tops=("w",)) + layer("ReLU", bottoms=("w",)).replace('"l"', '"m"'), "DV206", "number of channels"),
-    "input without a size": (layer("Input", "input_param { shape { dim: [1, 3, 0, 3] } }", bottoms=(), tops=("w",)) + layer("ReLU", bottoms=("w",)).replace('"l"', '"m"'), "DV206", "size of the input"),
-    "kernel wider than the map": (layer("Convolution", "convolution_param { num_output: 2 kernel_size: 9 bias_term: false }"), "DV202", "smaller than the kernel"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", SENSELESS)
-def test_a_layer_that_makes_no_sense_is_an_error(case: str, load: Any) -> None:
-    definition, code, says = SENSELESS[case]
-    with pytest.raises(ModelError) as caught:
-        load(HEADER + definition, {"l": [np.ones((2, 4, 9, 9))]})
-    (problem,) = caught.value.problems
-    assert problem.code == code
-    assert says in str(problem)
-    assert problem.where is not None
-    assert (problem.where.layer, problem.where.line) == ("l", 2)
-
-
-ROWS_HEADER = 'input: "x" input_shape { dim: 8 dim: 4 dim: 6 }\n'
 ROWS = RANDOM.standard_normal((4, 6, 1))
 ROWS_LAYERS: dict[str, tuple[str, list[Array], Array]] = {
     "convolution": (
@@ -830,11 +552,6 @@ def test_a_layer_on_rows_of_channels_computes_what_it_should(case: str, load: An
     np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
-def test_a_convolution_on_one_axis_has_settings_of_one_axis(load: Any) -> None:
-    with pytest.raises(ModelError, match="the settings are for two"):
-        load(ROWS_HEADER + layer("Convolution", "convolution_param { num_output: 1 kernel_h: 2 kernel_w: 3 }"))
-
-
 def test_slices_have_the_names_of_their_blobs_and_unread_ones_are_left_out(load: Any, values: Values) -> None:
     slices = layer("Slice", "slice_param { axis: 2 slice_point: [1, 3] }", tops=("a", "b", "c"))
     graph = load(HEADER + slices)
@@ -843,63 +560,6 @@ def test_slices_have_the_names_of_their_blobs_and_unread_ones_are_left_out(load:
         np.testing.assert_array_equal(got, MAP[:, bounds])
     silence = "".join(f'layer {{ name: "{n}" type: "Silence" bottom: "{n}" }}' for n in "ac")
     assert [node.name for node in load(HEADER + slices + silence).nodes] == ["x", "b"]
-
-
-@pytest.mark.parametrize(("kernel", "row"), [(4, [0.25, 0.75, 0.75, 0.25]), (5, [1 / 3, 2 / 3, 1, 2 / 3, 1 / 3])])
-def test_a_bilinear_deconvolution_that_was_never_trained(kernel: int, row: list[float], load: Any) -> None:
-    settings = f"num_output: 4 group: 4 kernel_size: {kernel} stride: 2 weight_filler {{ type: 'bilinear' }}"
-    definition = HEADER + layer("Deconvolution", f"convolution_param {{ {settings} bias_filler {{ value: 0.5 }} }}")
-    with pytest.warns(ConvertorWarning, match="DV214: the weights file holds nothing for the layer"):
-        op = load(definition)["l"].op
-    assert isinstance(op, ops.ConvTranspose2d) and op.bias is not None
-    np.testing.assert_allclose(op.weight.load(), np.broadcast_to(np.outer(row, row), (4, 1, kernel, kernel)), rtol=1e-6)
-    np.testing.assert_array_equal(op.bias.load(), [0.5] * 4)
-
-    trained = load(definition, {"l": [np.full((4, 1, kernel, kernel), 7.0), FOUR]})["l"].op
-    assert isinstance(trained, ops.ConvTranspose2d)
-    assert (trained.weight.load() == 7).all()
-
-
-def test_other_weights_that_are_missing_are_never_made_up(load: Any) -> None:
-    for filler in (
-        "kernel_size: 4 weight_filler { type: 'constant' value: 1 }",
-        "kernel_size: 3 weight_filler { type: 'bilinear' }",
-    ):
-        with pytest.raises(ModelError, match="DV204"):
-            load(HEADER + layer("Deconvolution", f"convolution_param {{ num_output: 4 {filler} }}"))
-
-
-def test_convolutions_need_maps(load: Any) -> None:
-    with pytest.raises(ModelError, match="needs a map"):
-        load(VECTOR_HEADER + layer("Convolution", CONVOLUTION % ""), {"l": []})
-
-
-def test_all_that_is_unsupported_is_listed_in_the_order_of_the_network(load: Any) -> None:
-    definition = "".join(
-        f'\nlayer {{ name: "{name}" type: "{type}" bottom: "{bottom}" top: "{name}" {settings} }}'
-        for name, type, bottom, settings in (
-            ("a", "LSTM", "x", ""),
-            ("b", "Pooling", "a", "pooling_param { pool: STOCHASTIC kernel_size: 2 }"),
-            ("c", "ReLU", "b", ""),
-            ("d", "Warp", "c", ""),
-            ("e", "InnerProduct", "d", "inner_product_param { num_output: 3 }"),
-            ("f", "Embed", "x", ""),
-        )
-    )
-    with pytest.raises(UnsupportedError) as caught:
-        load(HEADER + definition, {"e": [np.ones((3, 7)), np.ones(3)]})
-    assert [(p.code, p.where.layer, p.where.line) for p in caught.value.problems if p.where] == [
-        ("DV301", "a", 3),
-        ("DV302", "b", 4),
-        ("DV301", "d", 6),
-        ("DV301", "f", 8),
-    ]
-
-
-def test_an_unpooling_is_not_blamed_for_the_pooling_before_it(load: Any) -> None:
-    with pytest.raises(UnsupportedError) as caught:
-        load(HEADER + unpooling("scale: 2", pool="pool: STOCHASTIC kernel_size: 2"))
-    assert [p.where.layer for p in caught.value.problems if p.where] == ["pool"]
 
 
 def test_a_mask_that_nobody_needs_is_none(load: Any) -> None:
@@ -915,89 +575,3 @@ def test_an_unpooling_goes_by_what_was_pooled_before_layers_in_place(load: Any, 
     graph = load(HEADER + f"layer {{ {pooling} {relu} layer {{ {unpooled}")
     result, _ = sorted(zip(graph.outputs, values(graph, MAP), strict=True))
     np.testing.assert_array_equal(result[1], where_largest(MAP, 2, stride=2))
-
-
-def test_settings_of_another_type_are_left_out_with_a_warning(load: Any) -> None:
-    with pytest.warns(ConvertorWarning, match='"pooling_param" does not belong to a layer of this type'):
-        load(HEADER + layer("ReLU", "pooling_param { kernel_size: 2 }"))
-
-
-# --- weights
-
-
-def test_all_missing_weights_are_listed(load: Any) -> None:
-    definition = HEADER + layer("PReLU") + layer("Scale", bottoms=("y",), tops=("z",)).replace('"l"', '"m"')
-    with pytest.raises(ModelError) as caught:
-        load(definition)
-    assert [(p.code, p.where.layer) for p in caught.value.problems if p.where] == [("DV204", "l"), ("DV204", "m")]
-    assert "net.caffemodel holds no weights for the layer" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("blobs", "code", "says"),
-    [
-        ([np.ones((2, 4, 1, 1))], "DV204", "only 1 of 2 blobs"),
-        ([np.ones((2, 4, 1, 1)), np.ones(2), np.ones(2)], "DV204", "3 blobs for the layer, but its definition has only 2"),
-        ([np.ones((2, 4, 3, 3)), np.ones(2)], "DV205", "blob 0 of the layer is 2x4x3x3 in net.caffemodel, but the definition needs 2x4x1x1"),
-        ([np.ones((2, 4, 1, 1)), np.ones(3)], "DV205", "blob 1 of the layer is 3 in net.caffemodel, but the definition needs 2"),
-    ],
-)  # fmt: skip
-def test_weights_that_do_not_fit_are_an_error(blobs: list[Array], code: str, says: str, load: Any) -> None:
-    with pytest.raises(ConvertorError) as caught:
-        load(HEADER + layer("Convolution", CONVOLUTION % ""), {"l": blobs})
-    (problem,) = caught.value.problems
-    assert problem.code == code
-    assert says in problem.message
-
-
-@pytest.mark.parametrize("shape", [(2, 36), (72,), (2, 4, 9), (1, 1, 2, 36), (8, 9)], ids=str)
-def test_blobs_whose_axes_are_joined_are_accepted(shape: tuple[int, ...], load: Any) -> None:
-    """Old files hold 2x36 for 2x4x3x3: the same numbers in the same order."""
-    weight = RANDOM.standard_normal((2, 4, 3, 3)).astype(np.float32)
-    settings = "convolution_param { num_output: 2 kernel_size: 3 bias_term: false }"
-    op = load(HEADER + layer("Convolution", settings), {"l": [weight.reshape(shape)]})["l"].op
-    assert isinstance(op, ops.Conv2d)
-    np.testing.assert_array_equal(op.weight.load(slice(1, 2)), weight[1:])
-
-
-@pytest.mark.parametrize("shape", [(36, 2), (3, 24), (4, 2, 3, 3), (2, 6, 6)], ids=str)
-def test_blobs_of_the_same_size_with_other_axes_are_an_error(shape: tuple[int, ...], load: Any) -> None:
-    settings = "convolution_param { num_output: 2 kernel_size: 3 bias_term: false }"
-    with pytest.raises(ModelError, match="but the definition needs 2x4x3x3"):
-        load(HEADER + layer("Convolution", settings), {"l": [np.ones(shape)]})
-
-
-def test_weights_are_read_in_ranges_of_rows(load: Any) -> None:
-    weight = RANDOM.standard_normal((4, 6, 3, 3)).astype(np.float32)
-    settings = "convolution_param { num_output: 6 kernel_size: 3 bias_term: false %s }"
-    graph = load(HEADER + layer("Deconvolution", settings % ""), {"l": [weight]})
-    op = graph["l"].op
-    assert isinstance(op, ops.ConvTranspose2d)
-    np.testing.assert_array_equal(op.weight.load(slice(2, 5)), weight.swapaxes(0, 1)[2:5])
-
-    grouped = load(HEADER + layer("Deconvolution", settings % "group: 2"), {"l": [weight[:, :3]]})["l"].op
-    assert isinstance(grouped, ops.ConvTranspose2d)
-    expected = np.concatenate([weight[:2, :3].swapaxes(0, 1), weight[2:, :3].swapaxes(0, 1)])
-    np.testing.assert_array_equal(grouped.weight.load(slice(1, 5)), expected[1:5])
-
-
-def test_blobs_are_shared_by_name(load: Any, values: Values) -> None:
-    shared = 'param { name: "w" }'
-    definition = (
-        HEADER + layer("Scale", shared) + layer("Scale", shared, bottoms=("y",), tops=("z",)).replace('"l"', '"m"')
-    )
-    (result,) = values(load(definition, {"l": [FOUR]}), MAP)
-    np.testing.assert_allclose(result, MAP * FOUR[:, None, None] ** 2, atol=1e-6)
-
-
-def test_two_layers_of_one_name_with_weights_are_an_error(load: Any) -> None:
-    definition = HEADER + layer("Scale") + layer("Scale", bottoms=("y",), tops=("z",))
-    with pytest.raises(ModelError, match='several layers have the name "l"'):
-        load(definition, {"l": [FOUR]})
-
-
-def test_old_weights_and_old_definitions(load: Any, values: Values) -> None:
-    weight, bias = RANDOM.standard_normal((3, 120)), np.array([1.0, 2, 3])
-    definition = 'layers { name: "l" type: INNER_PRODUCT bottom: "x" top: "y" inner_product_param { num_output: 3 } }'
-    (result,) = values(load(HEADER + definition, {"l": [weight, bias]}, v1=True), MAP)
-    np.testing.assert_allclose(result.ravel(), weight @ MAP.ravel() + bias, atol=1e-4)

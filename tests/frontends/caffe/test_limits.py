@@ -158,10 +158,10 @@ FREE: Mapping[tuple[str, str], str] = {
     **{("PriorBox", name): FLAG for name in ("clip", "flip")}, ("PriorBox", "offset"): REAL,
 }  # fmt: skip
 # Limits that a test of their own has, since the network is another one: its file.
-ELSEWHERE: Mapping[str, str] = {"DetectionOutput": "test_layers.py", "Input": "test_layers.py"}
+ELSEWHERE: Mapping[str, str] = {"DetectionOutput": "test_layer_refusals.py", "Input": "test_layer_refusals.py"}
 
 
-# The unpooling's, which only go together: test_layers.py, too.
+# The unpooling's, which only go together: test_layer_refusals.py, too.
 UNPOOLING = {("Upsample", name) for name in ("upsample_h", "upsample_w", "pad_out_h", "pad_out_w")}
 
 
