@@ -19,33 +19,12 @@ from cnn_convertor.devices.dv700.program import (
 )
 from cnn_convertor.devices.dv700.weights.packing import PackedShape
 from cnn_convertor.errors import Origin
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import (
-    ONE,
-    Add,
-    AveragePool2d,
-    ChannelSlice,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Custom,
-    Dense,
-    Function,
-    MaxPool2d,
-    OnCpu,
-    Order,
-    Padding,
-    Pair,
-    PRelu,
-    Reshape,
-    Shape,
-    Upsample,
-    Window,
-    never_decreases,
-)
+from cnn_convertor.ir.ops import ONE, Function, Order, Padding, Pair, Shape, Window
 
-COPY = AveragePool2d(Window(ONE), factor=1.0)  # copies a map
+COPY = ops.AveragePool2d(Window(ONE), factor=1.0)  # copies a map
 
 
 class RunAssignment(NamedTuple):
@@ -85,7 +64,7 @@ def origins_of(nodes: Sequence[Node]) -> tuple[Origin, ...]:
 
 def is_view(node: Node) -> bool:
     """Whether the node reads its input's memory in another shape or in part, and computes nothing."""
-    return isinstance(node.op, ChannelSlice) or (isinstance(node.op, Reshape) and node.op.order is Order.MEMORY)
+    return isinstance(node.op, ops.ChannelSlice) or (isinstance(node.op, ops.Reshape) and node.op.order is Order.MEMORY)
 
 
 def buffer_owner(graph: Graph, name: str) -> Node:
@@ -108,7 +87,7 @@ def has_own_place(graph: Graph, name: str) -> bool:
     """Whether the named map is a whole buffer, not a slice of one."""
     node = graph[name]
     while is_view(node):
-        if isinstance(node.op, ChannelSlice):
+        if isinstance(node.op, ops.ChannelSlice):
             return False
         node = graph[node.inputs[0]]
     return True
@@ -116,7 +95,7 @@ def has_own_place(graph: Graph, name: str) -> bool:
 
 def named_inputs(node: Node) -> tuple[str, ...]:
     """The inputs of a custom layer that finds them by the layers that write them: each of those writes that map only."""
-    return node.inputs if isinstance(node.op, Custom) and len(node.inputs) > 1 else ()
+    return node.inputs if isinstance(node.op, ops.Custom) and len(node.inputs) > 1 else ()
 
 
 def why_own_layer(graph: Graph, node: Node) -> str | None:
@@ -133,11 +112,13 @@ def inputs_are_layers(graph: Graph) -> bool:
     Otherwise the first layer reads the input where the application writes it. A CPU layer without inputs may come before it.
     """
     listing = [
-        n for n in graph.nodes if isinstance(n.op, Concat) or (isinstance(n.op, Custom | OnCpu) and len(n.inputs) != 1)
+        n
+        for n in graph.nodes
+        if isinstance(n.op, ops.Concat) or (isinstance(n.op, ops.Custom | ops.OnCpu) and len(n.inputs) != 1)
     ]
     listed = {buffer_owner(graph, name).name for node in listing for name in node.inputs}
     idle = any(not node.inputs for node in listing)
-    sliced = {buffer_owner(graph, node.name).name for node in graph.nodes if isinstance(node.op, ChannelSlice)}
+    sliced = {buffer_owner(graph, node.name).name for node in graph.nodes if isinstance(node.op, ops.ChannelSlice)}
     return len(graph.inputs) > 1 or idle or any(node.name in listed | sliced for node in graph.inputs)
 
 
@@ -147,15 +128,15 @@ def joins_run(nodes: tuple[Node, ...], node: Node) -> bool:
     The order inside a run: convolution, element-wise addition, max pool, activation; or average pool, addition, activation.
     """
     first, last = nodes[0].op, nodes[-1].op
-    if isinstance(first, Conv2d | ConvTranspose2d) and first.window.dilation != ONE:
+    if isinstance(first, ops.Conv2d | ops.ConvTranspose2d) and first.window.dilation != ONE:
         return False
     match last, node.op:
-        case (Conv2d() | ConvTranspose2d() | Dense() | AveragePool2d()) as carrier, Add():
+        case (ops.Conv2d() | ops.ConvTranspose2d() | ops.Dense() | ops.AveragePool2d()) as carrier, ops.Add():
             return len(nodes) == 1 and carrier.activation is None
-        case (Conv2d() | ConvTranspose2d() | Add()) as pooled, MaxPool2d(activation=after):
-            if not isinstance(first, Conv2d | ConvTranspose2d):
+        case (ops.Conv2d() | ops.ConvTranspose2d() | ops.Add()) as pooled, ops.MaxPool2d(activation=after):
+            if not isinstance(first, ops.Conv2d | ops.ConvTranspose2d):
                 return False
-            return pooled.activation is None or (after is None and never_decreases(pooled.activation))
+            return pooled.activation is None or (after is None and ops.never_decreases(pooled.activation))
         case _:
             return False
 
@@ -167,7 +148,7 @@ def joins_in_place(graph: Graph, concat: Node) -> bool:
 
 def layer_type(graph: Graph, node: Node) -> LayerType:
     """The type of a node's layer in a legal graph."""
-    if isinstance(node.op, Concat) and not joins_in_place(graph, node):
+    if isinstance(node.op, ops.Concat) and not joins_in_place(graph, node):
         return LayerType.COPY_CONCAT
     layer = OPERATORS[type(node.op)].layer
     assert layer is not None, f"{type(node.op).__name__} should have been rewritten before this"
@@ -185,25 +166,25 @@ def run_of(graph: Graph, nodes: tuple[Node, ...], *, palette: bool, transposed: 
     first, last = nodes[0], nodes[-1]
     x, y = graph.shape(first.inputs[0]), graph.shape(last.name)
     pooling: Pooling | None = None
-    convolution: Conv2d | ConvTranspose2d | None = None
+    convolution: ops.Conv2d | ops.ConvTranspose2d | None = None
     function: Function | None = None
     for node in nodes:
         match node.op:
-            case Conv2d() | ConvTranspose2d() as op:
+            case ops.Conv2d() | ops.ConvTranspose2d() as op:
                 convolution = op
-            case Dense() as op:
+            case ops.Dense() as op:
                 convolution = _as_convolution(op, x, transposed=transposed)
                 x = Shape(1, 1, x.size)
-            case MaxPool2d(window=window):
+            case ops.MaxPool2d(window=window):
                 pooling = _pooling(PoolingKind.MAX, window)
-            case AveragePool2d(window=window):
+            case ops.AveragePool2d(window=window):
                 pooling = _pooling(PoolingKind.AVERAGE, window, node.op.fixed_factor)
-            case Upsample(factor=factor):
+            case ops.Upsample(factor=factor):
                 pooling = _pooling(PoolingKind.UPSAMPLE, Window(factor, factor))
-            case Add() if node is first:
+            case ops.Add() if node is first:
                 pooling = _pooling(PoolingKind.AVERAGE, Window(ONE), 1.0)
         function = getattr(node.op, "activation", None) or function
-    slopes = function.slopes if isinstance(function, PRelu) else None
+    slopes = function.slopes if isinstance(function, ops.PRelu) else None
     assert convolution is not None or slopes is None, "slopes travel with kernels"
     return Run(
         input=x,
@@ -221,7 +202,7 @@ def _pooling(kind: PoolingKind, window: Window, factor: float = 0.0) -> Pooling:
     return Pooling(kind, window.kernel, window.stride, window.padding, factor)
 
 
-def _as_convolution(dense: Dense, x: Shape, *, transposed: bool) -> Conv2d:
+def _as_convolution(dense: ops.Dense, x: Shape, *, transposed: bool) -> ops.Conv2d:
     """A 1x1 convolution over the map as a vector, in memory order."""
     out = dense.weight.shape[0]
     if x.is_vector:
@@ -232,11 +213,11 @@ def _as_convolution(dense: Dense, x: Shape, *, transposed: bool) -> Conv2d:
             lambda w: w.reshape(len(w), -1).take(order(), axis=1)[:, :, None, None], (x.size, 1, 1)
         )
     assert weight.shape == (out, x.size, 1, 1)
-    return Conv2d(weight, dense.bias, Window(ONE), activation=dense.activation)
+    return ops.Conv2d(weight, dense.bias, Window(ONE), activation=dense.activation)
 
 
 def _convolution(
-    op: Conv2d | ConvTranspose2d,
+    op: ops.Conv2d | ops.ConvTranspose2d,
     output: Shape,
     slopes: Constant | None,
     where: Origin | None,
@@ -246,10 +227,10 @@ def _convolution(
     window = op.window
     kernels = op.weight
     match op:
-        case Conv2d():
+        case ops.Conv2d():
             kind = ConvolutionKind.DEPTHWISE if op.is_depthwise else ConvolutionKind.CONVOLUTION
             padding = window.padding
-        case ConvTranspose2d():
+        case ops.ConvTranspose2d():
             kind = ConvolutionKind.DEPTHWISE_DECONVOLUTION if op.is_depthwise else ConvolutionKind.DECONVOLUTION
             kernels = kernels.map_rows(lambda w: w[:, :, ::-1, ::-1])
             padding = _deconvolution_padding(window, op.output_padding)

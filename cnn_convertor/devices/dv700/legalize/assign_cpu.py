@@ -8,67 +8,50 @@ from dataclasses import replace
 from cnn_convertor.devices.dv700.commands import joins_in_place
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import (
-    NO_PADDING,
-    Activation,
-    AveragePool2d,
-    Axis,
-    Concat,
-    Interpolation,
-    MaxPool2d,
-    OnCpu,
-    Op,
-    Order,
-    Pair,
-    Reshape,
-    Resize,
-    Sampling,
-    TransposeReshape,
-    Upsample,
-    Window,
-)
+from cnn_convertor.ir.ops import NO_PADDING, Axis, Op, Order, Pair, Window
 
 
 def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
     """Pools that the device does not support, and that are no chain of smaller ones. Their activation stays on the device."""
     op = node.op
     match op:
-        case MaxPool2d(window=Window(kernel=kernel)):
+        case ops.MaxPool2d(window=Window(kernel=kernel)):
             if kernel.width in limits.max_pool_widths and kernel.height in limits.max_pool_heights:
                 return None
-        case AveragePool2d(window=Window(kernel=kernel), uncounted=uncounted):
+        case ops.AveragePool2d(window=Window(kernel=kernel), uncounted=uncounted):
             if uncounted == NO_PADDING and max(kernel) <= limits.max_average_pool:
                 return None
         case _:
             return None
     function = op.activation
     if function is None:
-        return (replace(node, op=OnCpu(op)),)
-    bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=OnCpu(replace(op, activation=None)))
-    return bare, replace(node, op=Activation(function), inputs=(bare.name,))
+        return (replace(node, op=ops.OnCpu(op)),)
+    bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=ops.OnCpu(replace(op, activation=None)))
+    return bare, replace(node, op=ops.Activation(function), inputs=(bare.name,))
 
 
 def on_cpu(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
     """All other operators that the CPU runs."""
     op = _without_device(graph, node)
-    return None if op is None else (replace(node, op=OnCpu(op)),)
+    return None if op is None else (replace(node, op=ops.OnCpu(op)),)
 
 
 def _without_device(graph: Graph, node: Node) -> Op | None:
     """What the CPU does for a node; None where the device or the runtime does it."""
     op = node.op
     match op:
-        case Upsample(factor=factor):
+        case ops.Upsample(factor=factor):
             height, width, _ = graph.shape(node.name)
-            resize = Resize(Pair(height, width), Interpolation.NEAREST, Sampling.ASYMMETRIC)
+            resize = ops.Resize(Pair(height, width), ops.Interpolation.NEAREST, ops.Sampling.ASYMMETRIC)
             return None if factor == (2, 2) else resize
-        case Concat(axis=axis):
+        case ops.Concat(axis=axis):
             joins = axis is Axis.CHANNELS and (graph.shape(node.name).is_vector or joins_in_place(graph, node))
             return None if joins else op
-        case Reshape(order=order, shape=shape):  # the runtime can flatten
+        case ops.Reshape(order=order, shape=shape):  # the runtime can flatten
             stays = order is Order.MEMORY or (order is Order.HWC and shape.is_vector)
-            return None if stays else TransposeReshape((shape.size,), (0,), shape, order)
+            return None if stays else ops.TransposeReshape((shape.size,), (0,), shape, order)
         case _:
             operator = OPERATORS[type(op)]
             return op if operator.executor is Executor.CPU and operator.layer is None else None

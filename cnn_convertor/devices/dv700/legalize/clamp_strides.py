@@ -6,28 +6,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import (
-    NO_PADDING,
-    AveragePool2d,
-    Conv2d,
-    ConvTranspose2d,
-    MaxPool2d,
-    Padding,
-    Pair,
-    Shape,
-    Window,
-)
+from cnn_convertor.ir.ops import NO_PADDING, Padding, Pair, Shape, Window
 
 
 def clamp_strides(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
     """Replace strides above the limit that move no window by the smallest without effect."""
     op = node.op
     match op:
-        case Conv2d() | MaxPool2d() | AveragePool2d() if max(op.window.stride) > limits.max_stride:
-            extra = op.uncounted if isinstance(op, AveragePool2d) else NO_PADDING
+        case ops.Conv2d() | ops.MaxPool2d() | ops.AveragePool2d() if max(op.window.stride) > limits.max_stride:
+            extra = op.uncounted if isinstance(op, ops.AveragePool2d) else NO_PADDING
             stride = _smallest(op.window, graph.shape(node.inputs[0]), extra, limits)
-        case ConvTranspose2d() if max(op.window.stride) > limits.max_stride:
+        case ops.ConvTranspose2d() if max(op.window.stride) > limits.max_stride:
             x = graph.shape(node.inputs[0])
             stride = Pair(*(1 if size == 1 else s for size, s in zip(x[:2], op.window.stride, strict=True)))
         case _:

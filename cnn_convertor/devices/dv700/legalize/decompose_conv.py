@@ -11,28 +11,10 @@ import numpy as np
 
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import (
-    NO_PADDING,
-    ONE,
-    Add,
-    AveragePool2d,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Crop,
-    Order,
-    Pad,
-    Padding,
-    Pair,
-    Shape,
-    SpaceToDepth,
-    TransposeReshape,
-    Window,
-    for_channels,
-    with_outputs,
-)
+from cnn_convertor.ir.ops import NO_PADDING, ONE, Order, Padding, Pair, Shape, Window
 
 Rule: TypeAlias = Callable[[Graph, Node, Limits], "Iterable[Node] | None"]
 
@@ -40,7 +22,7 @@ Rule: TypeAlias = Callable[[Graph, Node, Limits], "Iterable[Node] | None"]
 def groups(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
     """Split groups into convolutions of a few groups, which fill whole chunks of channels: their slices are views."""
     op = node.op
-    if not isinstance(op, Conv2d | ConvTranspose2d) or op.groups == 1 or op.is_depthwise:
+    if not isinstance(op, ops.Conv2d | ops.ConvTranspose2d) or op.groups == 1 or op.is_depthwise:
         return None
     out, per_group = op.weight.shape[0], op.weight.shape[1]
     together = math.lcm(*(CHUNK // math.gcd(CHUNK, n) for n in (per_group, out // op.groups)))
@@ -53,22 +35,22 @@ def groups(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
         channels = slice(index * per_group * together, (index + 1) * per_group * together)
         x = graph.shape(node.inputs[0])
         part = replace(node, name=graph.fresh(f"{node.name}/slice{index}"), op=_channels(x, channels))
-        group = replace(with_outputs(op, rows), groups=together)
+        group = replace(ops.with_outputs(op, rows), groups=together)
         parts += (
             part,
             replace(node, name=graph.fresh(f"{node.name}/group{index}"), op=group, inputs=(part.name,)),
         )
-    return *parts, replace(node, op=Concat(), inputs=tuple(part.name for part in parts[1::2]))
+    return *parts, replace(node, op=ops.Concat(), inputs=tuple(part.name for part in parts[1::2]))
 
 
-def _channels(x: Shape, channels: slice) -> Crop:
-    return Crop(Shape(0, 0, channels.start), Shape(x.height, x.width, channels.stop))
+def _channels(x: Shape, channels: slice) -> ops.Crop:
+    return ops.Crop(Shape(0, 0, channels.start), Shape(x.height, x.width, channels.stop))
 
 
 def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
     """Turn groups into a block-diagonal kernel, and dilations that the device refuses into zeros in the kernel."""
     op = node.op
-    if not isinstance(op, Conv2d | ConvTranspose2d):
+    if not isinstance(op, ops.Conv2d | ops.ConvTranspose2d):
         return None
     kernel, dilation = op.window.kernel, op.window.dilation
     window = op.window._replace(dilation=Pair(*(1 if k == 1 else d for k, d in zip(kernel, dilation, strict=True))))
@@ -78,7 +60,7 @@ def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
     fits, small = (max(size) <= limits.max_kernel_size for size in (window.extent, window.kernel))
     if window.dilation != ONE and (
         (fits and not dilation_runs(op, window, graph.shape(node.inputs[0])))
-        or (not small and isinstance(op, Conv2d))  # large_kernels splits it
+        or (not small and isinstance(op, ops.Conv2d))  # large_kernels splits it
     ):
         weight, window = _with_holes(weight, window), window._replace(kernel=window.extent, dilation=ONE)
     if (groups, window) == (op.groups, op.window):
@@ -86,13 +68,13 @@ def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
     return (replace(node, op=replace(op, weight=weight, window=window, groups=groups)),)
 
 
-def dilation_runs(op: Conv2d | ConvTranspose2d, window: Window, x: Shape) -> bool:
+def dilation_runs(op: ops.Conv2d | ops.ConvTranspose2d, window: Window, x: Shape) -> bool:
     """Whether the device runs the dilation: odd kernels, output * stride == input; deconvolution: stride 1."""
     if window.dilation == ONE:
         return True
     odd = all(k % 2 for k in window.kernel)
     out = op.output_shape(x)
-    if isinstance(op, ConvTranspose2d):
+    if isinstance(op, ops.ConvTranspose2d):
         return odd and window.stride == ONE and out[:2] == x[:2]
     return odd and (out.height * window.stride.height, out.width * window.stride.width) == (x.height, x.width)
 
@@ -128,7 +110,7 @@ def _with_holes(weight: Constant, window: Window) -> Constant:
 def dilations(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
     """Run a dilated convolution that is too large with zeros filled in as a "same" convolution, and crop its output."""
     op = node.op
-    if not isinstance(op, Conv2d) or max(op.window.kernel) > limits.max_kernel_size:
+    if not isinstance(op, ops.Conv2d) or max(op.window.kernel) > limits.max_kernel_size:
         return None
     x = graph.shape(node.inputs[0])
     if dilation_runs(op, op.window, x) or max(op.window.extent) <= limits.max_kernel_size:
@@ -148,7 +130,7 @@ def dilations(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None
     nodes = []
     source = node.inputs
     if more != NO_PADDING:
-        nodes.append(replace(node, name=graph.fresh(f"{node.name}/padded"), op=Pad(more)))
+        nodes.append(replace(node, name=graph.fresh(f"{node.name}/padded"), op=ops.Pad(more)))
         source = (nodes[-1].name,)
     same = replace(op, weight=weight, window=window._replace(padding=around))
     nodes.append(replace(node, name=graph.fresh(f"{node.name}/same"), op=same, inputs=source))
@@ -158,7 +140,7 @@ def dilations(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None
         start.width + (out.width - 1) * stride.width + 1,
         out.channels,
     )
-    part = Crop(start, stop, Shape(*stride, 1))
+    part = ops.Crop(start, stop, Shape(*stride, 1))
     return *nodes, replace(node, op=part, inputs=(nodes[-1].name,))
 
 
@@ -182,7 +164,7 @@ def strided_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] 
     11x11 with stride 4 on 3 channels becomes 3x3 with stride 1 on 48. large_kernels splits what is still too large.
     """
     op = node.op
-    if not isinstance(op, Conv2d) or op.is_depthwise or op.groups != 1 or op.window.dilation != ONE:
+    if not isinstance(op, ops.Conv2d) or op.is_depthwise or op.groups != 1 or op.window.dilation != ONE:
         return None
     kernel, stride, pad = op.window.kernel, op.window.stride, op.window.padding
     small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
@@ -190,7 +172,9 @@ def strided_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] 
         return None
     x, out = graph.shape(node.inputs[0]), graph.shape(node.name)
     rows, columns = ((n + k - 1) * s for n, k, s in zip(out[:2], small, stride, strict=True))
-    blocks = SpaceToDepth(stride, Padding(pad.top, rows - x.height - pad.top, pad.left, columns - x.width - pad.left))
+    blocks = ops.SpaceToDepth(
+        stride, Padding(pad.top, rows - x.height - pad.top, pad.left, columns - x.width - pad.left)
+    )
     weight = _grown(op.weight, _behind(kernel, Pair(small.height * stride.height, small.width * stride.width)))
     channels = x.channels * math.prod(stride)
 
@@ -210,7 +194,7 @@ def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[N
     large_kernels splits what is still too large.
     """
     op = node.op
-    if not isinstance(op, ConvTranspose2d) or max(op.window.extent) <= limits.max_kernel_size:
+    if not isinstance(op, ops.ConvTranspose2d) or max(op.window.extent) <= limits.max_kernel_size:
         return None
     x, out = graph.shape(node.inputs[0]), graph.shape(node.name)
     if max(op.window.kernel) <= limits.max_kernel_size and dilation_runs(op, op.window, x):
@@ -219,22 +203,22 @@ def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[N
     small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
     places = Pair(x.height + small.height - 1, x.width + small.width - 1)
     pixels = Shape(places.height * stride.height, places.width * stride.width, out.channels)
-    part = Crop(Shape(pad.top, pad.left, 0), Shape(pad.top + out.height, pad.left + out.width, out.channels))
+    part = ops.Crop(Shape(pad.top, pad.left, 0), Shape(pad.top + out.height, pad.left + out.width, out.channels))
     if part.stop.height > pixels.height or part.stop.width > pixels.width:
         return None  # output padding beyond all places
     around = Padding(small.height - 1, small.height - 1, small.width - 1, small.width - 1)
     index = np.arange(out.channels).repeat(math.prod(stride))
-    convolution = Conv2d(
+    convolution = ops.Conv2d(
         _phases(_with_holes(op.weight, op.window), kernel, small, stride),
         None if op.bias is None else op.bias.take_rows(index),
         Window(small, padding=around),
         op.groups,
-        None if op.activation is None else for_channels(op.activation, index),
+        None if op.activation is None else ops.for_channels(op.activation, index),
     )
     nodes = [replace(node, name=graph.fresh(f"{node.name}/places"), op=convolution)]
     if stride != ONE:
         dims = (*places, out.channels, *stride)
-        spread = TransposeReshape(dims, (0, 3, 1, 4, 2), pixels, Order.HWC)
+        spread = ops.TransposeReshape(dims, (0, 3, 1, 4, 2), pixels, Order.HWC)
         name = graph.fresh(f"{node.name}/pixels")
         nodes.append(replace(node, name=name, op=spread, inputs=(nodes[-1].name,)))
     if pixels == out:
@@ -280,7 +264,7 @@ def large_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
     """
     op = node.op
     most = limits.max_kernel_size
-    if not isinstance(op, Conv2d) or op.window.dilation != ONE or max(op.window.kernel) <= most:
+    if not isinstance(op, ops.Conv2d) or op.window.dilation != ONE or max(op.window.kernel) <= most:
         return None
     (height, width), stride, pad = op.window.kernel, op.window.stride, op.window.padding
     above, vertical = _pieces(height, stride.height, pad.top, pad.bottom, most)
@@ -290,13 +274,13 @@ def large_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
     nodes = [replace(node, name=graph.fresh(f"{node.name}/part0"), op=parts[0])]
     for index, part in enumerate(parts[1:], 1):
         other = replace(node, name=graph.fresh(f"{node.name}/part{index}"), op=part)
-        add = Add(op.activation if part is parts[-1] else None)
+        add = ops.Add(op.activation if part is parts[-1] else None)
         name = graph.fresh(f"{node.name}/sum{index}")
         nodes += (other, replace(node, name=name, op=add, inputs=(nodes[-1].name, other.name)))
     out = graph.shape(node.name)
     if parts[0].output_shape(graph.shape(node.inputs[0])) == out:
         return *nodes[:-1], replace(nodes[-1], name=node.name)
-    wanted = Crop(Shape(above, left, 0), Shape(above + out.height, left + out.width, out.channels))
+    wanted = ops.Crop(Shape(above, left, 0), Shape(above + out.height, left + out.width, out.channels))
     return *nodes, replace(node, op=wanted, inputs=(nodes[-1].name,))
 
 
@@ -316,7 +300,7 @@ def _pieces(size: int, stride: int, before: int, after: int, most: int) -> tuple
     return more, pieces
 
 
-def _part(op: Conv2d, rows: _Piece, columns: _Piece, *, with_bias: bool) -> Conv2d:
+def _part(op: ops.Conv2d, rows: _Piece, columns: _Piece, *, with_bias: bool) -> ops.Conv2d:
     """The convolution with one piece of the kernel."""
     weight = op.weight.map_rows(
         lambda w: w[:, :, rows.first : rows.end, columns.first : columns.end],
@@ -343,9 +327,9 @@ def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
     )
     match node.op:
         case (
-            Conv2d(window=Window(padding=padding))
-            | AveragePool2d(window=Window(padding=padding))
-            | Pad(padding=padding)
+            ops.Conv2d(window=Window(padding=padding))
+            | ops.AveragePool2d(window=Window(padding=padding))
+            | ops.Pad(padding=padding)
         ):
             pass
         case _:
@@ -359,11 +343,15 @@ def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
     while left != NO_PADDING:
         now = Padding(*map(min, left, most))
         nodes.append(
-            replace(node, name=graph.fresh(f"{node.name}/padded{len(nodes)}"), op=Pad(now), inputs=tuple(names))
+            replace(node, name=graph.fresh(f"{node.name}/padded{len(nodes)}"), op=ops.Pad(now), inputs=tuple(names))
         )
         names = [nodes[-1].name]
         left = Padding(*(n - k for n, k in zip(left, now, strict=True)))
-    op = Pad(kept) if isinstance(node.op, Pad) else replace(node.op, window=node.op.window._replace(padding=kept))
+    op = (
+        ops.Pad(kept)
+        if isinstance(node.op, ops.Pad)
+        else replace(node.op, window=node.op.window._replace(padding=kept))
+    )
     return *nodes, replace(node, op=op, inputs=tuple(names))
 
 
