@@ -201,8 +201,8 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
     """Make reshapes views (Order.MEMORY) where possible.
 
     Case 1: both maps have the same bytes. Case 2: the reshape follows a fully connected layer, whose rows take the memory order
-    of the map. Case 3: elements move between two maps; the map is flattened first, and then perhaps viewed. A flatten in HWC
-    order stays: the runtime does it on the CPU.
+    of the map. Case 3: elements move between two maps, and the second lies in memory like a vector: the map is flattened, then
+    viewed. A flatten in HWC order stays: the runtime does it on the CPU.
     """
     nodes: dict[str, Node] = {}
     for node in graph.nodes:
@@ -218,15 +218,14 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
                 assert isinstance(dense, ops.Dense)
                 nodes[producer.name] = replace(producer, op=ops.with_outputs(dense, rows))
             nodes[node.name] = replace(node, op=replace(node.op, order=Order.MEMORY))
-        elif not (before.is_vector or after.is_vector):
-            vector = Shape(1, 1, before.size)
+            continue
+        vector = Shape(1, 1, before.size)
+        moves = not (before.is_vector or after.is_vector)
+        if moves and same_memory(vector, after, node.op.order, transposed=transposed):
             flat = Node(graph.fresh(f"{node.name}/flat"), ops.Reshape(vector, node.op.order), node.inputs, node.origins)
-            free = same_memory(vector, after, node.op.order, transposed=transposed)
             del nodes[node.name]
             nodes[flat.name] = flat
-            nodes[node.name] = replace(
-                node, inputs=(flat.name,), op=replace(node.op, order=Order.MEMORY if free else node.op.order)
-            )
+            nodes[node.name] = replace(node, inputs=(flat.name,), op=replace(node.op, order=Order.MEMORY))
     return Graph(tuple(nodes.values()), graph.outputs)
 
 

@@ -356,6 +356,11 @@ REWRITES: dict[str, tuple[Graph, list[str]]] = {
          "a = Reshape[shape=6x6x8 order=Order.MEMORY](a/flat) -> 6x6x8",
          "b = Conv2d[weight=Constant(4x8x3x3) bias=Constant(4) window=kernel=3x3](a) -> 4x4x4"],
     ),
+    "from chunked map to chunked map": (
+        chain(ops.Reshape(Shape(3, 3, 32), Order.HWC), conv(4, 32), shape=Shape(3, 6, 16)),
+        ["a = OnCpu[op=TransposeReshape[dims=(288,) axes=(0,) shape=3x3x32 order=Order.HWC]](x) -> 3x3x32",
+         "b = Conv2d[weight=Constant(4x32x3x3) bias=Constant(4) window=kernel=3x3](a) -> 1x1x4"],
+    ),
     "from vector to map, behind a fully connected layer": (
         chain(ops.Dense(some(36, 4, 6, 6), some(36), ops.PRelu(some(36))), ops.Reshape(Shape(2, 2, 9), Order.CHW), conv(4, 9, 1)),
         ["a = Dense[weight=Constant(36x4x6x6) bias=Constant(36) activation=PRelu[slopes=Constant(36)]](x) -> 1x1x36",
