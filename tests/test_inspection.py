@@ -437,7 +437,7 @@ relu    ReLU         ~14x14x8                      rewritten  average pool 1x1
 
   layers      4
   parameters  224
-  MACs        42,336 (100.0% of those known on the device)
+  MACs        42,336 known (100.0% on the device)
   commands    2
   CPU layers  0
 

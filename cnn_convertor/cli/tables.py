@@ -44,7 +44,7 @@ def labeled(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
 
 # --- convert -------------------------------------------------------------------------------------------------------------
 
-_STORED = ("stored as", "values", "zeros", "palette dB", "FP16 bytes", "bytes", "because")
+_STORED = ("stored as", "values", "zeros", "palette dB", "FP16 bytes", "bytes", "reason")
 
 
 def weights(network: str, layers: Sequence[StoredLayer]) -> list[str]:
@@ -205,12 +205,12 @@ def _layer_cells(row: Row) -> list[str]:
 def _totals(result: Inspection) -> Iterator[str]:
     """The sums over the layers, and what to change."""
     share = result.share_on_device
-    which = "those known" if any(row.macs is None for row in result.rows) else "them"
-    on_device = "" if share is None else f" ({share:.1%} of {which} on the device)"
+    known = " known" if any(row.macs is None for row in result.rows) else ""
+    on_device = "" if share is None else f" ({share:.1%} on the device)"
     rows = (
         ("layers", f"{len(result.rows)}"),
         ("parameters", f"{result.parameters:,}"),
-        ("MACs", f"{result.macs:,}{on_device}"),
+        ("MACs", f"{result.macs:,}{known}{on_device}"),
         ("commands", f"{result.commands}"),
         ("CPU layers", f"{result.cpu_layers}"),
     )

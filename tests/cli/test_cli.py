@@ -102,7 +102,7 @@ STORED = (
 )
 TABLE = """\
 a: weights
-  layer  stored as  values  zeros  palette dB  FP16 bytes      bytes          because
+  layer  stored as  values  zeros  palette dB  FP16 bytes      bytes           reason
   conv1    palette     144  25.0%       exact       2,336      1,696  nothing is lost
   prelu       FP16                                  4,672      4,672            PReLU
   fc       palette  23,073   0.0%        43.0   2,361,344  1,182,208   little is lost
