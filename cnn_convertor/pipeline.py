@@ -118,8 +118,7 @@ def legalize_graph(graph: Graph, target: DeviceOptions) -> Legalized:
     """Rewrite a graph for the device."""
     device, fusion, transposed, uses_sdk_softmax = target
     graph = legalize(optimize(graph), device, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax)
-    # Weights are FP16 until `quantize` chooses.
-    graph, steps = partition(graph, device, palette=False, transposed=transposed, fusion=fusion)
+    graph, steps = partition(graph, device, transposed=transposed, fusion=fusion)
     return Legalized(graph, steps, device)
 
 

@@ -18,6 +18,8 @@ from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -77,14 +79,16 @@ def generate(
         legal = legalize(
             optimize(graph), device, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax
         )
-        legal, steps = partition(legal, device, palette=palette, transposed=transposed, fusion=fusion)
+        legal, steps = partition(legal, device, transposed=transposed, fusion=fusion)
         check(legal, steps, device)
         program = lower(legal, steps, name=name, transposed=transposed)
+        program = choose(program, EVERYWHERE) if palette else program
         weights = b"".join(piece.tobytes() for piece in encode_all(program.weights, transposed=transposed))
         texts = codegen.render(program, codegen.RenderOptions("m.h5"))
         return Written(texts[f"{name}_gen.cpp"], weights, texts.get(f"{name}_cpu.h", ""))
 
 
+EVERYWHERE = QuantizationOptions(Quantization.PALETTE, threshold=0.0)
 RANDOM = np.random.default_rng(0)
 
 

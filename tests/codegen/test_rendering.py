@@ -23,6 +23,8 @@ from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.emulation import build as emulation_build
 from cnn_convertor.emulation.build import build as build_program
 from cnn_convertor.emulation.run import run
@@ -39,14 +41,16 @@ from test_escaping import HOSTILE
 
 INCLUDE = Path(codegen.__file__).parents[1] / "host" / "include"
 FLAGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", str(INCLUDE)]
+EVERYWHERE = QuantizationOptions(Quantization.PALETTE, threshold=0.0)
 EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pynet", graphviz_path="/usr/bin")
 
 
 def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed: bool = True) -> Program:
     legal = legalize(optimize(graph), DV700, transposed=transposed)
-    legal, steps = partition(legal, DV700, palette=palette, transposed=transposed)
+    legal, steps = partition(legal, DV700, transposed=transposed)
     check(legal, steps, DV700)
-    return lower(legal, steps, name=name, transposed=transposed, original=graph)
+    program = lower(legal, steps, name=name, transposed=transposed, original=graph)
+    return choose(program, EVERYWHERE) if palette else program
 
 
 def ones(*shape: int) -> Constant:

@@ -37,11 +37,11 @@ def some(*shape: int) -> Constant:
     return Constant.of(RANDOM.normal(size=shape))
 
 
-def program(graph: Graph, *, transposed: bool, palette: bool = False) -> Program:
+def program(graph: Graph, *, transposed: bool) -> Program:
     limits = Limits()
     device = DV700._replace(limits=limits)
     graph = legalize(optimize(graph), device, transposed=transposed)
-    graph, steps = partition(graph, device, palette=palette, transposed=transposed)
+    graph, steps = partition(graph, device, transposed=transposed)
     check(graph, steps, device)
     return lower(graph, steps, name="net", transposed=transposed)
 

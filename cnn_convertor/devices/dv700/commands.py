@@ -158,8 +158,8 @@ def layer_type(graph: Graph, node: Node) -> LayerType:
 # --- runs ----------------------------------------------------------------------------------------------------------------
 
 
-def run_of(graph: Graph, nodes: tuple[Node, ...], *, palette: bool, transposed: bool, external: bool = True) -> Run:
-    """The run that computes nodes that `joins_run` accepts.
+def run_of(graph: Graph, nodes: tuple[Node, ...], *, transposed: bool, external: bool = True) -> Run:
+    """The run that computes nodes that `joins_run` accepts, with FP16 weights.
 
     external: it writes to external memory rather than to the unified buffer for the next run.
     """
@@ -191,7 +191,7 @@ def run_of(graph: Graph, nodes: tuple[Node, ...], *, palette: bool, transposed: 
         output=y,
         convolution=None
         if convolution is None
-        else _convolution(convolution, graph.shape(first.name), slopes, first.where, palette=palette),
+        else _convolution(convolution, graph.shape(first.name), slopes, first.where),
         pooling=pooling,
         activation=function,
         external=external,
@@ -221,8 +221,6 @@ def _convolution(
     output: Shape,
     slopes: Constant | None,
     where: Origin | None,
-    *,
-    palette: bool,
 ) -> Convolution:
     window = op.window
     kernels = op.weight
@@ -239,7 +237,6 @@ def _convolution(
         channels=kernels.shape[1],
         kernel=window.kernel,
         dilated=window.dilation != ONE,
-        palette=palette and slopes is None,  # the device has no palettes with slopes
         prelu=slopes is not None,
     )
     weights = Weights(0, packed, kernels, op.bias, slopes, where)

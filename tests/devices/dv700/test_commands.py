@@ -34,15 +34,13 @@ def chain(*made: Op, outputs: str = "", shape: Shape = X) -> Graph:
     return Graph(tuple(nodes), tuple(outputs.split()) or (nodes[-1].name,))
 
 
-def steps(
-    graph: Graph, *, palette: bool = False, transposed: bool = True, fusion: Fusion = Fusion.NONE
-) -> tuple[Command, ...]:
-    return partition(graph, DV700, palette=palette, transposed=transposed, fusion=fusion).steps
+def steps(graph: Graph, *, transposed: bool = True, fusion: Fusion = Fusion.NONE) -> tuple[Command, ...]:
+    return partition(graph, DV700, transposed=transposed, fusion=fusion).steps
 
 
-def run(graph: Graph, *, palette: bool = False) -> Run:
+def run(graph: Graph) -> Run:
     """The run of the only command."""
-    (step,) = steps(graph, palette=palette)
+    (step,) = steps(graph)
     (found,) = step.runs
     return found
 
@@ -176,9 +174,8 @@ def test_a_fully_connected_layer_reads_its_map_as_a_vector() -> None:
     assert found.activation == ops.Relu()
 
 
-@pytest.mark.parametrize("palette", [False, True])
-def test_slopes_travel_with_fp16_weights(palette: bool) -> None:
-    found = run(chain(conv(POSITIVE)), palette=palette)
+def test_slopes_travel_with_fp16_weights() -> None:
+    found = run(chain(conv(POSITIVE)))
     assert found.convolution is not None
     assert found.convolution.weights.slopes is POSITIVE.slopes
     packed = found.convolution.weights.packed
@@ -188,12 +185,6 @@ def test_slopes_travel_with_fp16_weights(palette: bool) -> None:
 def test_slopes_of_the_pool_travel_with_the_convolution() -> None:
     found = run(chain(conv(), replace(POOL, activation=NEGATIVE)))
     assert found.convolution is not None and found.convolution.weights.slopes is NEGATIVE.slopes
-
-
-@pytest.mark.parametrize("palette", [False, True])
-def test_palettes_where_they_are_wanted(palette: bool) -> None:
-    found = run(chain(conv()), palette=palette)
-    assert found.convolution is not None and found.convolution.weights.packed.palette is palette
 
 
 # --- who does the work ---------------------------------------------------------------------------------------------------

@@ -36,14 +36,13 @@ def build(
     graph: Graph,
     *,
     transposed: bool = True,
-    palette: bool = False,
     fusion: Fusion = Fusion.FULL,
     ub_size: int = UB_SIZE,
 ) -> Program:
     limits = Limits(ub_size=ub_size)
     device = DV700._replace(limits=limits)
     graph = legalize(optimize(graph), device, transposed=transposed, fusion=fusion)
-    graph, steps = partition(graph, device, palette=palette, transposed=transposed, fusion=fusion)
+    graph, steps = partition(graph, device, transposed=transposed, fusion=fusion)
     check(graph, steps, device)
     return lower(graph, steps, name="net", transposed=transposed)
 
@@ -66,7 +65,6 @@ def assert_computes(program: Program, graph: Graph) -> None:
     seed=st.integers(0, 1 << 32),
     steps=st.integers(1, 14),
     transposed=st.booleans(),
-    palette=st.booleans(),
     fusion=st.sampled_from(Fusion),
     ub_size=st.sampled_from([4096, 16384, UB_SIZE]),
     make=st.sampled_from([random_networks.network, random_networks.network_of_blocks]),
@@ -75,14 +73,13 @@ def test_programs_compute_what_the_network_computes(
     seed: int,
     steps: int,
     transposed: bool,
-    palette: bool,
     fusion: Fusion,
     ub_size: int,
     make: Callable[[int, int], Graph],
 ) -> None:
     graph = make(seed, steps)
     try:
-        program = build(graph, transposed=transposed, palette=palette, fusion=fusion, ub_size=ub_size)
+        program = build(graph, transposed=transposed, fusion=fusion, ub_size=ub_size)
     except UnsupportedError:
         assume(False)
     assert_computes(program, graph)
@@ -263,7 +260,7 @@ def test_get_layer_input_reorders_maps_alone(shape: Shape, is_reordered: bool) -
 
 def build_with_sdk_softmax(graph: Graph, *, transposed: bool = True) -> Program:
     legal = legalize(optimize(graph), DV700, transposed=transposed, uses_sdk_softmax=True)
-    legal, steps = partition(legal, DV700, palette=False, transposed=transposed)
+    legal, steps = partition(legal, DV700, transposed=transposed)
     check(legal, steps, DV700)
     return lower(legal, steps, name="net", transposed=transposed, original=graph)
 

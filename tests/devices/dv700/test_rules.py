@@ -47,7 +47,7 @@ def problems(graph: Graph, limits: Limits = LIMITS, *, transposed: bool = True) 
     device = DV700._replace(limits=limits)
     graph = legalize(graph, device, transposed=transposed)
     try:
-        check(*partition(graph, device, palette=False, transposed=transposed), device)
+        check(*partition(graph, device, transposed=transposed), device)
     except UnsupportedError as error:
         return error.problems
     return ()

@@ -103,7 +103,7 @@ def shares_run(graph: Graph, before: Node, node: Node, *, fusion: Fusion, device
     """Whether the node runs together with the one before it, and the level of fusion allows that."""
     if not graph.is_private(before.name) or not joins_run((before,), node):
         return False
-    run = run_of(graph, (before, node), palette=False, transposed=False)
+    run = run_of(graph, (before, node), transposed=False)
     return device.forms[fusion].issuperset(forms_of([[run]], adds=isinstance(node.op, Add), limits=device.limits))
 
 

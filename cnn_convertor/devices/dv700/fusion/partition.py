@@ -47,10 +47,8 @@ class Selection(NamedTuple):
     steps: tuple[Command, ...]
 
 
-def partition(
-    graph: Graph, device: Device, *, palette: bool, transposed: bool, fusion: Fusion = Fusion.FULL
-) -> Selection:
-    """The layers of the program of a legal graph; maps and weights have no offsets yet."""
+def partition(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Selection:
+    """The layers of the program of a legal graph, with FP16 weights; maps and weights have no offsets yet."""
     graph, groups = _nested(graph, FusionPlanner(graph, fusion, device).groups())
     position = {node.name: index for index, node in enumerate(graph.nodes)}
     made: list[tuple[int, Command]] = []
@@ -58,7 +56,7 @@ def partition(
     for group in groups:
         # A path can run as late as its last node, which alone is read outside; branches need nothing but their input.
         when = min(position[path[-1].name] for path in group.branches)
-        made.append((when, _command(graph, group, palette=palette, transposed=transposed)))
+        made.append((when, _command(graph, group, transposed=transposed)))
         done |= {node.name for node in made[-1][1].nodes}
     announce = inputs_are_layers(graph)
     made += [
@@ -209,13 +207,13 @@ def _nested(graph: Graph, groups: Iterable[PathGroup]) -> tuple[Graph, list[Path
     return (Graph(tuple(ordered), graph.outputs) if inner else graph), made
 
 
-def _command(graph: Graph, group: PathGroup, *, palette: bool, transposed: bool) -> Command:
+def _command(graph: Graph, group: PathGroup, *, transposed: bool) -> Command:
     """The command of a group of paths."""
     assignments = []
     for path in group.branches:
         for nodes in split_runs(path):
             external = nodes[-1] is path[-1]
-            run = run_of(graph, nodes, palette=palette, transposed=transposed, external=external)
+            run = run_of(graph, nodes, transposed=transposed, external=external)
             assignments.append(RunAssignment(nodes, run))
     nodes = tuple(node for path in group.branches for node in path)
     head = nodes[0]

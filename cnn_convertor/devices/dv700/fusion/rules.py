@@ -74,7 +74,7 @@ class FusionRules:
     def _size(self, nodes: Path) -> _Sized:
         names = tuple(node.name for node in nodes)
         if names not in self._sized:
-            run = run_of(self.graph, nodes, palette=False, transposed=False)
+            run = run_of(self.graph, nodes, transposed=False)
             inner, last = (geometry(run, external=external) for external in (False, True))
             self._sized[names] = _Sized(run, inner, last, why_alone(run, self.limits))
         return self._sized[names]

@@ -226,7 +226,8 @@ def fit_weights(
     processes = processes_to_fit(weights.kernels.size for weights in which.values())
     fitted: dict[int, Choice] = {}
     done = 0
-    progress(done, total)
+    if which:
+        progress(done, total)
     for palette in fit_all(all_counts(), processes=processes):
         i = next(iter(counted))
         fitted[i] = Choice(palette, measure(palette, counted.pop(i)), Reason.ASKED, calibrated=i in importances)

@@ -34,7 +34,7 @@ def graph(outputs: str, *rows: tuple[str, Op, str], shape: Shape = Shape(8, 8, 8
 def reasons(network: Graph, fusion: Fusion = Fusion.FULL, limits: Limits | None = None) -> list[tuple[str, str, str]]:
     limits = limits or Limits()
     device = DV700._replace(limits=limits)
-    made = partition(network, device, palette=False, transposed=True, fusion=fusion)
+    made = partition(network, device, transposed=True, fusion=fusion)
     return [(row.before, row.after, row.reason) for row in boundaries(made, fusion, device)]
 
 
@@ -143,7 +143,7 @@ def test_all_neighbors_share_a_command_or_have_a_reason(fusion: Fusion) -> None:
     seen = 0
     for seed in range(60):
         network = legalize(optimize(random_networks.network(seed, 12)), DV700, transposed=True, fusion=fusion)
-        made = partition(network, DV700, palette=False, transposed=True, fusion=fusion)
+        made = partition(network, DV700, transposed=True, fusion=fusion)
         steps = {node.name: step for step in made.steps for node in step.nodes if step.type is LayerType.CONV}
         rows = {(row.before, row.after) for row in boundaries(made, fusion, DV700)}
         for node in made.graph.nodes:

@@ -116,7 +116,7 @@ def test_a_command_has_these_forms(x: Shape, branches: list[list[Op]], expected:
         paths.append(tuple(made))
     graph = Graph(tuple(nodes), tuple(path[-1].name for path in paths))
     adds = any(isinstance(op, ops.Add) for path in branches for op in path)
-    runs = [[run_of(graph, n, palette=False, transposed=True) for n in split_runs(path)] for path in paths]
+    runs = [[run_of(graph, n, transposed=True) for n in split_runs(path)] for path in paths]
     found = set(forms_of(runs, adds=adds, limits=Limits()))
     assert found - {Form.RUN} == expected
     assert min(form.evidence for form in found) is weakest
@@ -139,9 +139,7 @@ def test_commands_of_a_program_are_counted_by_their_evidence() -> None:
     graph = legalize(Graph(nodes, ("d",)), DV700, transposed=True)
     counted = {}
     for fusion in Fusion:
-        program = lower(
-            *partition(graph, DV700, palette=False, transposed=True, fusion=fusion), name="net", transposed=True
-        )
+        program = lower(*partition(graph, DV700, transposed=True, fusion=fusion), name="net", transposed=True)
         evidence = [evidence_of(layer, Limits()) for layer in program.layers if layer.runs]
         counted[fusion] = (evidence, count_accepted(program, Limits()))
     assert counted == {

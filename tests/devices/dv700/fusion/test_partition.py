@@ -62,7 +62,7 @@ def chain(*made: Op, outputs: str = "", shape: Shape = X) -> Graph:
 
 
 def chosen(network: Graph, fusion: Fusion = Fusion.FULL, limits: Limits = DV700.limits) -> Selection:
-    return partition(network, DV700._replace(limits=limits), palette=False, transposed=True, fusion=fusion)
+    return partition(network, DV700._replace(limits=limits), transposed=True, fusion=fusion)
 
 
 def words(step: Command) -> str:
@@ -462,7 +462,7 @@ def test_what_shares_commands_computes_the_same(
     network, limits = Blocks(seed, steps).graph, Limits(ub_size=ub_size)
     device = DV700._replace(limits=limits)
     legal = legalize(optimize(network), device, transposed=transposed, fusion=fusion)
-    selection = partition(legal, device, palette=False, transposed=transposed, fusion=fusion)
+    selection = partition(legal, device, transposed=transposed, fusion=fusion)
     program = lower(*selection, name="net", transposed=transposed)
     x = random_networks.inputs_for(network)
     values, results = ir_reference.run(network, x), program_reference.run(program, x)

@@ -94,7 +94,7 @@ def simulate(graph: Graph, steps: Sequence[Command], placement: Placement) -> No
 
 def legal(graph: Graph, fusion: Fusion = Fusion.NONE) -> tuple[Graph, tuple[Command, ...]]:
     graph = legalize(optimize(graph), DV700, transposed=True, fusion=fusion)
-    return partition(graph, DV700, palette=False, transposed=True, fusion=fusion)
+    return partition(graph, DV700, transposed=True, fusion=fusion)
 
 
 def small(*made: Op, outputs: str = "", shape: Shape = Shape(2, 4, 8)) -> Graph:
@@ -144,7 +144,7 @@ def branches(*concats: Sequence[str], outputs: str) -> Graph:
 )
 @pytest.mark.parametrize("fusion", Fusion)
 def test_parts_lie_inside_their_concatenation(graph: Graph, parts: dict[str, int], fusion: Fusion) -> None:
-    graph, steps = partition(graph, DV700, palette=False, transposed=True, fusion=fusion)
+    graph, steps = partition(graph, DV700, transposed=True, fusion=fusion)
     placement = place(graph, steps)
     start = placement.offsets[graph.outputs[0]]
     assert {name: placement.offsets[name] - start for name in parts} == parts
@@ -260,7 +260,7 @@ def test_a_part_needs_its_place_only_from_when_it_is_written() -> None:
         Node("z", conv(16), ("y",)), Node("c", ops.Concat(), ("y", "z")),
     )  # fmt: skip
     graph = Graph(nodes, ("c",))
-    graph, steps = partition(graph, DV700, palette=False, transposed=True, fusion=Fusion.NONE)
+    graph, steps = partition(graph, DV700, transposed=True, fusion=Fusion.NONE)
     placement = place(graph, steps)
     simulate(graph, steps, placement)
     assert placement.plan.size == graph.shape("c").size * 2

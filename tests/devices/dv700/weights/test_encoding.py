@@ -17,6 +17,8 @@ from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.errors import ConvertorWarning, Origin, UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -26,6 +28,7 @@ from cnn_convertor.passes import optimize
 from reference import packing_reference
 
 Real = NDArray[np.float64]
+EVERYWHERE = QuantizationOptions(Quantization.PALETTE, threshold=0.0)
 RANDOM = np.random.default_rng(0)
 
 
@@ -38,7 +41,8 @@ def chain(*made: Op, shape: Shape) -> Graph:
 
 def program(graph: Graph, *, palette: bool = False, transposed: bool = False) -> Program:
     graph = legalize(optimize(graph), DV700, transposed=transposed)
-    return lower(*partition(graph, DV700, palette=palette, transposed=transposed), name="net", transposed=transposed)
+    made = lower(*partition(graph, DV700, transposed=transposed), name="net", transposed=transposed)
+    return choose(made, EVERYWHERE) if palette else made
 
 
 def stream(made: Program) -> bytes:

@@ -51,13 +51,13 @@ def conv(kernels: Real, groups: int = 1) -> ops.Op:
     return ops.Conv2d(Constant.of(kernels), None, Window(Pair(*kernels.shape[2:])), groups)
 
 
-def planned(*made: ops.Op, channels: int = 16, palette: bool = False) -> Program:
+def planned(*made: ops.Op, channels: int = 16) -> Program:
     """Layers named a, b, c, ... one after the other, with weights in FP16 as long as nobody chooses."""
     nodes = [Node("x", ops.Input(Shape(20, 20, channels)))]
     for op, name in zip(made, "abcdefgh", strict=False):
         nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name, type(op).__name__),)))
     graph = legalize(optimize(Graph(tuple(nodes), (nodes[-1].name,))), DV700, transposed=True)
-    return lower(*partition(graph, DV700, palette=palette, transposed=True), name="net", transposed=True)
+    return lower(*partition(graph, DV700, transposed=True), name="net", transposed=True)
 
 
 def every_kind() -> Program:
@@ -159,7 +159,7 @@ def test_the_nearest_name_comes_first() -> None:
     for name in ("conv1_1", "conv1_2", "branch"):
         nodes.append(Node(name, conv(normal(16, 16, 1, 1)), (nodes[-1].name,), (Origin("net", name),)))
     graph = legalize(Graph(tuple(nodes), ("branch",)), DV700, transposed=True)
-    program = lower(*partition(graph, DV700, palette=False, transposed=True), name="net", transposed=True)
+    program = lower(*partition(graph, DV700, transposed=True), name="net", transposed=True)
     with pytest.raises(UsageError) as caught:
         chosen(program, Quantization.AUTO, conv1_3=True)
     assert caught.value.problems[0].hint.endswith('like "conv1_2", "conv1_1"')
@@ -239,6 +239,12 @@ def test_progress_ends_with_all_weights() -> None:
     total = 32 * 16 * 9 + 32 * 9 + 40 * 16 * 9 + 64 * 40 * 9 + 2 * 64
     assert told[0] == (0, total) and told[-1] == (total, total)
     assert told == sorted(told)
+
+
+def test_without_palettes_there_is_no_step_for_them() -> None:
+    steps: list[tuple[int, int]] = []
+    choose(every_kind(), QuantizationOptions(Quantization.FP16, 0.0), lambda *step: steps.append(step))
+    assert steps == []
 
 
 def test_no_layer_is_fitted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
