@@ -18,7 +18,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from google.protobuf.unknown_fields import UnknownFieldSet
 from numpy.typing import NDArray
 
-from cnn_convertor.verification.caffe_formulas import FORMULAS, Blob, FormulaLayer
+from cnn_convertor.verification.formulas import FORMULAS, Blob, FormulaLayer
 
 Top: TypeAlias = tuple[str, int]  # layer, position
 

@@ -11,10 +11,10 @@ from cnn_convertor.errors import ConvertorError, Origin, Problem
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order
-from cnn_convertor.verification.caffe_formulas import Blob, FormulaLayer
 from cnn_convertor.verification.caffe_network import Evaluation, Top, evaluate, input_dims, read_network
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.detections import as_rows
+from cnn_convertor.verification.formulas import Blob, FormulaLayer
 from cnn_convertor.verification.framework_maps import HINT, KEPT, Reference, blobs_as_maps, blobs_as_output
 from cnn_convertor.verification.unpooling import DeviceMaxima, Places, judged
 

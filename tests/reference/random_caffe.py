@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.verification.caffe_formulas import Blob
 from cnn_convertor.verification.caffe_network import Evaluation, evaluate, input_dims, read_network
+from cnn_convertor.verification.formulas import Blob
 from examples import caffemodel
 
 Dims: TypeAlias = tuple[int, ...]

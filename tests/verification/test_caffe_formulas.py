@@ -15,9 +15,9 @@ from cnn_convertor.frontends.caffe.reading import caffe as readers
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from cnn_convertor.trials import verify
 from cnn_convertor.verification import frameworks
-from cnn_convertor.verification.caffe_formulas import FORMULAS
 from cnn_convertor.verification.caffe_network import evaluate, input_dims, read_network
 from cnn_convertor.verification.formula_runner import FORMULAS as BY_FORMULAS
+from cnn_convertor.verification.formulas import FORMULAS
 from examples import caffemodel
 from reference import ir_reference
 from verification.trials import config
