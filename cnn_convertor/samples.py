@@ -24,8 +24,8 @@ BRIGHTEST = 255.0
 EXPECTED = "expected_"  # prefix of arrays that are results, not inputs
 UNREADABLE = (OSError, ValueError, EOFError, MemoryError, BadZipFile, zlib.error)  # numpy's errors for other files
 INSTALL = (
-    "pip install -e '.[verify]' in a checkout of the project, "
-    f"or pip install 'cnn_convertor-{__version__}-py3-none-any.whl[verify]'"
+    "install the extra `verify` into this Python environment: pip install -e '.[verify]' in a checkout of the project, "
+    f"or pip install 'cnn_convertor-{__version__}-py3-none-any.whl[verify]' with the wheel"
 )
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
@@ -145,8 +145,9 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     try:
         import cv2
     except ImportError as error:
+        problem = "images are read with OpenCV, and the Python package cv2 is not installed"
         hint = f"{INSTALL}; or give the input as a .npy file"
-        raise UsageError.of("DV711", "reading images needs OpenCV, which is not installed", hint=hint) from error
+        raise UsageError.of("DV711", problem, Origin(str(path)), hint) from error
     if shape.channels not in (1, 3):
         raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
     pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if shape.channels == 1 else cv2.IMREAD_COLOR)

@@ -73,14 +73,23 @@ def run(config: Config, given: Path, *, sources: Sequence[Path] = ()) -> dict[st
 
 
 def read_labels(path: Path) -> tuple[str, ...]:
-    """Class names, one a line. Raises UsageError when the file cannot be read as text."""
+    """Class names, one a line; empty lines at the end do not count. Raises UsageError when the file cannot be read as text."""
     try:
-        return tuple(path.read_text(encoding="utf-8").splitlines())
+        return tuple(path.read_text(encoding="utf-8").rstrip().splitlines())
     except OSError as error:
         reason = f"the class names cannot be read: {error.strerror}"
     except UnicodeDecodeError:
         reason = "the class names are not UTF-8 text"
     raise UsageError.of("DV707", reason, Origin(str(path)), "write one name a line")
+
+
+def check_labels(path: Path, names: Sequence[str], results: Mapping[str, Maps]) -> None:
+    """Warn of outputs with another number of classes than there are names. results: as of `run`."""
+    for output, values in results.items():
+        classes = values.shape[-1]
+        if values[0].size == classes != len(names):
+            problem = f'the file has {len(names)} names, but the output "{output}" has {classes} classes'
+            warn(Problem("DV720", problem, Origin(str(path)), "write one name a line, in the order of the classes"))
 
 
 def save(path: Path, results: Mapping[str, Maps]) -> None:
@@ -143,7 +152,7 @@ def verify(
         given = random_samples(shapes, preparation, samples=samples, seed=seed)
     else:
         given = read_samples(inputs, shapes, preparation)
-    classes = None if labels is None else read_classes(labels, given.count)
+    classes = None if labels is None else read_classes(labels, given.count, graph)
     palette = has_palettes(program)
     with _installing(graph, config, sources) as installed:
         network = installed(program)
@@ -214,10 +223,22 @@ def _stale_files(program: Program, config: Config) -> tuple[str, ...]:
     return found
 
 
-def read_classes(path: Path, count: int) -> NDArray[np.intp]:
-    """The right class of each sample. Raises UsageError unless the file has one number a line, a line for each sample."""
-    lines = read_labels(path)
-    if len(lines) == count and all(line.strip().isdecimal() for line in lines):
-        return np.array([int(line) for line in lines], np.intp)
-    reason = f"expected {count} lines, a class number for each sample, and found {len(lines)} lines"
-    raise UsageError.of("DV707", reason, Origin(str(path)), "count classes from 0, in the order of the samples")
+def read_classes(path: Path, count: int, graph: Graph) -> NDArray[np.intp]:
+    """The right class of each sample.
+
+    Raises UsageError unless the file has a line for each sample, and each line the number of a class that the network has.
+    """
+    lines, where = read_labels(path), Origin(str(path))
+    hint = "count classes from 0, in the order of the samples"
+    if len(lines) != count or not all(line.strip().isdecimal() for line in lines):
+        reason = f"expected {count} lines, a class number for each sample, and found {len(lines)} lines"
+        raise UsageError.of("DV707", reason, where, hint)
+    found = np.array([int(line) for line in lines], np.intp)
+    known = max((shape.size for shape in map(graph.shape, graph.outputs) if shape.is_vector), default=0)
+    if not known:
+        reason = "accuracy is computed for outputs that are vectors, and the network has none"
+        raise UsageError.of("DV707", reason, where, "leave out --labels")
+    if found.max() >= known:
+        reason = f"line {found.argmax() + 1} has the class {found.max()}, but the network's classes end at {known - 1}"
+        raise UsageError.of("DV707", reason, where, hint)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -219,3 +220,12 @@ def test_arrays_of_a_row_come_without_their_height(tmp_path: Path) -> None:
         np.save(tmp_path / "x.npy", given)
         found = read_samples(tmp_path / "x.npy", {"x": Shape(1, 7, 3)}, Preparation()).inputs["x"]
         assert np.array_equal(found, given.reshape(-1, 1, 7, 3))
+
+
+def test_an_image_without_opencv_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    (tmp_path / "a.png").write_bytes(b"")
+    with pytest.raises(
+        UsageError, match=r"DV711: images are read with OpenCV, and [\s\S]*; or give the input as a .npy"
+    ):
+        read_samples(tmp_path / "a.png", {"in": Shape(2, 2, 3)}, Preparation())

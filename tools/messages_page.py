@@ -276,13 +276,13 @@ ENTRIES: Mapping[str, Entry] = {
         "Give one array for each input, (height, width, channels) or (samples, height, width, channels).",
     ),
     "DV706": Entry(
-        "An input does not fit FP16",
-        "A value of the input is beyond 65504 after mean and scale.",
-        "Check mean and scale in the ini file.",
+        "An input that the device cannot hold",
+        "A value of the input is NaN, infinity or beyond 65504, the largest FP16 number.",
+        "For images, set mean and scale in the ini file. Arrays are used as they are: prepare them as for training.",
     ),
     "DV707": Entry(
         "The inputs cannot be read",
-        "What was given with --input or --inputs is no image, .npy or .npz that can be read.",
+        "What was given with --input, --inputs or --labels cannot be read, or does not fit the network.",
         "See docs/verify.md for what they may be.",
     ),
     "DV708": Entry(
@@ -297,7 +297,7 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV711": Entry(
         "Not installed",
-        "OpenCV, which reads images, or the framework is not installed.",
+        "OpenCV, which reads images, or the framework, which computes the expected outputs, is not installed.",
         "Install the extra `verify`: `pip install -e '.[verify]'` in a checkout, or with the wheel's file name.",
     ),
     "DV712": Entry(
@@ -343,6 +343,12 @@ ENTRIES: Mapping[str, Entry] = {
         "An output is not finite",
         "`run` found NaN or infinity in an output: a value exceeded FP16, or a division by zero took place.",
         "Check mean and scale; `verify --layers` shows the first layer concerned.",
+        is_warning=True,
+    ),
+    "DV720": Entry(
+        "Names and classes differ",
+        "The file given to `run` with --labels has more or fewer names than an output has classes.",
+        "Write one name a line, in the order of the classes.",
         is_warning=True,
     ),
     # --- memory layouts ---

@@ -14,6 +14,7 @@ import click
 
 from cnn_convertor import __version__
 from cnn_convertor.cli.console import DONE, INTERRUPTED, Console
+from cnn_convertor.cli.parameters import Number, WholeNumber
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.limits import Limits
@@ -163,7 +164,7 @@ def _check_apart(config: Config, ini: Path, others: Sequence[tuple[Path, Config]
 # --- on the emulated device ----------------------------------------------------------------------------------------------
 
 FILE = click.Path(path_type=Path)
-COUNT = click.IntRange(1)
+COUNT = WholeNumber(1)
 with_sources = click.option(
     "--source",
     "sources",
@@ -199,6 +200,8 @@ def run(
     config = Config.read(ini, **device)
     names = () if labels is None else trials.read_labels(labels)
     results = trials.run(config, given, sources=sources)
+    if labels is not None:
+        trials.check_labels(labels, names, results)
     if output is not None:
         trials.save(output, results)
     for name, values in results.items():
@@ -234,7 +237,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 @click.option(
     "--seed",
     metavar="N",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     default=0,
     show_default=True,
     help="Seed of the random images.",
@@ -244,7 +247,9 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 )
 @click.option("--layers", is_flag=True, help="Compare every layer's map, too.")
 @click.option("--attribute", is_flag=True, help="Show the causes of each layer's error.")
-@click.option("--min-sqnr", metavar="DB", type=float, help="Least SQNR of each output; 40 for FP16, 20 for palettes.")
+@click.option(
+    "--min-sqnr", metavar="DB", type=Number(), help="Least SQNR of each output; 40 for FP16, 20 for palettes."
+)
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the results as JSON.")
 @with_calibration
 @with_sources
@@ -458,12 +463,12 @@ _moves(
 
 @commands.command()
 @click.argument("table", metavar="FILE.csv", type=FILE)
-@click.option("--capacity", metavar="N", type=click.IntRange(0), help="Exit with 1 when more than N is needed.")
+@click.option("--capacity", metavar="N", type=WholeNumber(0), help="Exit with 1 when more than N is needed.")
 @click.option("--alignment", metavar="N", type=COUNT, default=1, show_default=True, help="Offsets are multiples of N.")
 @click.option(
     "--nodes",
     metavar="N",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     default=1_000_000,
     show_default=True,
     help="Limit of the search, in nodes.",

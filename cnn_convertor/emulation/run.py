@@ -145,14 +145,21 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
             given = "x".join(map(str, values.shape[1:]))
             problem = f'the input "{name}" is {tensor.shape} (height x width x channels), but {given} was given'
             raise UsageError.of("DV705", problem)
-        largest = float(np.abs(values).max(initial=0))
-        if not largest <= LARGEST_HALF:
-            problem = f'a value of {largest:g} in the input "{name}" does not fit FP16 ({LARGEST_HALF:g} at most)'
-            raise UsageError.of("DV706", problem, hint="check mean and scale in the ini file")
+        if flaw := _beyond_half(values):
+            hint = "set [INPUT] mean and scale for images; arrays are used as they are, so prepare them as for training"
+            raise UsageError.of("DV706", f'the input "{name}" holds {flaw}', hint=hint)
         parts.append(to_memory(values, transposed=program.transposed))
     if len({len(part) for part in parts}) != 1:
         raise UsageError.of("DV705", f"the inputs have {_listed(str(len(part)) for part in parts)} samples")
     return to_half(np.concatenate(parts, axis=1)).astype("<f2", copy=False).tobytes()
+
+
+def _beyond_half(values: Maps) -> str:
+    """What the device cannot hold among values; empty if it holds all."""
+    if not np.isfinite(values).all():
+        return "NaN or infinity"
+    largest = float(np.abs(values).max(initial=0))
+    return f"{largest:g}, and the device's numbers (FP16) end at {LARGEST_HALF:g}" if largest > LARGEST_HALF else ""
 
 
 def _outputs(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> tuple[Maps, ...]:

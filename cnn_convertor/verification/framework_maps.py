@@ -70,8 +70,10 @@ def blobs_as_maps(values: Maps) -> Maps:
     return blobs_as_output(values, shape_of((1, *values.shape[1:])))
 
 
-def missing(module: str) -> UsageError:
-    return UsageError(Problem("DV711", f"verifying needs {module}, which is not installed", hint=INSTALL))
+def missing(package: str) -> UsageError:
+    """package: as users call what computes the expected outputs."""
+    problem = f"{package} computes the outputs that `verify` expects, and is not installed"
+    return UsageError(Problem("DV711", problem, hint=f"{INSTALL}; or {HINT}"))
 
 
 def first_line(error: Exception) -> str:

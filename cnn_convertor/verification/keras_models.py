@@ -30,7 +30,7 @@ def import_keras() -> ModuleType:
         import keras
         import tensorflow as tf  # noqa: F401  # keras imports without it and fails later
     except ImportError as error:
-        raise missing("tensorflow") from error
+        raise missing("TensorFlow") from error
     return keras  # type: ignore[no-any-return]  # keras has no types
 
 

@@ -11,15 +11,16 @@ import pytest
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.emulation import build as building
-from cnn_convertor.emulation.run import from_memory, to_memory
+from cnn_convertor.emulation.run import from_memory, input_bytes, to_memory
 from cnn_convertor.errors import ConvertorError, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
+from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import sqnr
 from reference import ir_reference
-from verification.trials import NAME, network, samples
+from verification.trials import NAME, config, network, samples
 
 needs_compiler = pytest.mark.usefixtures("compiler")
 
@@ -242,3 +243,13 @@ def test_custom_layers_take_and_give_maps_as_the_sdk_does(channels: int, transpo
     for result in trial.run(samples({"in": values[0]})).outputs:
         np.testing.assert_array_equal(result, values + np.arange(shape.size).reshape(values.shape))
     assert audit(tmp_path / "net_gen.cpp", None).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [(1e5, r"100000, and the device's numbers \(FP16\) end at 65504"), (np.nan, "NaN or infinity"), (np.inf, "NaN or infinity")],
+)  # fmt: skip
+def test_an_input_that_the_device_cannot_hold_is_refused(value: float, reason: str) -> None:
+    graph = Graph((Node("x", ops.Input(Shape(1, 1, 8))), Node("y", ops.Activation(ops.Relu()), ("x",))), ("y",))
+    with pytest.raises(UsageError, match=rf'DV706: the input "x" holds {reason}[\s\S]*arrays are used as they are'):
+        input_bytes(build(graph, config(Path("graph.keras"))), {"x": np.full((1, 1, 1, 8), value, np.float32)})

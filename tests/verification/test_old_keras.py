@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-from cnn_convertor.errors import ModelError
+from cnn_convertor.errors import ModelError, UsageError
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from cnn_convertor.verification import frameworks, keras_models
@@ -97,3 +98,10 @@ def test_without_tf_keras_the_refusal_names_it(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(ModelError, match=r"DV712: keras \S+ refuses the model: [\s\S]*install tf_keras") as caught:
         keras_models.load_model(tmp_path / "m.h5", tmp_path / "m.h5", None)
     assert "/" in caught.value.problems[0].message
+
+
+def test_without_tensorflow_the_message_says_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keras", None)
+    with pytest.raises(UsageError, match="DV711: TensorFlow computes the outputs that `verify` expects") as caught:
+        keras_models.import_keras()
+    assert "install the extra `verify`" in str(caught.value) and "or give the expected outputs" in str(caught.value)

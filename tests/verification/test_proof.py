@@ -19,7 +19,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.pipeline import convert
-from cnn_convertor.trials import verify
+from cnn_convertor.trials import read_classes, verify
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.results import Verification
 from reference import ir_reference
@@ -135,6 +135,16 @@ def test_labels_give_the_accuracy_of_both_sides(digits: Path, capsys: pytest.Cap
     labels.write_text("zero\n")
     assert main(command) == 2
     assert "DV707: expected 10 lines, a class number for each sample" in capsys.readouterr().err
+    labels.write_text("1\n" * 9 + "10\n")
+    assert main(command) == 2
+    assert "DV707: line 10 has the class 10, but the network's classes end at 9" in capsys.readouterr().err
+
+
+def test_labels_are_for_outputs_that_are_vectors(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("0\n")
+    graph = Graph((Node("x", ops.Input(Shape(2, 2, 8))), Node("y", ops.Activation(ops.Relu()), ("x",))), ("y",))
+    with pytest.raises(UsageError, match="DV707: accuracy is computed for outputs that are vectors"):
+        read_classes(tmp_path / "labels.txt", 1, graph)
 
 
 @needs_compiler

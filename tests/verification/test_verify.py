@@ -16,7 +16,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.trials import read_labels, verify
+from cnn_convertor.trials import check_labels, read_labels, verify
 from cnn_convertor.verification import framework_maps, frameworks
 from cnn_convertor.verification.framework_maps import blobs_as_maps
 from cnn_convertor.verification.results import Cause
@@ -182,6 +182,19 @@ def test_run_shows_the_best_classes(digits: Config, tmp_path: Path, capsys: pyte
         assert code == 0 and lines[0] == "prob" and lines[1].split()[0] == word and len(lines) == 3
         with np.load(output) as saved:
             assert saved["prob"].shape == (1, 1, 1, 10) and saved["prob"].argmax() == label
+
+
+@pytest.mark.parametrize(("names", "warns"), [(9, True), (10, False), (11, True)])
+def test_run_warns_of_another_number_of_names_than_classes(tmp_path: Path, names: int, warns: bool) -> None:
+    labels = tmp_path / "labels.txt"
+    labels.write_text("name\n" * names + "\n")
+    results = {"prob": np.zeros((1, 1, 1, 10), np.float32), "map": np.zeros((1, 2, 2, 4), np.float32)}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_labels(labels, read_labels(labels), results)
+    assert [str(warning.message).splitlines()[0] for warning in caught] == [
+        f'DV720: the file has {names} names, but the output "prob" has 10 classes'
+    ] * warns
 
 
 def test_verify_ends_with_1_below_the_threshold(
