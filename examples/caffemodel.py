@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.frontends.caffe.definition import type_of_v1
 from cnn_convertor.frontends.caffe.schema import message_type
-from cnn_convertor.frontends.caffe.wire import WireType
+from cnn_convertor.frontends.wire import WireType
 
 
 def write(path: Path, layers: Iterable[tuple[str, str, Iterable[NDArray[Any]]]], *, v1: bool = False) -> None:

@@ -32,7 +32,7 @@ RANKS = (
     {"__main__"},
 )
 # Parts of a room that know nothing of each other.
-STRANGERS = ({"frontends.caffe", "frontends.keras"},)
+STRANGERS = ({"frontends.caffe", "frontends.keras", "frontends.onnx"},)
 # Foreign packages that belong to some rooms alone.
 HOMES = {
     "click": {"cli"},

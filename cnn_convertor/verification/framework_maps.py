@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Problem, UsageError
-from cnn_convertor.frontends.caffe.blobs import shape_of
+from cnn_convertor.frontends.nchw import shape_of
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.samples import INSTALL
 from cnn_convertor.verification.unpooling import Maxima

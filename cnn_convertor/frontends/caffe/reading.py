@@ -9,13 +9,13 @@ from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from cnn_convertor.errors import ModelError, Problem, SettingsError, UnsupportedError, warn
+from cnn_convertor.frontends import nchw as blobs
 from cnn_convertor.frontends.builder import Builder
-from cnn_convertor.frontends.caffe import blobs
-from cnn_convertor.frontends.caffe.blobs import Dims
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, setting
 from cnn_convertor.frontends.caffe.schema import SKIPPED, values
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.caffe.weights import Blob
+from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Pair, Reshape, Shape, ShapeError, TransposeReshape, Window

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError, Origin
-from cnn_convertor.frontends.caffe import wire
-from cnn_convertor.frontends.caffe.wire import Field, WireError, WireType
+from cnn_convertor.frontends import wire
+from cnn_convertor.frontends.mapped_file import MappedFile, check_file
+from cnn_convertor.frontends.wire import Field, WireError, WireType
 from cnn_convertor.ir.constant import Array
 
 Numbers: TypeAlias = NDArray[Any]
@@ -44,19 +44,6 @@ class Blob:
             pieces.append(part[max(start - offset, 0) : max(stop - offset, 0)])
             offset += len(part)
         return np.concatenate([np.empty(0, np.float32), *pieces]).astype(np.float32, copy=False)
-
-
-class MappedFile:
-    """A file mapped into memory."""
-
-    def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
-            self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-    def forget_pages(self) -> None:
-        """Release the memory of earlier reads; arrays stay valid, and their pages are read again when used."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self.data.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +89,6 @@ class WeightsFile:
             message = f"a blob of layer {layer!r} at byte {place.start:,} says {size}, but holds {held:,} numbers"
             raise ModelError.of("DV201", message, Origin(str(self.path)), "the file is damaged; download it again")
         return Blob(shape, parts, self.file)
-
-
-def check_file(path: Path, what: str) -> None:
-    """Raise ModelError when the file is missing or empty."""
-    origin = Origin(str(path))
-    try:
-        if path.is_dir():
-            raise ModelError.of("DV201", f"the file of the {what} is a folder", origin, "name the file inside it")
-        with path.open("rb") as file:
-            empty = not file.read(1)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        problem = f"the file of the {what} cannot be read: {reason}"
-        raise ModelError.of("DV201", problem, origin, "check its name") from None
-    except ValueError:
-        raise ModelError.of("DV201", f"the name of the {what} is not a file name", origin) from None
-    if empty:
-        raise ModelError.of("DV201", f"the file of the {what} is empty", origin, "download it again")
 
 
 def _index(data: wire.Data) -> dict[str, tuple[Field, ...]]:

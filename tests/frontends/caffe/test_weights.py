@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cnn_convertor.errors import ModelError
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.weights import WeightsFile
-from cnn_convertor.frontends.caffe.wire import WireType
+from cnn_convertor.frontends.wire import WireType
 from examples.caffemodel import encode, tag, write
 
 NUMBERS = np.array([[1.5, -2.25, 3], [0.125, 1e-30, 7]], np.float32)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from cnn_convertor.frontends.arithmetic import filled, scale_and_shift
-from cnn_convertor.frontends.caffe.blobs import Dims, axis_of, text_of
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
+from cnn_convertor.frontends.nchw import Dims, axis_of, text_of
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE, Axis, BinaryOp, Op, Window

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cnn_convertor.frontends.arithmetic import scale_and_shift
-from cnn_convertor.frontends.caffe.blobs import axis_of, is_plain, with_length
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
+from cnn_convertor.frontends.nchw import axis_of, is_plain, with_length
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Reduction
 

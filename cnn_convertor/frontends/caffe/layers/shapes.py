@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from cnn_convertor.frontends.arithmetic import crop
-from cnn_convertor.frontends.caffe.blobs import Dims, text_of, with_length
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
+from cnn_convertor.frontends.nchw import Dims, text_of, with_length
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis
 
