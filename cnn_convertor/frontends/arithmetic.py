@@ -65,3 +65,11 @@ def crop(shape: Shape, bounds: Mapping[Axis, tuple[int, int]]) -> Crop:
     """The part of a map from start to before stop along some axes: axis -> (start, stop)."""
     ends = [bounds.get(axis, (0, shape[axis])) for axis in Axis]
     return Crop(Shape(*(start for start, _ in ends)), Shape(*(stop for _, stop in ends)))
+
+
+def outputs_first(weight: Constant, groups: int) -> Constant:
+    """Weights of a transposed convolution, from (I, O / groups, h, w) to (O, I / groups, h, w)."""
+    inputs, per_group, *kernel = weight.shape
+    split = (groups, inputs // groups, per_group, *kernel)
+    shape = (groups * per_group, inputs // groups, *kernel)
+    return Constant(shape, lambda rows: weight.load().reshape(split).swapaxes(1, 2).reshape(shape)[rows])

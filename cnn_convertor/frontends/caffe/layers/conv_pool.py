@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cnn_convertor.errors import Problem, warn
-from cnn_convertor.frontends.arithmetic import filled, pooling_reach
+from cnn_convertor.frontends.arithmetic import filled, outputs_first, pooling_reach
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, Mask, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -71,7 +71,7 @@ def read_deconvolution(reading: CaffeReading) -> CaffeBlob:
     channels, outputs = _channels_in_groups(reading, x, group)
     shape = (channels, outputs // group, *window.kernel)
     weight, bias = _bilinear(reading, shape) or reading.weight_and_bias(shape, outputs)
-    return reading.add(ops.ConvTranspose2d(_outputs_first(weight, group), bias, window, groups=group), x)
+    return reading.add(ops.ConvTranspose2d(outputs_first(weight, group), bias, window, groups=group), x)
 
 
 def _bilinear(reading: CaffeReading, shape: tuple[int, ...]) -> tuple[Constant, Constant | None] | None:
@@ -97,14 +97,6 @@ def _bilinear(reading: CaffeReading, shape: tuple[int, ...]) -> tuple[Constant, 
     slope = 1 - np.abs(np.arange(width) / half - (width - 1) / (2 * half))
     plane = np.outer(slope, slope).astype(np.float32)
     return Constant(shape, lambda rows: np.broadcast_to(plane, (rows.stop - rows.start, *shape[1:]))), bias
-
-
-def _outputs_first(weight: Constant, groups: int) -> Constant:
-    """From Caffe's (I, O / groups, h, w) to (O, I / groups, h, w)."""
-    inputs, per_group, *kernel = weight.shape
-    split = (groups, inputs // groups, per_group, *kernel)
-    shape = (groups * per_group, inputs // groups, *kernel)
-    return Constant(shape, lambda rows: weight.load().reshape(split).swapaxes(1, 2).reshape(shape)[rows])
 
 
 # --- windows -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,399 @@
+"""Computes what does not depend on the network's input: shapes, sizes, and weights that the graph transforms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cnn_convertor.errors import ModelError, UnsupportedError
+from cnn_convertor.frontends.onnx.model import Attribute, OnnxNode
+from cnn_convertor.frontends.onnx.stored import Numbers, Stored
+from cnn_convertor.frontends.onnx.tensors import BFLOAT16, TYPES
+
+MOST = 1 << 28  # elements of a computed array, more than the weights of any layer
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """A node on constants. inputs: None for one that is left out."""
+
+    node: OnnxNode
+    inputs: tuple[Numbers | None, ...]
+    opset: int
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        return self.node.attributes.get(name, default)
+
+    def __getitem__(self, position: int) -> Numbers:
+        found = self.get(position)
+        if found is None:
+            raise ValueError(f"input {position} is missing")
+        return found
+
+    def get(self, position: int) -> Numbers | None:
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    def integers(self, name: str, position: int) -> list[int] | None:
+        """An attribute of old opsets that became an input."""
+        given = self.attribute(name)
+        if given is None:
+            found = self.get(position)
+            return None if found is None else [int(n) for n in found.reshape(-1)]
+        return [given] if isinstance(given, int) else list(given)
+
+
+Fold: TypeAlias = Callable[[Folding], Numbers | Sequence[Numbers]]
+
+FOLDS: dict[str, Fold] = {}
+
+
+def folds(*types: str) -> Callable[[Fold], Fold]:
+    def enter(function: Fold) -> Fold:
+        FOLDS.update(dict.fromkeys(types, function))
+        return function
+
+    return enter
+
+
+def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int) -> list[Stored]:
+    """The outputs of a node whose inputs are all constants.
+
+    Raises UnsupportedError for a type that is not computed here, ModelError for inputs that do not fit.
+    """
+    function = FOLDS.get(node.type)
+    if function is None:
+        problem = "the node works on constants only, and is not among those that are computed in advance"
+        hint = "simplify the model: pip install onnxsim, then onnxsim model.onnx simple.onnx"
+        raise UnsupportedError.of("DV302", problem, node.where, hint)
+
+    def computed() -> list[Numbers]:
+        arrays = tuple(None if x is None else x.load() for x in inputs)
+        try:
+            with np.errstate(all="ignore"):
+                made = function(Folding(node, arrays, opset))
+        except (ValueError, IndexError, TypeError, OverflowError, KeyError, AttributeError) as error:
+            raise ModelError.of(
+                "DV206", f"the node cannot be computed: {error}", node.where, "export it again"
+            ) from None
+        return [np.asarray(made)] if isinstance(made, (np.ndarray, np.generic)) else [np.asarray(m) for m in made]
+
+    def output(position: int) -> Callable[[], Numbers]:
+        return lambda: computed()[position]
+
+    if all(x is None or x.is_small for x in inputs):
+        return [
+            Stored.of(values) if values.size <= MOST else Stored.computed(output(at))
+            for at, values in enumerate(computed())
+        ]
+    return [Stored.computed(output(at)) for at in range(len(node.outputs))]
+
+
+def _check_size(dims: Sequence[int]) -> None:
+    if min(dims, default=0) < 0 or math.prod(dims) > MOST:
+        raise ValueError(f"an array of {'x'.join(map(str, dims))} numbers")
+
+
+# --- element by element --------------------------------------------------------------------------------------------------
+
+
+def _divided(x: Numbers, y: Numbers) -> Numbers:
+    if x.dtype.kind not in "iu":
+        return np.asarray(x / y)
+    if not np.all(y):
+        raise ValueError("a division of integers by zero")
+    quotient = np.abs(x) // np.abs(y)
+    return np.asarray(quotient * np.sign(x) * np.sign(y)).astype(x.dtype)
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": _divided,
+    "Floor": np.floor,
+    "Ceil": np.ceil,
+    "Round": np.round,
+    "Neg": np.negative,
+    "Abs": np.abs,
+    "Sign": np.sign,
+    "Sqrt": np.sqrt,
+    "Reciprocal": np.reciprocal,
+    "Exp": np.exp,
+    "Log": np.log,
+    "Sigmoid": lambda x: (1 / (1 + np.exp(-x.astype(np.float64)))).astype(x.dtype),
+    "Tanh": np.tanh,
+    "Relu": lambda x: np.maximum(x, 0),
+    "Softplus": lambda x: np.logaddexp(x, 0),
+    "Not": np.logical_not,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Where": np.where,
+    "Identity": lambda x: x,
+    "Dropout": lambda x, *_: x,
+    "MatMul": np.matmul,
+    "Pow": lambda x, y: np.power(x, y).astype(x.dtype),
+}
+
+
+@folds(*FUNCTIONS)
+def _function(folding: Folding) -> Numbers:
+    arguments = [x for x in folding.inputs if x is not None]
+    return np.asarray(FUNCTIONS[folding.node.type](*arguments))
+
+
+@folds("Max", "Min", "Sum", "Mean")
+def _variadic(folding: Folding) -> Numbers:
+    arrays = [x for x in folding.inputs if x is not None]
+    if folding.node.type in ("Max", "Min"):
+        function = np.maximum if folding.node.type == "Max" else np.minimum
+        result = arrays[0]
+        for x in arrays[1:]:
+            result = function(result, x)
+        return np.asarray(result)
+    total = sum(arrays[1:], start=arrays[0])
+    return np.asarray(total if folding.node.type == "Sum" else total / len(arrays))
+
+
+@folds("Mod")
+def _modulo(folding: Folding) -> Numbers:
+    return np.asarray((np.fmod if folding.attribute("fmod", 0) else np.mod)(folding[0], folding[1]))
+
+
+@folds("Clip")
+def _clip(folding: Folding) -> Numbers:
+    low, high = folding.attribute("min"), folding.attribute("max")
+    return np.asarray(
+        np.clip(folding[0], folding.get(1) if low is None else low, folding.get(2) if high is None else high)
+    )
+
+
+@folds("Cast")
+def _cast(folding: Folding) -> Numbers:
+    to = folding.attribute("to")
+    return folding[0].astype(np.float32 if to == BFLOAT16 else TYPES[to])
+
+
+@folds("CastLike")
+def _cast_like(folding: Folding) -> Numbers:
+    return folding[0].astype(folding[1].dtype)
+
+
+@folds("DequantizeLinear")
+def _dequantize(folding: Folding) -> Numbers:
+    x, scale, zero = folding[0], folding[1], folding.get(2)
+    if folding.attribute("block_size", 0):
+        raise ValueError("weights that are quantized in blocks")
+    around = [1] * x.ndim
+    if scale.ndim == 1 and scale.size > 1:
+        around[folding.attribute("axis", 1)] = scale.size
+    steps = scale.reshape(around) if scale.ndim == 1 else scale
+    numbers = x.astype(np.float32)
+    if zero is not None:
+        numbers = numbers - zero.astype(np.float32).reshape(steps.shape)
+    return np.asarray(numbers * steps)
+
+
+@folds("QuantizeLinear")
+def _quantize(folding: Folding) -> Numbers:
+    x, scale, zero = folding[0], folding[1], folding.get(2)
+    zero = np.zeros(scale.shape, np.uint8) if zero is None else zero
+    around = [1] * x.ndim
+    if scale.ndim == 1 and scale.size > 1:
+        around[folding.attribute("axis", 1)] = scale.size
+    steps = scale.reshape(around) if scale.ndim == 1 else scale
+    limits = np.iinfo(zero.dtype)
+    shifted = np.rint(x / steps) + zero.astype(np.float64).reshape(steps.shape)
+    return np.asarray(np.clip(shifted, limits.min, limits.max).astype(zero.dtype))
+
+
+# --- parts and shapes ----------------------------------------------------------------------------------------------------
+
+
+@folds("Constant")
+def _constant(folding: Folding) -> Numbers:
+    return constant_of(folding.node).load()
+
+
+def constant_of(node: OnnxNode) -> Stored:
+    """The value of a Constant node, from the only one of its attributes."""
+    match tuple(node.attributes.items()):
+        case (("value", Stored() as stored),):
+            return stored
+        case (("value_float" | "value_floats", float() | tuple() as numbers),):
+            return Stored.of(np.array(numbers, np.float32))
+        case (("value_int" | "value_ints", int() | tuple() as numbers),):
+            return Stored.of(np.array(numbers, np.int64))
+        case given:
+            names = ", ".join(name for name, _ in given) or "no attribute"
+            raise UnsupportedError.of("DV302", f"a constant given as {names} cannot be converted", node.where)
+
+
+@folds("ConstantOfShape")
+def _filled(folding: Folding) -> Numbers:
+    value: Attribute | None = folding.attribute("value")
+    filling = value.load().reshape(-1)[0] if isinstance(value, Stored) else np.float32(0)
+    dims = [int(n) for n in folding[0]]
+    _check_size(dims)
+    return np.full(dims, filling)
+
+
+@folds("Range")
+def _range(folding: Folding) -> Numbers:
+    start, limit, delta = (folding[position].reshape(-1)[0] for position in range(3))
+    _check_size([max(math.ceil((float(limit) - float(start)) / float(delta)), 0)])
+    return np.arange(start, limit, delta, dtype=folding[0].dtype)
+
+
+@folds("Shape")
+def _shape(folding: Folding) -> Numbers:
+    return shape_part(folding.node, folding[0].shape)
+
+
+def shape_part(node: OnnxNode, dims: Sequence[int]) -> Numbers:
+    """What a Shape node gives for an input of these dims."""
+    return np.array(dims[node.attributes.get("start", 0) : node.attributes.get("end", len(dims))], np.int64)  # type: ignore[misc]  # an int, or numpy refuses
+
+
+@folds("Size")
+def _size(folding: Folding) -> Numbers:
+    return np.array(folding[0].size, np.int64)
+
+
+@folds("Gather")
+def _gather(folding: Folding) -> Numbers:
+    return np.asarray(np.take(folding[0], folding[1].astype(np.intp), axis=folding.attribute("axis", 0)))
+
+
+@folds("Slice")
+def _slice(folding: Folding) -> Numbers:
+    x = folding[0]
+    starts, ends = folding.integers("starts", 1), folding.integers("ends", 2)
+    if starts is None or ends is None:
+        raise ValueError("the bounds are missing")
+    axes = folding.integers("axes", 3) or range(len(starts))
+    steps = folding.integers("steps", 4) or [1] * len(starts)
+    keys = [slice(None)] * x.ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        keys[axis] = slice_of(start, end, step, x.shape[axis])
+    return x[tuple(keys)]
+
+
+def slice_of(start: int, end: int, step: int, size: int) -> slice:
+    """A Slice along one axis as Python's: both count from the end where negative, and are cut to the axis."""
+    if step == 0:
+        raise ValueError("a step of 0")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    first = min(max(start + size if start < 0 else start, 0), high)
+    last = min(max(end + size if end < 0 else end, low), high if step > 0 else size)
+    return slice(first, None if last < 0 else last, step)
+
+
+@folds("Split")
+def _split(folding: Folding) -> list[Numbers]:
+    x, axis = folding[0], folding.attribute("axis", 0)
+    sizes = split_sizes(folding.integers("split", 1), x.shape[axis], len(folding.node.outputs))
+    return np.split(x, np.cumsum(sizes)[:-1], axis)
+
+
+def split_sizes(given: Sequence[int] | None, size: int, count: int) -> list[int]:
+    """The lengths of a Split's outputs: equal where none are given, the last one possibly shorter."""
+    if given is not None:
+        return list(given)
+    part = -(-size // count)
+    sizes = [min(part, size - part * at) for at in range(count)]
+    if min(sizes) < 1:
+        raise ValueError(f"{size} elements do not make {count} parts")
+    return sizes
+
+
+@folds("Concat")
+def _concat(folding: Folding) -> Numbers:
+    return np.concatenate([x for x in folding.inputs if x is not None], axis=folding.attribute("axis", 1))
+
+
+@folds("Unsqueeze")
+def _unsqueeze(folding: Folding) -> Numbers:
+    return np.expand_dims(folding[0], tuple(folding.integers("axes", 1) or ()))
+
+
+@folds("Squeeze")
+def _squeeze(folding: Folding) -> Numbers:
+    axes = folding.integers("axes", 1)
+    return np.squeeze(folding[0], None if axes is None else tuple(axes))
+
+
+@folds("Reshape")
+def _reshape(folding: Folding) -> Numbers:
+    given = folding.integers("shape", 1)
+    if given is None:
+        raise ValueError("the shape is missing")
+    return folding[0].reshape(reshaped(folding[0].shape, given, zero_is_zero=bool(folding.attribute("allowzero", 0))))
+
+
+def reshaped(dims: Sequence[int], given: Sequence[int], *, zero_is_zero: bool = False) -> tuple[int, ...]:
+    """The dims after a Reshape. Raises ValueError when the numbers of elements differ."""
+    new = [dims[at] if n == 0 and not zero_is_zero else n for at, n in enumerate(given)]
+    known = math.prod(n for n in new if n != -1)
+    if new.count(-1) == 1 and known:
+        new[new.index(-1)] = math.prod(dims) // known
+    if min(new, default=1) < 0 or math.prod(new) != math.prod(dims):
+        raise ValueError(f"{'x'.join(map(str, dims))} cannot become {'x'.join(map(str, given))}")
+    return tuple(new)
+
+
+@folds("Flatten")
+def _flatten(folding: Folding) -> Numbers:
+    return folding[0].reshape(flattened(folding[0].shape, folding.attribute("axis", 1)))
+
+
+def flattened(dims: Sequence[int], axis: int) -> tuple[int, int]:
+    """The two axes after a Flatten."""
+    at = axis + len(dims) if axis < 0 else axis
+    return math.prod(dims[:at]), math.prod(dims[at:])
+
+
+@folds("Transpose")
+def _transpose(folding: Folding) -> Numbers:
+    return np.transpose(folding[0], folding.attribute("perm"))
+
+
+@folds("Expand")
+def _expand(folding: Folding) -> Numbers:
+    dims = np.broadcast_shapes(folding[0].shape, tuple(int(n) for n in folding[1]))
+    _check_size(dims)
+    return np.broadcast_to(folding[0], dims)
+
+
+@folds("Tile")
+def _tile(folding: Folding) -> Numbers:
+    times = [int(n) for n in folding[1]]
+    _check_size([n * t for n, t in zip(folding[0].shape, times, strict=True)])
+    return np.tile(folding[0], times)
+
+
+REDUCTIONS: Mapping[str, Callable[..., Any]] = {
+    "ReduceProd": np.prod,
+    "ReduceSum": np.sum,
+    "ReduceMax": np.max,
+    "ReduceMin": np.min,
+    "ReduceMean": np.mean,
+}
+
+
+@folds(*REDUCTIONS)
+def _reduce(folding: Folding) -> Numbers:
+    x, axes = folding[0], folding.integers("axes", 1)
+    if not axes and folding.attribute("noop_with_empty_axes", 0):
+        return x
+    kept = bool(folding.attribute("keepdims", 1))
+    made = REDUCTIONS[folding.node.type](x, axis=tuple(axes) if axes else None, keepdims=kept)
+    return np.asarray(made).astype(x.dtype)

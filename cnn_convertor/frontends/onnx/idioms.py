@@ -1,0 +1,180 @@
+"""Recognizes functions that exporters spell out as several nodes, and that no single operator of the graph can express.
+
+1. GELU: x * (1 + Erf(x / sqrt(2))) / 2, in any order of the products
+2. Swish: x * Sigmoid(x)
+3. Mish: x * Tanh(Softplus(x))
+4. LayerNorm: (x - mean) / sqrt(mean of (x - mean)^2 + epsilon)
+
+Hard swishes are recognized by a pass, for all frontends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cnn_convertor.frontends.onnx.folding import constant_of
+from cnn_convertor.frontends.onnx.model import DOMAINS, Attribute, OnnxModel, OnnxNode
+from cnn_convertor.frontends.onnx.stored import Stored
+
+TOLERANCE = 1e-3  # exporters round sqrt(2) to FP16
+
+
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """Looks nodes up by what they make."""
+
+    made_by: Mapping[str, OnnxNode]
+    constants: Mapping[str, Stored]
+
+    def type(self, name: str) -> str:
+        node = self.made_by.get(name)
+        return node.type if node is not None and node.domain in DOMAINS else ""
+
+    def source(self, name: str, type: str) -> str | None:
+        """The first input of the node that makes the value, if it is of this type."""
+        node = self.made_by.get(name)
+        return node.inputs[0] if node is not None and self.type(name) == type and node.inputs else None
+
+    def number(self, name: str) -> float | None:
+        """The value of a constant of one element."""
+        stored = self.constants.get(name)
+        return float(stored.load().reshape(-1)[0]) if stored is not None and stored.size == 1 else None
+
+    def with_number(self, name: str, type: str) -> tuple[str, float] | None:
+        """The other input of a node of this type that has a number as one input; that of Sub, Div and Pow must be the second."""
+        node = self.made_by.get(name)
+        if node is None or self.type(name) != type or len(node.inputs) != 2:
+            return None
+        first, second = node.inputs
+        if (number := self.number(second)) is not None:
+            return first, number
+        if type in ("Add", "Mul") and (number := self.number(first)) is not None:
+            return second, number
+        return None
+
+
+def recognize_idioms(model: OnnxModel) -> tuple[OnnxNode, ...]:
+    """The nodes, with the last node of each idiom replaced by one that computes all of it. The others may be left unused."""
+    constants = dict(model.initializers)
+    for node in model.nodes:
+        if node.type == "Constant" and node.domain in DOMAINS and len(node.attributes) == 1:
+            value = next(iter(node.attributes.values()))
+            if isinstance(value, Stored | float | int):
+                constants[node.outputs[0]] = constant_of(node)
+    nodes = _Nodes({name: node for node in model.nodes for name in node.outputs}, constants)
+    return tuple(_recognized(nodes, node) for node in model.nodes)
+
+
+def _recognized(nodes: _Nodes, node: OnnxNode) -> OnnxNode:
+    if node.domain in DOMAINS:
+        for find in IDIOMS:
+            if (found := find(nodes, node)) is not None:
+                return found
+    return node
+
+
+def _made(node: OnnxNode, type: str, inputs: Sequence[str], **attributes: Attribute) -> OnnxNode:
+    where = replace(node.where, type=type)
+    return OnnxNode(type, "", tuple(inputs), node.outputs, attributes, where)
+
+
+def _gelu(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
+    """A product of x, 1/2 and 1 + Erf(x / sqrt(2))."""
+    if node.type not in ("Mul", "Div"):
+        return None
+    found = (_erf_plus_one(nodes, name) for name in _product(nodes, node.outputs[0])[0])
+    for x in dict.fromkeys(name for name in found if name is not None):
+        factors, number = _product(nodes, node.outputs[0], whole=x)
+        others = [name for name in factors if name != x]
+        is_half = math.isclose(number, 0.5, rel_tol=TOLERANCE)
+        if len(factors) == 2 and len(others) == 1 and is_half and _erf_plus_one(nodes, others[0]) == x:
+            return _made(node, "Gelu", [x])
+    return None
+
+
+def _product(nodes: _Nodes, name: str, depth: int = 3, whole: str = "") -> tuple[list[str], float]:
+    """The factors of nested products, and the numbers among them multiplied. whole: a value that is one factor."""
+    node = nodes.made_by.get(name)
+    number = nodes.number(name)
+    if number is not None:
+        return [], number
+    if node is None or name == whole or depth == 0 or nodes.type(name) not in ("Mul", "Div") or len(node.inputs) != 2:
+        return [name], 1.0
+    (left, a), (right, b) = (_product(nodes, source, depth - 1, whole) for source in node.inputs)
+    if nodes.type(name) == "Mul":
+        return left + right, a * b
+    return (left, a / b) if not right and b else ([name], 1.0)
+
+
+def _erf_plus_one(nodes: _Nodes, name: str) -> str | None:
+    """x, of 1 + Erf(x / sqrt(2))."""
+    match nodes.with_number(name, "Add"):
+        case (erf, 1.0):
+            inner = nodes.source(erf, "Erf")
+            if inner is None:
+                return None
+            factors, number = _product(nodes, inner, depth=1)
+            is_root = math.isclose(number, math.sqrt(0.5), rel_tol=TOLERANCE)
+            return factors[0] if len(factors) == 1 and is_root else None
+    return None
+
+
+def _swish(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
+    return _gated(nodes, node, "Swish", lambda gate: nodes.source(gate, "Sigmoid"))
+
+
+def _mish(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
+    def source(gate: str) -> str | None:
+        inner = nodes.source(gate, "Tanh")
+        return None if inner is None else nodes.source(inner, "Softplus")
+
+    return _gated(nodes, node, "Mish", source)
+
+
+def _gated(nodes: _Nodes, node: OnnxNode, type: str, source: Callable[[str], str | None]) -> OnnxNode | None:
+    """x * gate(x)"""
+    if node.type != "Mul" or len(node.inputs) != 2:
+        return None
+    for x, gate in (node.inputs, node.inputs[::-1]):
+        if source(gate) == x:
+            return _made(node, type, [x])
+    return None
+
+
+def _layer_norm(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
+    """The quotient; factors and shifts after it stay nodes of their own."""
+    if node.type != "Div" or len(node.inputs) != 2:
+        return None
+    difference, deviation = node.inputs
+    variance = nodes.with_number(nodes.source(deviation, "Sqrt") or "", "Add")
+    center = nodes.made_by.get(difference)
+    if variance is None or center is None or nodes.type(difference) != "Sub" or len(center.inputs) != 2:
+        return None
+    x, mean = center.inputs
+    axes = _mean_axes(nodes, mean)
+    if nodes.source(mean, "ReduceMean") != x or axes is None or _mean_axes(nodes, variance[0]) != axes:
+        return None
+    square = nodes.source(variance[0], "ReduceMean") or ""
+    is_power = nodes.with_number(square, "Pow") == (difference, 2.0)
+    product = nodes.made_by.get(square)
+    is_product = product is not None and product.type == "Mul" and product.inputs == (difference, difference)
+    return _made(node, "Standardize", [x], axes=axes, epsilon=variance[1]) if is_power or is_product else None
+
+
+def _mean_axes(nodes: _Nodes, name: str) -> tuple[int, ...] | None:
+    """The axes of a ReduceMean that keeps them."""
+    node = nodes.made_by.get(name)
+    if node is None or nodes.type(name) != "ReduceMean" or node.attributes.get("keepdims", 1) != 1:
+        return None
+    given = node.attributes.get("axes")
+    if isinstance(given, tuple):
+        return tuple(int(n) for n in given)
+    stored = nodes.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+    return None if stored is None else tuple(int(n) for n in np.atleast_1d(stored.load()))
+
+
+IDIOMS: tuple[Callable[[_Nodes, OnnxNode], OnnxNode | None], ...] = (_gelu, _swish, _mish, _layer_norm)

@@ -1,0 +1,228 @@
+"""Turns an ONNX network into a graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cnn_convertor.errors import ModelError, Origin, UnsupportedError
+from cnn_convertor.frontends.builder import Builder, PartialGraph
+from cnn_convertor.frontends.frontend import ReadOptions
+from cnn_convertor.frontends.nchw import shape_of
+from cnn_convertor.frontends.near_names import near_name
+from cnn_convertor.frontends.onnx.folding import fold, shape_part
+from cnn_convertor.frontends.onnx.idioms import recognize_idioms
+from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
+from cnn_convertor.frontends.onnx.operators import onnx
+from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, Tensor, Value
+from cnn_convertor.frontends.onnx.stored import Stored
+from cnn_convertor.frontends.onnx.tensors import FLOATS, TYPES
+from cnn_convertor.frontends.readers import Settings
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Input
+
+HINT = "let the network end before it"
+BRANCHES = "export the model without branches and loops, or simplify it: onnxsim model.onnx simple.onnx"
+RECURRENT = "let the network end before it and run the recurrent part in the application"
+QUANTIZED = "convert the model from before its quantization, in FP32"
+BOXES = "let the network end before it, and choose the boxes in the application"
+HINTS = {
+    **dict.fromkeys(("If", "Loop", "Scan"), BRANCHES),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), RECURRENT),
+    **dict.fromkeys(
+        ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"), QUANTIZED
+    ),
+    **dict.fromkeys(("NonMaxSuppression", "TopK", "NonZero", "RoiAlign"), BOXES),
+}
+AXES = (1, 2, 3, 4)  # how many an input may have
+
+
+def load(path: Path, **options: Any) -> Graph:
+    """The network of a file. options: fields of ReadOptions.
+
+    Raises ModelError when the file is not what it should be, UnsupportedError with all nodes that cannot be converted.
+    """
+    return read(path, path, ReadOptions(**options)).require_complete()
+
+
+def read(definition: Path, _data: Path | None, options: ReadOptions = ReadOptions()) -> PartialGraph:
+    """Like load, with the problems of single nodes beside the part of the network that can be read.
+
+    Raises ModelError when the file is not what it should be.
+    """
+    model = read_model(definition)
+    if model.opset < OLDEST_OPSET:
+        problem = f"the model uses version {model.opset} of the operators, older than {OLDEST_OPSET}"
+        hint = "onnx.version_converter.convert_version(model, 13) makes a newer model"
+        raise UnsupportedError.of("DV302", problem, Origin(str(definition)), hint)
+    return _Importer(model, options).network()
+
+
+class _Importer:
+    def __init__(self, model: OnnxModel, options: ReadOptions) -> None:
+        self._model = model
+        self._size = options.size
+        self._builder = Builder()
+        self._values: dict[str, Value] = dict(model.initializers)
+
+    def network(self) -> PartialGraph:
+        self._check_names()
+        for info in self._model.inputs:
+            if info.name not in self._model.initializers:
+                self._values[info.name] = self._input(info)
+        outputs = [info.name for info in self._model.outputs]
+        nodes = recognize_idioms(self._model)
+        used = _used(nodes, outputs)
+        for node in nodes:
+            if not used.isdisjoint(node.outputs):
+                self._node(node, tuple(bool(name) and name in used for name in node.outputs))
+        return self._builder.finish([self._output(name) for name in outputs])
+
+    def _check_names(self) -> None:
+        model = self._model
+        origin = Origin(str(model.path))
+        if not model.outputs:
+            raise ModelError.of("DV212", "the network has no output", origin, "export it again")
+        known = {*model.initializers, *(info.name for info in model.inputs)}
+        for node in model.nodes:
+            for name in node.inputs:
+                if name and name not in known:
+                    problem = f'the node reads "{name}", which no node before it makes'
+                    raise ModelError.of("DV212", problem, node.where, "the file is damaged; export it again")
+            for name in node.outputs:
+                if name and name in known:
+                    problem = f'the node makes "{name}", which is there already'
+                    raise ModelError.of("DV212", problem, node.where, "the file is damaged; export it again")
+                known.update([name] if name else [])
+        for info in model.outputs:
+            if info.name not in known:
+                raise ModelError.of("DV212", f'no node makes the output "{info.name}"', origin, "export it again")
+
+    # --- inputs and outputs
+
+    def _input(self, info: ValueInfo) -> Tensor:
+        where = Origin(str(self._model.path), info.name, "Input")
+        found: list[Tensor] = []
+
+        def read_input() -> list[str]:
+            dims = self._input_dims(info, where)
+            node = self._builder.add(info.name, Input(shape_of(dims)), (), where)
+            found.append(Tensor(node, dims, info.type not in FLOATS))
+            return [node]
+
+        (name,) = self._builder.read((), read_input, (info.name, where))
+        return found[0] if found else self._placeholder(name)
+
+    def _input_dims(self, info: ValueInfo, where: Origin) -> tuple[int, ...]:
+        if info.type not in TYPES:
+            raise UnsupportedError.of("DV302", "an input that does not hold numbers cannot be converted", where)
+        if info.dims is None or len(info.dims) not in AXES:
+            given = "an unknown number of" if info.dims is None else len(info.dims)
+            raise UnsupportedError.of("DV302", f"an input of {given} axes cannot be converted; one to four can", where)
+        dims = list(info.dims)
+        if len(dims) > 1:
+            dims[0] = dims[0] or 1
+            if dims[0] != 1:
+                hint = "export it for a batch of one, or with a dynamic batch; the application runs the network once an image"
+                raise UnsupportedError.of("DV302", f"the input is a batch of {dims[0]}", where, hint)
+        if len(dims) == 4 and self._size is not None:
+            dims[2:] = self._size
+        if 0 in dims:
+            hint = (
+                "set width_override and height_override"
+                if len(dims) == 4 and dims[1]
+                else "export it with a fixed size"
+            )
+            raise ModelError.of("DV206", f"the size of the input is not defined: {_text(dims)}", where, hint)
+        return tuple(dims)
+
+    def _output(self, name: str) -> str:
+        value = self._values[name]
+        if isinstance(value, Tensor):
+            return value.node
+        where = Origin(str(self._model.path), name)
+        problem = "the output does not depend on the network's input"
+        self._builder.report(UnsupportedError.of("DV302", problem, where, "leave the output out"))
+        return self._builder.read((), lambda: self._fail(where, problem), (name, where))[0]
+
+    def _fail(self, where: Origin, problem: str) -> Sequence[str]:
+        raise UnsupportedError.of("DV302", problem, where, "leave the output out")
+
+    def _placeholder(self, node: str, like: Tensor | None = None) -> Tensor:
+        height, width, channels = self._builder.shape(node)
+        dims = (
+            (1, channels, height, width)
+            if like is None or shape_of(like.dims) != (height, width, channels)
+            else like.dims
+        )
+        return Tensor(node, dims)
+
+    # --- nodes
+
+    def _node(self, node: OnnxNode, needed: tuple[bool, ...]) -> None:
+        inputs = tuple(self._values[name] if name else None for name in node.inputs)
+        tensors = [value for value in inputs if isinstance(value, Tensor)]
+        results: list[Value] = []
+
+        def read_node() -> list[str]:
+            results.extend(self._results(node, inputs, tensors, needed))
+            return [value.node for value in results if isinstance(value, Tensor)]
+
+        placeholder = (node.where.layer or node.type, node.where)
+        nodes = self._builder.read([value.node for value in tensors], read_node, placeholder)
+        if [value.node for value in results if isinstance(value, Tensor)] != list(nodes) or not results:
+            results = [self._placeholder(nodes[0], tensors[0] if tensors else None)] * len(node.outputs)
+        self._values.update(zip(node.outputs, results, strict=False))
+
+    def _results(
+        self, node: OnnxNode, inputs: tuple[Value | None, ...], tensors: list[Tensor], needed: tuple[bool, ...]
+    ) -> Sequence[Value]:
+        """The values of a node's outputs."""
+        if node.domain not in DOMAINS:
+            raise self._unknown(node)
+        if node.type in ("Shape", "Size") and tensors:
+            dims = tensors[0].dims
+            return [Stored.of(shape_part(node, dims) if node.type == "Shape" else np.array(math.prod(dims), np.int64))]
+        if not tensors:
+            constants = [value for value in inputs if not isinstance(value, Tensor)]
+            return fold(node, constants, self._model.opset)
+        reader = onnx.get(node.type)
+        if reader is None:
+            raise self._unknown(node)
+        settings = Settings(node.attributes, frozenset(reader.settings), HARMLESS.union(reader.ignores))
+        reading = OnnxReading(node, settings, inputs, needed, self._model.opset, self._builder)
+        if any(tensor.integers for tensor in tensors) and node.type not in TAKES_INTEGERS:
+            raise reading.unsupported(
+                "arithmetic of integers cannot be converted", "cast the input to floating point first"
+            )
+        made = reader.read(reading)
+        results = [made] if isinstance(made, Tensor) else list(made)
+        if any(needed[len(results) :]):
+            raise reading.unsupported(f"output {len(results)} of a node of this type cannot be converted")
+        reading.check_all_is_used()
+        return results
+
+    def _unknown(self, node: OnnxNode) -> UnsupportedError:
+        type = node.type if node.domain in DOMAINS else f"{node.domain}.{node.type}"
+        near = near_name(node.type, onnx)
+        hint = HINTS.get(node.type, HINT if near is None or near == node.type else f'did you mean "{near}"?')
+        if node.type in self._model.functions:
+            hint = "inline the model's functions: onnx.inliner.inline_local_functions(model)"
+        return UnsupportedError.of("DV301", f"nodes of the type {type} cannot be converted", node.where, hint)
+
+
+def _used(nodes: Sequence[OnnxNode], outputs: Sequence[str]) -> set[str]:
+    """Names of the values that the outputs need."""
+    used = set(outputs)
+    for node in reversed(nodes):
+        if not used.isdisjoint(node.outputs):
+            used.update(node.inputs)
+    return used - {""}
+
+
+def _text(dims: Sequence[int]) -> str:
+    return "x".join(str(n) if n else "?" for n in dims)

@@ -1,0 +1,223 @@
+"""Reads the parts of an .onnx file: its nodes with their attributes, and where its arrays are."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from cnn_convertor.errors import ModelError, Origin
+from cnn_convertor.frontends import wire
+from cnn_convertor.frontends.mapped_file import MappedFile, check_file
+from cnn_convertor.frontends.onnx.stored import Stored
+from cnn_convertor.frontends.onnx.tensors import TensorFile, read_tensor
+from cnn_convertor.frontends.wire import Field, WireError, WireType
+
+DOMAINS = frozenset({"", "ai.onnx"})
+OLDEST_OPSET = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """The body of a loop or a branch. It is not read."""
+
+
+Attribute: TypeAlias = float | int | bytes | Stored | Subgraph | tuple[float, ...] | tuple[int, ...] | tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnnxNode:
+    """A node. inputs: "" for one that is left out. where: named after the first output, since nodes need no names."""
+
+    type: str
+    domain: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Attribute]
+    where: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class ValueInfo:
+    """What the file says of an input or output. dims: 0 for a size that is left open; None: the number of axes is, too."""
+
+    name: str
+    type: int
+    dims: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxModel:
+    """A file's network. opset: the version of the standard operators."""
+
+    path: Path
+    opset: int
+    nodes: tuple[OnnxNode, ...]
+    initializers: Mapping[str, Stored]
+    inputs: tuple[ValueInfo, ...]
+    outputs: tuple[ValueInfo, ...]
+    functions: frozenset[str]
+
+
+def read_model(path: Path) -> OnnxModel:
+    """Raises ModelError when the file is not an ONNX model, or damaged."""
+    check_file(path, "model")
+    mapped = MappedFile(path)
+    try:
+        return _Reader(path, mapped).model()
+    except WireError as error:
+        problem = f"this is not an ONNX model, or a damaged one: {error}, at byte {error.offset:,}"
+        raise ModelError.of("DV201", problem, Origin(str(path)), _what_it_is(mapped.data)) from None
+
+
+def _what_it_is(data: wire.Data) -> str:
+    head = bytes(data[:64])
+    if head.startswith(b"version https://git-lfs"):
+        return "this is only the pointer of a Git LFS file; fetch the file itself (git lfs pull)"
+    return "the file is cut short or damaged; export or download it again"
+
+
+class _Reader:
+    """Reads messages. The numbers are those of the fields in onnx.proto."""
+
+    def __init__(self, path: Path, mapped: MappedFile) -> None:
+        self._path = path
+        self._data = mapped.data
+        self._file = TensorFile(path, mapped)
+
+    def model(self) -> OnnxModel:
+        opsets: dict[str, int] = {}
+        functions: set[str] = set()
+        graph: Field | None = None
+        for field in self._fields(Field(0, WireType.BYTES, 0, len(self._data))):
+            match field.number, field.type:
+                case 7, WireType.BYTES:
+                    graph = field
+                case 8, WireType.BYTES:
+                    parts = self._first(field)
+                    domain = self._text(parts[1]) if 1 in parts else ""
+                    opsets[domain] = parts[2].value if 2 in parts else 0
+                case 25, WireType.BYTES:
+                    parts = self._first(field)
+                    functions.add(self._text(parts[1]) if 1 in parts else "")
+        if graph is None:
+            raise WireError("it holds no graph", 0)
+        opset = max((version for domain, version in opsets.items() if domain in DOMAINS), default=1)
+        return self._graph(graph, opset, frozenset(functions))
+
+    def _graph(self, graph: Field, opset: int, functions: frozenset[str]) -> OnnxModel:
+        nodes: list[OnnxNode] = []
+        initializers: dict[str, Stored] = {}
+        infos: dict[int, list[ValueInfo]] = {11: [], 12: []}
+        for field in self._fields(graph):
+            if field.type != WireType.BYTES:
+                continue
+            match field.number:
+                case 1:
+                    nodes.append(self._node(field))
+                case 5:
+                    name, stored = read_tensor(self._file, field)
+                    initializers[name] = stored
+                case 11 | 12:
+                    infos[field.number].append(self._info(field))
+                case 15:
+                    problem = "sparse arrays of weights cannot be read"
+                    raise ModelError.of(
+                        "DV201", problem, Origin(str(self._path)), "export the model with dense weights"
+                    )
+        return OnnxModel(self._path, opset, tuple(nodes), initializers, *map(tuple, infos.values()), functions)
+
+    def _node(self, place: Field) -> OnnxNode:
+        texts: dict[int, list[str]] = {number: [] for number in (1, 2, 3, 4, 7)}
+        attributes: dict[str, Attribute] = {}
+        for field in self._fields(place):
+            if field.type != WireType.BYTES:
+                continue
+            if field.number in texts:
+                texts[field.number].append(self._text(field))
+            elif field.number == 5:
+                attributes.update(self._attribute(field))
+        inputs, outputs, names, types, domains = texts.values()
+        type, domain = "".join(types[-1:]), "".join(domains[-1:])
+        layer = next((name for name in (*outputs, *names) if name), "")
+        return OnnxNode(type, domain, tuple(inputs), tuple(outputs), attributes, Origin(str(self._path), layer, type))
+
+    def _attribute(self, place: Field) -> Iterator[tuple[str, Attribute]]:
+        """The name and the value of an attribute. A value that the file leaves out is zero, as in protobuf."""
+        parts: dict[int, list[Field]] = {}
+        for field in self._fields(place):
+            parts.setdefault(field.number, []).append(field)
+        if 21 in parts:
+            raise WireError("an attribute outside of a function refers to an attribute of the function", place.start)
+        if 1 not in parts:
+            raise WireError("an attribute has no name", place.start)
+        name = self._text(parts[1][-1])
+        kind = parts[20][-1].value if 20 in parts else next((n for n in KINDS if n in parts), 0)
+        number = KINDS_OF_TYPES.get(kind, kind) if 20 in parts else kind
+        given = parts.get(number, [])
+        match number:
+            case 2:
+                yield name, self._floats(given)[-1] if given else 0.0
+            case 3:
+                yield name, self._integers(given)[-1] if given else 0
+            case 4:
+                yield name, self._bytes(given[-1]) if given else b""
+            case 5 if given:
+                yield name, read_tensor(self._file, given[-1])[1]
+            case 7:
+                yield name, self._floats(given)
+            case 8:
+                yield name, self._integers(given)
+            case 9:
+                yield name, tuple(map(self._bytes, given))
+            case _:
+                yield name, Subgraph()
+
+    def _info(self, place: Field) -> ValueInfo:
+        parts = self._first(place)
+        name = self._text(parts[1]) if 1 in parts else ""
+        tensor = self._first(parts[2]).get(1) if 2 in parts else None
+        inner = {} if tensor is None else self._first(tensor)
+        dims: tuple[int, ...] | None = None
+        if 2 in inner:
+            sizes = (self._first(field).get(1) for field in self._fields(inner[2]) if field.number == 1)
+            dims = tuple(0 if size is None else max(wire.varints(self._data, size)[0], 0) for size in sizes)
+        return ValueInfo(name, inner[1].value if 1 in inner else 0, dims)
+
+    # --- fields
+
+    def _fields(self, place: Field) -> Iterator[Field]:
+        return wire.fields(self._data, place.start, place.stop)
+
+    def _first(self, place: Field) -> dict[int, Field]:
+        """The fields of a message whose fields do not repeat."""
+        if place.type != WireType.BYTES:
+            raise WireError(f"field {place.number} is not a message", place.start)
+        return {field.number: field for field in self._fields(place)}
+
+    def _bytes(self, field: Field) -> bytes:
+        if field.type != WireType.BYTES:
+            raise WireError(f"field {field.number} is not a text", field.start)
+        return bytes(self._data[field.start : field.stop])
+
+    def _text(self, field: Field) -> str:
+        return self._bytes(field).decode("utf-8", errors="replace")
+
+    def _integers(self, given: list[Field]) -> tuple[int, ...]:
+        return tuple(number for field in given for number in wire.varints(self._data, field))
+
+    def _floats(self, given: list[Field]) -> tuple[float, ...]:
+        found: list[float] = []
+        for field in given:
+            content = bytes(self._data[field.start : field.stop])
+            if field.type not in (WireType.FIXED32, WireType.BYTES) or len(content) % 4:
+                raise WireError(f"field {field.number} does not hold numbers", field.start)
+            found += struct.unpack(f"<{len(content) // 4}f", content)
+        return tuple(found)
+
+
+KINDS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11)  # fields of an attribute that hold its value
+# The attribute's type -> that field.
+KINDS_OF_TYPES = {1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7, 7: 8, 8: 9, 9: 10, 10: 11}

@@ -1,0 +1,27 @@
+"""ONNX's node types in terms of the graph's operators. Importing this package fills the registry `onnx`."""
+
+from cnn_convertor.frontends.onnx.operators import (
+    conv_pool,
+    elementwise,
+    functions,
+    normalizations,
+    products,
+    quantization,
+    reductions,
+    resize,
+    shapes,
+)
+from cnn_convertor.frontends.onnx.reading import onnx
+
+__all__ = [
+    "conv_pool",
+    "elementwise",
+    "functions",
+    "normalizations",
+    "onnx",
+    "products",
+    "quantization",
+    "reductions",
+    "resize",
+    "shapes",
+]

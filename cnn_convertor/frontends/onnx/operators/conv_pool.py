@@ -1,0 +1,214 @@
+"""Nodes whose windows move over a map: convolutions, transposed convolutions and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cnn_convertor.frontends.arithmetic import outputs_first, same_padding
+from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, onnx
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import Axis, Padding, Pair, Reduction, Shape, Window
+
+WINDOW = "kernel_shape strides dilations pads auto_pad"
+ON_MAPS = "one or two axes after the channels"
+
+
+@onnx.reads("Conv", settings=f"{WINDOW} group", makes=[ops.Conv2d], limits=ON_MAPS)
+def read_conv(reading: OnnxReading) -> Tensor:
+    x = reading.map
+    stored, group = reading.needed_stored(1, "the weights"), reading.integer("group", 1)
+    channels = reading.shape(x).channels
+    outputs, per_group, *kernel = _weight_dims(reading, x, stored.dims)
+    if group < 1 or per_group * group != channels or outputs % group:
+        raise reading.wrong(f"weights of {stored.dims} do not fit {channels} channels in {group} groups")
+    window = _window(reading, x, kernel)
+    weight = reading.constant(stored, (outputs, per_group, *window.kernel))
+    return reading.add(ops.Conv2d(weight, reading.vector(2, outputs, "bias"), window, groups=group), x)
+
+
+@onnx.reads(
+    "ConvTranspose", settings=f"{WINDOW} group output_padding output_shape", makes=[ops.ConvTranspose2d], limits=ON_MAPS,
+)  # fmt: skip
+def read_conv_transpose(reading: OnnxReading) -> Tensor:
+    x = reading.map
+    stored, group = reading.needed_stored(1, "the weights"), reading.integer("group", 1)
+    channels = reading.shape(x).channels
+    inputs, per_group, *kernel = _weight_dims(reading, x, stored.dims)
+    if group < 1 or inputs != channels or inputs % group:
+        raise reading.wrong(f"weights of {stored.dims} do not fit {channels} channels in {group} groups")
+    window = _window(reading, x, kernel, transposed=True)
+    extra = _pair(reading, "output_padding", x, 0)
+    window, extra = _with_output_size(reading, x, window, extra)
+    weight = outputs_first(reading.constant(stored, (inputs, per_group, *window.kernel)), group)
+    bias = reading.vector(2, per_group * group, "bias")
+    return reading.add(ops.ConvTranspose2d(weight, bias, window, extra, groups=group), x)
+
+
+def _with_output_size(reading: OnnxReading, x: Tensor, window: Window, extra: Pair) -> tuple[Window, Pair]:
+    """The window and the output padding, where output_shape or auto_pad gives the size of the output."""
+    given, auto = reading.integers("output_shape"), reading.text("auto_pad", "NOTSET")
+    shape = reading.shape(x)
+    if given is not None:
+        sizes = (given[-(x.rank - 2) :] + [1])[:2]
+    elif auto in ("SAME_UPPER", "SAME_LOWER"):
+        sizes = [n * s for n, s in zip(shape[:2], window.stride, strict=True)]
+    else:
+        return window, extra
+    sides: list[int] = []
+    more: list[int] = []
+    for size, n, s, e, o in zip(sizes, shape[:2], window.stride, window.extent, extra, strict=True):
+        total = s * (n - 1) + o + e - size
+        small, large = max(total, 0) // 2, max(total, 0) - max(total, 0) // 2
+        sides += (small, large) if auto == "SAME_UPPER" else (large, small)
+        more.append(o + max(-total, 0))
+    return window._replace(padding=Padding(*sides)), Pair(*more)
+
+
+# --- windows -------------------------------------------------------------------------------------------------------------
+
+
+def _weight_dims(reading: OnnxReading, x: Tensor, dims: Sequence[int]) -> Sequence[int]:
+    if len(dims) != x.rank:
+        raise reading.wrong(f"weights of {len(dims)} axes do not fit an input of {x.rank}")
+    return dims
+
+
+def _window(reading: OnnxReading, x: Tensor, kernel: Sequence[int], *, transposed: bool = False) -> Window:
+    """The window with its padding. A single axis after the channels is the height."""
+    given = reading.integers("kernel_shape")
+    kernel = list(kernel) or given or []
+    if len(kernel) != x.rank - 2 or (given is not None and given != list(kernel)):
+        raise reading.contradiction(f"the kernel {given or kernel} does not fit")
+    stride, dilation = _pair(reading, "strides", x, 1), _pair(reading, "dilations", x, 1)
+    window = Window(Pair(*[*kernel, 1][:2]), stride, dilation)
+    if min(*window.kernel, *stride, *dilation) < 1:
+        raise reading.contradiction("kernel, strides and dilations must be at least 1")
+    return window._replace(padding=_padding(reading, x, window, transposed=transposed))
+
+
+def _pair(reading: OnnxReading, name: str, x: Tensor, default: int) -> Pair:
+    given = reading.integers(name)
+    if given is None:
+        return Pair(default, default)
+    if len(given) != x.rank - 2:
+        raise reading.contradiction(f"{name} is given for {len(given)} axes of {x.rank - 2}")
+    return Pair(*[*given, default][:2])
+
+
+def _padding(reading: OnnxReading, x: Tensor, window: Window, *, transposed: bool) -> Padding:
+    given, auto = reading.integers("pads"), reading.text("auto_pad", "NOTSET")
+    if given is not None and len(given) != 2 * (x.rank - 2):
+        raise reading.contradiction(f"{len(given)} pads are given for {x.rank - 2} axes")
+    if given is not None and min(given) < 0:
+        raise reading.unsupported("padding below zero cannot be converted", "crop the input with a Slice node")
+    match auto:
+        case "NOTSET" | "":
+            if given is None:
+                return ops.NO_PADDING
+            before, after = given[: x.rank - 2], given[x.rank - 2 :]
+            top, left, bottom, right = (*[*before, 0][:2], *[*after, 0][:2])
+            return Padding(top, bottom, left, right)
+        case "VALID":
+            return ops.NO_PADDING
+        case "SAME_UPPER" | "SAME_LOWER":
+            if transposed:
+                return ops.NO_PADDING  # follows from the size of the output
+            upper = same_padding(window, reading.shape(x))
+            if auto == "SAME_UPPER":
+                return upper
+            return Padding(upper.bottom, upper.top, upper.right, upper.left)
+        case _:
+            raise reading.contradiction(f"auto_pad is {auto}, which does not exist")
+
+
+# --- pooling -------------------------------------------------------------------------------------------------------------
+
+
+class _Reach(NamedTuple):
+    """A pooling's window with its padding, and how far its windows reach beyond the padded input."""
+
+    window: Window
+    beyond: Padding
+
+
+def _pooling(reading: OnnxReading) -> _Reach:
+    x = reading.map
+    kernel = reading.integers("kernel_shape")
+    if kernel is None:
+        raise reading.contradiction("kernel_shape is missing")
+    window = _window(reading, x, kernel)
+    if reading.integer("ceil_mode", 0) == 0:
+        return _Reach(window, ops.NO_PADDING)
+    shape = reading.shape(x)
+    pad = window.padding
+    beyond = []
+    for size, before, after, extent, stride in (
+        (shape.height, pad.top, pad.bottom, window.extent.height, window.stride.height),
+        (shape.width, pad.left, pad.right, window.extent.width, window.stride.width),
+    ):
+        room = size + before + after - extent
+        if room < 0:
+            raise reading.wrong(f"the kernel does not fit the input {shape}")
+        count = -(-room // stride) + 1
+        if (count - 1) * stride >= size + before:  # the last window would start beyond the input
+            count -= 1
+        beyond.append(max((count - 1) * stride - room, 0))
+    return _Reach(window, Padding(0, beyond[0], 0, beyond[1]))
+
+
+@onnx.reads(
+    "MaxPool", settings=f"{WINDOW} ceil_mode storage_order", makes=[ops.MaxPool2d], limits=f"{ON_MAPS}; one output",
+)  # fmt: skip
+def read_max_pool(reading: OnnxReading) -> Tensor:
+    reading.take("storage_order")  # of the second output
+    window, beyond = _pooling(reading)
+    return reading.add(ops.MaxPool2d(window._replace(padding=window.padding + beyond)), reading.map)
+
+
+@onnx.reads(
+    "AveragePool", settings=f"{WINDOW} ceil_mode count_include_pad", makes=[ops.AveragePool2d], limits=ON_MAPS,
+)  # fmt: skip
+def read_average_pool(reading: OnnxReading) -> Tensor:
+    window, beyond = _pooling(reading)
+    if reading.integer("count_include_pad", 0):
+        return reading.add(ops.AveragePool2d(window, uncounted=beyond), reading.map)
+    bare = window._replace(padding=ops.NO_PADDING)
+    return reading.add(ops.AveragePool2d(bare, uncounted=window.padding + beyond), reading.map)
+
+
+@onnx.reads(
+    "LpPool", settings=f"{WINDOW} ceil_mode p", makes=[ops.AveragePool2d, ops.Unary], limits=f"{ON_MAPS}; p: 1 or 2"
+)
+def read_lp_pool(reading: OnnxReading) -> Tensor:
+    """The root of the sum of powers, over windows."""
+    window, beyond = _pooling(reading)
+    pooled = ops.AveragePool2d(window._replace(padding=window.padding + beyond), factor=1.0)
+    match reading.integer("p", 2):
+        case 1:
+            return reading.add(pooled, reading.add(ops.Unary(ops.Absolute()), reading.map, part="magnitudes"))
+        case 2:
+            squares = reading.add(ops.Unary(ops.Power(2.0)), reading.map, part="squares")
+            return reading.add(ops.Unary(ops.Power(0.5)), reading.add(pooled, squares, part="sums"))
+        case p:
+            raise reading.unsupported(f"a norm of order {p} cannot be converted")
+
+
+GLOBAL = {"GlobalAveragePool": Reduction.MEAN, "GlobalMaxPool": Reduction.MAXIMUM}
+
+
+@onnx.reads(*GLOBAL, makes=[ops.AveragePool2d, ops.MaxPool2d])
+def read_global_pool(reading: OnnxReading) -> Tensor:
+    return reading.add(whole_map(GLOBAL[reading.node.type], reading.shape(reading.map)), reading.map)
+
+
+def whole_map(reduction: Reduction, shape: Shape, axes: tuple[Axis, ...] = (Axis.HEIGHT, Axis.WIDTH)) -> ops.Op:
+    """A reduction; as a pool of the whole map where possible, since devices run pools."""
+    if {axis for axis in (Axis.HEIGHT, Axis.WIDTH) if shape[axis] > 1} <= {*axes} and Axis.CHANNELS not in axes:
+        window = Window(Pair(shape.height, shape.width))
+        match reduction:
+            case Reduction.MEAN:
+                return ops.AveragePool2d(window)
+            case Reduction.MAXIMUM:
+                return ops.MaxPool2d(window)
+    return ops.Reduce(reduction, axes)

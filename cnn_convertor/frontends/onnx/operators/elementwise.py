@@ -1,0 +1,231 @@
+"""Arithmetic of two or more inputs, with numpy's broadcasting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends.arithmetic import scale_and_shift
+from cnn_convertor.frontends.nchw import Dims
+from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, Value, as_float, numbered, onnx
+from cnn_convertor.frontends.onnx.stored import Numbers, Stored
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Pair
+
+ARITHMETIC = {
+    "Add": BinaryOp.ADD,
+    "Sub": BinaryOp.SUBTRACT,
+    "Mul": BinaryOp.MULTIPLY,
+    "Div": BinaryOp.DIVIDE,
+    "Max": BinaryOp.MAXIMUM,
+    "Min": BinaryOp.MINIMUM,
+    "Sum": BinaryOp.ADD,
+    "Mean": BinaryOp.ADD,
+}
+MADE = [ops.Add, ops.Binary, ops.Scale]
+
+
+@onnx.reads("Add", "Sub", "Mul", "Div", makes=[*MADE, ops.Power])
+def read_arithmetic(reading: OnnxReading) -> Tensor:
+    if len(reading.inputs) != 2:
+        raise reading.wrong(f"the node takes 2 inputs, not {len(reading.inputs)}")
+    return combined(reading, ARITHMETIC[reading.node.type], *_given(reading))
+
+
+@onnx.reads("Max", "Min", "Sum", "Mean", makes=[*MADE, ops.Clip, ops.Relu])
+def read_variadic(reading: OnnxReading) -> Tensor:
+    operation, values = ARITHMETIC[reading.node.type], _given(reading)
+    values.sort(key=lambda value: isinstance(value, Stored))  # the order does not matter; the first must be a tensor
+    is_mean = reading.node.type == "Mean" and len(values) > 1
+    parts = numbered(operation.name.lower())
+    first, *others = values
+    assert isinstance(first, Tensor)
+    result = first
+    for position, value in enumerate(others, 1):
+        is_last = position == len(others) and not is_mean
+        result = combined(reading, operation, result, value, part="" if is_last else next(parts))
+    if is_mean:
+        return reading.add(scale_and_shift(reading.shape(result).channels, 1 / len(values)), result, dims=result.dims)
+    return result if others else reading.add(ops.Identity(), result)
+
+
+def _given(reading: OnnxReading) -> list[Value]:
+    values = [value for value in reading.inputs if value is not None]
+    if len(values) != len(reading.inputs) or not values:
+        raise reading.wrong("an input is missing")
+    return values
+
+
+def combined(reading: OnnxReading, operation: BinaryOp, x: Value, y: Value, part: str = "") -> Tensor:
+    """An operation of two values, of which at least one depends on the network's input."""
+    if isinstance(y, Stored):
+        assert isinstance(x, Tensor)
+        return with_constant(reading, operation, x, as_float(y.load()), swapped=False, part=part)
+    if isinstance(x, Stored):
+        return with_constant(reading, operation, y, as_float(x.load()), swapped=True, part=part)
+    return _of_tensors(reading, operation, x, y, part)
+
+
+def _of_tensors(reading: OnnxReading, operation: BinaryOp, x: Tensor, y: Tensor, part: str) -> Tensor:
+    inside = f"{part}/" if part else ""
+    if x.dims == y.dims:
+        op: Op = ops.Add() if operation is BinaryOp.ADD else ops.Binary(operation)
+        return reading.add(op, x, y, part=part, dims=x.dims)
+    dims = broadcast(reading, x.dims, y.dims)
+    x, y = (widened(reading, value, len(dims), f"{inside}widened{at}") for at, value in enumerate((x, y)))
+    merged = _merged_axes(x.dims, y.dims)
+    if len(merged) > 3:
+        sizes = f"{nchw.text_of(x.dims)} and {nchw.text_of(y.dims)}"
+        raise reading.unsupported(f"{sizes} cannot be combined: they repeat along more than three groups of axes")
+    if not all(nchw.is_plain(value.dims) for value in (x, y)):
+        short = [tuple(math.prod(value.dims[at] for at in axes) for axes in merged) for value in (x, y)]
+        x, y = (
+            reading.reshape(value, (1, *lengths), part=f"{inside}merged{at}")
+            for at, (value, lengths) in enumerate(zip((x, y), short, strict=True))
+        )
+    return reading.add(ops.Binary(operation), x, y, part=part, dims=dims)
+
+
+def _merged_axes(x: Dims, y: Dims) -> list[list[int]]:
+    """Neighboring axes along which the same of two arrays repeats, or neither; without axes of length 1 in both."""
+    found: list[tuple[int, list[int]]] = []
+    for at, (a, b) in enumerate(zip(x, y, strict=True)):
+        if a == b == 1:
+            continue
+        kind = (a > b) - (a < b)
+        if found and found[-1][0] == kind:
+            found[-1][1].append(at)
+        else:
+            found.append((kind, [at]))
+    return [axes for _, axes in found]
+
+
+def broadcast(reading: OnnxReading, *given: Dims) -> Dims:
+    try:
+        return np.broadcast_shapes(*given)
+    except ValueError:
+        sizes = " and ".join(map(nchw.text_of, given))
+        raise reading.wrong(f"{sizes} cannot be combined", "check the sizes of the node's inputs") from None
+
+
+def widened(reading: OnnxReading, x: Tensor, rank: int, part: str) -> Tensor:
+    """With axes of length 1 at the front."""
+    return x if x.rank == rank else reading.reshape(x, (1,) * (rank - x.rank) + x.dims, part=part)
+
+
+# --- with constants ------------------------------------------------------------------------------------------------------
+
+
+def with_constant(
+    reading: OnnxReading, operation: BinaryOp, x: Tensor, numbers: Numbers, *, swapped: bool, part: str = ""
+) -> Tensor:
+    """x and a constant; swapped: the constant comes first."""
+    inside = f"{part}/" if part else ""
+    dims = broadcast(reading, x.dims, numbers.shape)
+    x = widened(reading, x, len(dims), f"{inside}widened")
+    x = expanded(reading, x, dims, f"{inside}expanded") if x.dims != dims else x
+    match operation:
+        case BinaryOp.ADD:
+            return scaled(reading, x, None, numbers, part)
+        case BinaryOp.SUBTRACT if swapped:
+            return scaled(reading, x, np.float32(-1), numbers, part)
+        case BinaryOp.SUBTRACT:
+            return scaled(reading, x, None, -numbers, part)
+        case BinaryOp.MULTIPLY:
+            return scaled(reading, x, numbers, None, part)
+        case BinaryOp.DIVIDE if swapped:
+            inverse = reading.add(ops.Unary(ops.Power(-1.0)), x, part=f"{inside}inverse", dims=dims)
+            return scaled(reading, inverse, numbers, None, part)
+        case BinaryOp.DIVIDE:
+            if not np.all(numbers):
+                raise reading.wrong("the node divides by zero")
+            return scaled(reading, x, 1 / numbers, None, part)
+        case BinaryOp.MAXIMUM | BinaryOp.MINIMUM if numbers.size and np.all(numbers == numbers.flat[0]):
+            limit = float(numbers.flat[0])
+            is_maximum = operation is BinaryOp.MAXIMUM
+            if is_maximum and limit == 0:
+                return reading.add(ops.Activation(ops.Relu()), x, part=part, dims=dims)
+            clip = ops.Clip(limit, math.inf) if is_maximum else ops.Clip(-math.inf, limit)
+            return reading.add(ops.Unary(clip), x, part=part, dims=dims)
+        case BinaryOp.MAXIMUM | BinaryOp.MINIMUM:
+            like = scaled(reading, x, np.float32(0), numbers, f"{inside}constant")
+            return reading.add(ops.Binary(operation), x, like, part=part, dims=dims)
+
+
+def scaled(
+    reading: OnnxReading, x: Tensor, factor: Numbers | np.floating | None, shift: Numbers | None, part: str = ""
+) -> Tensor:
+    """x * factor + shift. The arrays fit the axes of x, which do not change."""
+    inside = f"{part}/" if part else ""
+    arrays = [np.asarray(1.0 if factor is None else factor, np.float32)]
+    arrays += [] if shift is None else [np.asarray(shift, np.float32)]
+    arrays = [array.reshape((1,) * (x.rank - array.ndim) + array.shape) for array in arrays]
+    longer = {axis for array in arrays for axis, size in enumerate(array.shape) if size > 1}
+    channels = {axis for axis in range(x.rank) if nchw.axis_of(x.dims, axis) is Axis.CHANNELS}
+    if longer <= channels and len(channels) <= 1:
+        op = scale_and_shift(reading.shape(x).channels, *(array.reshape(-1) for array in arrays))
+        return reading.add(op, x, part=part, dims=x.dims)
+    size = math.prod(x.dims)
+    every = (np.broadcast_to(array, x.dims).reshape(-1) for array in arrays)
+    vector = reading.reshape(x, (1, size), part=f"{inside}counted_elements")
+    vector = reading.add(scale_and_shift(size, *every), vector, part=f"{inside}scaled")
+    return reading.reshape(vector, x.dims, part=part)
+
+
+def expanded(reading: OnnxReading, x: Tensor, dims: Dims, part: str = "") -> Tensor:
+    """Repeated along axes of length 1, to dims of the same number of axes."""
+    longer = [axis for axis, (n, wanted) in enumerate(zip(x.dims, dims, strict=True)) if n != wanted]
+    if not longer:
+        return reading.add(ops.Identity(), x, part=part, dims=dims)
+    inside = f"{part}/" if part else ""
+    for axis in longer:
+        name = part if axis == longer[-1] else f"{inside}axis{axis}"
+        wide = (*x.dims[:axis], dims[axis], *x.dims[axis + 1 :])
+        counted = (1, math.prod(x.dims[:axis]), 1, math.prod(x.dims[axis + 1 :]))
+        flat = reading.reshape(x, counted, part=f"{inside}counted{axis}")
+        x = reading.add(ops.Upsample(Pair(dims[axis], 1)), flat, part=name, dims=wide)
+    return x
+
+
+# --- functions with a parameter that broadcasts --------------------------------------------------------------------------
+
+
+@onnx.reads("Pow", makes=[ops.Power, ops.Identity], limits="a constant exponent, the same for all")
+def read_pow(reading: OnnxReading) -> Tensor:
+    x, exponents = reading.input, reading.numbers(1, "the exponent")
+    if exponents is None or not exponents.size or not np.all(exponents == exponents.flat[0]):
+        raise reading.unsupported("powers with different exponents cannot be converted")
+    dims = broadcast(reading, x.dims, exponents.shape)
+    if dims != x.dims:
+        raise reading.unsupported("an exponent of more elements than the input cannot be converted")
+    exponent = float(exponents.flat[0])
+    return reading.add(ops.Identity() if exponent == 1 else ops.Unary(ops.Power(exponent)), x, dims=dims)
+
+
+@onnx.reads("PRelu", makes=[ops.PRelu, ops.Relu], limits="constant slopes: one for each channel, or one for all")
+def read_prelu(reading: OnnxReading) -> Tensor:
+    x, stored = reading.input, reading.needed_stored(1, "the slope")
+    dims = (1,) * (x.rank - len(stored.dims)) + stored.dims
+    longer = [axis for axis, size in enumerate(dims) if size > 1]
+    if len(dims) > x.rank or any(dims[axis] != x.dims[axis] for axis in longer):
+        raise reading.wrong(f"slopes of {nchw.text_of(stored.dims)} do not fit {nchw.text_of(x.dims)}")
+    if not longer:
+        slope = float(reading.constant(stored, (1,), "slope").load()[0])
+        return reading.add(ops.Activation(ops.Relu(slope)), x, dims=x.dims)
+    if len(longer) > 1:
+        raise reading.unsupported("slopes for more than one axis cannot be converted")
+    slopes = reading.constant(stored, (stored.size,), "slope")
+    return on_channels(reading, x, longer[0], lambda: ops.Activation(ops.PRelu(slopes)))
+
+
+def on_channels(reading: OnnxReading, x: Tensor, axis: int, op: Callable[[], Op]) -> Tensor:
+    """An operator on channels, along any axis of the array: the axis becomes the channels, and is moved back."""
+    if nchw.is_plain(x.dims) and nchw.axis_of(x.dims, axis) is Axis.CHANNELS:
+        return reading.add(op(), x)
+    before, size, after = math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :])
+    first = reading.permute(x, (before, size, after), (1, 0, 2), (1, size, before, after), part="channels_first")
+    made = reading.add(op(), first, part="on_channels")
+    return reading.permute(made, (size, before, after), (1, 0, 2), x.dims)

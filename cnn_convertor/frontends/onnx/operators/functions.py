@@ -1,0 +1,162 @@
+"""Functions of each number, and nodes that pass their input on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from cnn_convertor.frontends.arithmetic import scale_and_shift
+from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, onnx
+from cnn_convertor.frontends.onnx.tensors import BOOL, FLOATS, TYPES
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import Function, Op, ScalarFunction
+
+PLAIN: Mapping[str, Function | ScalarFunction] = {
+    "Relu": ops.Relu(),
+    "Sigmoid": ops.Sigmoid(),
+    "Tanh": ops.Tanh(),
+    "HardSwish": ops.HardSwish(),
+    "Mish": ops.Mish(),
+    "Softplus": ops.Softplus(),
+    "Softsign": ops.Softsign(),
+    "Abs": ops.Absolute(),
+    "Exp": ops.Exponential(),
+    "Log": ops.Logarithm(),
+    "Sqrt": ops.Power(0.5),
+    "Reciprocal": ops.Power(-1.0),
+}
+
+
+def _add(reading: OnnxReading, function: Function | ScalarFunction) -> Tensor:
+    x = reading.input
+    op: Op = ops.Activation(function) if isinstance(function, Function) else ops.Unary(function)
+    return reading.add(op, x, dims=x.dims)
+
+
+@onnx.reads(*PLAIN, makes=sorted({type(function) for function in PLAIN.values()}, key=lambda made: made.__name__))
+def read_function(reading: OnnxReading) -> Tensor:
+    return _add(reading, PLAIN[reading.node.type])
+
+
+@onnx.reads("Neg", makes=[ops.Scale])
+def read_neg(reading: OnnxReading) -> Tensor:
+    x = reading.input
+    return reading.add(scale_and_shift(reading.shape(x).channels, -1.0), x, dims=x.dims)
+
+
+@onnx.reads("LeakyRelu", settings="alpha", makes=[ops.Relu])
+def read_leaky_relu(reading: OnnxReading) -> Tensor:
+    return _add(reading, ops.Relu(reading.number("alpha", 0.01)))
+
+
+SELU = (1.6732632423543772, 1.0507009873554805)
+
+
+@onnx.reads("Elu", "Selu", settings="alpha gamma", makes=[ops.Elu, ops.ScaledElu])
+def read_elu(reading: OnnxReading) -> Tensor:
+    defaults = SELU if reading.node.type == "Selu" else (1.0, 1.0)
+    alpha = reading.number("alpha", defaults[0])
+    scale = reading.number("gamma", defaults[1]) if reading.node.type == "Selu" else 1.0
+    return _add(reading, ops.Elu() if (alpha, scale) == (1, 1) else ops.ScaledElu(alpha, scale))
+
+
+@onnx.reads("Celu", settings="alpha", makes=[ops.Elu, ops.ScaledElu, ops.Scale])
+def read_celu(reading: OnnxReading) -> Tensor:
+    """alpha * ELU(x / alpha) for x < 0, x otherwise."""
+    x, alpha = reading.input, reading.number("alpha", 1.0)
+    if alpha == 1:
+        return _add(reading, ops.Elu())
+    if alpha <= 0:
+        raise reading.contradiction(f"alpha is {alpha:g}; it must be above 0")
+    channels = reading.shape(x).channels
+    divided = reading.add(scale_and_shift(channels, 1 / alpha), x, part="divided", dims=x.dims)
+    made = reading.add(ops.Activation(ops.Elu()), divided, part="elu", dims=x.dims)
+    return reading.add(scale_and_shift(channels, alpha), made, dims=x.dims)
+
+
+@onnx.reads("HardSigmoid", settings="alpha beta", makes=[ops.HardSigmoid])
+def read_hard_sigmoid(reading: OnnxReading) -> Tensor:
+    return _add(reading, ops.HardSigmoid(reading.number("alpha", 0.2), reading.number("beta", 0.5)))
+
+
+@onnx.reads("Swish", settings="alpha", makes=[ops.Swish])
+def read_swish(reading: OnnxReading) -> Tensor:
+    return _add(reading, ops.Swish(reading.number("alpha", 1.0)))
+
+
+@onnx.reads("Gelu", settings="approximate", makes=[ops.Gelu], limits="Erf: as part of a GELU")
+def read_gelu(reading: OnnxReading) -> Tensor:
+    kinds: Mapping[str, Callable[[], ScalarFunction]] = {"none": ops.Gelu, "tanh": lambda: ops.Gelu(by_tanh=True)}
+    kind = reading.text("approximate", "none")
+    if kind not in kinds:
+        raise reading.contradiction(f"the approximation {kind} does not exist")
+    return _add(reading, kinds[kind]())
+
+
+@onnx.reads("Clip", settings="min max", makes=[ops.Clip, ops.Relu, ops.Relu6], limits="constant limits")
+def read_clip(reading: OnnxReading) -> Tensor:
+    low, high = _limit(reading, "min", 1, -math.inf), _limit(reading, "max", 2, math.inf)
+    match low, high:
+        case 0.0, math.inf:
+            return _add(reading, ops.Relu())
+        case 0.0, 6.0:
+            return _add(reading, ops.Relu6())
+        case _ if low > high:
+            raise reading.unsupported(f"min is {low:g}, above max, which is {high:g}")
+        case _ if (low, high) == (-math.inf, math.inf):
+            return _passed(reading)
+        case _:
+            return _add(reading, ops.Clip(low, high))
+
+
+def _limit(reading: OnnxReading, name: str, position: int, default: float) -> float:
+    if name in reading.attributes:
+        return reading.number(name, default)
+    given = reading.numbers(position, name)
+    if given is None:
+        return default
+    if given.size != 1:
+        raise reading.wrong(f"{name} is {given.size} numbers")
+    return float(given.reshape(-1)[0])
+
+
+@onnx.reads("ThresholdedRelu", settings="alpha", makes=[ops.Binary, ops.Threshold])
+def read_thresholded_relu(reading: OnnxReading) -> Tensor:
+    """x for x > alpha, 0 otherwise."""
+    x = reading.input
+    mask = reading.add(ops.Unary(ops.Threshold(reading.number("alpha", 1.0))), x, part="mask", dims=x.dims)
+    return reading.add(ops.Binary(ops.BinaryOp.MULTIPLY), x, mask, dims=x.dims)
+
+
+# --- nodes that pass their input on --------------------------------------------------------------------------------------
+
+
+def _passed(reading: OnnxReading, *, integers: bool | None = None) -> Tensor:
+    x = reading.input
+    return reading.add(ops.Identity(), x, dims=x.dims, integers=x.integers if integers is None else integers)
+
+
+@onnx.reads("Identity", makes=[ops.Identity])
+def read_identity(reading: OnnxReading) -> Tensor:
+    return _passed(reading)
+
+
+@onnx.reads("Dropout", settings="ratio seed", makes=[ops.Identity], limits="training_mode: false")
+def read_dropout(reading: OnnxReading) -> Tensor:
+    for name in ("ratio", "seed"):
+        reading.take(name)
+    training = reading.numbers(2, "training_mode")
+    if training is not None and training.any():
+        raise reading.unsupported("a dropout in training mode gives random results", "export the model for inference")
+    return _passed(reading)
+
+
+@onnx.reads(
+    "Cast", settings="to saturate", makes=[ops.Identity], limits="between types of floating point, or from integers",
+)  # fmt: skip
+def read_cast(reading: OnnxReading) -> Tensor:
+    reading.take("saturate")
+    to = reading.integer("to", 1)
+    if to not in TYPES or to == BOOL or (to not in FLOATS and not reading.input.integers):
+        raise reading.unsupported("a cast of numbers to integers or booleans cannot be converted")
+    return _passed(reading, integers=to not in FLOATS)

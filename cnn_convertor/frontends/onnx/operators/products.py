@@ -1,0 +1,75 @@
+"""Nodes that multiply by a matrix."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, onnx
+from cnn_convertor.frontends.onnx.stored import Stored
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import ONE, Window
+
+
+@onnx.reads(
+    "Gemm", settings="alpha beta transA transB", makes=[ops.Dense, ops.Conv2d],
+    limits="B and C: constants; transA: 0; C: a number for each column, or one for all",
+)  # fmt: skip
+def read_gemm(reading: OnnxReading) -> Tensor:
+    x, matrix = reading.input, reading.needed_stored(1, "the matrix B")
+    alpha, beta = reading.number("alpha", 1.0), reading.number("beta", 1.0)
+    if reading.integer("transA", 0):
+        raise reading.unsupported("a product with transA cannot be converted", "put a Transpose node before it")
+    if len(matrix.dims) != 2 or x.rank != 2:
+        raise reading.wrong(f"Gemm takes matrices, not {x.rank} and {len(matrix.dims)} axes")
+    outputs_are_rows = bool(reading.integer("transB", 0))
+    bias = reading.stored(2, "C")
+    columns = matrix.dims[0 if outputs_are_rows else 1]
+    if bias is not None and (bias.size not in (1, columns) or bias.dims[-1:] not in ((), (1,), (columns,))):
+        raise reading.unsupported(f"C of {bias.dims} cannot be converted: it must be a number for each column")
+    weight = _matrix(reading, matrix, outputs_are_rows=outputs_are_rows)
+    if alpha != 1.0:
+        weight = weight.map_rows(lambda w: w * np.float32(alpha))
+    return product(reading, x, weight, None if bias is None else _bias(reading, bias, columns, beta))
+
+
+@onnx.reads("MatMul", makes=[ops.Dense, ops.Conv2d], limits="the second input: a constant matrix")
+def read_matmul(reading: OnnxReading) -> Tensor:
+    x, matrix = reading.input, reading.needed_stored(1, "the matrix B")
+    if len(matrix.dims) != 2 and math.prod(matrix.dims[:-2]) != 1:
+        raise reading.unsupported("a product with several matrices cannot be converted")
+    if len(matrix.dims) < 2 or x.rank < 2:
+        raise reading.unsupported("a product with a vector cannot be converted", "give it two axes")
+    return product(reading, x, _matrix(reading, matrix, outputs_are_rows=False), None)
+
+
+def product(reading: OnnxReading, x: Tensor, weight: Constant, bias: Constant | None) -> Tensor:
+    """x * weight.T + bias, along the last axis of x. weight: (O, I)."""
+    outputs, inputs = weight.shape
+    if x.dims[-1] != inputs:
+        raise reading.wrong(f"a matrix for {inputs} inputs meets {x.dims[-1]}")
+    rows, dims = math.prod(x.dims[:-1]), (*x.dims[:-1], outputs)
+    if rows == 1:
+        height, width, channels = reading.shape(x)
+        shape = (channels, height, width)
+        return reading.add(ops.Dense(weight.map_rows(lambda w: w.reshape(-1, *shape), shape), bias), x, dims=dims)
+    # One product for each row: the rows become pixels, and the product a convolution of 1x1.
+    kernels = weight.map_rows(lambda w: w.reshape(-1, inputs, 1, 1), (inputs, 1, 1))
+    pixels = reading.permute(x, (rows, inputs), (1, 0), (1, inputs, rows), part="rows")
+    made = reading.add(ops.Conv2d(kernels, bias, Window(ONE)), pixels, part="product")
+    return reading.permute(made, (outputs, rows), (1, 0), dims)
+
+
+def _matrix(reading: OnnxReading, stored: Stored, *, outputs_are_rows: bool) -> Constant:
+    """The weights (outputs, inputs)."""
+    rows, columns = stored.dims[-2:]
+    matrix = reading.constant(stored, (rows, columns))
+    return matrix if outputs_are_rows else Constant((columns, rows), lambda part: matrix.load().T[part])
+
+
+def _bias(reading: OnnxReading, stored: Stored, columns: int, beta: float) -> Constant:
+    constant = reading.constant(stored, (stored.size,), "bias")
+    every = Constant((columns,), lambda rows: np.broadcast_to(constant.load(), (columns,))[rows])
+    return every if beta == 1.0 else every.map_rows(lambda b: b * np.float32(beta))

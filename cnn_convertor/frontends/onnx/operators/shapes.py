@@ -1,0 +1,352 @@
+"""Nodes that move numbers, repeat them, or leave some out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends.arithmetic import crop, scale_and_shift
+from cnn_convertor.frontends.onnx.folding import flattened, reshaped, slice_of, split_sizes
+from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, widened
+from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, numbered, onnx
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import Axis, Padding, Pair, Shape
+
+MOVES = [ops.TransposeReshape, ops.Reshape, ops.Identity]
+MOST_PARTS = 256  # pieces that one node may be cut into
+
+
+@onnx.reads("Flatten", settings="axis", makes=MOVES)
+def read_flatten(reading: OnnxReading) -> Tensor:
+    x, axis = reading.input, reading.integer("axis", 1)
+    if not -x.rank <= axis <= x.rank:
+        raise reading.wrong(f"axis {axis} does not exist: the input has {x.rank} axes")
+    return reading.reshape(x, flattened(x.dims, axis))
+
+
+@onnx.reads("Reshape", settings="allowzero shape", makes=MOVES, limits="a constant shape")
+def read_reshape(reading: OnnxReading) -> Tensor:
+    x, given = reading.input, reading.integers_of("shape", 1)
+    if given is None:
+        raise reading.wrong("the shape is missing")
+    try:
+        dims = reshaped(x.dims, given, zero_is_zero=bool(reading.integer("allowzero", 0)))
+    except (ValueError, IndexError) as error:
+        hint = "export the model for a batch of one" if given and given[0] > 1 else "check the sizes of the inputs"
+        raise reading.wrong(f"the reshape does not fit: {error}", hint) from None
+    return reading.reshape(x, dims)
+
+
+@onnx.reads("Squeeze", settings="axes", makes=MOVES)
+def read_squeeze(reading: OnnxReading) -> Tensor:
+    x, given = reading.input, reading.integers_of("axes", 1)
+    axes = (
+        [at for at, n in enumerate(x.dims) if n == 1]
+        if given is None
+        else [reading.axis_in(x.dims, at) for at in given]
+    )
+    if any(x.dims[at] != 1 for at in axes):
+        raise reading.wrong(f"the axes {axes} of {nchw.text_of(x.dims)} cannot be removed: their lengths are not 1")
+    return reading.reshape(x, tuple(n for at, n in enumerate(x.dims) if at not in axes))
+
+
+@onnx.reads("Unsqueeze", settings="axes", makes=MOVES)
+def read_unsqueeze(reading: OnnxReading) -> Tensor:
+    x, given = reading.input, reading.integers_of("axes", 1)
+    rank = x.rank + len(given or ())
+    places = sorted(reading.axis_in((1,) * rank, at) for at in given or ())
+    if len(set(places)) < len(places):
+        raise reading.wrong(f"the axes {given} repeat")
+    dims = list(x.dims)
+    for place in places:
+        dims.insert(place, 1)
+    return reading.reshape(x, tuple(dims))
+
+
+@onnx.reads("Transpose", settings="perm", makes=MOVES)
+def read_transpose(reading: OnnxReading) -> Tensor:
+    x = reading.input
+    axes = reading.integers("perm", tuple(reversed(range(x.rank)))) or []
+    if sorted(axes) != list(range(x.rank)):
+        raise reading.wrong(f"perm {axes} does not fit an input of {x.rank} axes")
+    return reading.permute(x, x.dims, axes, tuple(x.dims[axis] for axis in axes))
+
+
+@onnx.reads("DepthToSpace", settings="blocksize mode", makes=MOVES)
+def read_depth_to_space(reading: OnnxReading) -> Tensor:
+    x, b, mode = reading.map, reading.integer("blocksize", 0), reading.text("mode", "DCR")
+    if b < 1 or x.rank != 4 or x.dims[1] % (b * b) or mode not in ("DCR", "CRD"):
+        raise reading.wrong(f"{nchw.text_of(x.dims)} are not pixels of {b}x{b} blocks, in the mode {mode}")
+    _, channels, height, width = x.dims
+    depth = channels // (b * b)
+    dims = (1, depth, height * b, width * b)
+    if mode == "DCR":
+        return reading.permute(x, (b, b, depth, height, width), (2, 3, 0, 4, 1), dims)
+    return reading.permute(x, (depth, b, b, height, width), (0, 3, 1, 4, 2), dims)
+
+
+@onnx.reads("SpaceToDepth", settings="blocksize", makes=[ops.SpaceToDepth])
+def read_space_to_depth(reading: OnnxReading) -> Tensor:
+    x, b = reading.map, reading.integer("blocksize", 0)
+    if b < 1 or x.rank != 4:
+        raise reading.wrong(f"blocks of {b} do not exist")
+    return reading.add(ops.SpaceToDepth(Pair(b, b)), x, integers=x.integers)
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------------
+
+
+def part_of(
+    reading: OnnxReading, x: Tensor, axis: int, start: int, stop: int, step: int = 1, *, name: str = "", part: str = ""
+) -> Tensor:
+    """Every step-th element from start to before stop, along an axis."""
+    dims = (*x.dims[:axis], -(-(stop - start) // step), *x.dims[axis + 1 :])
+    counted, (on,) = reading.on_map_axes(x, [axis], part)
+    cut = crop(reading.shape(counted), {on: (start, stop)})
+    cut = ops.Crop(cut.start, cut.stop, Shape(1, 1, 1).with_length(on, step))
+    return reading.add(cut, counted, name=name, part=part, dims=dims, integers=x.integers)
+
+
+@onnx.reads(
+    "Slice", settings="starts ends axes", makes=[ops.Crop, ops.Identity], limits="constant bounds; steps above 0"
+)
+def read_slice(reading: OnnxReading) -> Tensor:
+    x = reading.input
+    starts, ends = reading.integers_of("starts", 1), reading.integers_of("ends", 2)
+    if starts is None or ends is None:
+        raise reading.wrong("the bounds are missing")
+    given = reading.integers_of("axes", 3)
+    axes = list(range(len(starts))) if given is None else given
+    steps = reading.numbers(4, "steps")
+    all_steps = [1] * len(starts) if steps is None else [int(n) for n in steps.reshape(-1)]
+    if not len(starts) == len(ends) == len(axes) == len(all_steps):
+        raise reading.wrong("the bounds are not for as many axes")
+    cuts = []
+    for start, end, at, step in zip(starts, ends, axes, all_steps, strict=True):
+        axis = reading.axis_in(x.dims, at)
+        if step < 1:
+            raise reading.unsupported(f"a slice with the step {step} cannot be converted")
+        found = slice_of(start, end, step, x.dims[axis])
+        if found.start >= (found.stop or 0):
+            raise reading.unsupported(
+                f"a slice without elements cannot be converted: {start} to {end}, of {x.dims[axis]}"
+            )
+        if (found.start, found.stop, step) != (0, x.dims[axis], 1):
+            cuts.append((axis, found.start, found.stop, step))
+    if not cuts:
+        return reading.add(ops.Identity(), x, dims=x.dims, integers=x.integers)
+    if all(nchw.axis_of(x.dims, axis) is not None for axis, *_ in cuts):
+        return _cut_at_once(reading, x, cuts)
+    for place, cut in enumerate(cuts):
+        x = part_of(reading, x, *cut, part="" if place == len(cuts) - 1 else f"cut{place}")
+    return x
+
+
+def _cut_at_once(reading: OnnxReading, x: Tensor, cuts: Sequence[tuple[int, int, int, int]]) -> Tensor:
+    dims, steps = list(x.dims), Shape(1, 1, 1)
+    bounds = {}
+    for axis, start, stop, step in cuts:
+        on = nchw.axis_of(x.dims, axis)
+        assert on is not None
+        bounds[on], steps = (start, stop), steps.with_length(on, step)
+        dims[axis] = -(-(stop - start) // step)
+    cut = crop(reading.shape(x), bounds)
+    return reading.add(ops.Crop(cut.start, cut.stop, steps), x, dims=tuple(dims), integers=x.integers)
+
+
+@onnx.reads("Split", settings="axis split num_outputs", makes=[ops.Crop])
+def read_split(reading: OnnxReading) -> list[Tensor]:
+    x, names = reading.input, reading.node.outputs
+    axis = reading.axis_in(x.dims, reading.integer("axis", 0))
+    reading.take("num_outputs")
+    try:
+        sizes = split_sizes(reading.integers_of("split", 1), x.dims[axis], len(names))
+    except ValueError as error:
+        raise reading.wrong(str(error)) from None
+    if sum(sizes) != x.dims[axis] or len(sizes) != len(names) or min(sizes) < 1:
+        raise reading.wrong(f"{x.dims[axis]} elements do not make parts of {sizes}")
+    return [
+        part_of(reading, x, axis, start, stop, name=name)
+        if needed
+        else Tensor("", (*x.dims[:axis], stop - start, *x.dims[axis + 1 :]))
+        for name, needed, (start, stop) in zip(
+            names, reading.needed, pairwise(accumulate(sizes, initial=0)), strict=True
+        )
+    ]
+
+
+@onnx.reads("Gather", settings="axis", makes=[ops.Crop, ops.Concat], limits="constant indices")
+def read_gather(reading: OnnxReading) -> Tensor:
+    x, indices = reading.input, reading.numbers(1, "the indices")
+    axis = reading.axis_in(x.dims, reading.integer("axis", 0))
+    size = x.dims[axis]
+    if indices is None or not indices.size or indices.min() < -size or indices.max() >= size:
+        raise reading.wrong(f"the indices do not exist: the axis has {size} elements")
+    taken = picked(reading, x, axis, [int(n) % size for n in indices.reshape(-1)], "taken")
+    return reading.reshape(taken, (*x.dims[:axis], *indices.shape, *x.dims[axis + 1 :]))
+
+
+def picked(reading: OnnxReading, x: Tensor, axis: int, indices: Sequence[int], part: str) -> Tensor:
+    """The elements of these indices along an axis, as few slices, joined."""
+    breaks = [0, *(at for at in range(1, len(indices)) if indices[at] != indices[at - 1] + 1), len(indices)]
+    if len(breaks) - 1 > MOST_PARTS:
+        raise reading.unsupported(f"{len(breaks) - 1} pieces are more than {MOST_PARTS}")
+    runs = [(indices[start], indices[stop - 1] + 1) for start, stop in pairwise(breaks)]
+    if len(runs) == 1:
+        return part_of(reading, x, axis, *runs[0], part=part)
+    pieces = [part_of(reading, x, axis, *run, part=f"{part}/piece{at}") for at, run in enumerate(runs)]
+    return joined(reading, pieces, axis, part)
+
+
+# --- more of the same ----------------------------------------------------------------------------------------------------
+
+
+@onnx.reads("Concat", settings="axis", makes=[ops.Concat, ops.Identity], limits="no constants")
+def read_concat(reading: OnnxReading) -> Tensor:
+    tensors = [reading.tensor(at) for at in range(len(reading.inputs))]
+    axis = reading.axis_in(tensors[0].dims, reading.integer("axis", 1))
+    if len({(*x.dims[:axis], *x.dims[axis + 1 :]) for x in tensors}) != 1 or len({x.rank for x in tensors}) != 1:
+        sizes = ", ".join(nchw.text_of(x.dims) for x in tensors)
+        raise reading.wrong(f"{sizes} cannot be joined on axis {axis}", "check the sizes of the node's inputs")
+    return joined(reading, tensors, axis, "")
+
+
+def joined(reading: OnnxReading, tensors: Sequence[Tensor], axis: int, part: str) -> Tensor:
+    first, inside = tensors[0], f"{part}/" if part else ""
+    dims = (*first.dims[:axis], sum(x.dims[axis] for x in tensors), *first.dims[axis + 1 :])
+    integers = all(x.integers for x in tensors)
+    if len(tensors) == 1:
+        return reading.add(ops.Identity(), first, part=part, dims=dims, integers=integers)
+    # An array of one axis more than the batch may be of length 1 on it, and change its map once it is longer.
+    on = nchw.axis_of(first.dims, axis)
+    if on is None or any(nchw.axis_of(given, axis) is not on for given in (dims, *(x.dims for x in tensors))):
+        lengths = [(1, math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :])) for x in tensors]
+        tensors = [
+            reading.reshape(x, length, part=f"{inside}counted{at}")
+            for at, (x, length) in enumerate(zip(tensors, lengths, strict=True))
+        ]
+        on = Axis.HEIGHT
+    return reading.add(ops.Concat(on), *tensors, part=part, dims=dims, integers=integers)
+
+
+@onnx.reads("Expand", makes=[ops.Upsample, ops.Reshape], limits="a constant shape")
+def read_expand(reading: OnnxReading) -> Tensor:
+    x, given = reading.input, reading.numbers(1, "the shape")
+    if given is None or given.min(initial=1) < 1:
+        raise reading.wrong("the shape is not a shape")
+    dims = broadcast(reading, x.dims, tuple(int(n) for n in given.reshape(-1)))
+    return expanded(reading, widened(reading, x, len(dims), "widened"), dims)
+
+
+@onnx.reads("Tile", makes=[ops.Concat, ops.Identity], limits="constant repeats")
+def read_tile(reading: OnnxReading) -> Tensor:
+    x, given = reading.input, reading.numbers(1, "the repeats")
+    times = [] if given is None else [int(n) for n in given.reshape(-1)]
+    if len(times) != x.rank or min(times) < 1 or max(times) > MOST_PARTS:
+        raise reading.wrong(f"{times} repeats do not fit {nchw.text_of(x.dims)}")
+    for axis, count in enumerate(times):
+        if count > 1:
+            x = joined(reading, [x] * count, axis, f"axis{axis}")
+    return reading.add(ops.Identity(), x, dims=x.dims)
+
+
+# --- padding -------------------------------------------------------------------------------------------------------------
+
+
+@onnx.reads(
+    "Pad", settings="mode pads value", makes=[ops.Pad, ops.Crop, ops.Concat, ops.Scale, ops.Add],
+    limits="constant pads",
+)  # fmt: skip
+def read_pad(reading: OnnxReading) -> Tensor:
+    """Constant, reflect, edge or wrap; numbers below zero crop."""
+    x, mode = reading.input, reading.text("mode", "constant")
+    pads = _pads(reading, x)
+    for axis, sides in pads.items():
+        if min(sides) < 0:
+            cut = [max(-side, 0) for side in sides]
+            if sum(cut) >= x.dims[axis]:
+                raise reading.wrong("the padding below zero leaves nothing")
+            x = part_of(reading, x, axis, cut[0], x.dims[axis] - cut[1], part=f"cropped{axis}")
+    more = {axis: [max(side, 0) for side in sides] for axis, sides in pads.items() if max(sides) > 0}
+    if mode == "constant":
+        x = _constant_padding(reading, x, more)
+    elif mode in SOURCES:
+        for axis, (before, after) in more.items():
+            places = [SOURCES[mode](at, x.dims[axis]) for at in range(-before, x.dims[axis] + after)]
+            if min(places) < 0 or max(places) >= x.dims[axis]:
+                raise reading.wrong(f"a padding of {before} and {after} is too large for {x.dims[axis]} elements")
+            x = picked(reading, x, axis, places, f"padded{axis}")
+    else:
+        raise reading.wrong(f"the mode {mode} does not exist")
+    return reading.add(ops.Identity(), x, dims=x.dims)
+
+
+# Which element of an axis of a size is at a position before or after it.
+SOURCES = {
+    "reflect": lambda at, size: -at if at < 0 else 2 * (size - 1) - at if at >= size else at,
+    "edge": lambda at, size: min(max(at, 0), size - 1),
+    "wrap": lambda at, size: at % size,
+}
+
+
+def _pads(reading: OnnxReading, x: Tensor) -> dict[int, list[int]]:
+    """Axis -> elements before and after it, where there are any."""
+    given = reading.integers_of("pads", 1)
+    listed = reading.numbers(3, "axes")
+    axes = list(range(x.rank)) if listed is None else [reading.axis_in(x.dims, int(at)) for at in listed.reshape(-1)]
+    if given is None or len(given) != 2 * len(axes):
+        raise reading.wrong(f"the pads {given} do not fit {len(axes)} axes")
+    pairs = zip(axes, given[: len(axes)], given[len(axes) :], strict=True)
+    return {axis: [before, after] for axis, before, after in pairs if before or after}
+
+
+def _constant_padding(reading: OnnxReading, x: Tensor, more: dict[int, list[int]]) -> Tensor:
+    value = _padding_value(reading)
+    original = x
+    padded = _zero_padding(reading, x, more, "zeros")
+    if value == 0 or not more:
+        return padded
+    # Zeros, plus a second map that is 0 where x is and the value around it: not a bit of x changes.
+    channels = reading.shape(original).channels
+    ones = reading.add(scale_and_shift(channels, 0.0, 1.0), original, part="ones", dims=original.dims)
+    ones = _zero_padding(reading, ones, more, "ones_padded")
+    around = scale_and_shift(reading.shape(ones).channels, -value, value)
+    values = reading.add(around, ones, part="around", dims=ones.dims)
+    return reading.add(ops.Add(), padded, values, part="filled", dims=padded.dims)
+
+
+def _padding_value(reading: OnnxReading) -> float:
+    if "value" in reading.attributes:
+        return reading.number("value", 0.0)
+    given = reading.numbers(2, "the value")
+    value = 0.0 if given is None or not given.size else float(given.reshape(-1)[0])
+    if not np.isfinite(value):
+        raise reading.unsupported(f"padding with {value:g} cannot be converted", "pad within the next pooling")
+    return value
+
+
+def _zero_padding(reading: OnnxReading, x: Tensor, more: dict[int, list[int]], part: str) -> Tensor:
+    sides: dict[Axis, list[int]] = {}
+    others = dict(more)
+    for axis, pair in more.items():
+        on = nchw.axis_of(x.dims, axis)
+        if on in (Axis.HEIGHT, Axis.WIDTH):
+            sides[on] = pair
+            del others[axis]
+    names = numbered(f"{part}/axis")
+    for axis, (before, after) in others.items():
+        length = before + x.dims[axis] + after
+        dims = (*x.dims[:axis], length, *x.dims[axis + 1 :])
+        counted = (1, math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :]))
+        flat = reading.reshape(x, counted, part=f"{part}/counted{axis}")
+        x = reading.add(ops.Pad(Padding(before, after, 0, 0)), flat, part=next(names), dims=dims)
+    if not sides:
+        return x
+    padding = Padding(*sides.get(Axis.HEIGHT, [0, 0]), *sides.get(Axis.WIDTH, [0, 0]))
+    length = {axis: before + x.dims[axis] + after for axis, (before, after) in more.items() if axis not in others}
+    dims = tuple(length.get(at, n) for at, n in enumerate(x.dims))
+    return reading.add(ops.Pad(padding), x, part=part, dims=dims)

@@ -1,0 +1,311 @@
+"""What the reader of a node works with: its attributes, inputs and constants, and the graph under construction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from cnn_convertor.errors import ModelError, SettingsError, UnsupportedError
+from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends.builder import Builder
+from cnn_convertor.frontends.nchw import Dims
+from cnn_convertor.frontends.onnx.model import OnnxNode, Subgraph
+from cnn_convertor.frontends.onnx.stored import Numbers, Stored
+from cnn_convertor.frontends.readers import Registry, Settings
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Reshape, Shape, ShapeError, TransposeReshape
+
+# Attributes that never change what a trained network computes.
+HARMLESS = frozenset({"consumed_inputs", "training_mode", "is_test"})
+# Types that move numbers and do not change them; a map can hold whole numbers up to 2048 in FP16.
+TAKES_INTEGERS = frozenset(
+    [
+        "Cast",
+        "Concat",
+        "DepthToSpace",
+        "DequantizeLinear",
+        "Dropout",
+        "Flatten",
+        "Gather",
+        "Identity",
+        "Reshape",
+        "Slice",
+        "SpaceToDepth",
+        "Split",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    ]
+)
+
+
+class Tensor(NamedTuple):
+    """Numbers that depend on the network's input: the node that computes them, and their length along each axis.
+
+    integers: whether all are whole numbers, of an integer type. quantized: whether the file has integers here, and the graph
+    the numbers that they stand for.
+    """
+
+    node: str
+    dims: Dims
+    integers: bool = False
+    quantized: bool = False
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+
+Value: TypeAlias = Tensor | Stored
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxReading:
+    """One node that is being read. inputs: None for one that is left out. needed: which of its outputs are used.
+
+    size: (height, width) of every input map, in place of the file's.
+    """
+
+    node: OnnxNode
+    attributes: Settings
+    inputs: tuple[Value | None, ...]
+    needed: tuple[bool, ...]
+    opset: int
+    builder: Builder
+
+    # --- attributes
+
+    def take(self, name: str, default: Any = None) -> Any:
+        """An attribute, or else the default."""
+        value = self.attributes.take(name, default)
+        if isinstance(value, Subgraph):
+            raise self.unsupported(f"the attribute {name} cannot be converted")
+        return value
+
+    def text(self, name: str, default: str) -> str:
+        value = self.take(name, default)
+        return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+
+    def integer(self, name: str, default: int) -> int:
+        value = self.take(name, default)
+        if not isinstance(value, int):
+            raise self.wrong(f"the attribute {name} is not an integer")
+        return value
+
+    def number(self, name: str, default: float) -> float:
+        value = self.take(name, default)
+        if not isinstance(value, int | float):
+            raise self.wrong(f"the attribute {name} is not a number")
+        return float(value)
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> list[int] | None:
+        """An attribute that is a list of integers."""
+        value = self.take(name)
+        if value is None:
+            return None if default is None else list(default)
+        if not isinstance(value, tuple) or not all(isinstance(n, int) for n in value):
+            raise self.wrong(f"the attribute {name} is not a list of integers")
+        return [int(n) for n in value]
+
+    def integers_of(self, name: str, position: int) -> list[int] | None:
+        """Integers that old opsets give as an attribute, and new ones as a constant input."""
+        if name in self.attributes:
+            return self.integers(name)
+        found = self.numbers(position, name)
+        return None if found is None else [int(n) for n in found.reshape(-1)]
+
+    def check_all_is_used(self) -> None:
+        """Refuse the node when it has attributes that the reader does not take."""
+        if left := list(self.attributes.left()):
+            plural = "s" * (len(left) > 1)
+            raise self.unsupported(
+                f"the attribute{plural} {', '.join(left)} cannot be converted", "remove it if the results stay the same"
+            )
+
+    # --- inputs
+
+    def at(self, position: int) -> Value | None:
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    @property
+    def input(self) -> Tensor:
+        """The first input, which depends on the network's input."""
+        return self.tensor(0)
+
+    def tensor(self, position: int) -> Tensor:
+        value = self.at(position)
+        if not isinstance(value, Tensor):
+            given = "missing" if value is None else "a constant"
+            raise self.unsupported(f"a node of this type whose input {position} is {given} cannot be converted")
+        return value
+
+    @property
+    def map(self) -> Tensor:
+        """The first input: batch (of one), channels, height and width, or the first three of these."""
+        x = self.input
+        if x.rank not in (3, 4) or x.dims[0] != 1:
+            dims = nchw.text_of(x.dims)
+            raise self.unsupported(
+                f"a node of this type on {dims} cannot be converted; it takes a batch of one, channels, height and width",
+                "three-dimensional networks cannot run on the device"
+                if x.rank == 5
+                else "export it for a batch of one",
+            )
+        return x
+
+    def stored(self, position: int, what: str) -> Stored | None:
+        """An input that must be a constant; None when it is left out."""
+        value = self.at(position)
+        if isinstance(value, Tensor):
+            raise self.unsupported(
+                f"{what} (input {position}) depends on the network's input",
+                "export the model with fixed sizes and weights",
+            )
+        return value
+
+    def needed_stored(self, position: int, what: str) -> Stored:
+        value = self.stored(position, what)
+        if value is None:
+            raise self.wrong(f"{what} (input {position}) is missing")
+        return value
+
+    def numbers(self, position: int, what: str) -> Numbers | None:
+        value = self.stored(position, what)
+        return None if value is None else value.load()
+
+    def shape(self, value: Tensor) -> Shape:
+        return self.builder.shape(value.node)
+
+    def axis_in(self, dims: Dims, axis: int) -> int:
+        """An axis counted from the front."""
+        if not -len(dims) <= axis < len(dims):
+            raise self.wrong(f"axis {axis} does not exist: the input has {len(dims)} axes")
+        return axis % len(dims)
+
+    # --- weights
+
+    def constant(self, stored: Stored, shape: Dims, what: str = "weights") -> Constant:
+        """Weights of this shape, counted as parameters. A file that cannot be read is reported at the end."""
+        self.builder.count(self.node.where, what, shape)
+        if math.prod(shape) != stored.size:
+            raise self.wrong(f"{what} of {nchw.text_of(stored.dims)} do not fit; {nchw.text_of(shape)} would")
+        try:
+            stored.read(0, 1)
+        except ModelError as error:
+            self.builder.report(error)
+            return Constant.absent(shape)
+        return stored.as_constant(shape)
+
+    def vector(self, position: int, size: int, what: str) -> Constant | None:
+        """A number for each channel."""
+        stored = self.stored(position, what)
+        return None if stored is None else self.constant(stored, (size,), what)
+
+    # --- results
+
+    def add(
+        self,
+        op: Op,
+        *inputs: Tensor,
+        name: str = "",
+        part: str = "",
+        dims: Dims | None = None,
+        integers: bool = False,
+    ) -> Tensor:
+        """Append a node, named as the first output unless `name` says otherwise. part: names one of several nodes.
+
+        dims: of the result; None for those of the first input, with the lengths that the operator gives them. A map that
+        holds the result's elements in another form is reshaped.
+        """
+        name = name or self.node.where.layer
+        name = f"{name}/{part}" if part else name
+        nodes = [value.node for value in inputs]
+        if dims is not None and self._shape_after(op, inputs) not in (None, nchw.shape_of(dims)):
+            nodes = [self.builder.add(f"{name}/counted", op, nodes, self.node.where)]
+            op = Reshape(nchw.shape_of(dims), Order.CHW)
+        node = self.builder.add(name, op, nodes, self.node.where)
+        result = Tensor(node, self._dims_after(node, inputs[0]) if dims is None else tuple(dims), integers)
+        assert nchw.shape_of(result.dims) == self.builder.shape(node), f"{result.dims} of {self.builder.shape(node)}"
+        return result
+
+    def _shape_after(self, op: Op, inputs: Sequence[Tensor]) -> Shape | None:
+        """The operator's output shape; None when its inputs do not fit, which the builder reports."""
+        try:
+            return op.output_shape(*map(self.shape, inputs))
+        except (ShapeError, TypeError):
+            return None
+
+    def _dims_after(self, node: str, first: Tensor) -> Dims:
+        if self.builder.shape(node) == self.shape(first):
+            return first.dims
+        assert nchw.is_plain(first.dims), first.dims
+        height, width, channels = self.builder.shape(node)
+        return (1, channels, height, width)[: first.rank]
+
+    def reshape(self, x: Tensor, dims: Dims, *, part: str = "") -> Tensor:
+        """The same elements with other axes."""
+        shape = nchw.shape_of(dims)
+        op = Identity() if shape == self.shape(x) else Reshape(shape, Order.CHW)
+        return self.add(op, x, part=part, dims=dims, integers=x.integers)
+
+    def permute(self, x: Tensor, split: Dims, axes: Sequence[int], dims: Dims, *, part: str = "") -> Tensor:
+        """x seen as an array of the lengths `split`, its axes permuted as in numpy, and seen again as dims."""
+        moved = [axis for axis in axes if split[axis] != 1]
+        if moved == sorted(moved):
+            return self.reshape(x, dims, part=part)
+        kept = sorted(moved)
+        lengths, order = tuple(split[axis] for axis in kept), tuple(map(kept.index, moved))
+        op = TransposeReshape(lengths, order, nchw.shape_of(dims), Order.CHW)
+        return self.add(op, x, part=part, dims=dims, integers=x.integers)
+
+    def on_map_axes(self, x: Tensor, axes: Sequence[int], part: str) -> tuple[Tensor, tuple[Axis, ...]]:
+        """x, and the axes of its map that are axes of the array.
+
+        Where the map has no such axes, x is reshaped to (1, before, axes, after), so that they are the height. The axes must
+        then be neighbors.
+        """
+        found = [nchw.axis_of(x.dims, axis) for axis in axes]
+        known = tuple(sorted(axis for axis in found if axis is not None))
+        if len(known) == len(found):
+            return x, known
+        first, last = min(axes), max(axes)
+        if any(x.dims[axis] != 1 and axis not in axes for axis in range(first, last + 1)):
+            dims = nchw.text_of(x.dims)
+            raise self.unsupported(f"a node of this type along the axes {list(axes)} of {dims} cannot be converted")
+        lengths = (x.dims[:first], x.dims[first : last + 1], x.dims[last + 1 :])
+        inside = f"{part}/" if part else ""
+        return self.reshape(x, (1, *map(math.prod, lengths)), part=f"{inside}counted_axes"), (Axis.HEIGHT,)
+
+    # --- errors
+
+    def unsupported(self, message: str, hint: str = "") -> UnsupportedError:
+        """This form of the node cannot be converted."""
+        return UnsupportedError.of("DV302", message, self.node.where, hint)
+
+    def contradiction(self, message: str, hint: str = "") -> SettingsError:
+        """The node's attributes make no sense with any inputs."""
+        return SettingsError.of("DV206", message, self.node.where, hint)
+
+    def wrong(self, message: str, hint: str = "") -> ModelError:
+        """The node makes no sense, in ONNX either."""
+        return ModelError.of("DV206", message, self.node.where, hint)
+
+
+Reader: TypeAlias = Callable[[OnnxReading], Tensor | Sequence[Tensor]]
+
+onnx: Registry[Reader] = Registry()
+
+
+def numbered(word: str) -> Iterator[str]:
+    """word1, word2, ..."""
+    return (f"{word}{number}" for number in count(1))
+
+
+def as_float(values: Numbers) -> Numbers:
+    return np.asarray(values, np.float32)

@@ -1,0 +1,68 @@
+"""Arrays of a model that stay in their file, or uncomputed, until their elements are needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.frontends.nchw import Dims
+from cnn_convertor.ir.constant import Array, Constant
+
+Numbers: TypeAlias = NDArray[Any]
+
+SMALL = 1 << 14  # elements of arrays that stay in memory, far less than the weights of a layer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """An array of numbers that do not depend on the network's input.
+
+    dtype: bfloat16 is read as float32. read: (start, stop) -> these elements, in row-major order.
+    """
+
+    dims: Dims
+    dtype: np.dtype[Any]
+    read: Callable[[int, int], Numbers]
+
+    @staticmethod
+    def of(values: Numbers) -> Stored:
+        """An array in memory."""
+        flat = np.ascontiguousarray(values).reshape(-1)
+        return Stored(values.shape, values.dtype, lambda start, stop: flat[start:stop])
+
+    @staticmethod
+    def computed(function: Callable[[], Numbers]) -> Stored:
+        """What the function gives. A large result is computed again for each use, so that memory holds one at a time."""
+        values = function()
+        if values.size <= SMALL:
+            return Stored.of(values)
+        return Stored(values.shape, values.dtype, lambda start, stop: function().reshape(-1)[start:stop])
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.dims)
+
+    @property
+    def is_small(self) -> bool:
+        return self.size <= SMALL
+
+    def load(self) -> Numbers:
+        """The whole array."""
+        return self.read(0, self.size).reshape(self.dims)
+
+    def as_constant(self, shape: Dims) -> Constant:
+        """The same elements as an FP32 constant of another shape. One axis at least."""
+        assert math.prod(shape) == self.size
+        row = math.prod(shape[1:])
+
+        def read(rows: slice) -> Array:
+            values = self.read(rows.start * row, rows.stop * row)
+            return values.astype(np.float32, copy=False).reshape(-1, *shape[1:])
+
+        return Constant(shape, read)
