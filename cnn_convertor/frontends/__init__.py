@@ -7,8 +7,9 @@ from pathlib import Path
 from cnn_convertor.frontends.caffe import CAFFE
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.keras import KERAS
+from cnn_convertor.frontends.onnx import ONNX
 
-FRONTENDS = (CAFFE, KERAS)
+FRONTENDS = (CAFFE, KERAS, ONNX)
 
 
 def recognize(*paths: Path) -> Frontend | None:

@@ -260,7 +260,9 @@ def _shape(folding: Folding) -> Numbers:
 
 def shape_part(node: OnnxNode, dims: Sequence[int]) -> Numbers:
     """What a Shape node gives for an input of these dims."""
-    return np.array(dims[node.attributes.get("start", 0) : node.attributes.get("end", len(dims))], np.int64)  # type: ignore[misc]  # an int, or numpy refuses
+    start, end = node.attributes.get("start", 0), node.attributes.get("end", len(dims))
+    assert isinstance(start, int) and isinstance(end, int)
+    return np.array(dims[start:end], np.int64)
 
 
 @folds("Size")

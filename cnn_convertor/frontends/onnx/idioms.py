@@ -124,7 +124,7 @@ def _erf_plus_one(nodes: _Nodes, name: str) -> str | None:
 
 
 def _swish(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
-    return _gated(nodes, node, "Swish", lambda gate: nodes.source(gate, "Sigmoid"))
+    return _gated(node, "Swish", lambda gate: nodes.source(gate, "Sigmoid"))
 
 
 def _mish(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
@@ -132,10 +132,10 @@ def _mish(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
         inner = nodes.source(gate, "Tanh")
         return None if inner is None else nodes.source(inner, "Softplus")
 
-    return _gated(nodes, node, "Mish", source)
+    return _gated(node, "Mish", source)
 
 
-def _gated(nodes: _Nodes, node: OnnxNode, type: str, source: Callable[[str], str | None]) -> OnnxNode | None:
+def _gated(node: OnnxNode, type: str, source: Callable[[str], str | None]) -> OnnxNode | None:
     """x * gate(x)"""
     if node.type != "Mul" or len(node.inputs) != 2:
         return None

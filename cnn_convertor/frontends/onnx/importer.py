@@ -38,6 +38,7 @@ HINTS = {
     ),
     **dict.fromkeys(("NonMaxSuppression", "TopK", "NonZero", "RoiAlign"), BOXES),
 }
+MAP_AXES = 4  # batch, channels, height, width
 AXES = (1, 2, 3, 4)  # how many an input may have
 
 
@@ -126,7 +127,7 @@ class _Importer:
         dims = list(info.dims)
         if len(dims) > 1:
             dims[0] = dims[0] or 1
-            if dims[0] != 1:
+            if dims[0] != 1 and len(dims) >= MAP_AXES:
                 hint = "export it for a batch of one, or with a dynamic batch; the application runs the network once an image"
                 raise UnsupportedError.of("DV302", f"the input is a batch of {dims[0]}", where, hint)
         if len(dims) == 4 and self._size is not None:
@@ -142,10 +143,12 @@ class _Importer:
 
     def _output(self, name: str) -> str:
         value = self._values[name]
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor) and value.quantized is None:
             return value.node
         where = Origin(str(self._model.path), name)
         problem = "the output does not depend on the network's input"
+        if isinstance(value, Tensor):
+            problem = "an output of quantized numbers cannot be converted"
         self._builder.report(UnsupportedError.of("DV302", problem, where, "leave the output out"))
         return self._builder.read((), lambda: self._fail(where, problem), (name, where))[0]
 
@@ -199,6 +202,8 @@ class _Importer:
             raise reading.unsupported(
                 "arithmetic of integers cannot be converted", "cast the input to floating point first"
             )
+        if any(tensor.quantized for tensor in tensors) and node.type != "DequantizeLinear":
+            raise reading.unsupported("arithmetic of quantized numbers cannot be converted", HINTS["QLinearConv"])
         made = reader.read(reading)
         results = [made] if isinstance(made, Tensor) else list(made)
         if any(needed[len(results) :]):

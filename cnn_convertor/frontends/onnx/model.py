@@ -127,7 +127,8 @@ class _Reader:
                     raise ModelError.of(
                         "DV201", problem, Origin(str(self._path)), "export the model with dense weights"
                     )
-        return OnnxModel(self._path, opset, tuple(nodes), initializers, *map(tuple, infos.values()), functions)
+        inputs, outputs = map(tuple, infos.values())
+        return OnnxModel(self._path, opset, tuple(nodes), initializers, inputs, outputs, functions)
 
     def _node(self, place: Field) -> OnnxNode:
         texts: dict[int, list[str]] = {number: [] for number in (1, 2, 3, 4, 7)}

@@ -47,14 +47,14 @@ TAKES_INTEGERS = frozenset(
 class Tensor(NamedTuple):
     """Numbers that depend on the network's input: the node that computes them, and their length along each axis.
 
-    integers: whether all are whole numbers, of an integer type. quantized: whether the file has integers here, and the graph
-    the numbers that they stand for.
+    integers: whether all are whole numbers, of an integer type. quantized: the scale and the zero point, where the file has
+    integers that stand for the numbers of the graph.
     """
 
     node: str
     dims: Dims
     integers: bool = False
-    quantized: bool = False
+    quantized: tuple[Stored, Stored | None] | None = None
 
     @property
     def rank(self) -> int:

@@ -37,7 +37,7 @@ TYPES: Mapping[int, np.dtype[Any]] = {
 FLOATS = frozenset({FLOAT, FLOAT16, DOUBLE, BFLOAT16})
 NAMES = {8: "STRING", 14: "COMPLEX64", 15: "COMPLEX128", 17: "FLOAT8", 18: "FLOAT8", 19: "FLOAT8", 20: "FLOAT8"}
 # Fields with elements of a fixed size, and fields of variable length.
-FIXED = {4: np.dtype("<f4"), 10: np.dtype("<f8")}
+FIXED: Mapping[int, np.dtype[Any]] = {4: np.dtype("<f4"), 10: np.dtype("<f8")}
 VARIABLE = frozenset({5, 7, 11})
 MOST = 1 << 40  # elements; more is damage
 

@@ -50,7 +50,7 @@ def _with_output_size(reading: OnnxReading, x: Tensor, window: Window, extra: Pa
     given, auto = reading.integers("output_shape"), reading.text("auto_pad", "NOTSET")
     shape = reading.shape(x)
     if given is not None:
-        sizes = (given[-(x.rank - 2) :] + [1])[:2]
+        sizes = [*given[-(x.rank - 2) :], 1][:2]
     elif auto in ("SAME_UPPER", "SAME_LOWER"):
         sizes = [n * s for n, s in zip(shape[:2], window.stride, strict=True)]
     else:

@@ -32,7 +32,8 @@ MADE = [ops.Add, ops.Binary, ops.Scale]
 def read_arithmetic(reading: OnnxReading) -> Tensor:
     if len(reading.inputs) != 2:
         raise reading.wrong(f"the node takes 2 inputs, not {len(reading.inputs)}")
-    return combined(reading, ARITHMETIC[reading.node.type], *_given(reading))
+    x, y = _given(reading)
+    return combined(reading, ARITHMETIC[reading.node.type], x, y)
 
 
 @onnx.reads("Max", "Min", "Sum", "Mean", makes=[*MADE, ops.Clip, ops.Relu])

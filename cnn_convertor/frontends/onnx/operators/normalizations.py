@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cnn_convertor.frontends import nchw
-from cnn_convertor.frontends.onnx.operators.elementwise import on_channels, scaled
+from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, on_channels, scaled
 from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, as_float, onnx
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -68,7 +68,7 @@ def read_layer_normalization(reading: OnnxReading) -> Tensor:
     normal = standardized(reading, x, range(first, x.rank), epsilon)
     factor = as_float(reading.needed_stored(1, "the scale").load())
     shift = reading.numbers(2, "the bias")
-    dims = np.broadcast_shapes(x.dims, factor.shape, () if shift is None else shift.shape)
+    dims = broadcast(reading, x.dims, factor.shape, () if shift is None else shift.shape)
     if dims != x.dims:
         raise reading.wrong(f"a scale of {nchw.text_of(factor.shape)} does not fit {nchw.text_of(x.dims)}")
     return scaled(reading, normal, factor, shift)

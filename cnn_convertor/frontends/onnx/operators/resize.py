@@ -47,9 +47,9 @@ def read_upsample(reading: OnnxReading) -> Tensor:
     scales = reading.take("scales")
     if scales is None:
         stored = reading.numbers(1, "the scales")
-        scales = None if stored is None else stored.reshape(-1)
+        scales = None if stored is None else stored.reshape(-1).tolist()
     factors = _of_map(reading, x, scales, 1.0)
-    sizes = [int(math.floor(n * f)) for n, f in zip(_sizes(reading, x), factors, strict=True)]
+    sizes = [math.floor(n * f) for n, f in zip(_sizes(reading, x), factors, strict=True)]
     return _resized(reading, x, sizes, factors, "asymmetric", "floor")
 
 
@@ -73,11 +73,11 @@ def read_resize(reading: OnnxReading) -> Tensor:
     if sizes is not None and sizes.size:
         if policy != "stretch":
             raise reading.unsupported(f"a resize with the policy {policy} cannot be converted", "give the size itself")
-        lengths = [int(n) for n in _of_map(reading, x, sizes.reshape(-1), None, axes)]
+        lengths = [int(n) for n in _of_map(reading, x, sizes.reshape(-1).tolist(), None, axes)]
         factors = [length / n for length, n in zip(lengths, _sizes(reading, x), strict=True)]
     else:
-        factors = _of_map(reading, x, None if scales is None else scales.reshape(-1), 1.0, axes)
-        lengths = [int(math.floor(n * f)) for n, f in zip(_sizes(reading, x), factors, strict=True)]
+        factors = _of_map(reading, x, None if scales is None else scales.reshape(-1).tolist(), 1.0, axes)
+        lengths = [math.floor(n * f) for n, f in zip(_sizes(reading, x), factors, strict=True)]
     return _resized(reading, x, lengths, factors, coordinates, rounding)
 
 
@@ -119,6 +119,11 @@ def _resized(
         raise reading.wrong(f"{lengths[0]}x{lengths[1]} is not a size of a map")
     if list(lengths) == sizes and all(factor == 1 for factor in factors):
         return reading.add(ops.Identity(), x)
+    if coordinates == "align_corners" and any(
+        n * f != length for n, f, length in zip(sizes, factors, lengths, strict=True)
+    ):
+        hint = "give the size instead of scales"
+        raise reading.unsupported("runtimes differ on aligned corners with scales that do not give whole sizes", hint)
     wanted = [_positions(coordinates, *axis) for axis in zip(sizes, lengths, factors, strict=True)]
     size = Pair(*lengths)
     if mode == "nearest":

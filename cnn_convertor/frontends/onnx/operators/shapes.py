@@ -347,6 +347,6 @@ def _zero_padding(reading: OnnxReading, x: Tensor, more: dict[int, list[int]], p
     if not sides:
         return x
     padding = Padding(*sides.get(Axis.HEIGHT, [0, 0]), *sides.get(Axis.WIDTH, [0, 0]))
-    length = {axis: before + x.dims[axis] + after for axis, (before, after) in more.items() if axis not in others}
-    dims = tuple(length.get(at, n) for at, n in enumerate(x.dims))
+    lengths = {axis: before + x.dims[axis] + after for axis, (before, after) in more.items() if axis not in others}
+    dims = tuple(lengths.get(at, n) for at, n in enumerate(x.dims))
     return reading.add(ops.Pad(padding), x, part=part, dims=dims)
