@@ -264,15 +264,17 @@ class OnnxReading:
         op = TransposeReshape(lengths, order, nchw.shape_of(dims), Order.CHW)
         return self.add(op, x, part=part, dims=dims, integers=x.integers)
 
-    def on_map_axes(self, x: Tensor, axes: Sequence[int], part: str) -> tuple[Tensor, tuple[Axis, ...]]:
+    def on_map_axes(
+        self, x: Tensor, axes: Sequence[int], part: str, *, plain: bool = False
+    ) -> tuple[Tensor, tuple[Axis, ...]]:
         """x, and the axes of its map that are axes of the array.
 
         Where the map has no such axes, x is reshaped to (1, before, axes, after), so that they are the height. The axes must
-        then be neighbors.
+        then be neighbors. plain: also where an axis of length 1 at the front would become the batch.
         """
         found = [nchw.axis_of(x.dims, axis) for axis in axes]
         known = tuple(sorted(axis for axis in found if axis is not None))
-        if len(known) == len(found):
+        if len(known) == len(found) and (nchw.is_plain(x.dims) or not plain):
             return x, known
         first, last = min(axes), max(axes)
         if any(x.dims[axis] != 1 and axis not in axes for axis in range(first, last + 1)):

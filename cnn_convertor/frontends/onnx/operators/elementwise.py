@@ -206,7 +206,7 @@ def read_pow(reading: OnnxReading) -> Tensor:
     return reading.add(ops.Identity() if exponent == 1 else ops.Unary(ops.Power(exponent)), x, dims=dims)
 
 
-@onnx.reads("PRelu", makes=[ops.PRelu, ops.Relu], limits="constant slopes: one for each channel, or one for all")
+@onnx.reads("PRelu", makes=[ops.PRelu, ops.Relu], limits="constant slopes")
 def read_prelu(reading: OnnxReading) -> Tensor:
     x, stored = reading.input, reading.needed_stored(1, "the slope")
     dims = (1,) * (x.rank - len(stored.dims)) + stored.dims
@@ -217,7 +217,11 @@ def read_prelu(reading: OnnxReading) -> Tensor:
         slope = float(reading.constant(stored, (1,), "slope").load()[0])
         return reading.add(ops.Activation(ops.Relu(slope)), x, dims=x.dims)
     if len(longer) > 1:
-        raise reading.unsupported("slopes for more than one axis cannot be converted")
+        positive = reading.add(ops.Activation(ops.Relu()), x, part="positive", dims=x.dims)
+        negative = scaled(reading, x, np.float32(-1), None, "negated")
+        negative = reading.add(ops.Activation(ops.Relu()), negative, part="negative", dims=x.dims)
+        negative = scaled(reading, negative, -as_float(stored.load()), None, "sloped")
+        return reading.add(ops.Add(), positive, negative, dims=x.dims)
     slopes = reading.constant(stored, (stored.size,), "slope")
     return on_channels(reading, x, longer[0], lambda: ops.Activation(ops.PRelu(slopes)))
 

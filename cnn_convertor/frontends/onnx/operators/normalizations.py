@@ -119,5 +119,5 @@ def read_lp_normalization(reading: OnnxReading) -> Tensor:
         raise reading.unsupported(f"a norm of order {p} cannot be converted")
     axis = reading.axis_in(x.dims, reading.integer("axis", -1))
     counted, axes = reading.on_map_axes(x, [axis], "")
-    normal = reading.add(ops.L2Normalize(axes, 0.0), counted, part="normal", dims=counted.dims)
+    normal = reading.add(ops.L2Normalize(axes, 1e-24, at_least=True), counted, part="normal", dims=counted.dims)
     return reading.reshape(normal, x.dims)

@@ -67,7 +67,7 @@ def read_softmax(reading: OnnxReading) -> Tensor:
 
 def _softmax(reading: OnnxReading, x: Tensor, axis: int, part: str = "") -> Tensor:
     inside = f"{part}/" if part else ""
-    counted, (on,) = reading.on_map_axes(x, [axis], part)
+    counted, (on,) = reading.on_map_axes(x, [axis], part, plain=reading.node.type == "LogSoftmax")
     is_whole = counted.dims == x.dims
     if reading.node.type == "Softmax":
         made = reading.add(ops.Softmax(on), counted, part=part if is_whole else f"{inside}along", dims=counted.dims)

@@ -89,11 +89,17 @@ def read_depth_to_space(reading: OnnxReading) -> Tensor:
     return reading.permute(x, (depth, b, b, height, width), (0, 3, 1, 4, 2), dims)
 
 
-@onnx.reads("SpaceToDepth", settings="blocksize", makes=[ops.SpaceToDepth])
+@onnx.reads("SpaceToDepth", settings="blocksize mode", makes=[ops.SpaceToDepth, ops.TransposeReshape])
 def read_space_to_depth(reading: OnnxReading) -> Tensor:
     x, b = reading.map, reading.integer("blocksize", 0)
     if b < 1 or x.rank != 4:
         raise reading.wrong(f"blocks of {b} do not exist")
+    if reading.text("mode", "DCR") == "CRD":
+        _, channels, height, width = x.dims
+        if height % b or width % b:
+            raise reading.wrong(f"{height}x{width} pixels are not blocks of {b}")
+        split = (channels, height // b, b, width // b, b)
+        return reading.permute(x, split, (0, 2, 4, 1, 3), (1, channels * b * b, height // b, width // b))
     return reading.add(ops.SpaceToDepth(Pair(b, b)), x, integers=x.integers)
 
 
@@ -111,9 +117,7 @@ def part_of(
     return reading.add(cut, counted, name=name, part=part, dims=dims, integers=x.integers)
 
 
-@onnx.reads(
-    "Slice", settings="starts ends axes", makes=[ops.Crop, ops.Identity], limits="constant bounds; steps above 0"
-)
+@onnx.reads("Slice", settings="starts ends axes", makes=[ops.Crop, ops.Identity], limits="constant bounds")
 def read_slice(reading: OnnxReading) -> Tensor:
     x = reading.input
     starts, ends = reading.integers_of("starts", 1), reading.integers_of("ends", 2)
@@ -128,9 +132,13 @@ def read_slice(reading: OnnxReading) -> Tensor:
     cuts = []
     for start, end, at, step in zip(starts, ends, axes, all_steps, strict=True):
         axis = reading.axis_in(x.dims, at)
+        found = slice_of(start, end, step or 1, x.dims[axis])
         if step < 1:
-            raise reading.unsupported(f"a slice with the step {step} cannot be converted")
-        found = slice_of(start, end, step, x.dims[axis])
+            indices = list(range(x.dims[axis])[found])
+            if not indices or step == 0:
+                raise reading.unsupported(f"a slice with the step {step} that leaves nothing cannot be converted")
+            x = picked(reading, x, axis, indices, f"backward{axis}")
+            continue
         if found.start >= (found.stop or 0):
             raise reading.unsupported(
                 f"a slice without elements cannot be converted: {start} to {end}, of {x.dims[axis]}"

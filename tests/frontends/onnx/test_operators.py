@@ -1,0 +1,152 @@
+"""What nodes compute, compared with onnxruntime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frontends.onnx.conftest import Network, helper, load, results_of, to_map
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
+
+RANDOM = np.random.default_rng(15)
+INTEGERS = np.int64
+
+
+def normal(*dims: int) -> Any:
+    return RANDOM.standard_normal(dims).astype(np.float32)
+
+
+def integers(*numbers: int) -> Any:
+    return np.array(numbers, INTEGERS)
+
+
+X = normal(1, 4, 7, 6)
+SEQUENCE, MATRIX, VECTOR = normal(1, 4, 9), normal(5, 8), normal(1, 8)
+
+
+def node(type: str, *constants: Any, x: Any = X, opset: int = 21, first: bool = True, **attributes: Any) -> Network:
+    """One node on x and constants; first: x is its first input. None leaves an input out."""
+    names = [f"c{at}" if value is not None else "" for at, value in enumerate(constants)]
+    given = {name: value for name, value in zip(names, constants, strict=True) if name}
+    inputs = ["x", *names] if first else [*names, "x"]
+    return Network([helper.make_node(type, inputs, ["y"], **attributes)], {"x": x}, given, opset)
+
+
+KERNELS, DEPTHWISE = normal(6, 4, 3, 3), normal(8, 1, 3, 2)
+POOL = {"kernel_shape": [3, 3], "strides": [2, 2]}
+CASES = {
+    "conv": node("Conv", KERNELS, normal(6), pads=[1, 0, 2, 1], strides=[2, 1]),
+    "conv dilated": node("Conv", KERNELS, dilations=[2, 1]),
+    "conv same upper": node("Conv", KERNELS, auto_pad="SAME_UPPER", strides=[2, 2]),
+    "conv same lower": node("Conv", KERNELS, auto_pad="SAME_LOWER", strides=[2, 2]),
+    "conv valid": node("Conv", KERNELS, auto_pad="VALID"),
+    "conv groups": node("Conv", DEPTHWISE, group=4),
+    "conv 1-D": node("Conv", normal(3, 4, 3), x=SEQUENCE, pads=[2, 1], strides=[2]),
+    "conv transpose": node("ConvTranspose", normal(4, 3, 3, 2), normal(3), strides=[2, 3], pads=[1, 0, 0, 1]),
+    "conv transpose groups": node("ConvTranspose", normal(4, 3, 3, 3), group=2, strides=[2, 2], output_padding=[1, 0]),
+    "conv transpose size": node("ConvTranspose", normal(4, 3, 3, 3), strides=[2, 2], output_shape=[14, 13]),
+    "conv transpose same": node("ConvTranspose", normal(4, 3, 3, 3), strides=[2, 2], auto_pad="SAME_LOWER"),
+    "max pool": node("MaxPool", pads=[1, 1, 1, 1], **POOL),
+    "max pool ceil": node("MaxPool", ceil_mode=1, kernel_shape=[2, 2], strides=[2, 2]),
+    "max pool dilated": node("MaxPool", kernel_shape=[2, 2], dilations=[2, 2]),
+    "max pool ceil padded": node("MaxPool", ceil_mode=1, pads=[1, 1, 1, 1], **POOL),
+    "average pool": node("AveragePool", pads=[1, 1, 1, 1], **POOL),
+    "average pool counting": node("AveragePool", pads=[1, 0, 1, 1], count_include_pad=1, **POOL),
+    "average pool ceil": node("AveragePool", ceil_mode=1, kernel_shape=[2, 2], strides=[2, 2]),
+    "average pool ceil counting": node("AveragePool", ceil_mode=1, count_include_pad=1, pads=[1, 1, 1, 1], **POOL),
+    "average pool same": node("AveragePool", auto_pad="SAME_UPPER", **POOL),
+    "lp pool": node("LpPool", opset=18, p=2, **POOL),
+    "gemm": node("Gemm", normal(8, 3), normal(3), x=VECTOR, alpha=0.5, beta=2.0),
+    "gemm transposed": node("Gemm", normal(3, 8), normal(1, 3), x=MATRIX, transB=1),
+    "gemm one bias": node("Gemm", normal(3, 8), normal(1), x=MATRIX, transB=1),
+    "matmul": node("MatMul", normal(6, 5)),
+    "add channels": node("Add", normal(4, 1, 1)),
+    "add pixels": node("Add", normal(7, 6)),
+    "subtract from": node("Sub", normal(6), first=False),
+    "divide": node("Div", normal(1, 1, 7, 1), first=False),
+    "multiply wider": node("Mul", normal(1, 4, 7, 6), x=normal(1, 4, 1, 1)),
+    "multiply deeper": node("Mul", normal(2, 3, 1, 1, 5), x=normal(4, 5)),
+    "maximum": node("Max", normal(4, 1, 1), np.float32(0.2)),
+    "mean": node("Mean", normal(6), normal(4, 1, 1)),
+    "power": node("Pow", np.float32(3)),
+    "prelu": node("PRelu", normal(4, 1, 1)),
+    "prelu of columns": node("PRelu", normal(6)),
+    "prelu of pixels": node("PRelu", normal(7, 6)),
+    "clip": node("Clip", np.float32(-0.5), np.float32(0.7)),
+    "clip old": node("Clip", opset=7, min=-0.5, max=0.7),
+    "celu": node("Celu", alpha=2.0),
+    "selu": node("Selu"),
+    "gelu": node("Gelu", approximate="tanh"),
+    "hard sigmoid": node("HardSigmoid", alpha=0.3),
+    "thresholded relu": node("ThresholdedRelu", alpha=0.3),
+    "batch norm": node("BatchNormalization", *(np.abs(normal(4)) for _ in range(4)), epsilon=1e-3),
+    "instance norm": node("InstanceNormalization", normal(4), normal(4)),
+    "group norm": node("GroupNormalization", normal(4), normal(4), num_groups=2),
+    "layer norm": node("LayerNormalization", normal(6), normal(6)),
+    "layer norm of maps": node("LayerNormalization", normal(4, 7, 6), axis=1),
+    "lrn": node("LRN", size=3, alpha=0.2, beta=0.6, bias=2.0),
+    "softmax": node("Softmax", axis=1),
+    "softmax old": node("Softmax", opset=9, axis=2),
+    "log softmax": node("LogSoftmax", x=MATRIX),
+    "log softmax first": node("LogSoftmax", x=MATRIX, axis=0),
+    "reduce mean": node("ReduceMean", integers(2, 3)),
+    "reduce mean old": node("ReduceMean", opset=11, axes=[-1], keepdims=0),
+    "reduce channels": node("ReduceMax", integers(1), keepdims=0),
+    "reduce all": node("ReduceSum"),
+    "reduce l2": node("ReduceL2", integers(1, 3)),
+    "reduce deep": node("ReduceMin", integers(1, 2), x=normal(1, 2, 3, 4, 5)),
+    "flatten": node("Flatten"),
+    "flatten at 2": node("Flatten", axis=2),
+    "reshape": node("Reshape", integers(0, 2, -1, 3)),
+    "transpose": node("Transpose", perm=[0, 2, 3, 1]),
+    "transpose all": node("Transpose", x=normal(2, 3, 4)),
+    "squeeze": node("Squeeze", x=normal(1, 4, 1, 1)),
+    "unsqueeze": node("Unsqueeze", integers(0, -1), x=MATRIX),
+    "depth to space": node("DepthToSpace", blocksize=2),
+    "depth to space crd": node("DepthToSpace", blocksize=2, mode="CRD"),
+    "space to depth": node("SpaceToDepth", x=normal(1, 3, 4, 6), blocksize=2),
+    "slice": node("Slice", integers(1, -5), integers(99, -1), integers(2, 3), integers(2, 1)),
+    "slice backward": node("Slice", integers(-1), integers(-99), integers(1), integers(-1)),
+    "slice old": node("Slice", opset=9, starts=[1], ends=[3], axes=[1]),
+    "gather": node("Gather", np.int64(2), axis=1),
+    "gather several": node("Gather", integers(2, 3, 0), axis=3),
+    "expand": node("Expand", integers(2, 4, 1, 3), x=normal(4, 1, 1)),
+    "tile": node("Tile", integers(1, 2, 1, 3)),
+    "pad": node("Pad", integers(0, 0, 1, 2, 0, 0, 3, 0)),
+    "pad with a value": node("Pad", integers(0, 1, 1, 2, 0, 0, 3, 0), np.float32(1.5)),
+    "pad reflect": node("Pad", integers(0, 0, 2, 1, 0, 0, 1, 2), mode="reflect"),
+    "pad edge": node("Pad", integers(0, 0, 2, 1, 0, 0, 1, 2), mode="edge"),
+    "pad and crop": node("Pad", integers(0, 0, -2, 1, 0, 0, 1, -2)),
+    "resize nearest": node("Resize", None, None, integers(1, 4, 14, 12), mode="nearest",
+                           coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+    "resize linear": node("Resize", None, np.array([1, 1, 2, 1.5], np.float32), mode="linear"),
+    "resize corners": node("Resize", None, None, integers(1, 4, 13, 11), mode="linear",
+                           coordinate_transformation_mode="align_corners"),
+    "resize smaller": node("Resize", None, None, integers(1, 4, 5, 4), mode="linear",
+                           coordinate_transformation_mode="pytorch_half_pixel"),
+    "upsample": node("Upsample", np.array([1, 1, 2, 3], np.float32), opset=9, mode="nearest"),
+    "argmax": node("ArgMax", axis=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_node_computes_what_onnxruntime_does(name: str, tmp_path: Path) -> None:
+    network = CASES[name]
+    path = network.write(tmp_path / "net.onnx")
+    if name == "argmax":
+        retyped(path)
+    (wanted,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, network.inputs)
+    (found,) = results_of(load(path), network.inputs)
+    np.testing.assert_allclose(found, to_map(wanted), rtol=1e-4, atol=1e-4)
+
+
+def retyped(path: Path) -> None:
+    """Give the output the type of an index."""
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(path)
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    onnx.save(model, path)
