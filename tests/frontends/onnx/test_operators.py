@@ -98,7 +98,7 @@ CASES = {
     "reduce channels": node("ReduceMax", integers(1), keepdims=0),
     "reduce all": node("ReduceSum"),
     "reduce l2": node("ReduceL2", integers(1, 3)),
-    "reduce deep": node("ReduceMin", integers(1, 2), x=normal(1, 2, 3, 4, 5)),
+
     "flatten": node("Flatten"),
     "flatten at 2": node("Flatten", axis=2),
     "reshape": node("Reshape", integers(0, 2, -1, 3)),

@@ -1,0 +1,245 @@
+"""Networks as exporters write them: idioms, computed shapes, and the forms in which a file holds its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cnn_convertor.errors import ConvertorError, ConvertorWarning
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.passes import optimize
+from frontends.onnx.conftest import Network, helper, load, onnx, results_of, to_map
+
+RANDOM = np.random.default_rng(16)
+make = helper.make_node
+
+
+def normal(*dims: int) -> Any:
+    return RANDOM.standard_normal(dims).astype(np.float32)
+
+
+def integers(*numbers: int) -> Any:
+    return np.array(numbers, np.int64)
+
+
+X = normal(1, 4, 6, 8)
+HALF, ONE, ROOT = np.float32(0.5), np.float32(1), np.float32(math.sqrt(2))
+
+
+def agreeing(network: Network, path: Path) -> Graph:
+    """The network's graph, which computes what onnxruntime does."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
+    network.write(path)
+    (wanted,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, network.inputs)
+    graph = load(path)
+    (found,) = results_of(graph, network.inputs)
+    np.testing.assert_allclose(found, to_map(wanted), rtol=1e-4, atol=1e-4)
+    return graph
+
+
+def operators(graph: Graph) -> list[type]:
+    return [type(node.op) for node in optimize(graph).nodes if not isinstance(node.op, ops.Input)]
+
+
+# --- idioms --------------------------------------------------------------------------------------------------------------
+
+GELU = [make("Div", ["x", "root"], ["d"]), make("Erf", ["d"], ["e"]), make("Add", ["e", "one"], ["a"])]
+IDIOMS: Mapping[str, tuple[list[Any], Mapping[str, Any], type]] = {
+    "gelu, half last": (
+        [*GELU, make("Mul", ["x", "a"], ["m"]), make("Mul", ["m", "half"], ["y"])],
+        {"root": ROOT, "one": ONE, "half": HALF}, ops.Unary,
+    ),
+    "gelu, half first": (
+        [*GELU, make("Mul", ["x", "half"], ["h"]), make("Mul", ["h", "a"], ["y"])],
+        {"root": ROOT, "one": ONE, "half": HALF}, ops.Unary,
+    ),
+    "swish": ([make("Sigmoid", ["x"], ["s"]), make("Mul", ["x", "s"], ["y"])], {}, ops.Unary),
+    "mish": (
+        [make("Softplus", ["x"], ["p"]), make("Tanh", ["p"], ["t"]), make("Mul", ["t", "x"], ["y"])], {}, ops.Unary,
+    ),
+    "hard swish": (
+        [make("Add", ["x", "three"], ["a"]), make("Clip", ["a", "low", "high"], ["c"]), make("Mul", ["x", "c"], ["m"]),
+         make("Div", ["m", "high"], ["y"])],
+        {"three": np.float32(3), "low": np.float32(0), "high": np.float32(6)}, ops.Unary,
+    ),
+    "layer norm": (
+        [make("ReduceMean", ["x", "axes"], ["mean"]), make("Sub", ["x", "mean"], ["c"]),
+         make("Pow", ["c", "two"], ["p"]), make("ReduceMean", ["p", "axes"], ["v"]), make("Add", ["v", "eps"], ["e"]),
+         make("Sqrt", ["e"], ["s"]), make("Div", ["c", "s"], ["y"])],
+        {"axes": integers(1), "two": np.float32(2), "eps": np.float32(1e-5)}, ops.MeanVarianceNorm,
+    ),
+    "channel shuffle": (
+        [make("Reshape", ["x", "groups"], ["g"]), make("Transpose", ["g"], ["t"], perm=[0, 2, 1, 3, 4]),
+         make("Reshape", ["t", "back"], ["y"])],
+        {"groups": integers(1, 2, 2, 6, 8), "back": integers(1, -1, 6, 8)}, ops.TransposeReshape,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IDIOMS)
+def test_an_idiom_is_one_operator(name: str, tmp_path: Path) -> None:
+    nodes, constants, operator = IDIOMS[name]
+    graph = agreeing(Network(nodes, {"x": X}, constants, 18), tmp_path / "net.onnx")
+    assert operators(graph) == [operator]
+
+
+def test_a_gate_of_another_value_is_not_a_swish(tmp_path: Path) -> None:
+    nodes = [make("Abs", ["x"], ["a"]), make("Sigmoid", ["a"], ["s"]), make("Mul", ["x", "s"], ["y"])]
+    assert len(operators(agreeing(Network(nodes, {"x": X}, {}, 18), tmp_path / "net.onnx"))) == 3
+
+
+def test_focus_slices_become_channels(tmp_path: Path) -> None:
+    nodes = []
+    for at, (row, column) in enumerate([(0, 0), (1, 0), (0, 1), (1, 1)]):
+        starts = make("Constant", [], [f"s{at}"], value_ints=[row, column])
+        nodes += [starts, make("Slice", ["x", f"s{at}", "ends", "axes", "steps"], [f"p{at}"])]
+    nodes.append(make("Concat", [f"p{at}" for at in range(4)], ["y"], axis=1))
+    constants = {"ends": integers(99, 99), "axes": integers(2, 3), "steps": integers(2, 2)}
+    agreeing(Network(nodes, {"x": X}, constants, 18), tmp_path / "net.onnx")
+
+
+def test_a_reduction_of_joined_axes(tmp_path: Path) -> None:
+    nodes = [make("Reshape", ["x", "dims"], ["r"]), make("ReduceMin", ["r", "axes"], ["y"], keepdims=0)]
+    constants = {"dims": integers(1, 2, 2, 6, 8), "axes": integers(1, 2)}
+    agreeing(Network(nodes, {"x": X}, constants, 18), tmp_path / "net.onnx")
+
+
+# --- shapes --------------------------------------------------------------------------------------------------------------
+
+
+def test_view_with_a_computed_size(tmp_path: Path) -> None:
+    """x.view(x.size(0), -1), as PyTorch exports it."""
+    nodes = [
+        make("Shape", ["x"], ["shape"]), make("Gather", ["shape", "zero"], ["batch"]),
+        make("Unsqueeze", ["batch", "front"], ["b"]), make("Concat", ["b", "rest"], ["dims"], axis=0),
+        make("Reshape", ["x", "dims"], ["flat"]), make("Gemm", ["flat", "w"], ["y"]),
+    ]  # fmt: skip
+    constants = {"zero": np.int64(0), "front": integers(0), "rest": integers(-1), "w": normal(192, 5)}
+    graph = agreeing(Network(nodes, {"x": X}, constants, 18), tmp_path / "net.onnx")
+    assert operators(graph) == [ops.Dense]
+
+
+def test_resize_to_a_computed_size(tmp_path: Path) -> None:
+    nodes = [
+        make("Shape", ["x"], ["shape"]), make("Slice", ["shape", "two", "four"], ["size"]),
+        make("Cast", ["size"], ["f"], to=1), make("Mul", ["f", "scale"], ["m"]), make("Floor", ["m"], ["l"]),
+        make("Cast", ["l"], ["i"], to=7), make("Slice", ["shape", "nil", "two"], ["front"]),
+        make("Concat", ["front", "i"], ["sizes"], axis=0),
+        make("Resize", ["x", "", "", "sizes"], ["y"], mode="linear", coordinate_transformation_mode="half_pixel"),
+    ]  # fmt: skip
+    constants = {"two": integers(2), "four": integers(4), "nil": integers(0), "scale": np.float32([1.5, 2.0])}
+    agreeing(Network(nodes, {"x": X}, constants, 18), tmp_path / "net.onnx")
+
+
+# --- numbers in the file -------------------------------------------------------------------------------------------------
+
+
+def convolution(weight: Any, path: Path, **more: Any) -> Any:
+    """The weights of a convolution that the graph holds."""
+    graph = Network([make("Conv", ["x", "w"], ["y"])], {"x": X}, {"w": weight}).write(path, **more)
+    (found,) = (node.op for node in load(graph).nodes if isinstance(node.op, ops.Conv2d))
+    return found.weight.load()
+
+
+@pytest.mark.parametrize("type", [np.float16, np.float32, np.float64])
+def test_weights_of_each_type(type: type, tmp_path: Path) -> None:
+    weight = normal(3, 4, 3, 3).astype(type)
+    np.testing.assert_array_equal(convolution(weight, tmp_path / "net.onnx"), weight.astype(np.float32))
+
+
+STORED: Mapping[str, tuple[int, Callable[[Any], Any]]] = {
+    "float32": (1, lambda w: w), "float16": (10, lambda w: w.astype(np.float16)), "double": (11, lambda w: w),
+    "bfloat16": (16, lambda w: (w.view(np.uint32) & 0xFFFF0000).view(np.float32)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_weights_in_fields_with_types(name: str, tmp_path: Path) -> None:
+    kind, rounded = STORED[name]
+    weight = rounded(normal(3, 4, 3, 3)).astype(np.float32)
+    Network([make("Conv", ["x", "w"], ["y"])], {"x": X}, {"w": weight}).write(path := tmp_path / "net.onnx")
+    model = onnx.load(path)
+    model.graph.initializer[0].CopyFrom(helper.make_tensor("w", kind, weight.shape, weight.flatten()))
+    onnx.save(model, path)
+    (found,) = (node.op for node in load(path).nodes if isinstance(node.op, ops.Conv2d))
+    np.testing.assert_array_equal(found.weight.load(), weight)
+
+
+def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
+    weight = normal(30, 4, 3, 3)
+    external = {"save_as_external_data": True, "location": "net.data", "size_threshold": 0}
+    np.testing.assert_array_equal(convolution(weight, tmp_path / "net.onnx", **external), weight)
+    (tmp_path / "net.data").unlink()
+    with pytest.raises(ConvertorError, match="DV201"):
+        load(tmp_path / "net.onnx")
+
+
+def test_weights_outside_of_the_folder_are_refused(tmp_path: Path) -> None:
+    external = {"save_as_external_data": True, "location": "net.data", "size_threshold": 0}
+    convolution(normal(30, 4, 3, 3), tmp_path / "net.onnx", **external)
+    content = (tmp_path / "net.onnx").read_bytes().replace(b"net.data", b"../a.dat")
+    (tmp_path / "net.onnx").write_bytes(content)
+    with pytest.raises(ConvertorError, match="outside of its folder"):
+        load(tmp_path / "net.onnx")
+
+
+def test_quantized_weights_are_dequantized(tmp_path: Path) -> None:
+    weight = RANDOM.integers(-128, 128, (5, 4, 3, 3)).astype(np.int8)
+    scales, zeros = np.abs(normal(5)), np.zeros(5, np.int8)
+    nodes = [make("DequantizeLinear", ["w", "s", "z"], ["f"], axis=0), make("Conv", ["x", "f"], ["y"])]
+    agreeing(Network(nodes, {"x": X}, {"w": weight, "s": scales, "z": zeros}, 18), tmp_path / "net.onnx")
+
+
+def test_the_rounding_of_feature_maps_is_left_out(tmp_path: Path) -> None:
+    scale, zero = np.float32(0.1), np.int8(0)
+    nodes = [
+        make("QuantizeLinear", ["x", "s", "z"], ["q"]), make("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        make("Relu", ["d"], ["y"]),
+    ]  # fmt: skip
+    network = Network(nodes, {"x": X}, {"s": scale, "z": zero}, 18)
+    with pytest.warns(ConvertorWarning, match="DV310"):
+        graph = load(network.write(tmp_path / "net.onnx"))
+    np.testing.assert_allclose(results_of(graph, {"x": X})[0], np.maximum(to_map(X), 0))
+
+
+# --- refusals ------------------------------------------------------------------------------------------------------------
+
+REFUSED: Mapping[str, tuple[list[Any], str]] = {
+    "unknown type": ([make("NonMaxSuppression", ["x"], ["y"])], "DV301"),
+    "another domain": ([make("Relu", ["x"], ["y"], domain="com.example")], "DV301"),
+    "unknown attribute": ([make("Relu", ["x"], ["y"], strange=1)], "DV302"),
+    "undefined input": ([make("Relu", ["nothing"], ["y"])], "DV212"),
+    "output twice": ([make("Relu", ["x"], ["y"]), make("Abs", ["x"], ["y"])], "DV212"),
+    "rounding": ([make("Cast", ["x"], ["y"], to=7)], "DV302"),
+    "second output": ([make("MaxPool", ["x"], ["m", "i"], kernel_shape=[2, 2]), make("Cast", ["i"], ["y"], to=1)], "DV302"),
+    "quantized output": ([make("QuantizeLinear", ["x", "one"], ["y"])], "DV302"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_converted_is_refused(name: str, tmp_path: Path) -> None:
+    nodes, code = REFUSED[name]
+    with pytest.raises(ConvertorError) as raised:
+        load(Network(nodes, {"x": X}, {"one": ONE}).write(tmp_path / "net.onnx"))
+    assert code in {problem.code for problem in raised.value.problems}
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    nodes = [make("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), make("Relu", ["c"], ["y"])]
+    content = Network(nodes, {"x": X}, {"w": normal(3, 4, 3, 3)}).write(tmp_path / "net.onnx").read_bytes()
+    for at in range(300):
+        damaged = bytearray(content)
+        for _ in range(at % 3 + 1):
+            damaged[RANDOM.integers(len(damaged))] = RANDOM.integers(256)
+        (tmp_path / "net.onnx").write_bytes(damaged[: None if at % 4 else RANDOM.integers(len(damaged))])
+        try:
+            load(tmp_path / "net.onnx")
+        except ConvertorError:
+            continue
