@@ -43,9 +43,11 @@ HOMES = {
     "tensorflow": {"verification"},
     "keras": {"verification"},
     "cv2": {"samples", "verification"},
+    "onnx": {"verification"},
+    "onnxruntime": {"verification"},
 }
 IMPORTED_AS = {"protobuf": "google"}
-OPTIONAL = {"tensorflow", "keras", "cv2"}
+OPTIONAL = {"tensorflow", "keras", "cv2", "onnx", "onnxruntime"}
 
 
 def module_of(path: Path) -> str:

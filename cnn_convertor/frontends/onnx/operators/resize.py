@@ -16,16 +16,7 @@ from cnn_convertor.ir.ops import Interpolation, Pair, Sampling
 LARGEST = 1 << 15  # height or width of a map, far more than any device has
 Positions = NDArray[np.floating[Any]]
 
-# Coordinate mode -> the position in an input of `size` that output pixel i of `length` is at.
-POSITIONS: Mapping[str, Callable[[Positions, int, int, float], Positions]] = {
-    "half_pixel": lambda i, size, length, scale: (i + 0.5) / scale - 0.5,
-    "pytorch_half_pixel": lambda i, size, length, scale: (i + 0.5) / scale - 0.5 if length > 1 else 0 * i,
-    "half_pixel_symmetric": lambda i, size, length, scale: (
-        size / 2 * (1 - length / (size * scale)) + (i + 0.5) / scale - 0.5
-    ),
-    "align_corners": lambda i, size, length, scale: i * (size - 1) / max(length - 1, 1),
-    "asymmetric": lambda i, size, length, scale: i / scale,
-}
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric")
 ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
     "round_prefer_floor": lambda p: np.ceil(p - 0.5),
     "round_prefer_ceil": lambda p: np.floor(p + 0.5),
@@ -110,7 +101,7 @@ def _resized(
 ) -> Tensor:
     mode = reading.text("mode", "nearest")
     sizes = _sizes(reading, x)
-    if coordinates not in POSITIONS or mode not in ("nearest", "linear", "bilinear") or rounding not in ROUNDINGS:
+    if coordinates not in COORDINATES or mode not in ("nearest", "linear", "bilinear") or rounding not in ROUNDINGS:
         raise reading.unsupported(
             f"a resize with the mode {mode}, {coordinates}, {rounding} cannot be converted",
             "export it with mode nearest or linear, and half_pixel, align_corners or asymmetric",
@@ -138,7 +129,19 @@ def _resized(
 
 
 def _positions(coordinates: str, size: int, length: int, factor: float) -> Positions:
-    return POSITIONS[coordinates](np.arange(length, dtype=np.float64), size, length, factor)
+    """The positions of output pixels in the input, as ONNX defines them; before they are cut to the input."""
+    pixels = np.arange(length, dtype=np.float64)
+    match coordinates:
+        case "align_corners":
+            return pixels * (size - 1) / max(length - 1, 1)
+        case "asymmetric":
+            return pixels / factor
+        case "pytorch_half_pixel" if length == 1:
+            return pixels
+        case "half_pixel_symmetric":
+            return size / 2 * (1 - length / (size * factor)) + (pixels + 0.5) / factor - 0.5
+        case _:
+            return (pixels + 0.5) / factor - 0.5
 
 
 def _clipped(positions: Positions, size: int) -> Positions:
