@@ -240,11 +240,11 @@ def test_a_key_of_another_framework_is_a_warning(folder: Path) -> None:
 
 
 def test_an_origin_that_cannot_be_guessed_is_asked_for(folder: Path) -> None:
-    (folder / "model.bin").write_bytes(b"\x08\x07")
+    (folder / "model.bin").write_bytes(b"\x18\x07")
     found = problem(folder, SMALLEST.replace("net.h5", "model.bin"))
     assert said(found) == ("DV108", 3)
     assert "model.bin" in found.message
-    assert "origin = CAFFE or origin = KERAS" in found.hint
+    assert "origin = CAFFE or origin = KERAS or origin = ONNX" in found.hint
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_an_empty_value_is_the_default_where_the_default_is_empty(folder: Path, 
     ("key", "value", "expected"),
     [
         *(("name", bad, "letters, digits") for bad in ("my-net", "a b", "größe", "net.h5")),
-        ("origin", "ONNX", "CAFFE or KERAS"),
+        ("origin", "PYTORCH", "CAFFE, KERAS or ONNX"),
         *(("quantization", bad, "0, 1 or auto") for bad in ("2", "", "01", "1 2", "-1", "\uff11", "yes")),
         ("generate_source", "true", "0 or 1"),
         *(("width_override", bad, "pixels") for bad in ("0", "-2", "3.5", "1e3", "wide", "", "1_0", "٣")),
@@ -583,7 +583,7 @@ def test_a_path_that_is_too_long_is_told_shortly(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["definition", "data"])
-@pytest.mark.parametrize("name", ["model.onnx", "model.PT", "model.tflite", "frozen.pb", "saved"])
+@pytest.mark.parametrize("name", ["model.PT", "model.tflite", "frozen.pb", "saved"])
 def test_a_model_of_another_framework_says_how_to_export_it(folder: Path, key: str, name: str) -> None:
     (folder / name).mkdir() if name == "saved" else (folder / name).write_bytes(b"\x08\x07")
     if name == "saved":
@@ -591,6 +591,6 @@ def test_a_model_of_another_framework_says_how_to_export_it(folder: Path, key: s
     given = f"definition = {name}" if key == "definition" else f"definition = net.h5\ndata = {name}"
     found = problem(folder, SMALLEST.replace("definition = net.h5", given))
     assert found.code == "DV208" and found.where is not None and found.where.file.endswith(name)
-    assert "model.save('model." in found.hint or ".save('model.h5')" in found.hint
+    assert "model.onnx" in found.hint or ".save('model.h5')" in found.hint
     with pytest.raises(UsageError, match="DV208"):
         Config.read(folder / name)

@@ -11,6 +11,8 @@ from cnn_convertor.frontends.caffe.reading import HARMLESS as CAFFE_HARMLESS
 from cnn_convertor.frontends.keras.importer import OPERATIONS_HARMLESS
 from cnn_convertor.frontends.keras.reading import HARMLESS as KERAS_HARMLESS
 from cnn_convertor.frontends.keras.reading import keras, operations
+from cnn_convertor.frontends.onnx.operators import onnx
+from cnn_convertor.frontends.onnx.reading import HARMLESS as ONNX_HARMLESS
 from cnn_convertor.frontends.readers import LayerReader, Registry
 from cnn_convertor.ir import ops
 
@@ -25,6 +27,7 @@ FRAMEWORKS = (
     Framework("Caffe", caffe, CAFFE_HARMLESS),
     Framework("Keras", keras, KERAS_HARMLESS),
     Framework("Keras: functions between layers", operations, OPERATIONS_HARMLESS),
+    Framework("ONNX", onnx, ONNX_HARMLESS),
 )
 
 

@@ -73,8 +73,8 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV108": Entry(
         "Unknown framework",
-        "Neither the names nor the first bytes of the model's files tell whether Caffe or Keras made them.",
-        "Set origin = CAFFE or origin = KERAS; export other frameworks' models to one of them.",
+        "Neither the names nor the first bytes of the model's files tell whether they are of Caffe, Keras or ONNX.",
+        "Set origin = CAFFE, KERAS or ONNX; export other frameworks' models to one of them.",
     ),
     "DV109": Entry(
         "No such device", "An option describes a device that there is not.", "Give a value in the range that is named."
@@ -173,8 +173,8 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV208": Entry(
         "Another framework's model",
-        "The file is an ONNX, PyTorch, TensorFlow Lite or other model that is not read here, or a SavedModel folder.",
-        "Export it as the message says, to Keras or Caffe.",
+        "The file is a PyTorch, TensorFlow Lite or other model that is not read here, or a SavedModel folder.",
+        "Export it as the message says, to ONNX or Keras.",
     ),
     "DV210": Entry(
         "A part of the definition is left out",
@@ -227,6 +227,12 @@ ENTRIES: Mapping[str, Entry] = {
         "A custom layer's parameter",
         "The custom layer file names a setting that the layer has not, or whose value firmware cannot be given.",
         "Name settings that are an int, a bool, a float, or a list of one of them.",
+    ),
+    "DV310": Entry(
+        "Feature maps are not quantized",
+        "An ONNX model rounds feature maps to integers and back. The network is converted without that.",
+        "Convert the model from before its quantization, or compare the results with those of the model.",
+        is_warning=True,
     ),
     # --- numbers ---
     "DV430": Entry(

@@ -90,7 +90,7 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="cnn-convertor", message="%(prog)s %(version)s")
 def commands() -> None:
-    """Turn trained Caffe and Keras networks into C++ sources and packed weights for the DV700 accelerator."""
+    """Turn trained Caffe, Keras and ONNX networks into C++ sources and packed weights for the DV700 accelerator."""
 
 
 def with_device(command: Callable[..., int]) -> Callable[..., int]:

@@ -22,9 +22,15 @@ REBUILD = (
     "build the same network in Keras, copy the weights layer by layer (a convolution's (O, I, H, W) becomes (H, W, I, O)), "
     "and save it: model.save('model.keras')"
 )
-ONNX = Format("an ONNX model", f"if it came from Keras, {SAVE}; else {REBUILD}")
-PYTORCH = Format("a PyTorch model", REBUILD)
-LITE = Format("a TensorFlow Lite model", f"its layers are fused and its weights rounded: {SAVE}")
+EXPORT = (
+    "export it to ONNX, with the size of one image: model = ...  # as in training, with load_state_dict(torch.load('FILE')); "
+    "model.eval(); image = torch.zeros(1, 3, 224, 224); torch.onnx.export(model, image, 'model.onnx')"
+)
+PYTORCH = Format("a PyTorch model", EXPORT)
+LITE = Format(
+    "a TensorFlow Lite model",
+    f"if its weights are not rounded, python -m tf2onnx.convert --tflite FILE --output model.onnx; else {SAVE}",
+)
 CHECKPOINT = Format(
     "a TensorFlow checkpoint", "load it into its Keras model: model.load_weights(...), then model.save('model.keras')"
 )
@@ -42,10 +48,12 @@ FORMATS: Mapping[str, Format] = {
         "an architecture without weights",
         "join it with its weights: m = keras.models.model_from_json(text); m.load_weights(...); m.save('model.keras')",
     ),
-    ".mlmodel": Format("a Core ML model", REBUILD),
-    ".onnx": ONNX,
-    ".pb": Format("a TensorFlow graph", f"it has operations, but no layers any more: {SAVE}"),
-    ".pdmodel": Format("a PaddlePaddle model", REBUILD),
+    ".mlmodel": Format("a Core ML model", f"export the model that it was made from to ONNX, or {REBUILD}"),
+    ".pb": Format(
+        "a TensorFlow graph",
+        f"python -m tf2onnx.convert --graphdef FILE --output model.onnx --inputs NAMES --outputs NAMES; or {SAVE}",
+    ),
+    ".pdmodel": Format("a PaddlePaddle model", "export it to ONNX with paddle2onnx"),
     ".pt": PYTORCH,
     ".pth": PYTORCH,
     ".safetensors": Format("a file of weights without a network", REBUILD),

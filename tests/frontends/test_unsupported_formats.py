@@ -60,11 +60,11 @@ def test_a_damaged_archive_is_left_to_others(tmp_path: Path) -> None:
 def test_the_command_line_says_how_to_export(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], code: int
 ) -> None:
-    (tmp_path / "net.onnx").write_bytes(b"\x08\x07\x12\x00")
-    assert cli.main([*command, str(tmp_path / "net.onnx")]) == code
+    (tmp_path / "net.pt").write_bytes(b"PK")
+    assert cli.main([*command, str(tmp_path / "net.pt")]) == code
     error = capsys.readouterr().err
-    assert error.startswith("error DV208: this is an ONNX model, which cannot be read\n")
-    assert "  try: if it came from Keras, save the Keras model" in error
+    assert error.startswith("error DV208: this is a PyTorch model, which cannot be read\n")
+    assert "torch.onnx.export(model, image, 'model.onnx')" in error
 
 
 def test_an_inspection_of_one_is_an_error(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from cnn_convertor.frontends.onnx.folding import fold, shape_part
 from cnn_convertor.frontends.onnx.idioms import recognize_idioms
 from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
 from cnn_convertor.frontends.onnx.operators import onnx
-from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, Tensor, Value
+from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, OnnxTensor, Value
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import FLOATS, TYPES
 from cnn_convertor.frontends.readers import Settings
@@ -105,14 +105,14 @@ class _Importer:
 
     # --- inputs and outputs
 
-    def _input(self, info: ValueInfo) -> Tensor:
+    def _input(self, info: ValueInfo) -> OnnxTensor:
         where = Origin(str(self._model.path), info.name, "Input")
-        found: list[Tensor] = []
+        found: list[OnnxTensor] = []
 
         def read_input() -> list[str]:
             dims = self._input_dims(info, where)
             node = self._builder.add(info.name, Input(shape_of(dims)), (), where)
-            found.append(Tensor(node, dims, info.type not in FLOATS))
+            found.append(OnnxTensor(node, dims, info.type not in FLOATS))
             return [node]
 
         (name,) = self._builder.read((), read_input, (info.name, where))
@@ -143,11 +143,11 @@ class _Importer:
 
     def _output(self, name: str) -> str:
         value = self._values[name]
-        if isinstance(value, Tensor) and value.quantized is None:
+        if isinstance(value, OnnxTensor) and value.quantized is None:
             return value.node
         where = Origin(str(self._model.path), name)
         problem = "the output does not depend on the network's input"
-        if isinstance(value, Tensor):
+        if isinstance(value, OnnxTensor):
             problem = "an output of quantized numbers cannot be converted"
         self._builder.report(UnsupportedError.of("DV302", problem, where, "leave the output out"))
         return self._builder.read((), lambda: self._fail(where, problem), (name, where))[0]
@@ -155,34 +155,34 @@ class _Importer:
     def _fail(self, where: Origin, problem: str) -> Sequence[str]:
         raise UnsupportedError.of("DV302", problem, where, "leave the output out")
 
-    def _placeholder(self, node: str, like: Tensor | None = None) -> Tensor:
+    def _placeholder(self, node: str, like: OnnxTensor | None = None) -> OnnxTensor:
         height, width, channels = self._builder.shape(node)
         dims = (
             (1, channels, height, width)
             if like is None or shape_of(like.dims) != (height, width, channels)
             else like.dims
         )
-        return Tensor(node, dims)
+        return OnnxTensor(node, dims)
 
     # --- nodes
 
     def _node(self, node: OnnxNode, needed: tuple[bool, ...]) -> None:
         inputs = tuple(self._values[name] if name else None for name in node.inputs)
-        tensors = [value for value in inputs if isinstance(value, Tensor)]
+        tensors = [value for value in inputs if isinstance(value, OnnxTensor)]
         results: list[Value] = []
 
         def read_node() -> list[str]:
             results.extend(self._results(node, inputs, tensors, needed))
-            return [value.node for value in results if isinstance(value, Tensor)]
+            return [value.node for value in results if isinstance(value, OnnxTensor)]
 
         placeholder = (node.where.layer or node.type, node.where)
         nodes = self._builder.read([value.node for value in tensors], read_node, placeholder)
-        if [value.node for value in results if isinstance(value, Tensor)] != list(nodes) or not results:
+        if [value.node for value in results if isinstance(value, OnnxTensor)] != list(nodes) or not results:
             results = [self._placeholder(nodes[0], tensors[0] if tensors else None)] * len(node.outputs)
         self._values.update(zip(node.outputs, results, strict=False))
 
     def _results(
-        self, node: OnnxNode, inputs: tuple[Value | None, ...], tensors: list[Tensor], needed: tuple[bool, ...]
+        self, node: OnnxNode, inputs: tuple[Value | None, ...], tensors: list[OnnxTensor], needed: tuple[bool, ...]
     ) -> Sequence[Value]:
         """The values of a node's outputs."""
         if node.domain not in DOMAINS:
@@ -191,7 +191,7 @@ class _Importer:
             dims = tensors[0].dims
             return [Stored.of(shape_part(node, dims) if node.type == "Shape" else np.array(math.prod(dims), np.int64))]
         if not tensors:
-            constants = [value for value in inputs if not isinstance(value, Tensor)]
+            constants = [value for value in inputs if not isinstance(value, OnnxTensor)]
             return fold(node, constants, self._model.opset)
         reader = onnx.get(node.type)
         if reader is None:
@@ -205,7 +205,7 @@ class _Importer:
         if any(tensor.quantized for tensor in tensors) and node.type != "DequantizeLinear":
             raise reading.unsupported("arithmetic of quantized numbers cannot be converted", HINTS["QLinearConv"])
         made = reader.read(reading)
-        results = [made] if isinstance(made, Tensor) else list(made)
+        results = [made] if isinstance(made, OnnxTensor) else list(made)
         if any(needed[len(results) :]):
             raise reading.unsupported(f"output {len(results)} of a node of this type cannot be converted")
         reading.check_all_is_used()

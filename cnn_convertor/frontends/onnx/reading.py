@@ -44,7 +44,7 @@ TAKES_INTEGERS = frozenset(
 )
 
 
-class Tensor(NamedTuple):
+class OnnxTensor(NamedTuple):
     """Numbers that depend on the network's input: the node that computes them, and their length along each axis.
 
     integers: whether all are whole numbers, of an integer type. quantized: the scale and the zero point, where the file has
@@ -61,7 +61,7 @@ class Tensor(NamedTuple):
         return len(self.dims)
 
 
-Value: TypeAlias = Tensor | Stored
+Value: TypeAlias = OnnxTensor | Stored
 Kind = TypeVar("Kind")
 
 
@@ -134,19 +134,19 @@ class OnnxReading:
         return self.inputs[position] if position < len(self.inputs) else None
 
     @property
-    def input(self) -> Tensor:
+    def input(self) -> OnnxTensor:
         """The first input, which depends on the network's input."""
         return self.tensor(0)
 
-    def tensor(self, position: int) -> Tensor:
+    def tensor(self, position: int) -> OnnxTensor:
         value = self.at(position)
-        if not isinstance(value, Tensor):
+        if not isinstance(value, OnnxTensor):
             given = "missing" if value is None else "a constant"
             raise self.unsupported(f"a node of this type whose input {position} is {given} cannot be converted")
         return value
 
     @property
-    def map(self) -> Tensor:
+    def map(self) -> OnnxTensor:
         """The first input: batch (of one), channels, height and width, or the first three of these."""
         x = self.input
         if x.rank not in (3, 4) or x.dims[0] != 1:
@@ -162,7 +162,7 @@ class OnnxReading:
     def stored(self, position: int, what: str) -> Stored | None:
         """An input that must be a constant; None when it is left out."""
         value = self.at(position)
-        if isinstance(value, Tensor):
+        if isinstance(value, OnnxTensor):
             raise self.unsupported(
                 f"{what} (input {position}) depends on the network's input",
                 "export the model with fixed sizes and weights",
@@ -179,7 +179,7 @@ class OnnxReading:
         value = self.stored(position, what)
         return None if value is None else value.load()
 
-    def shape(self, value: Tensor) -> Shape:
+    def shape(self, value: OnnxTensor) -> Shape:
         return self.builder.shape(value.node)
 
     def axis_in(self, dims: Dims, axis: int) -> int:
@@ -212,12 +212,12 @@ class OnnxReading:
     def add(
         self,
         op: Op,
-        *inputs: Tensor,
+        *inputs: OnnxTensor,
         name: str = "",
         part: str = "",
         dims: Dims | None = None,
         integers: bool = False,
-    ) -> Tensor:
+    ) -> OnnxTensor:
         """Append a node, named as the first output unless `name` says otherwise. part: names one of several nodes.
 
         dims: of the result; None for those of the first input, with the lengths that the operator gives them. A map that
@@ -230,31 +230,31 @@ class OnnxReading:
             nodes = [self.builder.add(f"{name}/counted", op, nodes, self.node.where)]
             op = Reshape(nchw.shape_of(dims), Order.CHW)
         node = self.builder.add(name, op, nodes, self.node.where)
-        result = Tensor(node, self._dims_after(node, inputs[0]) if dims is None else tuple(dims), integers)
+        result = OnnxTensor(node, self._dims_after(node, inputs[0]) if dims is None else tuple(dims), integers)
         assert nchw.shape_of(result.dims) == self.builder.shape(node), f"{result.dims} of {self.builder.shape(node)}"
         return result
 
-    def _shape_after(self, op: Op, inputs: Sequence[Tensor]) -> Shape | None:
+    def _shape_after(self, op: Op, inputs: Sequence[OnnxTensor]) -> Shape | None:
         """The operator's output shape; None when its inputs do not fit, which the builder reports."""
         try:
             return op.output_shape(*map(self.shape, inputs))
         except (ShapeError, TypeError):
             return None
 
-    def _dims_after(self, node: str, first: Tensor) -> Dims:
+    def _dims_after(self, node: str, first: OnnxTensor) -> Dims:
         if self.builder.shape(node) == self.shape(first):
             return first.dims
         assert nchw.is_plain(first.dims), first.dims
         height, width, channels = self.builder.shape(node)
         return (1, channels, height, width)[: first.rank]
 
-    def reshape(self, x: Tensor, dims: Dims, *, part: str = "") -> Tensor:
+    def reshape(self, x: OnnxTensor, dims: Dims, *, part: str = "") -> OnnxTensor:
         """The same elements with other axes."""
         shape = nchw.shape_of(dims)
         op = Identity() if shape == self.shape(x) else Reshape(shape, Order.CHW)
         return self.add(op, x, part=part, dims=dims, integers=x.integers)
 
-    def permute(self, x: Tensor, split: Dims, axes: Sequence[int], dims: Dims, *, part: str = "") -> Tensor:
+    def permute(self, x: OnnxTensor, split: Dims, axes: Sequence[int], dims: Dims, *, part: str = "") -> OnnxTensor:
         """x seen as an array of the lengths `split`, its axes permuted as in numpy, and seen again as dims."""
         moved = [axis for axis in axes if split[axis] != 1]
         if moved == sorted(moved):
@@ -265,8 +265,8 @@ class OnnxReading:
         return self.add(op, x, part=part, dims=dims, integers=x.integers)
 
     def on_map_axes(
-        self, x: Tensor, axes: Sequence[int], part: str, *, plain: bool = False
-    ) -> tuple[Tensor, tuple[Axis, ...]]:
+        self, x: OnnxTensor, axes: Sequence[int], part: str, *, plain: bool = False
+    ) -> tuple[OnnxTensor, tuple[Axis, ...]]:
         """x, and the axes of its map that are axes of the array.
 
         Where the map has no such axes, x is reshaped to (1, before, axes, after), so that they are the height. The axes must
@@ -299,7 +299,7 @@ class OnnxReading:
         return ModelError.of("DV206", message, self.node.where, hint)
 
 
-Reader: TypeAlias = Callable[[OnnxReading], Tensor | Sequence[Tensor]]
+Reader: TypeAlias = Callable[[OnnxReading], OnnxTensor | Sequence[OnnxTensor]]
 
 onnx: Registry[Reader] = Registry()
 

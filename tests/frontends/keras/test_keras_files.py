@@ -242,7 +242,6 @@ def test_layers_find_their_arrays(model: Any, first: str, second: str, arrays: d
         ("text.h5", b"version https://git-lfs.github.com/spec/v1", "no Keras model"),
         ("text.keras", b"hello", "no Keras model"),
         ("model.pb", b"\x08\x01\x12", "TensorFlow graph"),
-        ("model.onnx", b"\x08\x07", "ONNX"),
         ("model.pt", b"PK\3\4whatever", "PyTorch"),
         ("model.json", b"{}", "architecture without weights"),
         ("net.caffemodel", b"\n\4", "origin = CAFFE"),

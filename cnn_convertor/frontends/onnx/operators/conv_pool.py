@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cnn_convertor.frontends.arithmetic import outputs_first, same_padding
-from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Padding, Pair, Reduction, Shape, Window
 
@@ -15,7 +15,7 @@ ON_MAPS = "one or two axes after the channels"
 
 
 @onnx.reads("Conv", settings=f"{WINDOW} group", makes=[ops.Conv2d], limits=ON_MAPS)
-def read_conv(reading: OnnxReading) -> Tensor:
+def read_conv(reading: OnnxReading) -> OnnxTensor:
     x = reading.map
     stored, group = reading.needed_stored(1, "the weights"), reading.integer("group", 1)
     channels = reading.shape(x).channels
@@ -30,7 +30,7 @@ def read_conv(reading: OnnxReading) -> Tensor:
 @onnx.reads(
     "ConvTranspose", settings=f"{WINDOW} group output_padding output_shape", makes=[ops.ConvTranspose2d], limits=ON_MAPS,
 )  # fmt: skip
-def read_conv_transpose(reading: OnnxReading) -> Tensor:
+def read_conv_transpose(reading: OnnxReading) -> OnnxTensor:
     x = reading.map
     stored, group = reading.needed_stored(1, "the weights"), reading.integer("group", 1)
     channels = reading.shape(x).channels
@@ -45,7 +45,7 @@ def read_conv_transpose(reading: OnnxReading) -> Tensor:
     return reading.add(ops.ConvTranspose2d(weight, bias, window, extra, groups=group), x)
 
 
-def _with_output_size(reading: OnnxReading, x: Tensor, window: Window, extra: Pair) -> tuple[Window, Pair]:
+def _with_output_size(reading: OnnxReading, x: OnnxTensor, window: Window, extra: Pair) -> tuple[Window, Pair]:
     """The window and the output padding, where output_shape or auto_pad gives the size of the output."""
     given, auto = reading.integers("output_shape"), reading.text("auto_pad", "NOTSET")
     shape = reading.shape(x)
@@ -68,13 +68,13 @@ def _with_output_size(reading: OnnxReading, x: Tensor, window: Window, extra: Pa
 # --- windows -------------------------------------------------------------------------------------------------------------
 
 
-def _weight_dims(reading: OnnxReading, x: Tensor, dims: Sequence[int]) -> Sequence[int]:
+def _weight_dims(reading: OnnxReading, x: OnnxTensor, dims: Sequence[int]) -> Sequence[int]:
     if len(dims) != x.rank:
         raise reading.wrong(f"weights of {len(dims)} axes do not fit an input of {x.rank}")
     return dims
 
 
-def _window(reading: OnnxReading, x: Tensor, kernel: Sequence[int], *, transposed: bool = False) -> Window:
+def _window(reading: OnnxReading, x: OnnxTensor, kernel: Sequence[int], *, transposed: bool = False) -> Window:
     """The window with its padding. A single axis after the channels is the height."""
     given = reading.integers("kernel_shape")
     kernel = list(kernel) or given or []
@@ -87,7 +87,7 @@ def _window(reading: OnnxReading, x: Tensor, kernel: Sequence[int], *, transpose
     return window._replace(padding=_padding(reading, x, window, transposed=transposed))
 
 
-def _pair(reading: OnnxReading, name: str, x: Tensor, default: int) -> Pair:
+def _pair(reading: OnnxReading, name: str, x: OnnxTensor, default: int) -> Pair:
     given = reading.integers(name)
     if given is None:
         return Pair(default, default)
@@ -96,7 +96,7 @@ def _pair(reading: OnnxReading, name: str, x: Tensor, default: int) -> Pair:
     return Pair(*[*given, default][:2])
 
 
-def _padding(reading: OnnxReading, x: Tensor, window: Window, *, transposed: bool) -> Padding:
+def _padding(reading: OnnxReading, x: OnnxTensor, window: Window, *, transposed: bool) -> Padding:
     given, auto = reading.integers("pads"), reading.text("auto_pad", "NOTSET")
     if given is not None and len(given) != 2 * (x.rank - 2):
         raise reading.contradiction(f"{len(given)} pads are given for {x.rank - 2} axes")
@@ -160,7 +160,7 @@ def _pooling(reading: OnnxReading) -> _Reach:
 @onnx.reads(
     "MaxPool", settings=f"{WINDOW} ceil_mode storage_order", makes=[ops.MaxPool2d], limits=f"{ON_MAPS}; one output",
 )  # fmt: skip
-def read_max_pool(reading: OnnxReading) -> Tensor:
+def read_max_pool(reading: OnnxReading) -> OnnxTensor:
     reading.take("storage_order")  # of the second output
     window, beyond = _pooling(reading)
     return reading.add(ops.MaxPool2d(window._replace(padding=window.padding + beyond)), reading.map)
@@ -169,7 +169,7 @@ def read_max_pool(reading: OnnxReading) -> Tensor:
 @onnx.reads(
     "AveragePool", settings=f"{WINDOW} ceil_mode count_include_pad", makes=[ops.AveragePool2d], limits=ON_MAPS,
 )  # fmt: skip
-def read_average_pool(reading: OnnxReading) -> Tensor:
+def read_average_pool(reading: OnnxReading) -> OnnxTensor:
     window, beyond = _pooling(reading)
     if reading.integer("count_include_pad", 0):
         return reading.add(ops.AveragePool2d(window, uncounted=beyond), reading.map)
@@ -180,7 +180,7 @@ def read_average_pool(reading: OnnxReading) -> Tensor:
 @onnx.reads(
     "LpPool", settings=f"{WINDOW} ceil_mode p", makes=[ops.AveragePool2d, ops.Unary], limits=f"{ON_MAPS}; p: 1 or 2"
 )
-def read_lp_pool(reading: OnnxReading) -> Tensor:
+def read_lp_pool(reading: OnnxReading) -> OnnxTensor:
     """The root of the sum of powers, over windows."""
     window, beyond = _pooling(reading)
     pooled = ops.AveragePool2d(window._replace(padding=window.padding + beyond), factor=1.0)
@@ -198,7 +198,7 @@ GLOBAL = {"GlobalAveragePool": Reduction.MEAN, "GlobalMaxPool": Reduction.MAXIMU
 
 
 @onnx.reads(*GLOBAL, makes=[ops.AveragePool2d, ops.MaxPool2d])
-def read_global_pool(reading: OnnxReading) -> Tensor:
+def read_global_pool(reading: OnnxReading) -> OnnxTensor:
     return reading.add(whole_map(GLOBAL[reading.node.type], reading.shape(reading.map)), reading.map)
 
 

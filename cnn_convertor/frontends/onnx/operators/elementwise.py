@@ -10,7 +10,7 @@ import numpy as np
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import scale_and_shift
 from cnn_convertor.frontends.nchw import Dims
-from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, Value, as_float, numbered, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, numbered, onnx
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Pair
@@ -29,7 +29,7 @@ MADE = [ops.Add, ops.Binary, ops.Scale]
 
 
 @onnx.reads("Add", "Sub", "Mul", "Div", makes=[*MADE, ops.Power])
-def read_arithmetic(reading: OnnxReading) -> Tensor:
+def read_arithmetic(reading: OnnxReading) -> OnnxTensor:
     if len(reading.inputs) != 2:
         raise reading.wrong(f"the node takes 2 inputs, not {len(reading.inputs)}")
     x, y = _given(reading)
@@ -37,13 +37,13 @@ def read_arithmetic(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("Max", "Min", "Sum", "Mean", makes=[*MADE, ops.Clip, ops.Relu])
-def read_variadic(reading: OnnxReading) -> Tensor:
+def read_variadic(reading: OnnxReading) -> OnnxTensor:
     operation, values = ARITHMETIC[reading.node.type], _given(reading)
     values.sort(key=lambda value: isinstance(value, Stored))  # the order does not matter; the first must be a tensor
     is_mean = reading.node.type == "Mean" and len(values) > 1
     parts = numbered(operation.name.lower())
     first, *others = values
-    assert isinstance(first, Tensor)
+    assert isinstance(first, OnnxTensor)
     result = first
     for position, value in enumerate(others, 1):
         is_last = position == len(others) and not is_mean
@@ -60,17 +60,17 @@ def _given(reading: OnnxReading) -> list[Value]:
     return values
 
 
-def combined(reading: OnnxReading, operation: BinaryOp, x: Value, y: Value, part: str = "") -> Tensor:
+def combined(reading: OnnxReading, operation: BinaryOp, x: Value, y: Value, part: str = "") -> OnnxTensor:
     """An operation of two values, of which at least one depends on the network's input."""
     if isinstance(y, Stored):
-        assert isinstance(x, Tensor)
+        assert isinstance(x, OnnxTensor)
         return with_constant(reading, operation, x, as_float(y.load()), swapped=False, part=part)
     if isinstance(x, Stored):
         return with_constant(reading, operation, y, as_float(x.load()), swapped=True, part=part)
     return _of_tensors(reading, operation, x, y, part)
 
 
-def _of_tensors(reading: OnnxReading, operation: BinaryOp, x: Tensor, y: Tensor, part: str) -> Tensor:
+def _of_tensors(reading: OnnxReading, operation: BinaryOp, x: OnnxTensor, y: OnnxTensor, part: str) -> OnnxTensor:
     inside = f"{part}/" if part else ""
     if x.dims == y.dims:
         op: Op = ops.Add() if operation is BinaryOp.ADD else ops.Binary(operation)
@@ -112,7 +112,7 @@ def broadcast(reading: OnnxReading, *given: Dims) -> Dims:
         raise reading.wrong(f"{sizes} cannot be combined", "check the sizes of the node's inputs") from None
 
 
-def widened(reading: OnnxReading, x: Tensor, rank: int, part: str) -> Tensor:
+def widened(reading: OnnxReading, x: OnnxTensor, rank: int, part: str) -> OnnxTensor:
     """With axes of length 1 at the front."""
     return x if x.rank == rank else reading.reshape(x, (1,) * (rank - x.rank) + x.dims, part=part)
 
@@ -121,8 +121,8 @@ def widened(reading: OnnxReading, x: Tensor, rank: int, part: str) -> Tensor:
 
 
 def with_constant(
-    reading: OnnxReading, operation: BinaryOp, x: Tensor, numbers: Numbers, *, swapped: bool, part: str = ""
-) -> Tensor:
+    reading: OnnxReading, operation: BinaryOp, x: OnnxTensor, numbers: Numbers, *, swapped: bool, part: str = ""
+) -> OnnxTensor:
     """x and a constant; swapped: the constant comes first."""
     inside = f"{part}/" if part else ""
     dims = broadcast(reading, x.dims, numbers.shape)
@@ -157,8 +157,8 @@ def with_constant(
 
 
 def scaled(
-    reading: OnnxReading, x: Tensor, factor: Numbers | np.floating | None, shift: Numbers | None, part: str = ""
-) -> Tensor:
+    reading: OnnxReading, x: OnnxTensor, factor: Numbers | np.floating | None, shift: Numbers | None, part: str = ""
+) -> OnnxTensor:
     """x * factor + shift. The arrays fit the axes of x, which do not change."""
     inside = f"{part}/" if part else ""
     arrays = [np.asarray(1.0 if factor is None else factor, np.float32)]
@@ -176,7 +176,7 @@ def scaled(
     return reading.reshape(vector, x.dims, part=part)
 
 
-def expanded(reading: OnnxReading, x: Tensor, dims: Dims, part: str = "") -> Tensor:
+def expanded(reading: OnnxReading, x: OnnxTensor, dims: Dims, part: str = "") -> OnnxTensor:
     """Repeated along axes of length 1, to dims of the same number of axes."""
     longer = [axis for axis, (n, wanted) in enumerate(zip(x.dims, dims, strict=True)) if n != wanted]
     if not longer:
@@ -195,7 +195,7 @@ def expanded(reading: OnnxReading, x: Tensor, dims: Dims, part: str = "") -> Ten
 
 
 @onnx.reads("Pow", makes=[ops.Power, ops.Identity], limits="a constant exponent, the same for all")
-def read_pow(reading: OnnxReading) -> Tensor:
+def read_pow(reading: OnnxReading) -> OnnxTensor:
     x, exponents = reading.input, reading.numbers(1, "the exponent")
     if exponents is None or not exponents.size or not np.all(exponents == exponents.flat[0]):
         raise reading.unsupported("powers with different exponents cannot be converted")
@@ -207,7 +207,7 @@ def read_pow(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("PRelu", makes=[ops.PRelu, ops.Relu], limits="constant slopes")
-def read_prelu(reading: OnnxReading) -> Tensor:
+def read_prelu(reading: OnnxReading) -> OnnxTensor:
     x, stored = reading.input, reading.needed_stored(1, "the slope")
     dims = (1,) * (x.rank - len(stored.dims)) + stored.dims
     longer = [axis for axis, size in enumerate(dims) if size > 1]
@@ -226,7 +226,7 @@ def read_prelu(reading: OnnxReading) -> Tensor:
     return on_channels(reading, x, longer[0], lambda: ops.Activation(ops.PRelu(slopes)))
 
 
-def on_channels(reading: OnnxReading, x: Tensor, axis: int, op: Callable[[], Op]) -> Tensor:
+def on_channels(reading: OnnxReading, x: OnnxTensor, axis: int, op: Callable[[], Op]) -> OnnxTensor:
     """An operator on channels, along any axis of the array: the axis becomes the channels, and is moved back."""
     if nchw.is_plain(x.dims) and nchw.axis_of(x.dims, axis) is Axis.CHANNELS:
         return reading.add(op(), x)

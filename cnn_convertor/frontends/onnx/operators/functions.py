@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from cnn_convertor.frontends.arithmetic import scale_and_shift
-from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.frontends.onnx.tensors import BOOL, FLOATS, TYPES
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Function, Op, ScalarFunction
@@ -27,25 +27,25 @@ PLAIN: Mapping[str, Function | ScalarFunction] = {
 }
 
 
-def _add(reading: OnnxReading, function: Function | ScalarFunction) -> Tensor:
+def _add(reading: OnnxReading, function: Function | ScalarFunction) -> OnnxTensor:
     x = reading.input
     op: Op = ops.Activation(function) if isinstance(function, Function) else ops.Unary(function)
     return reading.add(op, x, dims=x.dims)
 
 
 @onnx.reads(*PLAIN, makes=sorted({type(function) for function in PLAIN.values()}, key=lambda made: made.__name__))
-def read_function(reading: OnnxReading) -> Tensor:
+def read_function(reading: OnnxReading) -> OnnxTensor:
     return _add(reading, PLAIN[reading.node.type])
 
 
 @onnx.reads("Neg", makes=[ops.Scale])
-def read_neg(reading: OnnxReading) -> Tensor:
+def read_neg(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     return reading.add(scale_and_shift(reading.shape(x).channels, -1.0), x, dims=x.dims)
 
 
 @onnx.reads("LeakyRelu", settings="alpha", makes=[ops.Relu])
-def read_leaky_relu(reading: OnnxReading) -> Tensor:
+def read_leaky_relu(reading: OnnxReading) -> OnnxTensor:
     return _add(reading, ops.Relu(reading.number("alpha", 0.01)))
 
 
@@ -53,7 +53,7 @@ SELU = (1.6732632423543772, 1.0507009873554805)
 
 
 @onnx.reads("Elu", "Selu", settings="alpha gamma", makes=[ops.Elu, ops.ScaledElu])
-def read_elu(reading: OnnxReading) -> Tensor:
+def read_elu(reading: OnnxReading) -> OnnxTensor:
     defaults = SELU if reading.node.type == "Selu" else (1.0, 1.0)
     alpha = reading.number("alpha", defaults[0])
     scale = reading.number("gamma", defaults[1]) if reading.node.type == "Selu" else 1.0
@@ -61,7 +61,7 @@ def read_elu(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("Celu", settings="alpha", makes=[ops.Elu, ops.ScaledElu, ops.Scale])
-def read_celu(reading: OnnxReading) -> Tensor:
+def read_celu(reading: OnnxReading) -> OnnxTensor:
     """alpha * ELU(x / alpha) for x < 0, x otherwise."""
     x, alpha = reading.input, reading.number("alpha", 1.0)
     if alpha == 1:
@@ -75,17 +75,17 @@ def read_celu(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("HardSigmoid", settings="alpha beta", makes=[ops.HardSigmoid])
-def read_hard_sigmoid(reading: OnnxReading) -> Tensor:
+def read_hard_sigmoid(reading: OnnxReading) -> OnnxTensor:
     return _add(reading, ops.HardSigmoid(reading.number("alpha", 0.2), reading.number("beta", 0.5)))
 
 
 @onnx.reads("Swish", settings="alpha", makes=[ops.Swish])
-def read_swish(reading: OnnxReading) -> Tensor:
+def read_swish(reading: OnnxReading) -> OnnxTensor:
     return _add(reading, ops.Swish(reading.number("alpha", 1.0)))
 
 
 @onnx.reads("Gelu", settings="approximate", makes=[ops.Gelu], limits="Erf: as part of a GELU")
-def read_gelu(reading: OnnxReading) -> Tensor:
+def read_gelu(reading: OnnxReading) -> OnnxTensor:
     kinds: Mapping[str, Callable[[], ScalarFunction]] = {"none": ops.Gelu, "tanh": lambda: ops.Gelu(by_tanh=True)}
     kind = reading.text("approximate", "none")
     if kind not in kinds:
@@ -94,7 +94,7 @@ def read_gelu(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("Clip", settings="min max", makes=[ops.Clip, ops.Relu, ops.Relu6], limits="constant limits")
-def read_clip(reading: OnnxReading) -> Tensor:
+def read_clip(reading: OnnxReading) -> OnnxTensor:
     low, high = _limit(reading, "min", 1, -math.inf), _limit(reading, "max", 2, math.inf)
     match low, high:
         case 0.0, math.inf:
@@ -121,7 +121,7 @@ def _limit(reading: OnnxReading, name: str, position: int, default: float) -> fl
 
 
 @onnx.reads("ThresholdedRelu", settings="alpha", makes=[ops.Binary, ops.Threshold])
-def read_thresholded_relu(reading: OnnxReading) -> Tensor:
+def read_thresholded_relu(reading: OnnxReading) -> OnnxTensor:
     """x for x > alpha, 0 otherwise."""
     x = reading.input
     mask = reading.add(ops.Unary(ops.Threshold(reading.number("alpha", 1.0))), x, part="mask", dims=x.dims)
@@ -131,18 +131,18 @@ def read_thresholded_relu(reading: OnnxReading) -> Tensor:
 # --- nodes that pass their input on --------------------------------------------------------------------------------------
 
 
-def _passed(reading: OnnxReading, *, integers: bool | None = None) -> Tensor:
+def _passed(reading: OnnxReading, *, integers: bool | None = None) -> OnnxTensor:
     x = reading.input
     return reading.add(ops.Identity(), x, dims=x.dims, integers=x.integers if integers is None else integers)
 
 
 @onnx.reads("Identity", makes=[ops.Identity])
-def read_identity(reading: OnnxReading) -> Tensor:
+def read_identity(reading: OnnxReading) -> OnnxTensor:
     return _passed(reading)
 
 
 @onnx.reads("Dropout", settings="ratio seed", makes=[ops.Identity], limits="training_mode: false")
-def read_dropout(reading: OnnxReading) -> Tensor:
+def read_dropout(reading: OnnxReading) -> OnnxTensor:
     for name in ("ratio", "seed"):
         reading.take(name)
     training = reading.numbers(2, "training_mode")
@@ -154,7 +154,7 @@ def read_dropout(reading: OnnxReading) -> Tensor:
 @onnx.reads(
     "Cast", settings="to saturate", makes=[ops.Identity], limits="between types of floating point, or from integers",
 )  # fmt: skip
-def read_cast(reading: OnnxReading) -> Tensor:
+def read_cast(reading: OnnxReading) -> OnnxTensor:
     reading.take("saturate")
     to = reading.integer("to", 1)
     if to not in TYPES or to == BOOL or (to not in FLOATS and not reading.input.integers):

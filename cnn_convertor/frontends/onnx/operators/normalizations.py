@@ -8,7 +8,7 @@ import numpy as np
 
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, on_channels, scaled
-from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, as_float, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Axis
@@ -17,7 +17,7 @@ ALL = (Axis.HEIGHT, Axis.WIDTH, Axis.CHANNELS)
 
 
 @onnx.reads("BatchNormalization", settings="epsilon spatial", ignores="momentum", makes=[ops.BatchNorm])
-def read_batch_normalization(reading: OnnxReading) -> Tensor:
+def read_batch_normalization(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     if x.rank < 2:
         raise reading.wrong("the input has no channels")
@@ -39,7 +39,7 @@ def _vector(reading: OnnxReading, position: int, size: int) -> Constant:
 
 
 @onnx.reads("InstanceNormalization", settings="epsilon", makes=[ops.MeanVarianceNorm, ops.Scale])
-def read_instance_normalization(reading: OnnxReading) -> Tensor:
+def read_instance_normalization(reading: OnnxReading) -> OnnxTensor:
     x, epsilon = reading.map, reading.number("epsilon", 1e-5)
     normal = reading.add(ops.MeanVarianceNorm((Axis.HEIGHT, Axis.WIDTH), epsilon), x, part="normal")
     scale, shift = (_vector(reading, at, x.dims[1]) for at in (1, 2))
@@ -47,7 +47,7 @@ def read_instance_normalization(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("GroupNormalization", settings="epsilon num_groups stash_type", makes=[ops.MeanVarianceNorm, ops.Scale])
-def read_group_normalization(reading: OnnxReading) -> Tensor:
+def read_group_normalization(reading: OnnxReading) -> OnnxTensor:
     x, epsilon, groups = reading.map, reading.number("epsilon", 1e-5), reading.integer("num_groups", 0)
     reading.take("stash_type")
     channels = x.dims[1]
@@ -61,7 +61,7 @@ def read_group_normalization(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("LayerNormalization", settings="axis epsilon stash_type", makes=[ops.MeanVarianceNorm, ops.Scale])
-def read_layer_normalization(reading: OnnxReading) -> Tensor:
+def read_layer_normalization(reading: OnnxReading) -> OnnxTensor:
     x, epsilon = reading.input, reading.number("epsilon", 1e-5)
     reading.take("stash_type")
     first = reading.axis_in(x.dims, reading.integer("axis", -1))
@@ -75,20 +75,22 @@ def read_layer_normalization(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("Standardize", settings="axes epsilon", makes=[ops.MeanVarianceNorm])
-def read_standardize(reading: OnnxReading) -> Tensor:
+def read_standardize(reading: OnnxReading) -> OnnxTensor:
     """The form of a LayerNorm that is spelled out; see idioms."""
     axes = [reading.axis_in(reading.input.dims, axis) for axis in reading.integers("axes", ()) or ()]
     return standardized(reading, reading.input, axes, reading.number("epsilon", 0.0), part="")
 
 
 @onnx.reads("MeanVarianceNormalization", settings="axes", makes=[ops.MeanVarianceNorm])
-def read_mean_variance_normalization(reading: OnnxReading) -> Tensor:
+def read_mean_variance_normalization(reading: OnnxReading) -> OnnxTensor:
     axes = reading.integers("axes", (0, 2, 3)) or ()
     x = reading.input
     return standardized(reading, x, [reading.axis_in(x.dims, axis) for axis in axes], 1e-9, part="")
 
 
-def standardized(reading: OnnxReading, x: Tensor, axes: Sequence[int], epsilon: float, part: str = "normal") -> Tensor:
+def standardized(
+    reading: OnnxReading, x: OnnxTensor, axes: Sequence[int], epsilon: float, part: str = "normal"
+) -> OnnxTensor:
     """(x - mean) / deviation, over some axes."""
     inside = f"{part}/" if part else ""
     wanted = [axis for axis in axes if x.dims[axis] != 1] or list(axes)[:1]
@@ -102,7 +104,7 @@ def standardized(reading: OnnxReading, x: Tensor, axes: Sequence[int], epsilon: 
 
 
 @onnx.reads("LRN", settings="alpha beta bias size", makes=[ops.LocalResponseNorm], limits="size: odd")
-def read_lrn(reading: OnnxReading) -> Tensor:
+def read_lrn(reading: OnnxReading) -> OnnxTensor:
     size = reading.integer("size", 0)
     if size % 2 == 0 or size < 1:
         raise reading.unsupported(f"a neighborhood of {size} channels cannot be converted: it must be odd")
@@ -113,7 +115,7 @@ def read_lrn(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("LpNormalization", settings="axis p", makes=[ops.L2Normalize], limits="p: 2")
-def read_lp_normalization(reading: OnnxReading) -> Tensor:
+def read_lp_normalization(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     if (p := reading.integer("p", 2)) != 2:
         raise reading.unsupported(f"a norm of order {p} cannot be converted")

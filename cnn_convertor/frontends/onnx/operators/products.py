@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -17,7 +17,7 @@ from cnn_convertor.ir.ops import ONE, Window
     "Gemm", settings="alpha beta transA transB", makes=[ops.Dense, ops.Conv2d],
     limits="B and C: constants; transA: 0; C: a number for each column, or one for all",
 )  # fmt: skip
-def read_gemm(reading: OnnxReading) -> Tensor:
+def read_gemm(reading: OnnxReading) -> OnnxTensor:
     x, matrix = reading.input, reading.needed_stored(1, "the matrix B")
     alpha, beta = reading.number("alpha", 1.0), reading.number("beta", 1.0)
     if reading.integer("transA", 0):
@@ -36,7 +36,7 @@ def read_gemm(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("MatMul", makes=[ops.Dense, ops.Conv2d], limits="the second input: a constant matrix")
-def read_matmul(reading: OnnxReading) -> Tensor:
+def read_matmul(reading: OnnxReading) -> OnnxTensor:
     x, matrix = reading.input, reading.needed_stored(1, "the matrix B")
     if len(matrix.dims) != 2 and math.prod(matrix.dims[:-2]) != 1:
         raise reading.unsupported("a product with several matrices cannot be converted")
@@ -45,7 +45,7 @@ def read_matmul(reading: OnnxReading) -> Tensor:
     return product(reading, x, _matrix(reading, matrix, outputs_are_rows=False), None)
 
 
-def product(reading: OnnxReading, x: Tensor, weight: Constant, bias: Constant | None) -> Tensor:
+def product(reading: OnnxReading, x: OnnxTensor, weight: Constant, bias: Constant | None) -> OnnxTensor:
     """x * weight.T + bias, along the last axis of x. weight: (O, I)."""
     outputs, inputs = weight.shape
     if x.dims[-1] != inputs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cnn_convertor.errors import Problem, warn
-from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir import ops
 
@@ -14,7 +14,7 @@ from cnn_convertor.ir import ops
     "QuantizeLinear", settings="axis saturate output_dtype precision", ignores="block_size", makes=[ops.Identity],
     limits="each QuantizeLinear is followed by DequantizeLinear; the rounding is left out, with a warning",
 )  # fmt: skip
-def read_quantize(reading: OnnxReading) -> Tensor:
+def read_quantize(reading: OnnxReading) -> OnnxTensor:
     for name in ("axis", "saturate", "output_dtype", "precision"):
         reading.take(name)
     problem = (
@@ -29,7 +29,7 @@ def read_quantize(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("DequantizeLinear", settings="axis", ignores="block_size output_dtype", makes=[ops.Identity])
-def read_dequantize(reading: OnnxReading) -> Tensor:
+def read_dequantize(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     reading.take("axis")
     if x.quantized is None:

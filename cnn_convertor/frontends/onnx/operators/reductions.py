@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.operators.conv_pool import whole_map
-from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, BinaryOp, Reduction
 
@@ -27,7 +27,7 @@ REDUCTIONS = {
     *REDUCTIONS, settings="axes keepdims noop_with_empty_axes", makes=[ops.Reduce, ops.AveragePool2d, ops.MaxPool2d],
     limits="axes: constant; of more than four axes: neighbors only",
 )  # fmt: skip
-def read_reduction(reading: OnnxReading) -> Tensor:
+def read_reduction(reading: OnnxReading) -> OnnxTensor:
     x, given = reading.input, reading.integers_of("axes", 1)
     keeps = bool(reading.integer("keepdims", 1))
     keeps_all = bool(reading.integer("noop_with_empty_axes", 0))
@@ -42,7 +42,7 @@ def read_reduction(reading: OnnxReading) -> Tensor:
     return reading.reshape(reduced, dims)
 
 
-def _reduced(reading: OnnxReading, x: Tensor, reduction: Reduction, axes: Sequence[int], part: str) -> Tensor:
+def _reduced(reading: OnnxReading, x: OnnxTensor, reduction: Reduction, axes: Sequence[int], part: str) -> OnnxTensor:
     """The axes get length 1."""
     dims = tuple(1 if at in axes else n for at, n in enumerate(x.dims))
     changed = [axis for axis in axes if x.dims[axis] != 1] or list(axes)[:1]
@@ -56,7 +56,7 @@ def _reduced(reading: OnnxReading, x: Tensor, reduction: Reduction, axes: Sequen
 
 
 @onnx.reads("Softmax", "LogSoftmax", settings="axis", makes=[ops.Softmax, ops.Reduce, ops.Binary])
-def read_softmax(reading: OnnxReading) -> Tensor:
+def read_softmax(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     axis = reading.axis_in(x.dims, reading.integer("axis", 1 if reading.opset < 13 else -1))
     if reading.opset < 13 and math.prod(x.dims[axis + 1 :]) > 1:  # over all axes from this one on
@@ -65,7 +65,7 @@ def read_softmax(reading: OnnxReading) -> Tensor:
     return _softmax(reading, x, axis)
 
 
-def _softmax(reading: OnnxReading, x: Tensor, axis: int, part: str = "") -> Tensor:
+def _softmax(reading: OnnxReading, x: OnnxTensor, axis: int, part: str = "") -> OnnxTensor:
     inside = f"{part}/" if part else ""
     counted, (on,) = reading.on_map_axes(x, [axis], part, plain=reading.node.type == "LogSoftmax")
     is_whole = counted.dims == x.dims
@@ -76,10 +76,10 @@ def _softmax(reading: OnnxReading, x: Tensor, axis: int, part: str = "") -> Tens
     return made if is_whole and reading.node.type == "Softmax" else reading.reshape(made, x.dims, part=part)
 
 
-def _log_softmax(reading: OnnxReading, x: Tensor, axis: Axis, inside: str) -> Tensor:
+def _log_softmax(reading: OnnxReading, x: OnnxTensor, axis: Axis, inside: str) -> OnnxTensor:
     """x - maximum - log(sum(exp(x - maximum))): the logarithm of a softmax would lose small probabilities."""
 
-    def add(op: ops.Op, *inputs: Tensor, part: str, dims: Dims) -> Tensor:
+    def add(op: ops.Op, *inputs: OnnxTensor, part: str, dims: Dims) -> OnnxTensor:
         return reading.add(op, *inputs, part=f"{inside}{part}", dims=dims)
 
     one = tuple(1 if nchw.axis_of(x.dims, at) is axis else n for at, n in enumerate(x.dims))
@@ -92,7 +92,7 @@ def _log_softmax(reading: OnnxReading, x: Tensor, axis: Axis, inside: str) -> Te
 
 
 @onnx.reads("ArgMax", settings="axis keepdims select_last_index", makes=[ops.ArgMax])
-def read_arg_max(reading: OnnxReading) -> Tensor:
+def read_arg_max(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     axis = reading.axis_in(x.dims, reading.integer("axis", 0))
     last = bool(reading.integer("select_last_index", 0))

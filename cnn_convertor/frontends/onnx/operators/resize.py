@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Interpolation, Pair, Sampling
 
@@ -33,7 +33,7 @@ MAKES = [ops.Resize, ops.Upsample, ops.Identity]
 
 
 @onnx.reads("Upsample", settings="mode scales", makes=MAKES, limits="mode: nearest or linear; height and width only")
-def read_upsample(reading: OnnxReading) -> Tensor:
+def read_upsample(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     scales = reading.take("scales")
     if scales is None:
@@ -50,7 +50,7 @@ def read_upsample(reading: OnnxReading) -> Tensor:
     ignores="cubic_coeff_a extrapolation_value", makes=MAKES,
     limits="mode: nearest or linear; height and width only; no antialias; not tf_crop_and_resize",
 )  # fmt: skip
-def read_resize(reading: OnnxReading) -> Tensor:
+def read_resize(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     first = 1 if reading.opset < 11 else 2
     scales, sizes = reading.numbers(first, "the scales"), reading.numbers(3, "the sizes")
@@ -72,13 +72,17 @@ def read_resize(reading: OnnxReading) -> Tensor:
     return _resized(reading, x, lengths, factors, coordinates, rounding)
 
 
-def _sizes(reading: OnnxReading, x: Tensor) -> list[int]:
+def _sizes(reading: OnnxReading, x: OnnxTensor) -> list[int]:
     shape = reading.shape(x)
     return [shape.height, shape.width]
 
 
 def _of_map(
-    reading: OnnxReading, x: Tensor, given: Sequence[float] | None, neutral: float | None, axes: list[int] | None = None
+    reading: OnnxReading,
+    x: OnnxTensor,
+    given: Sequence[float] | None,
+    neutral: float | None,
+    axes: list[int] | None = None,
 ) -> list[float]:
     """The numbers for height and width, of those for all axes, of which the others must change nothing."""
     if reading.map.rank != x.rank or given is None:
@@ -97,8 +101,13 @@ def _of_map(
 
 
 def _resized(
-    reading: OnnxReading, x: Tensor, lengths: Sequence[int], factors: Sequence[float], coordinates: str, rounding: str
-) -> Tensor:
+    reading: OnnxReading,
+    x: OnnxTensor,
+    lengths: Sequence[int],
+    factors: Sequence[float],
+    coordinates: str,
+    rounding: str,
+) -> OnnxTensor:
     mode = reading.text("mode", "nearest")
     sizes = _sizes(reading, x)
     if coordinates not in COORDINATES or mode not in ("nearest", "linear", "bilinear") or rounding not in ROUNDINGS:

@@ -12,7 +12,7 @@ from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import crop, scale_and_shift
 from cnn_convertor.frontends.onnx.folding import flattened, reshaped, slice_of, split_sizes
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, widened
-from cnn_convertor.frontends.onnx.reading import OnnxReading, Tensor, numbered, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, numbered, onnx
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Padding, Pair, Shape
 
@@ -21,7 +21,7 @@ MOST_PARTS = 256  # pieces that one node may be cut into
 
 
 @onnx.reads("Flatten", settings="axis", makes=MOVES)
-def read_flatten(reading: OnnxReading) -> Tensor:
+def read_flatten(reading: OnnxReading) -> OnnxTensor:
     x, axis = reading.input, reading.integer("axis", 1)
     if not -x.rank <= axis <= x.rank:
         raise reading.wrong(f"axis {axis} does not exist: the input has {x.rank} axes")
@@ -29,7 +29,7 @@ def read_flatten(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("Reshape", settings="allowzero shape", makes=MOVES, limits="a constant shape")
-def read_reshape(reading: OnnxReading) -> Tensor:
+def read_reshape(reading: OnnxReading) -> OnnxTensor:
     x, given = reading.input, reading.integers_of("shape", 1)
     if given is None:
         raise reading.wrong("the shape is missing")
@@ -42,7 +42,7 @@ def read_reshape(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("Squeeze", settings="axes", makes=MOVES)
-def read_squeeze(reading: OnnxReading) -> Tensor:
+def read_squeeze(reading: OnnxReading) -> OnnxTensor:
     x, given = reading.input, reading.integers_of("axes", 1)
     axes = (
         [at for at, n in enumerate(x.dims) if n == 1]
@@ -55,7 +55,7 @@ def read_squeeze(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("Unsqueeze", settings="axes", makes=MOVES)
-def read_unsqueeze(reading: OnnxReading) -> Tensor:
+def read_unsqueeze(reading: OnnxReading) -> OnnxTensor:
     x, given = reading.input, reading.integers_of("axes", 1)
     rank = x.rank + len(given or ())
     places = sorted(reading.axis_in((1,) * rank, at) for at in given or ())
@@ -68,7 +68,7 @@ def read_unsqueeze(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("Transpose", settings="perm", makes=MOVES)
-def read_transpose(reading: OnnxReading) -> Tensor:
+def read_transpose(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     axes = reading.integers("perm", tuple(reversed(range(x.rank)))) or []
     if sorted(axes) != list(range(x.rank)):
@@ -77,7 +77,7 @@ def read_transpose(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("DepthToSpace", settings="blocksize mode", makes=MOVES)
-def read_depth_to_space(reading: OnnxReading) -> Tensor:
+def read_depth_to_space(reading: OnnxReading) -> OnnxTensor:
     x, b, mode = reading.map, reading.integer("blocksize", 0), reading.text("mode", "DCR")
     if b < 1 or x.rank != 4 or x.dims[1] % (b * b) or mode not in ("DCR", "CRD"):
         raise reading.wrong(f"{nchw.text_of(x.dims)} are not pixels of {b}x{b} blocks, in the mode {mode}")
@@ -90,7 +90,7 @@ def read_depth_to_space(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("SpaceToDepth", settings="blocksize mode", makes=[ops.SpaceToDepth, ops.TransposeReshape])
-def read_space_to_depth(reading: OnnxReading) -> Tensor:
+def read_space_to_depth(reading: OnnxReading) -> OnnxTensor:
     x, b = reading.map, reading.integer("blocksize", 0)
     if b < 1 or x.rank != 4:
         raise reading.wrong(f"blocks of {b} do not exist")
@@ -107,8 +107,16 @@ def read_space_to_depth(reading: OnnxReading) -> Tensor:
 
 
 def part_of(
-    reading: OnnxReading, x: Tensor, axis: int, start: int, stop: int, step: int = 1, *, name: str = "", part: str = ""
-) -> Tensor:
+    reading: OnnxReading,
+    x: OnnxTensor,
+    axis: int,
+    start: int,
+    stop: int,
+    step: int = 1,
+    *,
+    name: str = "",
+    part: str = "",
+) -> OnnxTensor:
     """Every step-th element from start to before stop, along an axis."""
     dims = (*x.dims[:axis], -(-(stop - start) // step), *x.dims[axis + 1 :])
     counted, (on,) = reading.on_map_axes(x, [axis], part)
@@ -118,7 +126,7 @@ def part_of(
 
 
 @onnx.reads("Slice", settings="starts ends axes", makes=[ops.Crop, ops.Identity], limits="constant bounds")
-def read_slice(reading: OnnxReading) -> Tensor:
+def read_slice(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     starts, ends = reading.integers_of("starts", 1), reading.integers_of("ends", 2)
     if starts is None or ends is None:
@@ -154,7 +162,7 @@ def read_slice(reading: OnnxReading) -> Tensor:
     return x
 
 
-def _cut_at_once(reading: OnnxReading, x: Tensor, cuts: Sequence[tuple[int, int, int, int]]) -> Tensor:
+def _cut_at_once(reading: OnnxReading, x: OnnxTensor, cuts: Sequence[tuple[int, int, int, int]]) -> OnnxTensor:
     dims, steps = list(x.dims), Shape(1, 1, 1)
     bounds = {}
     for axis, start, stop, step in cuts:
@@ -167,7 +175,7 @@ def _cut_at_once(reading: OnnxReading, x: Tensor, cuts: Sequence[tuple[int, int,
 
 
 @onnx.reads("Split", settings="axis split num_outputs", makes=[ops.Crop])
-def read_split(reading: OnnxReading) -> list[Tensor]:
+def read_split(reading: OnnxReading) -> list[OnnxTensor]:
     x, names = reading.input, reading.node.outputs
     axis = reading.axis_in(x.dims, reading.integer("axis", 0))
     reading.take("num_outputs")
@@ -180,7 +188,7 @@ def read_split(reading: OnnxReading) -> list[Tensor]:
     return [
         part_of(reading, x, axis, start, stop, name=name)
         if needed
-        else Tensor("", (*x.dims[:axis], stop - start, *x.dims[axis + 1 :]))
+        else OnnxTensor("", (*x.dims[:axis], stop - start, *x.dims[axis + 1 :]))
         for name, needed, (start, stop) in zip(
             names, reading.needed, pairwise(accumulate(sizes, initial=0)), strict=True
         )
@@ -188,7 +196,7 @@ def read_split(reading: OnnxReading) -> list[Tensor]:
 
 
 @onnx.reads("Gather", settings="axis", makes=[ops.Crop, ops.Concat], limits="constant indices")
-def read_gather(reading: OnnxReading) -> Tensor:
+def read_gather(reading: OnnxReading) -> OnnxTensor:
     x, indices = reading.input, reading.numbers(1, "the indices")
     axis = reading.axis_in(x.dims, reading.integer("axis", 0))
     size = x.dims[axis]
@@ -198,7 +206,7 @@ def read_gather(reading: OnnxReading) -> Tensor:
     return reading.reshape(taken, (*x.dims[:axis], *indices.shape, *x.dims[axis + 1 :]))
 
 
-def picked(reading: OnnxReading, x: Tensor, axis: int, indices: Sequence[int], part: str) -> Tensor:
+def picked(reading: OnnxReading, x: OnnxTensor, axis: int, indices: Sequence[int], part: str) -> OnnxTensor:
     """The elements of these indices along an axis, as few slices, joined."""
     breaks = [0, *(at for at in range(1, len(indices)) if indices[at] != indices[at - 1] + 1), len(indices)]
     if len(breaks) - 1 > MOST_PARTS:
@@ -214,7 +222,7 @@ def picked(reading: OnnxReading, x: Tensor, axis: int, indices: Sequence[int], p
 
 
 @onnx.reads("Concat", settings="axis", makes=[ops.Concat, ops.Identity], limits="no constants")
-def read_concat(reading: OnnxReading) -> Tensor:
+def read_concat(reading: OnnxReading) -> OnnxTensor:
     tensors = [reading.tensor(at) for at in range(len(reading.inputs))]
     axis = reading.axis_in(tensors[0].dims, reading.integer("axis", 1))
     if len({(*x.dims[:axis], *x.dims[axis + 1 :]) for x in tensors}) != 1 or len({x.rank for x in tensors}) != 1:
@@ -223,7 +231,7 @@ def read_concat(reading: OnnxReading) -> Tensor:
     return joined(reading, tensors, axis, "")
 
 
-def joined(reading: OnnxReading, tensors: Sequence[Tensor], axis: int, part: str) -> Tensor:
+def joined(reading: OnnxReading, tensors: Sequence[OnnxTensor], axis: int, part: str) -> OnnxTensor:
     first, inside = tensors[0], f"{part}/" if part else ""
     dims = (*first.dims[:axis], sum(x.dims[axis] for x in tensors), *first.dims[axis + 1 :])
     integers = all(x.integers for x in tensors)
@@ -242,7 +250,7 @@ def joined(reading: OnnxReading, tensors: Sequence[Tensor], axis: int, part: str
 
 
 @onnx.reads("Expand", makes=[ops.Upsample, ops.Reshape], limits="a constant shape")
-def read_expand(reading: OnnxReading) -> Tensor:
+def read_expand(reading: OnnxReading) -> OnnxTensor:
     x, given = reading.input, reading.numbers(1, "the shape")
     if given is None or given.min(initial=1) < 1:
         raise reading.wrong("the shape is not a shape")
@@ -251,7 +259,7 @@ def read_expand(reading: OnnxReading) -> Tensor:
 
 
 @onnx.reads("Tile", makes=[ops.Concat, ops.Identity], limits="constant repeats")
-def read_tile(reading: OnnxReading) -> Tensor:
+def read_tile(reading: OnnxReading) -> OnnxTensor:
     x, given = reading.input, reading.numbers(1, "the repeats")
     times = [] if given is None else [int(n) for n in given.reshape(-1)]
     if len(times) != x.rank or min(times) < 1 or max(times) > MOST_PARTS:
@@ -269,7 +277,7 @@ def read_tile(reading: OnnxReading) -> Tensor:
     "Pad", settings="mode pads value", makes=[ops.Pad, ops.Crop, ops.Concat, ops.Scale, ops.Add],
     limits="constant pads",
 )  # fmt: skip
-def read_pad(reading: OnnxReading) -> Tensor:
+def read_pad(reading: OnnxReading) -> OnnxTensor:
     """Constant, reflect, edge or wrap; numbers below zero crop."""
     x, mode = reading.input, reading.text("mode", "constant")
     pads = _pads(reading, x)
@@ -301,7 +309,7 @@ SOURCES = {
 }
 
 
-def _pads(reading: OnnxReading, x: Tensor) -> dict[int, list[int]]:
+def _pads(reading: OnnxReading, x: OnnxTensor) -> dict[int, list[int]]:
     """Axis -> elements before and after it, where there are any."""
     given = reading.integers_of("pads", 1)
     listed = reading.numbers(3, "axes")
@@ -312,7 +320,7 @@ def _pads(reading: OnnxReading, x: Tensor) -> dict[int, list[int]]:
     return {axis: [before, after] for axis, before, after in pairs if before or after}
 
 
-def _constant_padding(reading: OnnxReading, x: Tensor, more: dict[int, list[int]]) -> Tensor:
+def _constant_padding(reading: OnnxReading, x: OnnxTensor, more: dict[int, list[int]]) -> OnnxTensor:
     value = _padding_value(reading)
     original = x
     padded = _zero_padding(reading, x, more, "zeros")
@@ -337,7 +345,7 @@ def _padding_value(reading: OnnxReading) -> float:
     return value
 
 
-def _zero_padding(reading: OnnxReading, x: Tensor, more: dict[int, list[int]], part: str) -> Tensor:
+def _zero_padding(reading: OnnxReading, x: OnnxTensor, more: dict[int, list[int]], part: str) -> OnnxTensor:
     sides: dict[Axis, list[int]] = {}
     others = dict(more)
     for axis, pair in more.items():
