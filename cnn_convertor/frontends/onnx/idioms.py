@@ -3,9 +3,9 @@
 1. GELU: x * (1 + Erf(x / sqrt(2))) / 2, in any order of the products
 2. Swish: x * Sigmoid(x)
 3. Mish: x * Tanh(Softplus(x))
-4. LayerNorm: (x - mean) / sqrt(mean of (x - mean)^2 + epsilon)
-
-Hard swishes are recognized by a pass, for all frontends.
+4. Hard swish: x * HardSigmoid(x); a pass recognizes the form with Clip, for all frontends
+5. LayerNorm: (x - mean) / sqrt(mean of (x - mean)^2 + epsilon)
+6. Focus: the pixels of each block, sliced with steps and joined as channels
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def recognize_idioms(model: OnnxModel) -> tuple[OnnxNode, ...]:
     for node in model.nodes:
         if node.type == "Constant" and node.domain in DOMAINS and len(node.attributes) == 1:
             value = next(iter(node.attributes.values()))
-            if isinstance(value, Stored | float | int):
+            if isinstance(value, Stored | float | int | tuple) and node.outputs:
                 constants[node.outputs[0]] = constant_of(node)
     nodes = _Nodes({name: node for node in model.nodes for name in node.outputs}, constants)
     return tuple(_recognized(nodes, node) for node in model.nodes)
@@ -145,6 +145,16 @@ def _gated(node: OnnxNode, type: str, source: Callable[[str], str | None]) -> On
     return None
 
 
+def _hard_swish(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
+    def source(gate: str) -> str | None:
+        made = nodes.made_by.get(gate)
+        alpha = made.attributes.get("alpha", 0.2) if made is not None else None
+        is_it = isinstance(alpha, float) and math.isclose(alpha, 1 / 6, rel_tol=1e-6)
+        return nodes.source(gate, "HardSigmoid") if is_it and made and made.attributes.get("beta", 0.5) == 0.5 else None
+
+    return _gated(node, "HardSwish", source)
+
+
 def _layer_norm(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
     """The quotient; factors and shifts after it stay nodes of their own."""
     if node.type != "Div" or len(node.inputs) != 2:
@@ -177,4 +187,50 @@ def _mean_axes(nodes: _Nodes, name: str) -> tuple[int, ...] | None:
     return None if stored is None else tuple(int(n) for n in np.atleast_1d(stored.load()))
 
 
-IDIOMS: tuple[Callable[[_Nodes, OnnxNode], OnnxNode | None], ...] = (_gelu, _swish, _mish, _layer_norm)
+LAST = 1 << 30  # ends of slices above it mean the end of the axis
+
+
+def _focus(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
+    """A Concat on channels of b * b slices with the steps b, from every pixel of a block."""
+    block = math.isqrt(len(node.inputs))
+    if node.type != "Concat" or node.attributes.get("axis") != 1 or block < 2 or block * block != len(node.inputs):
+        return None
+    parts = [_strided(nodes, name, block) for name in node.inputs]
+    sources = {None if part is None else part[0] for part in parts}
+    starts = [part[1:] for part in parts if part is not None]
+    rows = [(row, column) for row in range(block) for column in range(block)]
+    if len(sources) != 1 or len(starts) != len(parts):
+        return None
+    (source,) = sources
+    for order, wanted in ((b"rows", rows), (b"columns", [(row, column) for column, row in rows])):
+        if starts == wanted and source is not None:
+            return _made(node, "Focus", [source], blocksize=block, order=order)
+    return None
+
+
+def _strided(nodes: _Nodes, name: str, block: int) -> tuple[str, int, int] | None:
+    """The source and the start (row, column) of one slice, or two, that take every block-th row and column to the end."""
+    starts: dict[int, int] = {}
+    while nodes.type(name) == "Slice" and len(starts) < 2:
+        given = [nodes.constants.get(source) for source in nodes.made_by[name].inputs[1:]]
+        if len(given) != 4:
+            return None
+        bounds = [[int(n) for n in np.atleast_1d(stored.load())] for stored in given if stored is not None]
+        if len(bounds) != 4 or any(step != block for step in bounds[3]) or any(end < LAST for end in bounds[1]):
+            return None
+        for axis, start in zip(bounds[2], bounds[0], strict=False):
+            if axis not in (2, 3) or axis in starts:
+                return None
+            starts[axis] = start
+        name = nodes.made_by[name].inputs[0]
+    return (name, starts[2], starts[3]) if len(starts) == 2 else None
+
+
+IDIOMS: tuple[Callable[[_Nodes, OnnxNode], OnnxNode | None], ...] = (
+    _gelu,
+    _swish,
+    _mish,
+    _hard_swish,
+    _layer_norm,
+    _focus,
+)

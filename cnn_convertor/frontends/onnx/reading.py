@@ -21,7 +21,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Reshape, Shape, ShapeError, TransposeReshape
 
 # Attributes that never change what a trained network computes.
-HARMLESS = frozenset({"consumed_inputs", "training_mode", "is_test"})
+HARMLESS = frozenset({"consumed_inputs"})
 # Types that move numbers and do not change them; a map can hold whole numbers up to 2048 in FP16.
 TAKES_INTEGERS = frozenset(
     [

@@ -63,6 +63,9 @@ IDIOMS: Mapping[str, tuple[list[Any], Mapping[str, Any], type]] = {
     "mish": (
         [make("Softplus", ["x"], ["p"]), make("Tanh", ["p"], ["t"]), make("Mul", ["t", "x"], ["y"])], {}, ops.Unary,
     ),
+    "hard swish of a hard sigmoid": (
+        [make("HardSigmoid", ["x"], ["h"], alpha=1 / 6), make("Mul", ["x", "h"], ["y"])], {}, ops.Unary,
+    ),
     "hard swish": (
         [make("Add", ["x", "three"], ["a"]), make("Clip", ["a", "low", "high"], ["c"]), make("Mul", ["x", "c"], ["m"]),
          make("Div", ["m", "high"], ["y"])],
@@ -94,14 +97,26 @@ def test_a_gate_of_another_value_is_not_a_swish(tmp_path: Path) -> None:
     assert len(operators(agreeing(Network(nodes, {"x": X}, {}, 18), tmp_path / "net.onnx"))) == 3
 
 
-def test_focus_slices_become_channels(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("corners", "operator"),
+    [
+        ([(0, 0), (1, 0), (0, 1), (1, 1)], ops.TransposeReshape),  # as in YOLO
+        ([(0, 0), (0, 1), (1, 0), (1, 1)], ops.SpaceToDepth),
+        ([(0, 0), (1, 1), (0, 1), (1, 0)], ops.Concat),
+    ],
+)
+def test_focus_slices_become_channels(corners: list[tuple[int, int]], operator: type, tmp_path: Path) -> None:
     nodes = []
-    for at, (row, column) in enumerate([(0, 0), (1, 0), (0, 1), (1, 1)]):
-        starts = make("Constant", [], [f"s{at}"], value_ints=[row, column])
-        nodes += [starts, make("Slice", ["x", f"s{at}", "ends", "axes", "steps"], [f"p{at}"])]
+    for at, (row, column) in enumerate(corners):
+        rows, columns = (
+            make("Constant", [], [f"{name}{at}"], value_ints=[n]) for name, n in (("r", row), ("c", column))
+        )
+        first = make("Slice", ["x", f"r{at}", "end", "rows", "step"], [f"h{at}"])
+        nodes += [rows, columns, first, make("Slice", [f"h{at}", f"c{at}", "end", "columns", "step"], [f"p{at}"])]
     nodes.append(make("Concat", [f"p{at}" for at in range(4)], ["y"], axis=1))
-    constants = {"ends": integers(99, 99), "axes": integers(2, 3), "steps": integers(2, 2)}
-    agreeing(Network(nodes, {"x": X}, constants, 18), tmp_path / "net.onnx")
+    constants = {"end": integers(2**63 - 1), "rows": integers(2), "columns": integers(3), "step": integers(2)}
+    made = operators(agreeing(Network(nodes, {"x": X}, constants, 18), tmp_path / "net.onnx"))
+    assert made[-1] is operator and (operator is ops.Concat or len(made) == 1)
 
 
 def test_a_reduction_of_joined_axes(tmp_path: Path) -> None:
@@ -135,6 +150,32 @@ def test_resize_to_a_computed_size(tmp_path: Path) -> None:
     ]  # fmt: skip
     constants = {"two": integers(2), "four": integers(4), "nil": integers(0), "scale": np.float32([1.5, 2.0])}
     agreeing(Network(nodes, {"x": X}, constants, 18), tmp_path / "net.onnx")
+
+
+def dynamic(path: Path, *dims: int | str) -> Path:
+    """A network whose input has open sizes."""
+    Network([make("Relu", ["x"], ["y"])], {"x": X}, {}).write(path)
+    model = onnx.load(path)
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, dims))
+    onnx.save(model, path)
+    return path
+
+
+def test_an_open_batch_is_one(tmp_path: Path) -> None:
+    graph = load(dynamic(tmp_path / "net.onnx", "N", 3, 6, 8))
+    assert graph.shape("y") == (6, 8, 3)
+
+
+def test_open_sizes_are_given(tmp_path: Path) -> None:
+    path = dynamic(tmp_path / "net.onnx", "N", 3, "height", "width")
+    assert load(path, size=(10, 12)).shape("y") == (10, 12, 3)
+    with pytest.raises(ConvertorError, match="width_override"):
+        load(path)
+
+
+def test_a_batch_of_several_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConvertorError, match="batch of 4"):
+        load(dynamic(tmp_path / "net.onnx", 4, 3, 6, 8))
 
 
 # --- numbers in the file -------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def read_identity(reading: OnnxReading) -> OnnxTensor:
     return _passed(reading)
 
 
-@onnx.reads("Dropout", settings="ratio seed", makes=[ops.Identity], limits="training_mode: false")
+@onnx.reads("Dropout", settings="ratio seed", ignores="is_test", makes=[ops.Identity], limits="training_mode: false")
 def read_dropout(reading: OnnxReading) -> OnnxTensor:
     for name in ("ratio", "seed"):
         reading.take(name)

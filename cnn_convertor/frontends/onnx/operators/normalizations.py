@@ -16,14 +16,16 @@ from cnn_convertor.ir.ops import Axis
 ALL = (Axis.HEIGHT, Axis.WIDTH, Axis.CHANNELS)
 
 
-@onnx.reads("BatchNormalization", settings="epsilon spatial", ignores="momentum", makes=[ops.BatchNorm])
+@onnx.reads(
+    "BatchNormalization", settings="epsilon spatial training_mode", ignores="momentum is_test", makes=[ops.BatchNorm]
+)
 def read_batch_normalization(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     if x.rank < 2:
         raise reading.wrong("the input has no channels")
     if reading.integer("spatial", 1) == 0:
         raise reading.unsupported("statistics for each pixel cannot be converted")
-    if reading.node.attributes.get("training_mode", 0):
+    if reading.integer("training_mode", 0):
         raise reading.unsupported("a normalization in training mode cannot be converted", "export it for inference")
     scale, shift, mean, variance = (_vector(reading, at, x.dims[1]) for at in range(1, 5))
     epsilon = reading.number("epsilon", 1e-5)

@@ -103,6 +103,19 @@ def read_space_to_depth(reading: OnnxReading) -> OnnxTensor:
     return reading.add(ops.SpaceToDepth(Pair(b, b)), x, integers=x.integers)
 
 
+@onnx.reads("Focus", settings="blocksize order", makes=[ops.SpaceToDepth, ops.TransposeReshape])
+def read_focus(reading: OnnxReading) -> OnnxTensor:
+    """The form of a SpaceToDepth that is spelled out as slices; see idioms."""
+    x, b, order = reading.map, reading.integer("blocksize", 0), reading.text("order", "rows")
+    _, channels, height, width = x.dims
+    if height % b or width % b:
+        raise reading.wrong(f"{height}x{width} pixels are not blocks of {b}: the slices differ in size")
+    if order == "rows":
+        return reading.add(ops.SpaceToDepth(Pair(b, b)), x)
+    split = (channels, height // b, b, width // b, b)
+    return reading.permute(x, split, (4, 2, 0, 1, 3), (1, channels * b * b, height // b, width // b))
+
+
 # --- parts ---------------------------------------------------------------------------------------------------------------
 
 
