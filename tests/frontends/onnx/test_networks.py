@@ -258,6 +258,10 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
     "undefined input": ([make("Relu", ["nothing"], ["y"])], "DV212"),
     "output twice": ([make("Relu", ["x"], ["y"]), make("Abs", ["x"], ["y"])], "DV212"),
     "rounding": ([make("Cast", ["x"], ["y"], to=7)], "DV302"),
+    "padding beyond all memory": (
+        [make("Constant", [], ["p"], value_ints=[0, 0, 2**40, 0, 0, 0, 0, 0]), make("Pad", ["x", "p"], ["y"], mode="edge")],
+        "DV206",
+    ),
     "second output": ([make("MaxPool", ["x"], ["m", "i"], kernel_shape=[2, 2]), make("Cast", ["i"], ["y"], to=1)], "DV302"),
     "quantized output": ([make("QuantizeLinear", ["x", "one"], ["y"])], "DV302"),
 }  # fmt: skip

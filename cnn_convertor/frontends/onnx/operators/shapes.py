@@ -17,6 +17,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Padding, Pair, Shape
 
 MOVES = [ops.TransposeReshape, ops.Reshape, ops.Identity]
+LARGEST = 1 << 15  # height or width of a map, far more than any device has
 MOST_PARTS = 256  # pieces that one node may be cut into
 
 
@@ -327,7 +328,7 @@ def _pads(reading: OnnxReading, x: OnnxTensor) -> dict[int, list[int]]:
     given = reading.integers_of("pads", 1)
     listed = reading.numbers(3, "axes")
     axes = list(range(x.rank)) if listed is None else [reading.axis_in(x.dims, int(at)) for at in listed.reshape(-1)]
-    if given is None or len(given) != 2 * len(axes):
+    if given is None or len(given) != 2 * len(axes) or max(map(abs, given), default=0) > LARGEST:
         raise reading.wrong(f"the pads {given} do not fit {len(axes)} axes")
     pairs = zip(axes, given[: len(axes)], given[len(axes) :], strict=True)
     return {axis: [before, after] for axis, before, after in pairs if before or after}
