@@ -1,0 +1,43 @@
+"""onnxruntime's results come as maps, for the outputs and for every layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cnn_convertor.frontends import recognize
+from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.verification import frameworks
+from frontends.onnx.conftest import Network, helper, load, results_of
+
+pytest.importorskip("onnxruntime", reason="onnxruntime computes the results")
+
+RANDOM = np.random.default_rng(17)
+SAMPLES = RANDOM.standard_normal((3, 6, 5, 4)).astype(np.float32)
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["embedded", "beside the model"])
+def test_results_are_those_of_the_graph(tmp_path: Path, external: bool) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Flatten", ["r"], ["f"]),
+        helper.make_node("Gemm", ["f", "m"], ["y"]),
+    ]
+    arrays = {"w": RANDOM.standard_normal((3, 4, 3, 3)), "m": RANDOM.standard_normal((36, 7))}
+    constants = {name: values.astype(np.float32) for name, values in arrays.items()}
+    more: dict[str, Any] = {"save_as_external_data": True, "location": "net.data", "size_threshold": 0}
+    network = Network(nodes, {"x": SAMPLES[:1].transpose(0, 3, 1, 2)}, constants)
+    path = network.write(tmp_path / "net.onnx", **(more if external else {}))
+    frontend, graph = recognize(path), load(path)
+    assert frontend is not None
+    reference = frameworks.run(Model(frontend, path, path), graph, {"x": SAMPLES})
+    assert {name: maps.shape for name, maps in reference.layers.items()} == {
+        "c": (3, 4, 3, 3), "r": (3, 4, 3, 3), "f": (3, 1, 1, 36), "y": (3, 1, 1, 7),
+    }  # fmt: skip
+    for at, sample in enumerate(SAMPLES):
+        (expected,) = results_of(graph, {"x": sample.transpose(2, 0, 1)[None]})
+        np.testing.assert_allclose(reference.outputs[0][at], expected, rtol=1e-4, atol=1e-4)
