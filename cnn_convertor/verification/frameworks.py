@@ -11,7 +11,7 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
-from cnn_convertor.verification import formula_runner, keras_runner, opencv_runner
+from cnn_convertor.verification import formula_runner, keras_runner, onnx_runner, opencv_runner
 from cnn_convertor.verification.compare import sqnr
 from cnn_convertor.verification.framework_maps import Reference, as_maps, as_output, blobs_as_maps, blobs_as_output
 from cnn_convertor.verification.unpooling import DeviceMaxima
@@ -74,6 +74,7 @@ class Runner(NamedTuple):
 
 
 RUNNERS: Mapping[str, Runner] = {
+    "onnxruntime": Runner(onnx_runner.run, Order.CHW, blobs_as_output, blobs_as_maps),
     "OpenCV": Runner(_run_caffe, Order.CHW, blobs_as_output, blobs_as_maps),
     "Keras": Runner(
         keras_runner.run, Order.HWC, partial(as_output, order=Order.HWC), partial(as_maps, order=Order.HWC)

@@ -10,17 +10,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.emulation.run import Maps
+from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.model import OnnxModel, ValueInfo, read_model
 from cnn_convertor.frontends.onnx.tensors import TYPES
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Order
+from cnn_convertor.verification.framework_maps import (
+    HINT,
+    KEPT,
+    Reference,
+    blobs_as_maps,
+    blobs_as_output,
+    first_line,
+    missing,
+)
+from cnn_convertor.verification.unpooling import DeviceMaxima
 
 Numbers: TypeAlias = NDArray[Any]
-Run: TypeAlias = Callable[[Mapping[str, Numbers]], list[Numbers]]
+Session: TypeAlias = Callable[[Mapping[str, Numbers]], list[Numbers]]
 
 GRAPH, OUTPUT, NAME = 7, 12, 1  # fields of ModelProto, GraphProto, ValueInfoProto
 
 
-def open_runner(path: Path, layers: Sequence[str]) -> Run:
+def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, DeviceMaxima]) -> Reference:
+    names = [*dict.fromkeys((*graph.outputs, *layers_of(model.definition)))]
+    file = read_model(model.definition)
+    outputs: list[list[Numbers]] = []
+    layers: dict[str, list[Maps]] = {}
+    try:
+        session = open_session(model.definition, names)
+        for sample in range(len(next(iter(inputs.values())))):
+            results = session(inputs_of(file, inputs, sample))
+            outputs.append(results[: len(graph.outputs)])
+            for name, values in zip(names, results, strict=True) if sample < KEPT else ():
+                if values.dtype.kind in "fiu" and values.size and values.shape[:1] == (1,):
+                    layers.setdefault(name, []).append(blobs_as_maps(values))
+    except ImportError as error:
+        raise missing("onnxruntime") from error
+    except Exception as error:  # onnxruntime raises exceptions of any type
+        problem = f"onnxruntime refuses the model: {first_line(error)}"
+        raise ModelError(Problem("DV712", problem, Origin(str(model.definition)), HINT)) from error
+    return Reference(
+        framework="onnxruntime",
+        outputs=tuple(
+            np.concatenate([blobs_as_output(values, graph.shape(name)) for values in parts])
+            for parts, name in zip(zip(*outputs, strict=True), graph.outputs, strict=True)
+        ),
+        layers={name: np.concatenate(maps) for name, maps in layers.items()},
+        order=Order.CHW,
+    )
+
+
+def open_session(path: Path, layers: Sequence[str]) -> Session:
     """A function from a model's inputs to the named values. Raises ImportError without any runtime."""
     try:
         import onnxruntime
@@ -38,7 +81,7 @@ def open_runner(path: Path, layers: Sequence[str]) -> Run:
     return lambda inputs: list(session.run(list(layers), dict(inputs)))
 
 
-def _reference(path: Path, layers: Sequence[str]) -> Run:
+def _reference(path: Path, layers: Sequence[str]) -> Session:
     import onnx
     from onnx.reference import ReferenceEvaluator
 
