@@ -28,7 +28,7 @@ class Network:
 
     nodes: Sequence[Any]
     inputs: Mapping[str, Array]
-    constants: Mapping[str, Array]
+    constants: Mapping[str, Array | np.generic]
     opset: int = 21
 
     def write(self, path: Path, outputs: Sequence[str] = (), **more: Any) -> Path:

@@ -148,7 +148,7 @@ def test_resize_to_a_computed_size(tmp_path: Path) -> None:
         make("Concat", ["front", "i"], ["sizes"], axis=0),
         make("Resize", ["x", "", "", "sizes"], ["y"], mode="linear", coordinate_transformation_mode="half_pixel"),
     ]  # fmt: skip
-    constants = {"two": integers(2), "four": integers(4), "nil": integers(0), "scale": np.float32([1.5, 2.0])}
+    constants = {"two": integers(2), "four": integers(4), "nil": integers(0), "scale": np.array([1.5, 2.0], np.float32)}
     agreeing(Network(nodes, {"x": X}, constants, 18), tmp_path / "net.onnx")
 
 

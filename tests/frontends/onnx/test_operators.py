@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def node(type: str, *constants: Any, x: Any = X, opset: int = 21, first: bool = 
 
 
 KERNELS, DEPTHWISE = normal(6, 4, 3, 3), normal(8, 1, 3, 2)
-POOL = {"kernel_shape": [3, 3], "strides": [2, 2]}
+POOL: Mapping[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2]}
 CASES = {
     "conv": node("Conv", KERNELS, normal(6), pads=[1, 0, 2, 1], strides=[2, 1]),
     "conv dilated": node("Conv", KERNELS, dilations=[2, 1]),
