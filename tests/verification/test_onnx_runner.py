@@ -11,7 +11,7 @@ import pytest
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.verification import frameworks
-from frontends.onnx.conftest import Network, helper, load, results_of
+from frontends.onnx.networks import Network, helper, load, results_of
 
 pytest.importorskip("onnxruntime", reason="onnxruntime computes the results")
 

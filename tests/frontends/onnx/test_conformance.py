@@ -14,7 +14,7 @@ import pytest
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.onnx import importer
 from cnn_convertor.frontends.onnx.operators import onnx as registry
-from frontends.onnx.conftest import load, numpy_helper, onnx, results_of, to_map
+from frontends.onnx.networks import load, numpy_helper, onnx, results_of, to_map
 
 pytestmark = pytest.mark.slow
 

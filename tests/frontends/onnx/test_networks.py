@@ -14,7 +14,7 @@ from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimize
-from frontends.onnx.conftest import Network, helper, load, onnx, results_of, to_map
+from frontends.onnx.networks import Network, helper, load, onnx, results_of, to_map
 
 RANDOM = np.random.default_rng(16)
 make = helper.make_node

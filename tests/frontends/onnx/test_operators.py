@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frontends.onnx.conftest import Network, helper, load, results_of, to_map
+from frontends.onnx.networks import Network, helper, load, results_of, to_map
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
 
