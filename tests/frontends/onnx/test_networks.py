@@ -97,6 +97,11 @@ def test_a_gate_of_another_value_is_not_a_swish(tmp_path: Path) -> None:
     assert len(operators(agreeing(Network(nodes, {"x": X}, {}, 18), tmp_path / "net.onnx"))) == 3
 
 
+def test_a_clip_to_the_largest_number_is_a_relu(tmp_path: Path) -> None:
+    network = Network([make("Clip", ["x"], ["y"], min=0.0, max=3.4028234663852886e38)], {"x": X}, {}, 7)
+    assert operators(agreeing(network, tmp_path / "net.onnx")) == [ops.Activation]
+
+
 @pytest.mark.parametrize(
     ("corners", "operator"),
     [

@@ -109,15 +109,22 @@ def read_clip(reading: OnnxReading) -> OnnxTensor:
             return _add(reading, ops.Clip(low, high))
 
 
+LARGEST = 3.4e38  # exporters write the largest FP32 number for no limit
+
+
 def _limit(reading: OnnxReading, name: str, position: int, default: float) -> float:
     if name in reading.attributes:
-        return reading.number(name, default)
+        return _or_infinite(reading.number(name, default))
     given = reading.numbers(position, name)
     if given is None:
         return default
     if given.size != 1:
         raise reading.wrong(f"{name} is {given.size} numbers")
-    return float(given.reshape(-1)[0])
+    return _or_infinite(float(given.reshape(-1)[0]))
+
+
+def _or_infinite(limit: float) -> float:
+    return math.copysign(math.inf, limit) if abs(limit) >= LARGEST else limit
 
 
 @onnx.reads("ThresholdedRelu", settings="alpha", makes=[ops.Binary, ops.Threshold])
