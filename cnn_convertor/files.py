@@ -1,14 +1,24 @@
-"""Writes the files of a conversion into a folder: all of them or none."""
+"""Writes a set of files into a folder: at every moment the folder holds one whole set, the earlier one or the new one.
+
+Where the system can exchange two folders (Linux), the new set appears in one step. Elsewhere a journal allows the next run to
+undo a replacement that was cut off.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
+import filecmp
+import hashlib
+import json
+import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from errno import EEXIST, EISDIR, ENOTDIR
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from errno import EACCES, EEXIST, EISDIR, ENOSYS, ENOTDIR
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,42 +28,50 @@ from cnn_convertor.errors import Origin, UsageError
 Contents: TypeAlias = str | Iterable[NDArray[np.uint8]]
 
 
-def replace_all(folder: Path, files: Mapping[str, Contents]) -> tuple[Path, ...]:
-    """Write every file beside its place first, and move all of them when the last one is complete.
+class Digest(NamedTuple):
+    """Of a file. sha256: in hexadecimal digits."""
+
+    bytes: int
+    sha256: str
+
+
+Description: TypeAlias = tuple[str, Callable[[Mapping[str, Digest]], str]]  # a file's name, and its text
+
+_JOURNAL: Final = "journal.json"
+_RENAME_EXCHANGE: Final = 2  # linux/fs.h
+_AT_FDCWD: Final = -100  # fcntl.h
+
+
+def replace_all(
+    folder: Path,
+    files: Mapping[str, Contents],
+    *,
+    description: Description | None = None,
+    obsolete: Collection[str] = (),
+) -> tuple[Path, ...]:
+    """Write all files or none. Files whose contents stay the same are not touched; other files in the folder stay.
 
     files: path relative to the folder -> text, or pieces of bytes that are written as they come.
-    Raises UsageError when the folder cannot be written; on any error earlier files stay as they are.
+    description: one more file, whose text is made from the digests of the others.
+    obsolete: files of the earlier set, which the new set replaces: they are removed.
+    Raises UsageError when the folder cannot be written; on any error the earlier files stay as they are.
     """
-    with _unfinished(folder) as unfinished:
-        for file, contents in files.items():
-            _write(folder, unfinished / file, contents)
-        _move(folder, unfinished, files)
-    return tuple(folder / file for file in files)
+    with _prepared(folder) as staging:
+        new = staging / "new"
+        digests = {file: _write(folder, new / file, contents) for file, contents in files.items()}
+        if description is not None:
+            name, text = description
+            digests[name] = _write(folder, new / name, text(digests))
+        removed = [file for file in obsolete if file not in digests and (folder / file).is_file()]
+        with _writing(folder):
+            _replace(folder.resolve(), staging, digests, removed)
+    return tuple(folder / file for file in digests)
 
 
 def check_writable(folder: Path) -> None:
     """Raises UsageError when files cannot be written to a folder, as `replace_all` would after the work."""
-    with _unfinished(folder):
+    with _prepared(folder):
         pass
-
-
-@contextmanager
-def _unfinished(folder: Path) -> Iterator[Path]:
-    """A temporary folder inside the folder, which is made; folders that stay empty are removed again."""
-    created: list[Path] = []
-    try:
-        with _writing(folder):
-            created += [place for place in (folder, *folder.parents) if not place.exists()]
-            folder.mkdir(parents=True, exist_ok=True)
-            unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=folder))
-        try:
-            yield unfinished
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
-    finally:
-        for place in created:  # the innermost first; one that holds anything stays
-            with suppress(OSError):
-                place.rmdir()
 
 
 def differing(folder: Path, files: Mapping[str, Contents]) -> tuple[str, ...]:
@@ -79,39 +97,216 @@ def _pieces(contents: Contents) -> Iterator[memoryview]:
         yield memoryview(piece) if isinstance(piece, bytes) else piece.data
 
 
-def _write(folder: Path, path: Path, contents: Contents) -> None:
+def _write(folder: Path, path: Path, contents: Contents) -> Digest:
+    """Write one file. Errors of the pieces themselves are not about the folder, and pass."""
+    size, digest = 0, hashlib.sha256()
     with _writing(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("wb", 0)  # without a buffer, so that closing it has nothing left to fail with
     with stream:
-        # Errors of the pieces themselves are not about the folder, and pass.
         for left in _pieces(contents):
+            size += left.nbytes
+            digest.update(left)
             with _writing(folder):
                 while left:
                     left = left[stream.write(left) :]
+    return Digest(size, digest.hexdigest())
 
 
-def _move(folder: Path, unfinished: Path, files: Iterable[str]) -> None:
-    with _writing(folder):
-        for file in files:
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            if (folder / file).is_dir():  # before anything is moved
-                raise IsADirectoryError(EISDIR, f"{file} is a folder")
-        moves = [(unfinished / file, folder / file) for file in files]
-        try:
-            _replace(moves)
-        except KeyboardInterrupt:  # the files belong together: finish the moves
-            _replace(moves)
-            raise
+# --- where the new set is written ----------------------------------------------------------------------------------------
 
 
-def _replace(moves: list[tuple[Path, Path]]) -> None:
-    """Move files, and remove those that are moved from the list."""
-    while moves:
-        source, target = moves[-1]
-        if source.exists():
-            source.replace(target)
-        moves.pop()
+@contextmanager
+def _lock(folder: Path, *, wait: bool) -> Iterator[None]:
+    """Lock a folder against other processes. Raises BlockingIOError if it is locked and `wait` is false."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _locked_if_possible(folder: Path) -> Iterator[None]:
+    """Lock a folder, waiting for others; some file systems have no locks."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(_lock(folder, wait=True))
+        yield
+
+
+@contextmanager
+def _prepared(folder: Path) -> Iterator[Path]:
+    """A locked temporary folder beside the folder, or in it where its parent is read-only. Cleans up after killed runs.
+
+    The folder is made; folders that stay empty are removed again.
+    """
+    created: list[Path] = []
+    with ExitStack() as stack:
+        stack.callback(_remove_empty, created)
+        with _writing(folder):
+            created += [place for place in (folder, *folder.parents) if not place.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+            folder = folder.resolve()
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(EACCES, os.strerror(EACCES))
+            with _locked_if_possible(folder.parent):
+                _recover(folder)
+                staging = _temporary(folder)
+                stack.enter_context(_locked_if_possible(staging))
+                stack.callback(_clean_up, folder, staging)
+            (staging / "new").mkdir()
+        yield staging
+
+
+def _prefix(folder: Path) -> str:
+    return f".{folder.name}.unfinished-"
+
+
+def _temporary(folder: Path) -> Path:
+    """Beside the folder, where it can be exchanged; or in it, where its parent is read-only."""
+    try:
+        return Path(tempfile.mkdtemp(prefix=_prefix(folder), dir=folder.parent))
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix=_prefix(folder), dir=folder))
+
+
+def _remove_empty(created: Iterable[Path]) -> None:
+    for place in created:  # the innermost first; one that holds anything stays
+        with suppress(OSError):
+            place.rmdir()
+
+
+def _recover(folder: Path) -> None:
+    """Clean up after killed runs. The temporary folders of running ones are locked."""
+    for place in (folder.parent, folder):
+        for staging in sorted(place.glob(f"{_prefix(folder)}*")):
+            with suppress(OSError), _lock(staging, wait=False):
+                _clean_up(folder, staging)
+
+
+def _clean_up(folder: Path, staging: Path) -> None:
+    """Remove a temporary folder; one that still holds files of the user's stays, for the next run to try again."""
+    with suppress(OSError, ValueError):
+        _settle(folder, staging)
+        shutil.rmtree(staging)
+
+
+# --- replacing -----------------------------------------------------------------------------------------------------------
+
+
+def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collection[str]) -> None:
+    """Put the new files in the place of the earlier ones. Raises OSError; then the earlier ones are there."""
+    new = staging / "new"
+    for file in files:
+        if (folder / file).is_dir():
+            raise IsADirectoryError(EISDIR, f"{file} is a folder")
+    with _locked_if_possible(folder.parent):
+        same = {file for file in files if _is_same(folder / file, new / file)}
+        changed = [file for file in files if file not in same]
+        if len(changed) + len(removed) > 1 and staging.parent == folder.parent:
+            try:
+                _exchange(folder, staging, same, {*changed, *removed})
+            except OSError:
+                _replace_one_by_one(folder, staging, changed, removed)
+            else:
+                _settle(folder, staging)
+        elif changed or removed:
+            _replace_one_by_one(folder, staging, changed, removed)
+
+
+def _is_same(earlier: Path, new: Path) -> bool:
+    return earlier.is_file() and filecmp.cmp(earlier, new, shallow=False)
+
+
+def _exchange(folder: Path, staging: Path, same: Iterable[str], replaced: Collection[str]) -> None:
+    """Complete the new folder with what stays, and exchange it with the earlier one.
+
+    Files that stay get a second link, so they are never missing. Folders that stay move later, by the journal.
+    Raises OSError if the system cannot do this; then nothing has changed.
+    """
+    new, probe = staging / "new", staging / "probe"
+    for file in filter(lambda file: (folder / file).exists(), replaced):
+        os.link(folder / file, probe)  # Raises OSError if the file may not be removed.
+        probe.unlink()
+    for file in same:
+        (new / file).unlink()
+    folders = []
+    for path, is_folder in _staying(folder, folder, replaced):
+        if is_folder:
+            folders.append(path)
+        else:
+            (new / path).parent.mkdir(parents=True, exist_ok=True)
+            os.link(folder / path, new / path, follow_symlinks=False)
+    shutil.copymode(folder, new)
+    (staging / _JOURNAL).write_text(json.dumps(_Journal(moved=folders)))
+    _exchange_names(folder, new)
+
+
+def _staying(folder: Path, root: Path, replaced: Collection[str]) -> Iterator[tuple[str, bool]]:
+    """What stays in a folder: path relative to the root, and whether it is a folder that stays whole."""
+    for entry in sorted(folder.iterdir()):
+        path = entry.relative_to(root).as_posix()
+        if entry.is_symlink() or not entry.is_dir():
+            yield from [(path, False)] if path not in replaced else []
+        elif any(file.startswith(f"{path}/") for file in replaced):
+            yield from _staying(entry, root, replaced)
+        else:
+            yield path, True
+
+
+def _exchange_names(one: Path, other: Path) -> None:
+    """Exchange two folders in one step. Raises OSError if the system cannot."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError) as error:
+        raise OSError(ENOSYS, os.strerror(ENOSYS)) from error
+    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class _Journal(TypedDict, total=False):
+    """What a replacement is about to do, written before it begins. moved: folders that stay, in an exchange."""
+
+    moved: list[str]
+    replaced: list[str]
+    added: list[str]
+
+
+def _replace_one_by_one(folder: Path, staging: Path, changed: Sequence[str], removed: Collection[str]) -> None:
+    new, old = staging / "new", staging / "old"
+    journal = _Journal(
+        replaced=[file for file in (*changed, *removed) if (folder / file).exists()],
+        added=[file for file in changed if not (folder / file).exists()],
+    )
+    (staging / _JOURNAL).write_text(json.dumps(journal))
+    for file in (*changed, *removed):
+        for place in (folder, old):
+            (place / file).parent.mkdir(parents=True, exist_ok=True)
+        if file in journal["replaced"]:
+            (folder / file).replace(old / file)
+        if file not in removed:
+            (new / file).replace(folder / file)
+    (staging / _JOURNAL).unlink()  # From here on it is not undone.
+
+
+def _settle(folder: Path, staging: Path) -> None:
+    """Undo a replacement one by one, however far it got; complete an exchange that has taken place."""
+    new, old = staging / "new", staging / "old"
+    if not (staging / _JOURNAL).exists():
+        return
+    journal: _Journal = json.loads((staging / _JOURNAL).read_text())
+    for place in journal.get("moved", ()):
+        if (new / place).is_dir() and not (folder / place).exists():
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (new / place).rename(folder / place)
+    for file in journal.get("replaced", ()):
+        if (old / file).exists():
+            (old / file).replace(folder / file)
+    for file in journal.get("added", ()):
+        if not (new / file).exists():
+            (folder / file).unlink(missing_ok=True)
 
 
 @contextmanager

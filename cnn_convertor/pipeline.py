@@ -30,6 +30,7 @@ from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files import Contents
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.manifest import earlier_files, manifest
 from cnn_convertor.passes import optimize
 from cnn_convertor.report import Report, report_of
 from cnn_convertor.samples import Preparation, read_samples, shapes_of
@@ -55,7 +56,12 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     contents = render(graph, program, config)
     weights = f"{program.name}_weights.bin"
     contents[weights] = _counted(contents[weights], program.weight_bytes, progress)
-    written = files.replace_all(folder, contents)
+    written = files.replace_all(
+        folder,
+        contents,
+        description=(f"{program.name}.json", bind(manifest, program, Preparation.of(config))),
+        obsolete=earlier_files(folder, program.name),
+    )
     return report_of(program, written, calibration, config.limits)
 
 

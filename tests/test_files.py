@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.monkeypatch import derive_importpath
 from numpy.typing import NDArray
 
 from cnn_convertor import files
@@ -82,29 +88,172 @@ def test_a_failure_leaves_no_folder_that_was_not_there(tmp_path: Path) -> None:
     assert everything(tmp_path) == []
 
 
-@pytest.mark.parametrize("moved_before", [0, 1, 2])
-@pytest.mark.parametrize("moves", [True, False])
-def test_an_interruption_while_files_are_moved_leaves_no_mixture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved_before: int, moves: bool
+def no_exchange(*_: object) -> None:
+    raise OSError(38, "Function not implemented")
+
+
+@pytest.fixture(params=["exchange", "journal"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With the exchange of folders, and on a system without it."""
+    if request.param == "journal":
+        monkeypatch.setattr(files, "_exchange_names", no_exchange)
+    return str(request.param)
+
+
+OLD: dict[str, files.Contents] = {"a.h": "old", "doc/b.cpp": "old", "same.txt": "same", "gone.h": "old"}
+NEW: dict[str, files.Contents] = {"a.h": "new", "doc/b.cpp": "new", "same.txt": "same", "doc/more/c.h": "new"}
+
+
+def prepared(folder: Path) -> dict[str, bytes]:
+    """A folder with an earlier set and a user's files; gives its contents."""
+    replace_all(folder, OLD)
+    (folder / "mine.txt").write_text("mine")
+    (folder / "doc" / "mine").mkdir()
+    (folder / "doc" / "mine" / "deep.txt").write_text("mine")
+    (folder / "build" / "empty").mkdir(parents=True)
+    (folder / "link").symlink_to("nowhere")
+    return tree(folder)
+
+
+def test_a_set_replaces_the_earlier_one_and_leaves_the_users_files(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "out"
+    prepared(folder)
+    untouched, others = [(folder / f).stat() for f in ("same.txt", "mine.txt", "doc/mine/deep.txt")], folder.parent
+    replace_all(folder, NEW, obsolete=["a.h", "gone.h", "never"])
+    assert tree(folder) == {
+        **{name: str(text).encode() for name, text in NEW.items()},
+        "mine.txt": b"mine",
+        "doc/mine/deep.txt": b"mine",
+    }
+    assert (folder / "build" / "empty").is_dir()
+    assert (folder / "link").is_symlink()
+    after = [(folder / f).stat() for f in ("same.txt", "mine.txt", "doc/mine/deep.txt")]
+    assert [(s.st_ino, s.st_mtime_ns, s.st_nlink) for s in after] == [
+        (s.st_ino, s.st_mtime_ns, 1) for s in untouched
+    ], way
+    assert [path.name for path in others.iterdir()] == ["out"]
+
+
+def test_the_same_set_again_touches_nothing(tmp_path: Path) -> None:
+    replace_all(tmp_path / "out", OLD)
+    before = [(path, path.stat().st_ino, path.stat().st_mtime_ns) for path in (tmp_path / "out").rglob("*")]
+    replace_all(tmp_path / "out", OLD)
+    assert [(path, path.stat().st_ino, path.stat().st_mtime_ns) for path in (tmp_path / "out").rglob("*")] == before
+
+
+def test_a_description_has_the_digests_of_the_files(tmp_path: Path) -> None:
+    digests: dict[str, files.Digest] = {}
+
+    def describe(given: Any) -> str:
+        digests.update(given)
+        return "described"
+
+    replace_all(tmp_path, {"a.h": "abc", "w.bin": [piece(1), piece(2)]}, description=("d.json", describe))
+    assert tree(tmp_path) == {"a.h": b"abc", "w.bin": b"\x01\x02", "d.json": b"described"}
+    assert digests == {
+        "a.h": (3, hashlib.sha256(b"abc").hexdigest()),
+        "w.bin": (2, hashlib.sha256(b"\x01\x02").hexdigest()),
+    }
+
+
+STEPS = ("os.link", "pathlib.Path.replace", "pathlib.Path.rename", "cnn_convertor.files._exchange_names")
+
+
+@pytest.mark.parametrize(
+    ("error", "done"),  # a call that fails has done nothing
+    [(KeyboardInterrupt(), True), (KeyboardInterrupt(), False), (OSError(5, "Input/output error"), False)],
+    ids=["Ctrl-C after", "Ctrl-C before", "OSError"],
+)
+@pytest.mark.parametrize("at", range(12))
+def test_an_interruption_leaves_a_whole_set(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch, error: BaseException, done: bool, at: int
 ) -> None:
-    """Ctrl-C may come before or after a file has moved."""
-    names = ("a.h", "b.cpp", "w.bin")
-    replace_all(tmp_path, dict.fromkeys(names, "old"))
-    plain, calls = Path.replace, []
+    """An error before or behind each call that links, moves or exchanges."""
+    folder = tmp_path / "out"
+    old = prepared(folder)
+    calls = []
+    with monkeypatch.context() as patched:
+        for step in STEPS:
+            plain = derive_importpath(step, raising=True)
+            function = getattr(plain[1], plain[0])
 
-    def interrupted(self: Path, target: Path) -> Path:
-        calls.append(target)
-        if len(calls) != moved_before + 1:
-            return plain(self, target)
-        if moves:
-            plain(self, target)
-        raise KeyboardInterrupt
+            def interrupted(*given: Any, _function: Any = function, **settings: Any) -> Any:
+                calls.append(given)
+                if len(calls) != at + 1:
+                    return _function(*given, **settings)
+                if done:
+                    _function(*given, **settings)
+                raise error
 
-    monkeypatch.setattr(Path, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        replace_all(tmp_path, dict.fromkeys(names, "new"))
-    assert {name: (tmp_path / name).read_text() for name in names} == dict.fromkeys(names, "new")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+            patched.setattr(step, interrupted)
+        with suppress(KeyboardInterrupt, UsageError):
+            replace_all(folder, NEW, obsolete=OLD)
+    texts = {path: text for path, text in tree(folder).items() if "mine" not in path}
+    new = {name: str(text).encode() for name, text in NEW.items()}
+    assert texts in (new, {path: text for path, text in old.items() if "mine" not in path}), way
+    assert (folder / "mine.txt").read_bytes() == (folder / "doc/mine/deep.txt").read_bytes() == b"mine"
+    assert (folder / "build" / "empty").is_dir()
+    replace_all(folder, NEW, obsolete=OLD)
+    assert tree(folder) == {**new, "mine.txt": b"mine", "doc/mine/deep.txt": b"mine"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from cnn_convertor import files
+
+if sys.argv[2] == "journal":
+    def refuse(*_): raise OSError(38, "")
+    files._exchange_names = refuse
+for turn in range(10 ** 6):
+    files.replace_all(Path(sys.argv[1]), {f"{n}.h": f"{turn} " * 20000 for n in "abcdef"})
+    if turn == 1:
+        print("ready", flush=True)
+"""
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_killed_run_leaves_a_whole_set(tmp_path: Path, way: str, kills: int) -> None:
+    """With a journal the set is whole after the next run has begun."""
+    folder, random = tmp_path / "out", np.random.default_rng(kills)
+    folder.mkdir()
+    (folder / "mine").mkdir()
+    for _ in range(kills):
+        with subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(folder), way],
+            stdout=subprocess.PIPE,
+            cwd=files.__file__.rsplit("/", 2)[0],
+        ) as child:
+            assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+            time.sleep(random.uniform(0, 0.02))
+            child.kill()
+        if way == "journal":
+            files.check_writable(folder)
+        assert len({(folder / f"{n}.h").read_text() for n in "abcdef"}) == 1
+        files.check_writable(folder)
+        assert (folder / "mine").is_dir()
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_two_writers_at_once_leave_a_whole_set(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "out"
+    children = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                KILLED.replace("10 ** 6", "15").replace("{turn} ", f"{name}{{turn}} "),
+                str(folder),
+                way,
+            ],
+            cwd=files.__file__.rsplit("/", 2)[0],
+        )
+        for name in "xy"
+    ]
+    assert [child.wait() for child in children] == [0, 0]
+    assert len({(folder / f"{n}.h").read_text() for n in "abcdef"}) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def told(folder: Path, contents: files.Contents = "text", name: str = "a.h") -> str:
@@ -141,9 +290,10 @@ def test_what_the_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    for name in ("tempfile.mkdtemp", "pathlib.Path.replace"):
+    for names in (("tempfile.mkdtemp",), ("pathlib.Path.replace", "cnn_convertor.files._exchange_names")):
         with monkeypatch.context() as patched:
-            patched.setattr(name, refuse)
+            for name in names:
+                patched.setattr(name, refuse)
             assert told(tmp_path) == "cannot write the outputs: Permission denied"
         assert everything(tmp_path) == []
 

@@ -24,7 +24,7 @@ RANKS = (
     {"codegen", "emulation"},
     {"samples"},
     {"calibration", "verification"},
-    {"report"},
+    {"manifest", "report"},
     {"pipeline"},
     {"inspection", "trials"},
     {"export"},

@@ -51,11 +51,14 @@ fc/1000 = palette
 
 ## What is written
 
-All files go to `output_folder/NAME/`. They appear together or, when anything fails, not at all.
+All files go to `output_folder/NAME/`. They appear together or, when anything fails, not at all: at every
+moment the folder holds one whole conversion. Files whose contents do not change are not touched, files of an earlier conversion
+that the new one does not have are removed, and your own files stay.
 
 | file | when |
 |---|---|
 | `NAME_weights.bin` | always: the weights of all commands, for `LoadWeights()` |
+| `NAME.json` | always: the [manifest](manifest.md), which other tools read |
 | `NAME_gen.h`, `NAME_gen.cpp` | `generate_source = 1`: the class `CNAME`, which describes the network to the runtime |
 | `NAME_cpu.h` | with them, where some layers run on the CPU ([cpu-layers.md](cpu-layers.md)) |
 | `NAME.dot` | `generate_dot = 1`: the graph; `dot -Tsvg NAME.dot > NAME.svg` draws it |

@@ -85,7 +85,7 @@ def test_the_keras_3_file_holds_no_dates() -> None:
 def test_an_example_converts_without_a_warning(ini: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     config = replace(Config.read(ini), output_folder=tmp_path)
     written = {path.name for path in convert(config).files}
-    assert written == {config.name + end for end in ("_gen.h", "_gen.cpp", "_cpu.h", "_weights.bin", ".dot")}
+    assert written == {config.name + end for end in ("_gen.h", "_gen.cpp", "_cpu.h", "_weights.bin", ".dot", ".json")}
     assert not list(recwarn)
 
 
