@@ -26,7 +26,7 @@ RANKS = (
     {"calibration", "verification"},
     {"manifest", "report"},
     {"pipeline"},
-    {"inspection", "trials"},
+    {"inspection", "trials", "board"},
     {"export"},
     {"cli"},
     {"__main__"},

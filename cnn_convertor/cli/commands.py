@@ -327,6 +327,23 @@ def export(
     console.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
 
 
+# --- on the board --------------------------------------------------------------------------------------------------------
+
+OUT = click.option("--out", "folder", metavar="DIR", required=True, type=FILE, help="Folder to copy to the board.")
+
+
+@commands.command()
+@OUT
+@with_device
+@with_console
+def probe(console: Console, folder: Path, max_kernel_size: int, ub_size: int) -> None:
+    """Write a program for the board that finds out which forms of commands work there."""
+    from cnn_convertor.board.probe import write_probe
+
+    limits = Limits(max_kernel_size=max_kernel_size, ub_size=ub_size)
+    console.note(f"{numbered(write_probe(folder, limits).commands, 'command')} in {folder}")
+
+
 @commands.command("inspect")
 @click.argument("source", metavar="MODEL_OR_INI", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print the inspection as JSON.")

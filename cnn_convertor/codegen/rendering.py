@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -125,6 +125,11 @@ def render_selftest(
     if not in_source:
         files[f"{program.name}_selftest.bin"] = [expected.view(np.uint8)]
     return files
+
+
+def render_text(template: str, source: str, values: Mapping[str, object]) -> str:
+    """One template with these values. source: what the text is made from."""
+    return _render(template, {"made_by": _made_by(source), **values})
 
 
 def _made_by(model: str) -> str:

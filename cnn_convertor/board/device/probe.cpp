@@ -1,0 +1,333 @@
+// Runs every command of commands.h on the device and compares the results with the expected ones. Prints one line for each form
+// of command, and writes board.json:
+//   probe [-v] [probe.bin [board.json]]
+// The exit code is 0 when board.json is written, whatever the results are.
+#include <algorithm>
+#include <cmath>
+
+#include "board.h"
+#include "commands.h"
+#include "dmp_dv_cmdraw_v1.h"
+
+namespace {
+
+const uint16_t kNotWritten = 0x7e5a;  // a NaN, which no command gives
+const std::size_t kGuard = 64;        // bytes behind an output that must stay as they are
+const int kExecutions = 3;            // the least time counts
+
+struct Result {
+  const char *word;  // passed, wrong, refused or failed
+  std::string reason;
+  long long usec;
+  std::string traffic;
+};
+
+std::string LastError() { return dmp_dv_get_last_error_message(); }
+
+std::size_t Aligned(std::size_t offset) { return (offset + 15) / 16 * 16; }
+
+float Widen(uint16_t half) {
+  const int exponent = half >> 10 & 31, fraction = half & 1023;
+  const float magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
+                          : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                          : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  return half & 0x8000 ? -magnitude : magnitude;
+}
+
+// Device memory with the CPU's address.
+class Memory {
+ public:
+  Memory() : mem_(nullptr), data_(nullptr) {}
+  ~Memory() {
+    if (mem_) dmp_dv_mem_release(mem_);
+  }
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+
+  bool Allocate(dmp_dv_context context, std::size_t size) {
+    mem_ = dmp_dv_mem_alloc(context, size);
+    data_ = mem_ ? dmp_dv_mem_map(mem_) : nullptr;
+    return data_ != nullptr;
+  }
+  bool ForCpu() { return dmp_dv_mem_sync_start(mem_, 1, 1) == 0; }
+  bool ForDevice() { return dmp_dv_mem_sync_end(mem_) == 0; }
+  dmp_dv_mem mem() const { return mem_; }
+  uint8_t *data() const { return data_; }
+
+ private:
+  dmp_dv_mem mem_;
+  uint8_t *data_;
+};
+
+struct Places {
+  explicit Places(const Command &command)
+      : operand(Aligned(command.input_bytes)),
+        output(Aligned(operand + command.operand_bytes)),
+        end(output + command.output_bytes + kGuard) {}
+  std::size_t operand, output, end;  // bytes from the start of the I/O memory
+};
+
+void DrawHalves(const Command &command, uint32_t seed, uint8_t *to, std::size_t bytes) {
+  board::Generator generator(seed);
+  for (std::size_t i = 0; i < bytes; i += 2) {
+    const uint16_t level = kLevels[command.levels][generator.Next() >> 28];
+    std::memcpy(to + i, &level, 2);
+  }
+}
+
+void Fill(const Command &command, uint8_t *io) {
+  const Places places(command);
+  if (command.is_u8) {
+    board::Generator generator(kInputSeed);
+    for (std::size_t i = 0; i < command.input_bytes; ++i) io[i] = static_cast<uint8_t>(generator.Next() >> 24);
+  } else {
+    DrawHalves(command, kInputSeed, io, command.input_bytes);
+  }
+  DrawHalves(command, kOperandSeed, io + places.operand, command.operand_bytes);
+  for (std::size_t i = places.output; i + 1 < places.end; i += 2) std::memcpy(io + i, &kNotWritten, 2);
+}
+
+void SetRun(const Run &run, dmp_dv_mem weights, dmp_dv_cmdraw_conv_v0_run *raw) {
+  raw->weight_buf.mem = run.weight_fmt ? weights : nullptr;
+  raw->weight_buf.offs = run.weight_offs;
+  raw->conv_pad = run.conv_pad;
+  raw->pool_pad = run.pool_pad;
+  raw->m = run.m;
+  raw->conv_enable = run.conv_enable;
+  raw->p = run.p;
+  raw->pz = run.pz;
+  raw->conv_stride = run.conv_stride;
+  raw->conv_dilation = run.conv_dilation;
+  raw->weight_fmt = run.weight_fmt;
+  raw->pool_enable = run.pool_enable;
+  raw->pool_avg_param = run.pool_avg_param;
+  raw->pool_size = run.pool_size;
+  raw->pool_stride = run.pool_stride;
+  raw->actfunc = run.actfunc;
+  raw->actfunc_param = run.actfunc_param;
+  raw->rectifi_en = run.rectifi_en;
+  raw->lrn = run.lrn;
+}
+
+int AddCommand(const Command &command, const Memory &io, const Memory &data, dmp_dv_cmdlist list) {
+  const Places places(command);
+  dmp_dv_cmdraw_conv_v1 raw;
+  std::memset(&raw, 0, sizeof(raw));
+  raw.header.size = sizeof(raw);
+  raw.header.device_type = DMP_DV_DEV_CONV;
+  raw.header.version = 1;
+  raw.u8tofp16_table.mem = command.is_u8 ? data.mem() : nullptr;
+  raw.u8tofp16_table.offs = command.is_u8 ? kTableOffset : 0;
+  dmp_dv_cmdraw_conv_v0 &conv = raw.conv_cmd;
+  conv.header.size = sizeof(conv);
+  conv.header.device_type = DMP_DV_DEV_CONV;
+  conv.header.version = 0;
+  conv.input_buf.mem = io.mem();
+  conv.input_buf.offs = 0;
+  conv.output_buf.mem = io.mem();
+  conv.output_buf.offs = places.output;
+  conv.eltwise_buf.mem = command.operand_bytes ? io.mem() : nullptr;
+  conv.eltwise_buf.offs = command.operand_bytes ? places.operand : 0;
+  conv.topo = command.topo;
+  conv.w = command.w;
+  conv.h = command.h;
+  conv.z = 1;
+  conv.c = command.c;
+  conv.input_circular_offset = command.input_circular_offset;
+  conv.output_mode = command.operand_bytes ? 1 : 0;
+  for (uint32_t i = 0; i < command.runs; ++i) SetRun(kRuns[command.first_run + i], data.mem(), &conv.run[i]);
+  return dmp_dv_cmdlist_add_raw(list, &raw.header);
+}
+
+bool IsClose(uint16_t got, uint16_t expected) {
+  const float exact = Widen(expected), error = std::fabs(Widen(got) - exact);
+  return error <= kTolerance * std::max(1.0f, std::fabs(exact));  // false for NaN
+}
+
+// Why the output is wrong; empty when it is right.
+std::string Judge(const Command &command, const uint8_t *io) {
+  const Places places(command);
+  const std::size_t count = command.output_bytes / 2;
+  std::vector<uint16_t> output(count + kGuard / 2);
+  std::memcpy(output.data(), io + places.output, output.size() * 2);
+  for (std::size_t i = count; i < output.size(); ++i)
+    if (output[i] != kNotWritten) return "writes behind its output";
+  output.resize(count);
+  for (std::size_t i = 0; i < count; ++i)
+    if (output[i] == 0x8000) output[i] = 0;  // minus zero
+  if (command.is_exact &&
+      board::Crc32(reinterpret_cast<const uint8_t *>(output.data()), command.output_bytes) == command.crc)
+    return "";
+  std::size_t wrong = 0;
+  for (uint32_t i = 0; i < command.samples; ++i) {
+    const std::size_t at = command.samples > 1 ? i * (count - 1) / (command.samples - 1) : 0;
+    const uint16_t expected = kExpected[command.first_sample + i];
+    if (command.is_exact ? output[at] != expected : !IsClose(output[at], expected)) ++wrong;
+  }
+  if (!wrong && !command.is_exact) return "";
+  return wrong ? std::to_string(wrong) + " of " + std::to_string(command.samples) + " samples differ"
+               : std::string("elements between the samples differ");
+}
+
+Result Execute(const Command &command, Memory &io, const dmp_dv_cmdlist list) {
+  Result result = {"failed", "", 0, ""};
+  for (int i = 0; i < kExecutions; ++i) {
+    const board::Traffic before = board::ReadTraffic();
+    const int64_t id = dmp_dv_cmdlist_exec(list);
+    if (id < 0 || dmp_dv_cmdlist_wait(list, id)) {
+      result.reason = LastError();
+      return result;
+    }
+    const long long usec = dmp_dv_cmdlist_get_last_exec_time(list);
+    result.usec = i ? std::min(result.usec, usec) : usec;
+    result.traffic = board::TrafficSince(before);
+  }
+  if (!io.ForCpu()) {
+    result.reason = LastError();
+    return result;
+  }
+  result.reason = Judge(command, io.data());
+  result.word = result.reason.empty() ? "passed" : "wrong";
+  return result;
+}
+
+Result Try(const Command &command, dmp_dv_context context, Memory &io, const Memory &data) {
+  Result result = {"failed", "", 0, ""};
+  const dmp_dv_cmdlist list = dmp_dv_cmdlist_create(context);
+  if (!list || !io.ForCpu()) {
+    result.reason = LastError();
+  } else {
+    Fill(command, io.data());
+    if (AddCommand(command, io, data, list)) {
+      result.word = "refused";
+      result.reason = LastError();
+    } else if (dmp_dv_cmdlist_commit(list) || !io.ForDevice()) {
+      result.reason = LastError();
+    } else {
+      result = Execute(command, io, list);
+    }
+  }
+  if (list) dmp_dv_cmdlist_release(list);
+  if (result.traffic.empty()) result.traffic = board::TrafficSince({false, 0, 0, 0});
+  return result;
+}
+
+// What the results say about each aspect. A command that does not pass puts down the aspects that no other command shows to
+// work, or its subject if there are none: at least one of its aspects fails, so that its form is never used.
+std::vector<const char *> JudgeAspects(const std::vector<Result> &results) {
+  uint32_t works = 0, fails = 0;
+  for (std::size_t i = 0; i < kCommandCount; ++i)
+    if (!std::strcmp(results[i].word, "passed")) works |= kCommands[i].aspects;
+  for (std::size_t i = 0; i < kCommandCount; ++i) {
+    if (!std::strcmp(results[i].word, "passed")) continue;
+    const uint32_t unknown = kCommands[i].aspects & ~works;
+    fails |= unknown ? unknown : 1u << kCommands[i].subject;
+  }
+  std::vector<const char *> words(kAspectCount);
+  for (uint32_t i = 0; i < kAspectCount; ++i)
+    words[i] = fails >> i & 1 ? "failed" : works >> i & 1 ? "passed" : "untested";
+  return words;
+}
+
+void PrintAspects(const std::vector<const char *> &words, const std::vector<Result> &results) {
+  for (uint32_t aspect = 0; aspect < kAspectCount; ++aspect) {
+    std::size_t count = 0, bad = 0, first = kCommandCount;
+    for (std::size_t i = 0; i < kCommandCount; ++i) {
+      if (kCommands[i].subject != aspect) continue;
+      ++count;
+      if (!std::strcmp(results[i].word, "passed")) continue;
+      ++bad;
+      first = std::min(first, i);
+    }
+    std::printf("%-8s  %s (", words[aspect], kAspects[aspect].words);
+    if (bad)
+      std::printf("%zu of %zu commands; \"%s\" is %s: %s)\n", bad, count, kCommands[first].name, results[first].word,
+                  results[first].reason.c_str());
+    else
+      std::printf("%zu commands)\n", count);
+  }
+}
+
+std::string AspectsJson(const std::vector<const char *> &words, uint32_t first, uint32_t end) {
+  std::string json = "{";
+  for (uint32_t i = first; i < end; ++i)
+    json += std::string(i > first ? "," : "") + "\n    \"" + kAspects[i].name + "\": \"" + words[i] + "\"";
+  return json + "\n  }";
+}
+
+// The product of a figure of a command and a factor, a microsecond of its time; null when the time is too short to count.
+std::string Rate(std::size_t index, const std::vector<Result> &results, double amount) {
+  if (std::strcmp(results[index].word, "passed") || results[index].usec < 1) return "null";
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", amount / static_cast<double>(results[index].usec));
+  return text;
+}
+
+std::string BoardJson(const std::string &device, const std::vector<const char *> &words, const std::vector<Result> &results) {
+  std::string json = "{\n  \"format\": \"cnn-convertor board\",\n  \"version\": 1,\n  \"device\": " + device +
+                     ",\n  \"probed\": {\"ub_size\": " + std::to_string(kUbSize) +
+                     ", \"max_kernel_size\": " + std::to_string(kMaxKernelSize) +
+                     "},\n  \"forms\": " + AspectsJson(words, 0, kFormCount) +
+                     ",\n  \"features\": " + AspectsJson(words, kFormCount, kAspectCount) +
+                     ",\n  \"measured\": {\"conv_mhz\": " +
+                     Rate(kComputeBound, results, static_cast<double>(kCommands[kComputeBound].cycles)) +
+                     ", \"bytes_per_second\": " +
+                     Rate(kMemoryBound, results, 1e6 * static_cast<double>(kCommands[kMemoryBound].bytes)) +
+                     "},\n  \"commands\": [";
+  for (std::size_t i = 0; i < kCommandCount; ++i) {
+    const Command &command = kCommands[i];
+    json += std::string(i ? "," : "") + "\n    {\"name\": " + board::Quoted(command.name) + ", \"form\": \"" +
+            kAspects[command.subject].name + "\", \"result\": \"" + results[i].word +
+            "\",\n     \"usec\": " + std::to_string(results[i].usec) + ", \"cycles\": " + std::to_string(command.cycles) +
+            ", \"bytes\": " + std::to_string(command.bytes) + ",\n     " + results[i].traffic + "}";
+  }
+  return json + "\n  ]\n}\n";
+}
+
+int Fail(const std::string &why) {
+  std::fprintf(stderr, "error: %s\n", why.c_str());
+  return 1;
+}
+
+int Probe(bool is_verbose, const std::string &data_path, const std::string &json_path, dmp_dv_context context) {
+  dmp_dv_info_v0 info;
+  std::string device;
+  if (!board::DescribeDevice(context, &info, &device)) return Fail("cannot describe the device: " + LastError());
+  if (info.ub_size != kUbSize || info.max_kernel_size != kMaxKernelSize)
+    std::printf("note: the device has --ub_size %d --max_kernel_size %d, but the probe is made for %d and %d\n",
+                static_cast<int>(info.ub_size), static_cast<int>(info.max_kernel_size), static_cast<int>(kUbSize),
+                static_cast<int>(kMaxKernelSize));
+
+  std::vector<uint8_t> bytes;
+  if (!board::ReadFile(data_path, &bytes) || bytes.size() != kDataBytes) return Fail("cannot read " + data_path);
+  std::size_t io_bytes = 0;
+  for (const Command &command : kCommands) io_bytes = std::max(io_bytes, Places(command).end);
+  Memory io, data;
+  if (!io.Allocate(context, io_bytes) || !data.Allocate(context, bytes.size()) || !data.ForCpu())
+    return Fail("cannot allocate memory: " + LastError());
+  std::memcpy(data.data(), bytes.data(), bytes.size());
+  if (!data.ForDevice()) return Fail("cannot hand over memory: " + LastError());
+
+  std::vector<Result> results;
+  for (const Command &command : kCommands) {
+    if (is_verbose) std::printf("%s: ", command.name), std::fflush(stdout);  // names a command that does not return
+    results.push_back(Try(command, context, io, data));
+    const Result &result = results.back();
+    if (is_verbose) std::printf("%s%s%s, %lld us\n", result.word, result.reason.empty() ? "" : ": ", result.reason.c_str(), result.usec);
+  }
+  const std::vector<const char *> words = JudgeAspects(results);
+  PrintAspects(words, results);
+  return board::WriteFile(json_path, BoardJson(device, words, results)) ? 0 : Fail("cannot write " + json_path);
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  const bool is_verbose = argc > 1 && !std::strcmp(argv[1], "-v");
+  const int first = is_verbose ? 2 : 1;
+  const dmp_dv_context context = dmp_dv_context_create();
+  if (!context) return Fail("cannot open the device: " + LastError());
+  const int code = Probe(is_verbose, argc > first ? argv[first] : "probe.bin", argc > first + 1 ? argv[first + 1] : "board.json", context);
+  dmp_dv_context_release(context);
+  return code;
+}

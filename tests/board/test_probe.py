@@ -1,0 +1,142 @@
+"""The probe tells which forms of commands a device computes rightly."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cnn_convertor.board.aspects import ASPECTS, Feature
+from cnn_convertor.board.probe import write_probe
+from cnn_convertor.board.suite import commands
+from cnn_convertor.devices.dv700.fusion.levels import Form
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library, find_compiler
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+SMALL = Limits(ub_size=65_536)
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
+WRAPPED = [f"-Wl,--wrap=dmp_dv_cmdlist_{name}" for name in ("create", "add_raw", "wait")]
+FAULTS = Path(__file__).parent / "faults.cpp"
+LATER = {Feature.BATCH, Feature.MAXIMIZER, Feature.IPU}  # no command of the probe has them yet
+# What contains only commands with a fault fails with it.
+CONTAINED = {"branches": {"deep_branch"}, "deconvolution": {"deconv_run"}, "prelu": {"prelu_in_buffer"}}
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Path:
+    """The probe of a small device, with the faults linked in."""
+    folder = tmp_path_factory.mktemp("probe")
+    write_probe(folder, SMALL)
+    gxx = find_compiler()
+    subprocess.run(
+        [*gxx.command, "-std=c++11", "-O1", *WARNINGS, f"-I{INCLUDE}", "-c", "probe.cpp"], cwd=folder, check=True
+    )
+    includes = [f"-I{INCLUDE}", f"-I{SOURCES}"]
+    linked = ["probe.o", str(FAULTS), str(device_library(gxx)), "-pthread", *WRAPPED, "-o", "probe"]
+    subprocess.run([*gxx.command, "-std=c++17", *includes, *linked], cwd=folder, check=True)
+    return folder
+
+
+def run(folder: Path, *arguments: str, ub_size: int = SMALL.ub_size, **environment: str) -> tuple[list[str], Any]:
+    """The lines that the probe prints, and what board.json holds."""
+    variables = {**os.environ, "DMP_DV_UB_SIZE": str(ub_size), **environment}
+    result = subprocess.run(
+        ["./probe", *arguments], cwd=folder, env=variables, capture_output=True, text=True, check=True
+    )
+    return result.stdout.splitlines(), json.loads((folder / "board.json").read_text())
+
+
+def verdicts(board: Any) -> dict[str, str]:
+    return {**board["forms"], **board["features"]}
+
+
+def test_every_form_passes_on_the_emulated_device(probe: Path) -> None:
+    lines, board = run(probe)
+    assert list(board["forms"]) == [form.name.lower() for form in Form]
+    assert list(board["features"]) == [feature.name.lower() for feature in Feature]
+    later = {feature.name.lower() for feature in LATER}
+    assert verdicts(board) == {
+        aspect.name.lower(): "untested" if aspect.name.lower() in later else "passed" for aspect in ASPECTS
+    }
+    assert len(lines) == len(ASPECTS)
+    assert {command["result"] for command in board["commands"]} == {"passed"}
+    assert board["device"]["ub_size"] == board["probed"]["ub_size"] == SMALL.ub_size
+    assert board["device"]["mac_num"] is None
+
+
+@pytest.mark.parametrize("fault", [aspect.name.lower() for aspect in ASPECTS if aspect not in LATER])
+def test_exactly_the_faulty_form_fails(probe: Path, fault: str) -> None:
+    lines, board = run(probe, FAULT=fault)
+    failed = {name for name, word in verdicts(board).items() if word == "failed"}
+    assert failed == {fault, *CONTAINED.get(fault, ())}
+    assert any(line.startswith("failed") and "is wrong" in line for line in lines)
+
+
+def test_a_refused_command_fails_its_form(probe: Path) -> None:
+    _, board = run(probe, FAULT="chain", REFUSE="1")
+    assert verdicts(board)["chain"] == "failed"
+    assert {command["result"] for command in board["commands"]} == {"passed", "refused"}
+    assert all(command["form"] != "branches" for command in board["commands"] if command["result"] == "refused")
+
+
+def test_the_probe_names_each_command_before_it_runs(probe: Path) -> None:
+    lines, board = run(probe, "-v")
+    for command, line in zip(board["commands"], lines, strict=False):
+        assert line.startswith(f"{command['name']}: passed, ")
+
+
+def test_a_probe_for_another_device_says_so(probe: Path) -> None:
+    lines, board = run(probe, ub_size=655_360)
+    assert (
+        lines[0] == "note: the device has --ub_size 655360 --max_kernel_size 7, but the probe is made for 65536 and 7"
+    )
+    assert board["probed"] == {"ub_size": SMALL.ub_size, "max_kernel_size": 7}
+
+
+def test_figures_and_counters_come_from_sysfs(probe: Path, tmp_path: Path) -> None:
+    for name, text in {"mac_num": "576\n", "svn_version": "0x5d\n", "conv_freq": "400"}.items():
+        (tmp_path / name).write_text(text)
+    for name in ("input_bytes", "output_bytes", "weights_bytes"):
+        (tmp_path / name).write_text("7\n")
+    _, board = run(probe, DMP_DV_SYSFS=str(tmp_path))
+    assert (board["device"]["mac_num"], board["device"]["svn_version"]) == (576, 93)
+    assert {command["input_bytes"] for command in board["commands"]} == {0}
+
+
+@pytest.mark.parametrize("limits", [SMALL, Limits(), Limits(ub_size=1_048_576, max_kernel_size=3)])
+def test_commands_fit_their_device_and_contain_their_subject(limits: Limits) -> None:
+    made = commands(limits)
+    assert len(made) > 200
+    for command in made:
+        assert command.subject in command.aspects(limits), command.name
+
+
+def test_commands_fill_the_buffer() -> None:
+    limits = Limits()
+    for command in commands(limits):
+        if "fills the buffer" in command.name and len(command.runs) > 1:
+            assert command.need() > 0.98 * limits.ub_size, command.name
+
+
+def test_the_same_device_has_the_same_probe(tmp_path: Path) -> None:
+    first, again = (write_probe(tmp_path / name, SMALL).files for name in "ab")
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+
+
+def test_make_builds_the_probe_with_another_compiler(tmp_path: Path) -> None:
+    write_probe(tmp_path, SMALL)
+    said = subprocess.run(
+        ["make", "-n", "CROSS_COMPILE=aarch64-linux-gnu-", "SDK=/opt/sdk"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "aarch64-linux-gnu-g++ -std=c++11" in said.stdout
+    assert "-I/opt/sdk/include -L/opt/sdk/lib" in said.stdout and "-ldmpdv" in said.stdout
