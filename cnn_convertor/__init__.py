@@ -1,7 +1,5 @@
 """Turn trained convolutional networks into C++ sources and packed weights for the DV700 accelerator."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

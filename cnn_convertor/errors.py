@@ -1,7 +1,5 @@
 """What can be wrong with a user's network or settings, where, and what to do about it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass

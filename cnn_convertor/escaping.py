@@ -1,7 +1,5 @@
 """Escapes text for comments, strings and pages in generated files."""
 
-from __future__ import annotations
-
 import re
 
 # Of C++ up to C++20: no identifier that lands in a generated file may be one.

@@ -1,7 +1,5 @@
 """Inspects a network without converting it: where each layer runs, and what prevents a conversion."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a conversion made, as values for people and programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Tries converted networks on the PC: runs them on the emulated device, or compares them with their framework."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Reads a generated source back and checks it: written from the device's specification, apart from what generates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

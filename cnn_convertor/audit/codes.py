@@ -1,7 +1,5 @@
 """Explains the codes of the audit's findings: the hints of the messages, and the entries of docs/audit.md."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

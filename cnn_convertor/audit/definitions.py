@@ -1,7 +1,5 @@
 """Finds the functions, variables and macros that a source defines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

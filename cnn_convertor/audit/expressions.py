@@ -1,7 +1,5 @@
 """Evaluates C++ expressions, as far as generated sources use them."""
 
-from __future__ import annotations
-
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator

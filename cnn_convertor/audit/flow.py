@@ -1,7 +1,5 @@
 """Follows the maps through the I/O memory: every layer must find there, whole, what it reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Checks each layer by itself: its fields against its type, its command and the size of the memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from cnn_convertor.audit.network import Map, SourceCommand, SourceLayer, SourceNetwork

@@ -1,7 +1,5 @@
 """Lists the layers and commands of a network as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from cnn_convertor.audit.flow import Flow

@@ -1,7 +1,5 @@
 """Tracks which bytes of the I/O memory hold which map."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Describes the network of a generated source as values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Reads the functions of NAME_cpu.h, and checks that they work on the feature maps that their layers name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

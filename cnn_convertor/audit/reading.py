@@ -1,7 +1,5 @@
 """Reads a generated source: C++ text in, a SourceNetwork and findings out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cnn_convertor.audit.cells import Cell, Pointer, Symbol, Text

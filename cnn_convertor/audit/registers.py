@@ -1,7 +1,5 @@
 """Decodes the registers of a command: windows, and the map after each step of each run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple

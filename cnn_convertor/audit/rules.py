@@ -1,7 +1,5 @@
 """Checks each command as the driver does, written from sections 2, 3 and 5 of the device's specification."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple

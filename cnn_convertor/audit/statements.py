@@ -1,7 +1,5 @@
 """Follows the statements of a source from Initialize() on, and notes what they assign."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cnn_convertor.audit.cells import Cell, Pointer, Text, Value, load, number

@@ -1,7 +1,5 @@
 """Cuts C++ text into tokens, and walks through them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Computes the unified buffer that a command needs, and the number of strips of a run."""
 
-from __future__ import annotations
-
 from cnn_convertor.audit.network import SourceCommand
 from cnn_convertor.audit.registers import (
     AVERAGE_POOL,

@@ -1,7 +1,5 @@
 """Checks that the weights of all runs fill the weight memory in order, and are well formed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

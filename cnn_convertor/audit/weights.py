@@ -1,7 +1,5 @@
 """Computes the size of packed weights and checks their bytes, written from section 4 of the specification."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple

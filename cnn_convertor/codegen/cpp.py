@@ -1,7 +1,5 @@
 """Values and names as C++ text."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cnn_convertor import escaping

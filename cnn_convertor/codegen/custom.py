@@ -1,7 +1,5 @@
 """The parameter structs of custom layers."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from cnn_convertor.codegen.cpp import bool_literal, identifier, literal, member

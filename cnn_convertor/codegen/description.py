@@ -1,7 +1,5 @@
 """Describes a network for the application: inputs, outputs, memory."""
 
-from __future__ import annotations
-
 from cnn_convertor.codegen.cpp import identifier
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.program import LayerType, Program, Tensor

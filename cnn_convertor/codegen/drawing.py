@@ -1,7 +1,5 @@
 """The graph of a program for Graphviz."""
 
-from __future__ import annotations
-
 from cnn_convertor.codegen.description import shape_text
 from cnn_convertor.codegen.layers import layer_title
 from cnn_convertor.devices.dv700.program import LayerType, Program

@@ -1,7 +1,5 @@
 """Layers and their commands, as rows of C++ for the templates."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeAlias
 

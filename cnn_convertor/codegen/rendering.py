@@ -1,7 +1,5 @@
 """Renders a program as the texts that firmware is built from; every value is final before this."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Compiles a generated network with the emulated device into a program that runs on the PC."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex

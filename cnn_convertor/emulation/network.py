@@ -1,7 +1,5 @@
 """A generated network, compiled with the emulated device and ready to run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Runs a compiled network on the emulated device: maps in (N, H, W, C) go in and come out."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Records the outputs of a network for a generated input, for a test that also runs on the board."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass

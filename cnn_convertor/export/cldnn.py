@@ -1,7 +1,5 @@
 """Export target: clDNN."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

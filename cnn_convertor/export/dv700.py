@@ -1,7 +1,5 @@
 """The DV700's memory as surfaces: packed weight streams, and maps at the program's offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Exports a network: one file per array in the target's format, and a manifest."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

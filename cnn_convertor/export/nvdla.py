@@ -1,7 +1,5 @@
 """Export target: NVDLA."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

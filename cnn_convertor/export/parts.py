@@ -1,7 +1,5 @@
 """The arrays of an optimized network, independent of the target."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace

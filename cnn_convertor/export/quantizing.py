@@ -1,7 +1,5 @@
 """Converts real numbers to stored elements (symmetric integers or FP16), and measures the error."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias

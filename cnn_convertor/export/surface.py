@@ -1,7 +1,5 @@
 """A surface: an array of the network, its layout, and its bytes, packed a range of rows at a time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The targets of an export by name."""
 
-from __future__ import annotations
-
 import difflib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ends a network at the layers that the user names."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which known name a user may have meant."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ The contract for every chip is validShape, stride and alignedByteSize as the mod
 published; for other chips, pass the strides.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable, Sequence

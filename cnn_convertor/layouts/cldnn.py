@@ -5,8 +5,6 @@ coarser block of an axis that also has an `isv`; the innermost block of an axis 
 without a block, `_rotate_180` stores x and y reversed. Source: the device's own index formulas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Describes layouts: offset formula, first elements, and a picture of the memory."""
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Sequence

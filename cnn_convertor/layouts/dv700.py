@@ -1,7 +1,5 @@
 """The DV700's feature maps: channels in chunks of 8, the last chunk unpadded."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

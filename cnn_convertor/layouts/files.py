@@ -3,8 +3,6 @@
 One-bit values are booleans in arrays. NVDLA's pixels are arrays (H, W, C) of their fields; planes follow each other.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Layouts by name: listed ones, patterns like NCHW16c and whc8, or text."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Iterator

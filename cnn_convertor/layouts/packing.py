@@ -5,8 +5,6 @@ distance: the whole blocks, and the partial ones at the ends of each axis. A box
 of the same shape, so one assignment moves a box in either direction.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

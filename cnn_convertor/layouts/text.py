@@ -9,8 +9,6 @@
 `b n g o i f c d v u w z h y x`, but h before w if there is no z or y.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ iteration over lanes depends on their number, and on which side has them togethe
 releases the GIL while it copies.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -1,7 +1,5 @@
 """Winograd's kernel transform F(2, 3): three weights become four numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

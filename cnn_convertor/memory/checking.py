@@ -1,7 +1,5 @@
 """Checks a memory plan, independently of the planner."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Orders tasks so that the peak of live bytes is least."""
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 A buffer is live from lower up to, excluding, upper.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """The device-independent rewrites, in the order they run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from cnn_convertor.ir.graph import Graph

@@ -1,7 +1,5 @@
 """Reduces equivalent forms of a network to one, so that later passes have few cases."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Folds activations into the operators before them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cnn_convertor.ir.graph import Graph, Lookup, Node

@@ -1,7 +1,5 @@
 """Folds zero padding into the windows after it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cnn_convertor.ir import ops

@@ -1,7 +1,5 @@
 """Folds reshapes into the reshape or fully connected layer after them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cnn_convertor.ir.graph import Graph, Lookup, Node

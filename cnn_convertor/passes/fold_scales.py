@@ -1,7 +1,5 @@
 """Folds scales (batch norm, Scale, Power) into neighboring weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

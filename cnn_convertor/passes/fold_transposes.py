@@ -1,7 +1,5 @@
 """Fuses consecutive transposes, and turns transposes that move no data into reshapes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

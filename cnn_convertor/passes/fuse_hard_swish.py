@@ -1,7 +1,5 @@
 """Recognizes hard swishes composed of a sum, a ReLU6 and products."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Moves activations after a concatenation, an upsampling or a padding into the operators above."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Merges nodes with the same operator and the same inputs."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace

@@ -1,7 +1,5 @@
 """Moves scales below pools, where maps are smaller and the next layer's weights may absorb them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cnn_convertor.ir import ops

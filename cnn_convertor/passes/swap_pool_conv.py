@@ -1,7 +1,5 @@
 """Moves average pools before 1x1 convolutions, which then process fewer pixels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cnn_convertor.ir.graph import Graph, Node

@@ -1,7 +1,5 @@
 """Swaps neighboring nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

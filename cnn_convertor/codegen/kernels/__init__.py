@@ -1,7 +1,5 @@
 """Calls of the C++ functions that run layers on the CPU, and the headers that they need."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """The layers of a program before their maps have places: the nodes of each, and the run that computes some nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import NamedTuple

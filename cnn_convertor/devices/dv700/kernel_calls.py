@@ -1,7 +1,5 @@
 """Calls of the C++ functions that run operators on the CPU, as values: names and arguments."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 from typing import NamedTuple, TypeAlias
 

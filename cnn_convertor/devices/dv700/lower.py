@@ -1,7 +1,5 @@
 """Lowers commands to the device's program: every map has its offset, every number is fixed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The operators: who does the work of each, in which layer of the SDK or by which function, and what it is called."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum

@@ -1,7 +1,5 @@
 """The device's program: layers with runs, tensors and packed weights, every number fixed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Layers that have kernels: convolutions and Dense."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Layer types that the user defines: firmware implements them, a Python file gives their shapes."""
 
-from __future__ import annotations
-
 import runpy
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

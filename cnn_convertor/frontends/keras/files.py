@@ -1,7 +1,5 @@
 """Opens a model file: the model's configuration, and where its weights lie."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import zipfile

@@ -1,7 +1,5 @@
 """Activation functions, as layers or as the `activation` of another layer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

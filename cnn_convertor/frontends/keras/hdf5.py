@@ -1,7 +1,5 @@
 """Reads HDF5 data, in a file of their own or in a zip archive: the contents at once, arrays on demand."""
 
-from __future__ import annotations
-
 import io
 import math
 import os

@@ -1,7 +1,5 @@
 """Turns a Keras model (.h5 and .hdf5 of Keras 2 and 3, .keras) into a graph."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

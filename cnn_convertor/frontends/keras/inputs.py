@@ -1,7 +1,5 @@
 """The input layer."""
 
-from __future__ import annotations
-
 from cnn_convertor.errors import ModelError
 from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value

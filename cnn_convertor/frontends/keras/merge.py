@@ -1,7 +1,5 @@
 """Layers that make one tensor of several: sums, products, concatenation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cnn_convertor.frontends.keras.functions import scaled

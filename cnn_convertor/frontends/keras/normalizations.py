@@ -1,7 +1,5 @@
 """Layers that scale and shift, by arrays, by settings or by the input's own statistics."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """Functions called between layers: keras.ops of Keras 3, and TensorFlow's in files of Keras 2."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise

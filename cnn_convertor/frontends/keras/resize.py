@@ -1,7 +1,5 @@
 """Layers that change the height and width of a map: pooling, upsampling, cropping, padding."""
 
-from __future__ import annotations
-
 from cnn_convertor.frontends.arithmetic import crop, same_padding
 from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value

@@ -4,8 +4,6 @@ Keras 3 writes the shape of each tensor that a layer is called with, and for a l
 which is the output shape of the layer before it. In files of Keras 2 the weights of later layers show at least the channels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Layers that do nothing, at least after training."""
 
-from __future__ import annotations
-
 from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Value
 from cnn_convertor.ir import ops

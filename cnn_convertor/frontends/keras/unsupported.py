@@ -1,7 +1,5 @@
 """Why layers cannot be converted, and a way out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from cnn_convertor.errors import Origin, Problem

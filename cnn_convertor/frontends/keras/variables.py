@@ -1,7 +1,5 @@
 """Which variables a layer of each type has, in the order in which Keras stores them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

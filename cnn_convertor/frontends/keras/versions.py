@@ -1,7 +1,5 @@
 """Layers that older versions and other backends of Keras compute differently."""
 
-from __future__ import annotations
-
 import re
 
 from cnn_convertor.errors import Problem, warn

@@ -10,8 +10,6 @@ second and later layers of that class in its model. The group `vars` carries the
 (in recent versions); others used the layer names as keys, or called the group `_layer_checkpoint_dependencies`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

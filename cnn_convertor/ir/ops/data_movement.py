@@ -1,7 +1,5 @@
 """Operators that move elements: concatenate, slice, pad, reshape, transpose, resample."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from enum import Enum

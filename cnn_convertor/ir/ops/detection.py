@@ -1,7 +1,5 @@
 """The operators of SSD detection networks."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from enum import Enum

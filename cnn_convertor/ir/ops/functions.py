@@ -1,7 +1,5 @@
 """Scalar functions: `Function` can be an operator's activation, `ScalarFunction` is for `Unary`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Operators that compute: with weights, over windows, element by element."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -1,7 +1,5 @@
 """Operators whose results depend on many elements: norms, reductions, argmax."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from math import prod

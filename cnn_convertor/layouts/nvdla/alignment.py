@@ -1,7 +1,5 @@
 """NVDLA's alignment rules."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from cnn_convertor.errors import Problem, UsageError

@@ -1,7 +1,5 @@
 """NVDLA's feature data, and operands of its single-point processor (SDP): bias, PReLU, batch norm, element-wise."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cnn_convertor.layouts.layout import Layout, Term, refuse

@@ -5,8 +5,6 @@ planes have Y in the first and pairs of U and V in the second. Arrays are (H, W,
 Y, U, V, A or Y, U, V; X is the fourth channel.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """NVDLA's precisions and the conversions between them, including NaN and infinities."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Kernels come in groups of 32 in int8, else 16; the last group is smaller, as is 
 (K, C, R, S): kernels, channels, rows, columns.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -9,8 +9,6 @@ values alike:
     exponent field * 1024 + |x| / u is the FP16 number, a carry into the next exponent included.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

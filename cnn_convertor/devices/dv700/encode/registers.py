@@ -1,7 +1,5 @@
 """Encodes runs as the device's registers; the fields keep the SDK's names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Rewrites operators that the device lacks into equal ones that it has; rules.py refuses the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Assigns to the CPU what no rewrite makes fit for the device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Clamps large strides on axes with a single window, where they have no effect."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

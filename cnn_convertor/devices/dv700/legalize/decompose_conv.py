@@ -1,7 +1,5 @@
 """Decomposes convolutions that the device lacks: groups, dilations, large kernels and wide padding."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace

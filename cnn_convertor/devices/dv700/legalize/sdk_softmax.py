@@ -1,7 +1,5 @@
 """Gives softmaxes to the SDK's LT_SOFTMAX, in the form that it computes right: along an axis of a row-major array."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Moves a max pool from behind a concatenation into the runs of its convolutions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -3,8 +3,6 @@
 Pools are separable: each axis is split by itself, and the chains are brought to one length.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import combinations_with_replacement

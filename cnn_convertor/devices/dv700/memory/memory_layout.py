@@ -1,7 +1,5 @@
 """Where the elements of a feature map lie in the device's memory."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Schedules the commands and allocates the feature maps: which share memory, how long each lives, at which offset."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
