@@ -391,8 +391,7 @@ def _text(path: Path) -> str:
         reason = f'cannot read "{_short(str(path))}": {error.strerror}'
         if isinstance(error, FileNotFoundError):
             reason = f'there is no file "{_short(str(path))}"{_near_file(path)}'
-        problem = Problem("DV101", reason, hint="give the path of a net.ini")
-        raise UsageError(problem) from None
+        raise UsageError(Problem("DV101", reason, hint="give the path of a net.ini")) from None
     if len(data) > LARGEST:
         reason = f"this is not an ini file: it has more than {LARGEST:,} bytes"
         raise UsageError.of("DV101", reason, Origin(str(path)), "give the path of a net.ini")

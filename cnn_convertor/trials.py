@@ -96,8 +96,7 @@ def save(path: Path, results: Mapping[str, Maps]) -> None:
         with path.open("wb") as stream:
             np.savez(stream, **results)  # type: ignore[arg-type]  # layer names are not keywords of numpy's
     except OSError as error:
-        problem = f"cannot write the outputs: {error.strerror}"
-        raise UsageError.of("DV110", problem, Origin(str(path))) from error
+        raise UsageError.of("DV110", f"cannot write the outputs: {error.strerror}", Origin(str(path))) from error
 
 
 # --- verify --------------------------------------------------------------------------------------------------------------

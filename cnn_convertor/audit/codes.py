@@ -188,9 +188,3 @@ def hint(code: str) -> str:
     """The cure as the end of a message: "try: ..."."""
     cure = CODES[code].cure.removesuffix(".")
     return cure[0].lower() + cure[1:] if cure[1].islower() else cure
-
-
-def manual() -> str:
-    """The codes as a part of a page."""
-    rows = [f"| {code} | {entry.cause} | {entry.cure} |" for code, entry in CODES.items()]
-    return "\n".join(["| code | cause | cure |", "|---|---|---|", *rows]) + "\n"

@@ -250,8 +250,7 @@ class Flow:
                 continue
             layer = network.layers[index]
             if not layer.is_output:
-                message = f"output_layers_[{position}] names it, is_output is false"
-                self._found(layer, "DV670", message, "is_output")
+                self._found(layer, "DV670", f"output_layers_[{position}] names it, is_output is false", "is_output")
             self._intact(layer, last)
             made, is_plain = layer.output_map, layer.type in {"LT_SOFTMAX", "LT_CUSTOM", "LT_FLATTEN"}
             if made is not None and made.channels > 8 and made.area > 1 and not is_plain:

@@ -105,8 +105,7 @@ def _command(network: SourceNetwork, layer: SourceLayer, command: SourceCommand)
     used = {"input_buf": command.input, "output_buf": command.output}
     for name, buffer in (used | ({"eltwise_buf": command.operand} if operand is not None else {})).items():
         if buffer.mem != "io_mem_":
-            message = f"{name}.mem: {buffer.mem or 'nothing'} is not the I/O memory"
-            yield layer.problem("DV642", message, f"{name}.mem")
+            yield layer.problem("DV642", f"{name}.mem: {buffer.mem or 'nothing'} is not the I/O memory", f"{name}.mem")
     if command.output_mode == 0 and (command.operand.mem or command.operand.offs):
         name = "eltwise_buf.mem" if command.operand.mem else "eltwise_buf.offs"
         yield layer.problem("DV614", f"{name}: an operand, but output_mode is 0 and adds none", name)
@@ -188,8 +187,7 @@ def _concat(network: SourceNetwork, layer: SourceLayer) -> Iterator[Problem]:
     if made is None or len(maps) != len(given):
         return
     if copies and layer.output_dim_size == 2:
-        message = "output_dim_size: the runtime copies nothing into 2 dimensions"
-        yield layer.problem("DV661", message, "output_dim_size")
+        yield layer.problem("DV661", "output_dim_size: the runtime copies nothing into 2 dimensions", "output_dim_size")
     short = [source.name for source in given if source.output_dim_size < 3]
     if copies and layer.output_dim_size == 3 and short:
         message = f'input_layers: "{short[0]}" has no output_dim[2], so the runtime copies none of its channels'

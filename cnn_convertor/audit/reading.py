@@ -52,13 +52,12 @@ def read_text(text: str, file: str) -> tuple[SourceNetwork, list[Problem]]:
     """As read; file is named in findings."""
     found = definitions(text, file)
     if "Initialize" not in found.functions:
-        message = "no generated network: there is no Initialize()"
-        raise ModelError.of("DV600", message, Origin(file), hint("DV600"))
+        raise ModelError.of("DV600", "no generated network: there is no Initialize()", Origin(file), hint("DV600"))
     followed = Statements(found)
     executed = _executed(found, followed)
     reader = _Reader(followed, file, found.functions["Initialize"].line)
     network = reader.network(found.functions["Initialize"].owner)
-    return network, list(dict.fromkeys([*found.findings, *executed, *followed.findings, *reader.findings]))
+    return network, list(dict.fromkeys([*found.findings, *executed, *followed.findings]))
 
 
 def _executed(found: Definitions, followed: Statements) -> list[Problem]:
@@ -86,16 +85,13 @@ class _Reader:
     """Takes the values that the statements have left. line: where Initialize() is."""
 
     def __init__(self, followed: Statements, file: str, line: int) -> None:
-        self.findings: list[Problem] = []
         self._followed, self._file, self._line = followed, file, line
-
-    def _problem(self, code: str, message: str, line: int) -> None:
-        self.findings.append(Problem(code, message, Origin(self._file, line=line), hint(code)))
+        self._report = followed.report
 
     def _setup(self, what: str, count: int = 1) -> list[int]:
         """The arguments of a call in Initialize()."""
         if what not in self._followed.setup:
-            self._problem("DV603", f"{what} is never called in Initialize()", self._line)
+            self._report("DV603", f"{what} is never called in Initialize()", self._line)
         return self._followed.setup.get(what, ([0] * count, 0))[0]
 
     def network(self, owner: str) -> SourceNetwork:
@@ -104,12 +100,11 @@ class _Reader:
         if weight_bytes == 0:
             message = "ReserveMemory(0, ...): the driver allocates no empty memory, so Initialize() fails"
             at = self._followed.setup.get("ReserveMemory", ([], self._line))[1]
-            self._problem("DV607", message, at)
+            self._report("DV607", message, at)
         lines = {index: self._lines(layer) for index, layer in self._followed.layers.parts.items()}
         for index, fields in sorted((int(index), fields) for index, fields in lines.items() if fields):
             if index >= count:
-                message = f"layer {index} is described, but there are {count} layers"
-                self._problem("DV603", message, fields[""])
+                self._report("DV603", f"layer {index} is described, but there are {count} layers", fields[""])
         return SourceNetwork(
             name=owner.removeprefix("C") or owner,
             file=self._file,
@@ -123,7 +118,7 @@ class _Reader:
 
     def _range(self, count: int, setter: str) -> range:
         if not 0 <= count <= _MOST_LAYERS:
-            self._problem("DV603", f"{setter}({count}): no network has so many", self._line)
+            self._report("DV603", f"{setter}({count}): no network has so many", self._line)
             return range(0)
         return range(count)
 
@@ -131,8 +126,7 @@ class _Reader:
         outputs = self._followed.outputs
         for index, cell in outputs.parts.items():
             if isinstance(index, int) and index >= count:
-                message = f"output_layers_[{index}] of {count}"
-                self._problem("DV603", message, cell.line)
+                self._report("DV603", f"output_layers_[{index}] of {count}", cell.line)
         return tuple(self._layer_at(outputs, index) for index in self._range(count, "set_num_output_layers"))
 
     def _layer_at(self, array: Cell, index: int) -> int | None:
@@ -157,7 +151,7 @@ class _Reader:
         cell = self._followed.layers.element(index)
         name, number, source_count = cell.at("name"), _number(cell, "type"), _number(cell, "input_layer_num")
         if not lines:
-            self._problem("DV603", f"layer {index} is never described", self._line)
+            self._report("DV603", f"layer {index} is never described", self._line)
         return SourceLayer(
             index=index,
             name=name.text if isinstance(name, Text) else "",
@@ -222,8 +216,7 @@ class _Reader:
         forms = {name: layer.parts[name] for name in ("conv_conf_v1", "conv_conf") if name in layer.parts}
         used = {name: form for name, form in forms.items() if any(form.assigned())}
         if len(used) == 2:
-            message = f"layer {layer.key} has two commands, conv_conf and conv_conf_v1"
-            self._problem("DV603", message, lines[""])
+            self._report("DV603", f"layer {layer.key} has two commands, conv_conf and conv_conf_v1", lines[""])
         outer = used.get("conv_conf_v1")
         cell = outer.field("conv_cmd") if outer is not None else used.get("conv_conf")
         if cell is None:

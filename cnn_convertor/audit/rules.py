@@ -175,8 +175,7 @@ def _pool(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
         yield Broken("DV624", "actfunc", "PReLU needs a convolution, whose weights hold the slopes")
     match run.pool_enable:
         case 1 if size.x not in widths or size.y not in heights:
-            message = f"{size}; a max pool is {_span(widths)} wide, {_span(heights)} high"
-            yield Broken("DV621", "pool_size", message)
+            yield Broken("DV621", "pool_size", f"{size}; a max pool is {_span(widths)} wide, {_span(heights)} high")
         case 2 if not (min(size) >= 1 and max(size) <= device.max_average_pool):
             yield Broken(
                 "DV621", "pool_size", f"{size}; an average pool is 1 to {device.max_average_pool} wide and high"
@@ -202,8 +201,7 @@ def _pad(field: str, register: int, device: AuditedDevice) -> Iterator[Broken]:
     for name in ("left", "top"):
         value = getattr(pads, name)
         if value > device.max_padding_left_top:
-            message = f"{value} at the {name}, at most {device.max_padding_left_top} is possible"
-            yield Broken("DV618", field, message)
+            yield Broken("DV618", field, f"{value} at the {name}, at most {device.max_padding_left_top} is possible")
 
 
 def _windows(made: Meaning) -> Iterator[Broken]:

@@ -52,8 +52,7 @@ class Statements(Expressions):
             case "to_string", [value]:
                 return Text(str(number(value)), is_temporary=True)
             case (("GenerateCommandLists" | "Commit"), []):
-                message = f"{name}() in Initialize(): the application's Commit() then fails"
-                self.report("DV605", message, line)
+                self.report("DV605", f"{name}() in Initialize(): the application's Commit() then fails", line)
                 return 1
             case "memset", [target, value, size]:
                 if number(value):

@@ -23,8 +23,7 @@ def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem
             message = f"cannot read the weights: {error.strerror or error}"
             yield Problem("DV680", message, Origin(path.name), "check the path")
     if data is not None and path is not None and data.size != network.weight_bytes:
-        message = f"{path.name} has {data.size} bytes, the source reserves {network.weight_bytes}"
-        yield network.problem("DV680", message)
+        yield network.problem("DV680", f"{path.name} has {data.size} bytes, the source reserves {network.weight_bytes}")
     end = 0
     for layer, made, stream in streams(network):
         offset = made.run.weight_offs
@@ -32,8 +31,7 @@ def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem
         yield from _place(layer, made, offset, name)
         if offset != end:
             what = "overlap those before them" if offset < end else "leave a gap"
-            message = f"{name}: weights at {offset} {what}: the next free byte is {end}"
-            yield layer.problem("DV682", message, name)
+            yield layer.problem("DV682", f"{name}: weights at {offset} {what}: the next free byte is {end}", name)
         end = offset + stream.nbytes
         if end > network.weight_bytes:
             message = f"{name}: {stream.nbytes} bytes at {offset} exceed the {network.weight_bytes} bytes of weights"
@@ -60,8 +58,7 @@ def _place(layer: SourceLayer, made: Meaning, offset: int, name: str) -> Iterato
         yield layer.problem("DV681", f"{name}: {offset} is not a multiple of 16", name)
     if made.run.weight_mem != "weights_mem_":
         name = f"run[{made.index}].weight_buf.mem"
-        message = f"{name}: {made.run.weight_mem or 'nothing'} is not the weight memory"
-        yield layer.problem("DV681", message, name)
+        yield layer.problem("DV681", f"{name}: {made.run.weight_mem or 'nothing'} is not the weight memory", name)
 
 
 def _bytes(layer: SourceLayer, made: Meaning, stream: Stream, data: Bytes, path: Path) -> Iterator[Problem]:

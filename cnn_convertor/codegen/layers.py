@@ -20,7 +20,6 @@ from cnn_convertor.devices.dv700.program import (
     Tensor,
 )
 from cnn_convertor.errors import Origin
-from cnn_convertor.ir.ops import Pair
 
 _LAYER_TITLES = {
     LayerType.INPUT: "network input",
@@ -158,18 +157,18 @@ def _run_comments(run: Run) -> dict[str, str]:
     if convolution is not None:
         comments |= {
             "conv_enable": convolution.kind.name.lower().replace("_", " "),
-            "p": f"kernel {_by(convolution.kernel)} (height x width)",
+            "p": f"kernel {convolution.kernel} (height x width)",
             "weight_buf.offs": f"{convolution.weights.nbytes} bytes",
             "weight_fmt": "8-bit palette" if convolution.weights.packed.palette else "FP16",
             "conv_pad": "left {2}, right {3}, top {0}, bottom {1}".format(*convolution.padding),
-            "conv_stride": _by(convolution.stride),
-            "conv_dilation": _by(convolution.dilation),
+            "conv_stride": str(convolution.stride),
+            "conv_dilation": str(convolution.dilation),
         }
     if pooling is not None:
         comments |= {
             "pool_enable": pooling.kind.name.lower(),
-            "pool_size": f"{_by(pooling.kernel)} (height x width)",
-            "pool_stride": _by(pooling.stride),
+            "pool_size": f"{pooling.kernel} (height x width)",
+            "pool_stride": str(pooling.stride),
             "pool_pad": "left {2}, right {3}, top {0}, bottom {1}".format(*pooling.padding),
         }
         if pooling.kind is PoolingKind.AVERAGE:
@@ -180,7 +179,3 @@ def _run_comments(run: Run) -> dict[str, str]:
         if slope:
             comments["actfunc_param"] = f"slope {slope:.7g}"
     return comments
-
-
-def _by(pair: Pair) -> str:
-    return f"{pair.height}x{pair.width}"

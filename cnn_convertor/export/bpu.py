@@ -1,11 +1,10 @@
 """Export target: Horizon's BPU."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cnn_convertor.export.parts import Part, Role, reshaped
-from cnn_convertor.export.surface import Surface
-from cnn_convertor.export.target import Target, collected, element_for, surface
+from cnn_convertor.export.surface import Surface, Target, element_for, surface
 from cnn_convertor.layouts import bpu
 from cnn_convertor.layouts.layout import DType, Layout
 
@@ -21,10 +20,7 @@ class Bpu(Target):
     rule: str
     element: DType
 
-    def surfaces(self, parts: Sequence[Part]) -> Iterator[Surface]:
-        return collected(parts, self._surfaces)
-
-    def _surfaces(self, part: Part) -> Iterator[Surface]:
+    def surfaces_of(self, part: Part) -> Iterator[Surface]:
         stride = None if part.stride is None else list(part.stride)
         groups = part.groups if part.groups > 1 else None
         values, axes, shape = part.values, "c", part.shape

@@ -1,13 +1,12 @@
 """Export target: clDNN."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cnn_convertor.errors import Problem, UnsupportedError, UsageError, warn
 from cnn_convertor.export.parts import Part, Role, regrouped, reshaped
-from cnn_convertor.export.surface import Surface
-from cnn_convertor.export.target import Target, collected, element_for, surface
+from cnn_convertor.export.surface import Surface, Target, element_for, surface
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.layouts import cldnn
 from cnn_convertor.layouts.layout import DType, Layout, nbytes
@@ -25,9 +24,9 @@ class Cldnn(Target):
     formats: Sequence[Layout]
     element: DType
 
-    def surfaces(self, parts: Sequence[Part]) -> Iterator[Surface]:
+    def surfaces(self, parts: Iterable[Part]) -> Iterator[Surface]:
         used = set()
-        for made in collected(parts, self._surfaces):
+        for made in Target.surfaces(self, parts):
             used.add(made.layout.name)
             yield made
         unused = [layout.name for layout in self.formats if layout.name not in used]
@@ -35,7 +34,7 @@ class Cldnn(Target):
             reason = f"the formats {', '.join(unused)} are unused"
             warn(Problem("DV857", reason, hint="an earlier format applies, or no array has such axes"))
 
-    def _surfaces(self, part: Part) -> Iterator[Surface]:
+    def surfaces_of(self, part: Part) -> Iterator[Surface]:
         if part.role is Role.WEIGHTS:
             assert part.values is not None
             axes = "oiyx" if part.groups == 1 else "goiyx"

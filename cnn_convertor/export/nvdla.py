@@ -1,6 +1,6 @@
 """Export target: NVDLA."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from cnn_convertor.errors import Problem, UnsupportedError, warn
 from cnn_convertor.export.parts import Part, Role, reshaped, ungrouped, with_channels
-from cnn_convertor.export.surface import Surface
-from cnn_convertor.export.target import Target, collected, surface
+from cnn_convertor.export.surface import Surface, Target, surface
 from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.layouts.layout import Layout
@@ -35,16 +34,16 @@ class Nvdla(Target):
     precision: Precision
     modes: frozenset[str] = frozenset()
 
-    def surfaces(self, parts: Sequence[Part]) -> Iterator[Surface]:
+    def surfaces(self, parts: Iterable[Part]) -> Iterator[Surface]:
         used = {"compressed"}  # known only after writing
-        for made in collected(_affine(parts), self._surfaces):
+        for made in Target.surfaces(self, _affine(tuple(parts))):
             used |= {mode for mode in ("image", "winograd") if mode in made.layout.name}
             yield made
         for mode in sorted(self.modes - used):
             hint = "it needs inputs of up to 4 channels read only by convolutions, or kernels of 3x3 (or stride 2 or 3)"
             warn(Problem("DV857", f'no array uses the mode "{mode}"', hint=hint))
 
-    def _surfaces(self, part: Part) -> Iterator[Surface]:
+    def surfaces_of(self, part: Part) -> Iterator[Surface]:
         match part.role:
             case Role.WEIGHTS if part.stride is not None:
                 yield from self._deconvolution(part)

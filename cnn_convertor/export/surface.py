@@ -1,15 +1,16 @@
 """A surface: an array of the network, its layout, and its bytes, packed a range of rows at a time."""
 
 import math
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.errors import Origin, UnsupportedError
-from cnn_convertor.export.parts import Role
+from cnn_convertor.errors import Origin, Problem, UnsupportedError
+from cnn_convertor.export.parts import Part, Role, gathered
 from cnn_convertor.export.quantizing import (
     ONE_SCALE,
     Real,
@@ -161,3 +162,42 @@ class Surface:
 def _filled(size: int) -> int:
     """The padded size of compressed weights."""
     return -(-size // weights.SIZE_ALIGN) * weights.SIZE_ALIGN
+
+
+# --- targets --------------------------------------------------------------------------------------------------------------
+
+
+class Target(ABC):
+    """Lays out the arrays of an optimized network."""
+
+    name: str
+
+    @abstractmethod
+    def surfaces_of(self, part: Part) -> Iterator[Surface]:
+        """The surfaces of one part. Raises UnsupportedError."""
+
+    def surfaces(self, parts: Iterable[Part]) -> Iterator[Surface]:
+        """The surfaces in the order of the parts. Raises UnsupportedError at the end, with all problems."""
+        problems: list[Problem] = []
+        for part in parts:
+            with gathered(problems):
+                yield from self.surfaces_of(part)
+        if problems:
+            raise UnsupportedError(problems)
+
+
+def surface(
+    part: Part, layout: Layout, values: Constant | None, shape: tuple[int, ...], *, axes: int = 0, **notes: Any
+) -> Surface:
+    """The surface of a part. axes: the number of leading axes with scales of their own."""
+    symmetric = Symmetric(axes, binary=part.role is Role.SLOPES)
+    more = {name: value for name, value in notes.items() if value is not None}
+    return Surface(
+        part.node, part.layer, part.type, part.operator, part.role, layout, shape, values, part.where, symmetric, more
+    )
+
+
+def element_for(part: Part, element: DType) -> DType:
+    """The element type of an array: only weights and maps become integers; an 8-bit bias would lose too much."""
+    is_small = part.role is not Role.WEIGHTS and not part.role.is_map
+    return np.dtype(np.float32) if element.kind == "i" and is_small else element

@@ -8,7 +8,7 @@ from cnn_convertor.errors import UsageError
 from cnn_convertor.export.bpu import Bpu
 from cnn_convertor.export.cldnn import Cldnn
 from cnn_convertor.export.nvdla import MODES, Nvdla
-from cnn_convertor.export.target import Target
+from cnn_convertor.export.surface import Target
 from cnn_convertor.layouts import cldnn
 from cnn_convertor.layouts.nvdla.precision import Precision
 

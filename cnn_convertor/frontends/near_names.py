@@ -10,16 +10,16 @@ def near_name(word: str, known: Iterable[str]) -> str | None:
 
     A name with further words or digits, such as YoloDetectionOutput or Pooling3D, means something else.
     """
-    spelled = {_plain(name): name for name in known}
-    plain = _plain(word)
-    if plain in spelled:
-        return spelled[plain]
-    close = difflib.get_close_matches(plain, spelled, n=1, cutoff=0.8)
-    is_same = close and abs(len(close[0]) - len(plain)) <= 1 and _digits(close[0]) == _digits(plain)
+    spelled = {plain(name): name for name in known}
+    given = plain(word)
+    if given in spelled:
+        return spelled[given]
+    close = difflib.get_close_matches(given, spelled, n=1, cutoff=0.8)
+    is_same = close and abs(len(close[0]) - len(given)) <= 1 and _digits(close[0]) == _digits(given)
     return spelled[close[0]] if is_same else None
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 

@@ -18,19 +18,10 @@ import numpy.typing as npt
 from cnn_convertor.layouts.layout import DType, Layout, Term, element_type, refuse, whole_numbers
 from cnn_convertor.layouts.packing import Array, Buffer, Bytes, bytes_of, pack, unpack
 
-TYPES = {
-    "S8": "int8",
-    "U8": "uint8",
-    "F16": "float16",
-    "S16": "int16",
-    "U16": "uint16",
-    "F32": "float32",
-    "S32": "int32",
-    "U32": "uint32",
-    "F64": "float64",
-    "S64": "int64",
-    "U64": "uint64",
-    "BOOL8": "bool",
+_KINDS = {"S": "int", "U": "uint", "F": "float"}
+_NUMBERS = "S8 U8 F16 S16 U16 F32 S32 U32 F64 S64 U64"
+TYPES = {name: _KINDS[name[0]] + name[1:] for name in _NUMBERS.split()} | {
+    "BOOL8": "bool"
 }  # the layout of 4-bit values is undocumented
 
 

@@ -1,6 +1,7 @@
 """Calls of the C++ functions that run operators on the CPU, as values: names and arguments."""
 
 from dataclasses import astuple
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from cnn_convertor.ir import ops
@@ -59,7 +60,7 @@ def l2_normalize(op: ops.L2Normalize) -> CpuKernelCall:
 
 
 def reduce(op: ops.Reduce) -> CpuKernelCall:
-    return CpuKernelCall("Reduce", (_axes(op.axes), _REDUCTIONS[op.reduction], float(op.factor)))
+    return CpuKernelCall("Reduce", (_axes(op.axes), _constant(op.reduction), float(op.factor)))
 
 
 def arg_max(op: ops.ArgMax) -> CpuKernelCall:
@@ -68,7 +69,7 @@ def arg_max(op: ops.ArgMax) -> CpuKernelCall:
 
 
 def resize(op: ops.Resize) -> CpuKernelCall:
-    return CpuKernelCall("Resize", (op.interpolation is ops.Interpolation.BILINEAR, _SAMPLINGS[op.sampling]))
+    return CpuKernelCall("Resize", (op.interpolation is ops.Interpolation.BILINEAR, _constant(op.sampling)))
 
 
 def crop(op: ops.Crop) -> CpuKernelCall:
@@ -95,25 +96,14 @@ def prior_box(op: ops.PriorBox) -> CpuKernelCall:
 
 
 def detection_output(op: ops.DetectionOutput) -> CpuKernelCall:
-    boxes = (op.classes, op.background, op.share_location, _CODES[op.code], op.variance_encoded)
+    boxes = (op.classes, op.background, op.share_location, _constant(op.code), op.variance_encoded)
     suppression = (float(op.nms_threshold), op.top_k, float(op.eta))
     return CpuKernelCall("DetectionOutput", (*boxes, *suppression, float(op.confidence_threshold), op.keep_top_k))
 
 
-_REDUCTIONS = {
-    ops.Reduction.SUM: "kSum",
-    ops.Reduction.MEAN: "kMean",
-    ops.Reduction.MAXIMUM: "kMaximum",
-    ops.Reduction.MINIMUM: "kMinimum",
-    ops.Reduction.SUM_OF_MAGNITUDES: "kSumOfMagnitudes",
-    ops.Reduction.SUM_OF_SQUARES: "kSumOfSquares",
-}
-_SAMPLINGS = {
-    ops.Sampling.HALF_PIXEL: "kHalfPixel",
-    ops.Sampling.CORNERS: "kCorners",
-    ops.Sampling.ASYMMETRIC: "kAsymmetric",
-}
-_CODES = {ops.BoxCode.CORNER: "kCorner", ops.BoxCode.CENTER_SIZE: "kCenterSize", ops.BoxCode.CORNER_SIZE: "kCornerSize"}
+def _constant(value: Enum) -> str:
+    """The name in C++: CENTER_SIZE is kCenterSize."""
+    return "k" + value.name.title().replace("_", "")
 
 
 def _axes(axes: tuple[Axis, ...]) -> CpuKernelCall:

@@ -9,7 +9,7 @@ from cnn_convertor.devices.dv700 import kernel_calls as kernels
 from cnn_convertor.devices.dv700.kernel_calls import CpuKernelCall
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import ONE, Op, Pair
+from cnn_convertor.ir.ops import ONE, Op
 
 
 class Executor(Enum):
@@ -111,12 +111,12 @@ def describe(op: Op) -> str:
         case ops.Conv2d() | ops.ConvTranspose2d():
             depthwise = "depthwise " * op.is_depthwise
             groups = f" in {op.groups} groups" * (op.groups > 1 and not op.is_depthwise)
-            dilation = f" dilated by {_by(op.window.dilation)}" * (op.window.dilation != ONE)
-            return f"{depthwise}{words_of(type(op))} {_by(op.window.kernel)}{groups}{dilation}"
+            dilation = f" dilated by {op.window.dilation}" * (op.window.dilation != ONE)
+            return f"{depthwise}{words_of(type(op))} {op.window.kernel}{groups}{dilation}"
         case ops.MaxPool2d() | ops.AveragePool2d():
-            return f"{words_of(type(op))} {_by(op.window.kernel)}"
+            return f"{words_of(type(op))} {op.window.kernel}"
         case ops.Upsample(factor=factor):
-            return f"{words_of(type(op))} by {_by(factor)}"
+            return f"{words_of(type(op))} by {factor}"
         case _:
             return words_of(type(op))
 
@@ -126,7 +126,3 @@ def words_of(kind: type) -> str:
     if kind in OPERATORS:
         return OPERATORS[kind].words
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
-
-
-def _by(pair: Pair) -> str:
-    return f"{pair.height}x{pair.width}"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated
-from cnn_convertor.frontends.near_names import near_name
+from cnn_convertor.frontends.near_names import near_name, plain
 
 DEEPEST = 50  # messages inside messages; Caffe's own need four
 
@@ -231,7 +231,7 @@ class _TextReader:
         if token.kind in ("word", "string") and not minus:
             word = token.text.strip("\"'")
             for value in described.enum_type.values:
-                if _plain(value.name) == _plain(word):
+                if plain(value.name) == plain(word):
                     return int(value.number)
             if described.full_name in self.open_enums:
                 field, index = self.place
@@ -315,7 +315,3 @@ def _whole(text: str) -> int | None:
     except ValueError:
         return None
     return int(number) if number.is_integer() else None
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").lower()

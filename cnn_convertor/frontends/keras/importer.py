@@ -15,11 +15,11 @@ from cnn_convertor.frontends.keras import (
     normalizations,
     reshape,
     resize,
-    training,
 )
 from cnn_convertor.frontends.keras import operations as between_layers
 from cnn_convertor.frontends.keras.custom import CustomLayer, load_custom_layers, read_custom
 from cnn_convertor.frontends.keras.files import ModelFile, open_model
+from cnn_convertor.frontends.keras.inputs import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.frontends.keras.model import KerasNetwork, LayerCall, LayerOutput, flatten, parse
 from cnn_convertor.frontends.keras.operations import ARGUMENTS, operation_name
 from cnn_convertor.frontends.keras.reading import (
@@ -32,7 +32,6 @@ from cnn_convertor.frontends.keras.reading import (
 )
 from cnn_convertor.frontends.keras.shape_hints import Sizes, known_shapes, wanted_channels
 from cnn_convertor.frontends.keras.tensors import Axes, Value, map_axes
-from cnn_convertor.frontends.keras.training import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.frontends.keras.unsupported import LAMBDAS, unsupported
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.frontends.keras.weights import LayerArrays, match_weights
@@ -40,7 +39,7 @@ from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir.graph import Graph
 
 # Importing them enters their readers in the registries.
-READERS = (between_layers, convolutions, functions, inputs, merge, normalizations, reshape, resize, training)
+READERS = (between_layers, convolutions, functions, inputs, merge, normalizations, reshape, resize)
 
 # Layers that packages other than Keras define for training.
 FROM_ELSEWHERE = frozenset({"FixedDropout", "StochasticDepth"})

@@ -11,7 +11,7 @@ import pytest
 from cnn_convertor.errors import ModelError, UnsupportedError, UsageError
 from cnn_convertor.frontends.keras.custom import load_custom_layers
 from cnn_convertor.frontends.keras.importer import load
-from cnn_convertor.frontends.keras.training import AUGMENTATIONS, DROPOUTS
+from cnn_convertor.frontends.keras.inputs import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from reference import ir_reference
