@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import codegen
 from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Tensor, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import (
@@ -74,12 +75,12 @@ class Moments(NamedTuple):
 
 
 def calibrate(
-    graph: Graph, program: Program, samples: Samples, *, unfused: Program, ub_size: int
+    graph: Graph, program: Program, samples: Samples, *, unfused: Program, limits: Limits
 ) -> Calibration | None:
     """The program with palettes, and biases, fitted to sample inputs; None, after a warning, when it has no palettes.
 
     unfused: the same network with FP16 weights and a command for each convolution, so that the inputs of all are in memory.
-    ub_size: bytes of the unified buffer.
+    limits: of the device.
     The program keeps its palettes when the calibrated ones do not improve its outputs. Raises UsageError for networks with
     custom layers, and without a C++ compiler.
     """
@@ -92,7 +93,7 @@ def calibrate(
 
         def installed(made: Program, folder: str) -> EmulatedNetwork:
             files = codegen.emit(made, codegen.RenderOptions(program.name))
-            return install(graph, made, files, Path(name, folder), ub_size=ub_size)
+            return install(graph, made, files, Path(name, folder), limits=limits)
 
         plain = installed(without_palettes(program), "fp16")
         moments = measure(installed(without_palettes(unfused), "unfused"), samples)

@@ -7,13 +7,15 @@ import keyword
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.limits import KERNEL_SIZES, UB_SIZES, Limits
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.escaping import CPP_KEYWORDS
@@ -174,7 +176,8 @@ FOLDER = Kind("a folder", _folder)
 NUMBER = Kind("a number other than 0, or a fraction such as 1/127.5", _number)
 NUMBERS = Kind("a number, or one for each channel, separated by commas", _numbers)
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
-FUSION = Kind("proven, full or none", _fusion)
+FUSION = Kind("proven, documented, full or none", _fusion)
+DEVICE = Kind(f"{', '.join(NAMES)}, or a .toml or .json file", read_profile)
 SOFTMAX = Kind("cpu or sdk", _softmax)
 STAGES = Kind("names of stages, each once, separated by commas", _layer_names)
 LEVEL = Kind("a whole number", _level)
@@ -249,11 +252,12 @@ KEYS = (
     Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
     Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
     Key("OUTPUT", "python_module", MODULE_NAME, "", "write the C++ source of a Python module of that name"),
+    Key("OPTIONAL", "device", DEVICE, DEFAULT_DEVICE, "the board: see docs/devices.md; `--device` wins"),
     Key(
         "OPTIONAL",
         "fusion",
         FUSION,
-        Fusion.PROVEN.value,
+        Fusion.DOCUMENTED.value,
         "how much one command may do: see docs/fusion.md",
     ),
     Key(
@@ -268,7 +272,6 @@ KEYS = (
 )
 LAYERS = "QUANTIZATION"  # the section whose keys are the names of layers
 SECTIONS = (*dict.fromkeys(key.section for key in KEYS), LAYERS)
-DEFAULT = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,26 +300,20 @@ class Config:
     quantization_threshold: float = 40.0  # dB
     selftest: bool = False
     python_module: str
-    fusion: str = Fusion.PROVEN.value
+    device: Profile = field(default_factory=lambda: read_profile(DEFAULT_DEVICE, Path()))
+    fusion: str = Fusion.DOCUMENTED.value
     softmax: str = "cpu"
     verbose: bool
     graphviz_path: str
-    max_kernel_size: int = DEFAULT.max_kernel_size
-    ub_size: int = DEFAULT.ub_size  # bytes
+    max_kernel_size: int | None = None  # in place of the device's, as the next
+    ub_size: int | None = None  # bytes
     overrides: tuple[Override, ...] = ()
     calibrate: Path | None = None  # sample inputs, to which palettes are fitted
 
     def __post_init__(self) -> None:
         """Raises UsageError for sizes that the device cannot have. quantization: False means FP16, True palettes."""
         object.__setattr__(self, "quantization", Quantization(self.quantization))
-        sizes = (("max_kernel_size", self.max_kernel_size, KERNEL_SIZES), ("ub_size", self.ub_size, UB_SIZES))
-        wrong = [
-            Problem("DV109", f"--{name}: expected {possible[0]} to {possible[-1]}, not {value}")
-            for name, value, possible in sizes
-            if value not in possible
-        ]
-        if wrong:
-            raise UsageError(wrong)
+        assert self.profile
 
     @property
     def model(self) -> Model:
@@ -327,9 +324,14 @@ class Config:
         return Model(self.origin, self.definition, self.data, options, self.outputs)
 
     @property
+    def profile(self) -> Profile:
+        """The device, with the sizes of the command line."""
+        return self.device.overridden(max_kernel_size=self.max_kernel_size, ub_size=self.ub_size)
+
+    @property
     def limits(self) -> Limits:
         """Limits of the device."""
-        return Limits(max_kernel_size=self.max_kernel_size, ub_size=self.ub_size)
+        return self.profile.limits
 
     @property
     def in_fp16(self) -> Config:
@@ -338,7 +340,7 @@ class Config:
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Config:
-        """Read an ini file. options: fields that the ini file does not give, by name.
+        """Read an ini file. options: fields that win over the ini file's, by name; None leaves one as it is.
 
         Raises UsageError with everything that is wrong in the file; warns of unknown sections and keys.
         """
@@ -348,15 +350,25 @@ class Config:
         warn(*(Problem("DV112", message, Origin(str(path), line=line)) for message, line in reading.unknown))
         if reading.problems:
             raise UsageError(reading.problems)
-        return cls(**values, **options)
+        return cls(**values | _given(options))
 
     @classmethod
     def of_model(cls, path: Path, **options: Any) -> Config:
-        """The configuration with all defaults. path: a file for which `is_model` is true."""
-        values = {key.name: key.kind.parse(key.default, path.parent) for key in KEYS if key.default is not None}
+        """The configuration with all defaults. path: a file for which `is_model` is true. options: as `read` takes them."""
+        values: dict[str, Any] = {
+            key.name: key.kind.parse(key.default, path.parent) for key in KEYS if key.default is not None
+        }
         values |= {"name": "network", "definition": path, "data": path, "output_folder": path.parent}
         values["origin"] = recognize(path)
-        return cls(**{**values, **options})
+        return cls(**values | _given(options))
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are given. A device is a profile, its name, or the path of its file."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if isinstance(device := given.get("device"), str):
+        given["device"] = read_profile(device, Path())
+    return given
 
 
 def is_model(path: Path) -> bool:

@@ -20,7 +20,7 @@ from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import schedule_and_allocate
-from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
@@ -62,7 +62,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
         description=(f"{program.name}.json", bind(manifest, program, Preparation.of(config))),
         obsolete=earlier_files(folder, program.name),
     )
-    return report_of(program, written, calibration, config.limits)
+    return report_of(program, written, calibration, config.profile)
 
 
 def load(config: Config) -> Graph:
@@ -108,8 +108,9 @@ class DeviceOptions(NamedTuple):
 
     @staticmethod
     def of(config: Config) -> DeviceOptions:
-        device = DV700._replace(limits=config.limits)
-        return DeviceOptions(device, Fusion(config.fusion), config.transpose_weight, config.softmax == "sdk")
+        return DeviceOptions(
+            device_of(config.profile), Fusion(config.fusion), config.transpose_weight, config.softmax == "sdk"
+        )
 
 
 class Legalized(NamedTuple):
@@ -166,7 +167,7 @@ def quantize(graph: Graph, config: Config, progress: Progress = _silent) -> tupl
     progress("calibrate", 0, 1)
     samples = read_samples(config.calibrate, shapes_of(graph), Preparation.of(config))
     unfused = plan(graph, config.name, target._replace(fusion=Fusion.NONE))
-    calibration = calibrate(graph, program, samples, unfused=unfused, ub_size=config.ub_size)
+    calibration = calibrate(graph, program, samples, unfused=unfused, limits=config.limits)
     return (program if calibration is None else calibration.program), calibration
 
 
@@ -192,7 +193,7 @@ def _selftest(graph: Graph, program: Program, config: Config) -> Mapping[str, Co
     model = config.definition.name
     low, high = Preparation.of(config).range
     emitted = codegen.emit(program, RenderOptions(model))
-    test = selftest.record(graph, program, emitted, low=low, high=high, ub_size=config.ub_size)
+    test = selftest.record(graph, program, emitted, low=low, high=high, limits=config.limits)
     generator = (selftest.MULTIPLIER, selftest.INCREMENT)
     return codegen.render_selftest(program, model=model, levels=test.levels, generator=generator, outputs=test.outputs)
 

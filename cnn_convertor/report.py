@@ -6,8 +6,8 @@ from typing import NamedTuple
 from cnn_convertor import codegen
 from cnn_convertor.calibration import Calibration
 from cnn_convertor.devices.dv700.fusion.forms import count_accepted
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.operators import describe
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
@@ -28,15 +28,15 @@ class Report(NamedTuple):
     details: tuple[tuple[str, str], ...] = ()
 
 
-def report_of(program: Program, files: tuple[Path, ...], calibration: Calibration | None, limits: Limits) -> Report:
+def report_of(program: Program, files: tuple[Path, ...], calibration: Calibration | None, profile: Profile) -> Report:
     details = (("I/O buffer", str(program.plan.peak)),)
-    return Report(files, summary(program, limits), palettes.describe(program), calibration, details)
+    return Report(files, summary(program, profile), palettes.describe(program), calibration, details)
 
 
-def summary(program: Program, limits: Limits) -> tuple[tuple[str, str], ...]:
+def summary(program: Program, profile: Profile) -> tuple[tuple[str, str], ...]:
     """What the network needs of the device and the CPU."""
     commands = sum(layer.type is LayerType.CONV for layer in program.layers)
-    accepted = count_accepted(program, limits)
+    accepted = count_accepted(program, profile)
     evidence = [("evidence", f"{accepted} of {commands} commands rest on the driver's check alone")] if accepted else []
     working = [layer for layer in program.layers if layer.type not in _NO_WORK]
     on_cpu = [layer.type.name.lower() if layer.cpu is None else describe(layer.cpu) for layer in working]

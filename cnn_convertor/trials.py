@@ -42,7 +42,7 @@ def prepare(graph: Graph, config: Config, folder: Path, *, sources: Sequence[Pat
 
 def _install(graph: Graph, program: Program, config: Config, folder: Path, sources: Sequence[Path]) -> EmulatedNetwork:
     emitted = codegen.emit(program, codegen.RenderOptions(config.definition.name))
-    return install(graph, program, emitted, folder, sources=sources, ub_size=config.ub_size)
+    return install(graph, program, emitted, folder, sources=sources, limits=config.limits)
 
 
 @contextmanager

@@ -92,14 +92,14 @@ def calibrated(
     program = build(graph, chosen)
     unfused = plan(graph, chosen.name, DeviceOptions.of(chosen)._replace(fusion=Fusion.NONE))
     return program, calibrate(
-        graph, program, Samples({"x": inputs}, "samples", {}), unfused=unfused, ub_size=chosen.ub_size
+        graph, program, Samples({"x": inputs}, "samples", {}), unfused=unfused, limits=chosen.limits
     )
 
 
 def outputs_of(graph: Graph, program: Program, inputs: Maps, folder: Path) -> list[Real]:
     """What the program gives with its maps in FP32."""
     files = emit(program, RenderOptions("a graph"))
-    outputs = install(graph, program, files, folder, ub_size=Limits().ub_size).run({"x": inputs}, exact=True).outputs
+    outputs = install(graph, program, files, folder, limits=Limits()).run({"x": inputs}, exact=True).outputs
     return [values.astype(np.float64) for values in outputs]
 
 

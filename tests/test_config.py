@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config
+from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.errors import ConvertorWarning, Problem, UsageError
@@ -84,8 +85,8 @@ def test_the_smallest_file_has_the_defaults_of_the_contract(folder: Path) -> Non
         python_module="",
         verbose=False,
         graphviz_path="",
-        max_kernel_size=7,
-        ub_size=655360,
+        max_kernel_size=None,
+        ub_size=None,
     )
 
 
@@ -108,6 +109,7 @@ def test_every_key_is_read(folder: Path) -> None:
     transpose_weight = 0
     python_module = net_module
     [OPTIONAL]
+    device = ZIA-C3
     fusion = Conservative
     verbose = 1
     graphviz_path = /usr/bin
@@ -128,6 +130,7 @@ def test_every_key_is_read(folder: Path) -> None:
         quantization=False,
         transpose_weight=False,
         python_module="net_module",
+        device=read_profile("zia-c3", folder),
         fusion="proven",
         verbose=True,
         graphviz_path="/usr/bin",
@@ -145,7 +148,7 @@ def test_every_field_has_a_key_or_an_option() -> None:
 
 def test_the_device_has_one_default_size(folder: Path) -> None:
     config, limits = read(folder, SMALLEST), Limits()
-    assert (config.max_kernel_size, config.ub_size) == (limits.max_kernel_size, limits.ub_size)
+    assert config.limits == limits
 
 
 @pytest.mark.parametrize(
@@ -266,7 +269,7 @@ def test_an_empty_value_is_the_default_where_the_default_is_empty(folder: Path, 
         *(("scale", bad, "a number other than 0") for bad in ("0", "1/0", "nan", "x")),
         ("channel_order", "GRB", "RGB or BGR"),
         ("selftest", "2", "0 or 1"),
-        *(("fusion", bad, "proven, full or none") for bad in ("1", "", "fuller")),
+        *(("fusion", bad, "proven, documented, full or none") for bad in ("1", "", "fuller")),
         *(("python_module", bad, "Python module") for bad in ("a.b", "lambda", "int", "1st")),
     ],
 )

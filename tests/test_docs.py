@@ -14,7 +14,7 @@ import pytest
 
 from cnn_convertor import Config, cli, convert
 from cnn_convertor.config import KEYS
-from tools import rules_page, usage_pages
+from tools import devices_page, rules_page, usage_pages
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
@@ -24,6 +24,10 @@ EXAMPLES = ["digits_keras", "digits_caffe"]
 
 def test_the_page_of_device_rules_is_fresh(golden: Callable[[str, str], None]) -> None:
     golden("../../docs/device-rules.md", rules_page.rules_page())
+
+
+def test_the_page_of_devices_is_fresh(golden: Callable[[str, str], None]) -> None:
+    golden("../../docs/devices.md", devices_page.devices_page())
 
 
 def test_the_page_of_commands_is_fresh(golden: Callable[[str, str], None]) -> None:

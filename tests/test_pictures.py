@@ -62,7 +62,7 @@ def test_both_levels_of_fusion_show_the_same_runs() -> None:
         for program in googlenet().values()
     )
     assert none == proven and len(none) == 7
-    assert [len(module_of(googlenet()[level])) for level in (Fusion.NONE, Fusion.PROVEN)] == [7, 1]
+    assert [len(module_of(googlenet()[level])) for level in (Fusion.NONE, Fusion.DOCUMENTED)] == [7, 1]
 
 
 def test_the_memory_plan_shows_live_maps_apart() -> None:

@@ -55,7 +55,7 @@ def test_an_output_has_one_name_everywhere(tmp_path: Path, monkeypatch: pytest.M
 
     program = build(graph, chosen)
     header = codegen.render(program, codegen.RenderOptions("a graph"))["net_gen.h"]
-    told = "\n".join(value for _, value in summary(program, chosen.limits))
+    told = "\n".join(value for _, value in summary(program, chosen.profile))
     for text in (header, told):
         assert [f'"{name}"' for name in NAMES if f'"{name}"' in text] == [f'"{name}"' for name in NAMES]
         assert "boxes/" not in text

@@ -34,6 +34,8 @@ def host_limits() -> str:
 
 def _field(name: str, value: int | tuple[int, ...]) -> str:
     match value:
+        case bool():
+            return f"  bool {name} = {str(value).lower()};"
         case int():
             return f"  int64_t {name} = {value};" if name == "ub_size" else f"  int {name} = {value};"
         case (least, *_):

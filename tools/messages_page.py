@@ -135,6 +135,17 @@ ENTRIES: Mapping[str, Entry] = {
         "A line of [QUANTIZATION] names no layer of the network, or one without kernels of its own.",
         "Write the name of a convolution or fully connected layer; `convert -v` lists them.",
     ),
+    "DV150": Entry(
+        "Wrong device",
+        "`device` or `--device` names neither a known device nor a file, or the file has something unknown or impossible.",
+        "Correct what the message names; docs/devices.md describes device files.",
+    ),
+    "DV151": Entry(
+        "Features failed on the board",
+        "The board.json of a probe says that commands with these features did not give the expected results.",
+        "Use networks without these features, or update the board.",
+        is_warning=True,
+    ),
     # --- model files ---
     "DV201": Entry(
         "A model file cannot be read",

@@ -86,7 +86,7 @@ def googlenet() -> Mapping[Fusion, Program]:
         graph = load(config)
         target = DeviceOptions.of(replace(config, transpose_weight=True))
         return {
-            level: plan(graph, config.name, target._replace(fusion=level)) for level in (Fusion.NONE, Fusion.PROVEN)
+            level: plan(graph, config.name, target._replace(fusion=level)) for level in (Fusion.NONE, Fusion.DOCUMENTED)
         }
 
 
@@ -122,7 +122,7 @@ def places_of(commands: Sequence[Layer], program: Program) -> list[Place]:
 def fusion() -> str:
     """A module of GoogLeNet with one command for each run, and with one command for all."""
     drawing = Drawing(
-        840, 318, title="Commands of GoogLeNet's module inception_3a with fusion = none and fusion = proven"
+        840, 318, title="Commands of GoogLeNet's module inception_3a with fusion = none and fusion = documented"
     )
     for x, (level, program) in zip((12, 428), googlenet().items(), strict=True):
         _draw_module(drawing, x, level, program)
@@ -138,7 +138,7 @@ def _draw_module(drawing: Drawing, left: float, level: Fusion, program: Program)
     boxes = {place: Box(left + 7 + place.column * step, 88 + place.row * 92, width, height) for place in places}
     above, below = (Box(left, y, 4 * step, 26) for y in (36, 260))
     many = f"{len(commands)} commands" if len(commands) > 1 else "1 command"
-    drawing.text(left, 22, f"fusion = {level.value}: {many}, {traffic:,} bytes of map traffic", bold=True)
+    drawing.text(left, 22, f"fusion = {level.value}: {many}, {traffic:,} bytes of traffic", bold=True)
     drawing.box(above, f"input, {places[0].run.input}", fill=PALE, bold=False)
     drawing.box(below, f"output, {_joined(places)}", fill=PALE, bold=False)
     for number in range(len(commands)):
@@ -239,7 +239,7 @@ def unified_buffer() -> str:
     assert count is not None
     drawing = Drawing(800, 290, title="Tiles of a convolution, and bytes of the unified buffer")
     _draw_tiles(drawing, conv, count)
-    command = module_of(googlenet()[Fusion.PROVEN])[0]
+    command = module_of(googlenet()[Fusion.DOCUMENTED])[0]
     runs = command.runs
     need = unified_buffer_need(runs[0].input, [geometry(run, external=run.external) for run in runs])
     bars = {

@@ -24,7 +24,7 @@ off, `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error.
 | 2 | the command line, an ini file or the inputs for `run` and `verify` are wrong |
 """
 EVERYWHERE = ("verbose", "quiet", "strict")  # options of every command
-DEVICE = ("max_kernel_size", "ub_size")  # options of every command that depends on the device
+DEVICE = ("device", "max_kernel_size", "ub_size")  # options of every command that depends on the device
 
 INI_HEAD = """# The ini file
 

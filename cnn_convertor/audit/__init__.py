@@ -31,18 +31,16 @@ class Audit:
 def audit(
     source: str | Path,
     weights: str | Path | None = None,
-    *,
-    ub_size: int = DEFAULT.ub_size,
-    max_kernel_size: int = DEFAULT.max_kernel_size,
+    device: AuditedDevice = DEFAULT,
 ) -> Audit:
     """Check NAME_gen.cpp, of this convertor or another one, and its weights. Without them, their bytes stay unchecked.
 
-    ub_size: bytes of the device's unified buffer. Raises ModelError when the source cannot be read, or is none.
+    Raises ModelError when the source cannot be read, or is none.
     """
     source, weights = Path(source), None if weights is None else Path(weights)
     network, findings = read(source)
     functions = read_functions(source)
-    flow, device = Flow(network, functions), AuditedDevice(ub_size, max_kernel_size)
+    flow = Flow(network, functions)
     for layer in network.layers:
         findings += check_layer(network, layer, device)
     findings += [*flow.findings, *check_weights(network, weights), *check_processor(network, functions)]

@@ -87,6 +87,11 @@ CODES: dict[str, Entry] = {
         "An average pool multiplies its sum by something other than the reciprocal of its window. This is a note.",
         "Check the factor. It is right only where a scale, or a part of a larger pool, is folded into it.",
     ),
+    "DV631": Entry(
+        "The device's revision or driver refuses this: a deconvolution, an uneven pool, padding larger than the map, or a max "
+        "pool behind a convolution of several strips.",
+        "Convert for this device: `device` in the ini file.",
+    ),
     # --- layers and their places ---
     "DV640": Entry("A map starts at an odd offset, or FP32 values at no multiple of 4.", "Align maps to 16 bytes."),
     "DV641": Entry("A map exceeds the I/O memory.", "Reserve more in ReserveMemory, or check the offset."),

@@ -16,6 +16,7 @@ from cnn_convertor.audit.registers import (
     UPSAMPLE,
     Meaning,
     RegisterWindow,
+    Sides,
     meanings,
     pair,
     sides,
@@ -41,6 +42,10 @@ class AuditedDevice:
     max_pool_widths: tuple[int, ...] = (2, 3)
     max_pool_heights: tuple[int, ...] = (1, 2, 3)
     max_average_pool: int = 7
+    deconvolves: bool = True
+    pools_unevenly: bool = True
+    pads_beyond_map: bool = True
+    pools_tiles: bool = True
 
 
 DEFAULT = AuditedDevice()
@@ -104,7 +109,7 @@ def _run(made: Meaning, command: SourceCommand, device: AuditedDevice) -> Iterat
     """All rules of one run. Those that need its sizes follow when the registers have a meaning."""
     found = [*_modes(made), *_numbers(made), *_convolution(made, device), *_pool(made, device)]
     found = found or [*_windows(made)]
-    found = found or [*_channels(made, device), *_alone(made, command), *_dilation(made)]
+    found = found or [*_channels(made, device), *_alone(made, command), *_dilation(made), *_revision(made, device)]
     for code, field, message in found:
         yield Broken(code, f"run[{made.index}].{field}", message)
 
@@ -255,6 +260,24 @@ def _dilation(made: Meaning) -> Iterator[Broken]:
         ),
     }
     yield from (Broken("DV623", "conv_dilation", message) for message, is_broken in wrong.items() if is_broken)
+
+
+def _revision(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
+    """What devices of old revisions and old drivers refuse."""
+    run, size = made.run, pair(made.run.pool_size)
+    if made.is_deconvolution and not device.deconvolves:
+        yield Broken("DV631", "conv_enable", f"{run.conv_enable}, a deconvolution, which this device lacks")
+    if run.pool_enable in {MAX_POOL, AVERAGE_POOL} and size.x != size.y and not device.pools_unevenly:
+        yield Broken("DV631", "pool_size", f"{size}; on this device a pool is as wide as it is high")
+    rows = [("conv_pad", made.convolution, made.input), ("pool_pad", made.pool, made.convolved)]
+    for field, window, given in rows if not device.pads_beyond_map else ():
+        pads = Sides(0, 0, 0, 0) if window is None else window.pad
+        if max(pads.left, pads.right) > given.width or max(pads.top, pads.bottom) > given.height:
+            yield Broken("DV631", field, f"0x{getattr(run, field):X}, more padding than the map of {given} has pixels")
+    if made.convolution is not None and run.pool_enable == MAX_POOL and not device.pools_tiles:
+        count = strips(made, device.ub_size)
+        if count != 1:
+            yield Broken("DV631", "pool_enable", f"a max pool behind a convolution of {count} strips")
 
 
 def _buffer(command: SourceCommand, runs: list[Meaning], device: AuditedDevice) -> Iterator[Broken]:

@@ -17,7 +17,6 @@ class Feature(Enum):
     PRELU = "PReLU"
     UPSAMPLING = "upsampling"
     RECTANGULAR_POOL = "a pool whose width and height differ"
-    TILED_MAX_POOL = "a convolution with a max pool, in several tiles"
     U8_INPUT = "8-bit input through a table"
     BATCH = "several samples in one command"
     MAXIMIZER = "an argmax over channels"

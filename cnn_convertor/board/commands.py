@@ -50,15 +50,15 @@ class ProbeCommand:
     def aspects(self, limits: Limits) -> frozenset[Aspect]:
         """The forms and features that the command contains."""
         forms = forms_of(self.branches, adds=self.adds, limits=limits)
-        return frozenset([*forms, *self._features(limits)])
+        return frozenset([*forms, *self._features()])
 
-    def _features(self, limits: Limits) -> Iterator[Feature]:
+    def _features(self) -> Iterator[Feature]:
         if self.table:
             yield Feature.U8_INPUT
         if self.batch > 1:
             yield Feature.BATCH
         for run in self.runs:
-            yield from _features_of(run, limits)
+            yield from _features_of(run)
 
     def fits(self, limits: Limits) -> bool:
         """Whether the device has kernels as large as the command's, and the command fits its unified buffer."""
@@ -76,7 +76,7 @@ class ProbeCommand:
         return unified_buffer_need(self.input, [geometry(run, external=run.external) for run in self.runs])
 
 
-def _features_of(run: Run, limits: Limits) -> Iterator[Feature]:
+def _features_of(run: Run) -> Iterator[Feature]:
     convolution, pooling = run.convolution, run.pooling
     if convolution is not None:
         if convolution.kind.is_transposed:
@@ -85,8 +85,6 @@ def _features_of(run: Run, limits: Limits) -> Iterator[Feature]:
             yield Feature.DILATION
         if convolution.weights.packed.palette:
             yield Feature.PALETTE
-        if pooling is not None and strips(run, ub_size=limits.ub_size) != 1:
-            yield Feature.TILED_MAX_POOL
     if isinstance(run.activation, PRelu):
         yield Feature.PRELU
     if pooling is not None and pooling.kind is PoolingKind.UPSAMPLE:

@@ -452,6 +452,7 @@ _MAKERS: dict[Aspect, Callable[[Limits], _Rows]] = {
     Form.CONV_ADDITION: _conv_additions,
     Form.BRANCHES: _branches,
     Form.INCEPTION_BRANCH: _inception,
+    Form.TILED_POOL: _tiled_max_pools,
     Form.TILED_ADDITION: _tiled_additions,
     Form.DECONV_RUN: _deconv_runs,
     Form.CHAIN: _chains,
@@ -469,6 +470,5 @@ _MAKERS: dict[Aspect, Callable[[Limits], _Rows]] = {
     Feature.PRELU: _slopes,
     Feature.UPSAMPLING: _upsampling,
     Feature.RECTANGULAR_POOL: _rectangular_pools,
-    Feature.TILED_MAX_POOL: _tiled_max_pools,
     Feature.U8_INPUT: _u8_inputs,
 }

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cnn_convertor import __version__
+from cnn_convertor.cli import tables
 from cnn_convertor.cli.console import DONE, INTERRUPTED, Console
 from cnn_convertor.cli.parameters import Number, WholeNumber
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
+from cnn_convertor.devices.dv700.limits import OF_BOARD
 from cnn_convertor.errors import Origin, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -95,21 +97,14 @@ def commands() -> None:
 
 def with_device(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that describe the device."""
+    name = click.option(
+        "--device", metavar="NAME|FILE", help="The board (see docs/devices.md), in place of the ini file's."
+    )
     kernel = click.option(
-        "--max_kernel_size",
-        metavar="N",
-        default=Limits().max_kernel_size,
-        show_default=True,
-        help="Largest kernel size of the device.",
+        "--max_kernel_size", metavar="N", type=int, help="Largest kernel size, in place of the device's."
     )
-    buffer = click.option(
-        "--ub_size",
-        metavar="BYTES",
-        default=Limits().ub_size,
-        show_default=True,
-        help="Size of the device's unified buffer.",
-    )
-    return kernel(buffer(command))
+    buffer = click.option("--ub_size", metavar="BYTES", type=int, help="Unified buffer, in place of the device's.")
+    return name(kernel(buffer(command)))
 
 
 with_calibration = click.option(
@@ -125,14 +120,12 @@ with_calibration = click.option(
 @with_calibration
 @with_device
 @with_console
-def convert(
-    console: Console, inis: tuple[Path, ...], calibrate: Path | None, max_kernel_size: int, ub_size: int
-) -> None:
+def convert(console: Console, inis: tuple[Path, ...], calibrate: Path | None, **device: Any) -> None:
     """Convert networks; the default command."""
     configs: list[tuple[Path, Config]] = []
     for ini in inis:
         with console.attempt():
-            config = Config.read(ini, max_kernel_size=max_kernel_size, ub_size=ub_size, calibrate=calibrate)
+            config = Config.read(ini, calibrate=calibrate, **device)
             _check_apart(config, ini, configs)
             configs.append((ini, config))
     converted = 0
@@ -192,7 +185,7 @@ def run(
     top: int,
     labels: Path | None,
     sources: tuple[Path, ...],
-    **device: int,
+    **device: Any,
 ) -> None:
     """Run the generated C++ of a network on the emulated device."""
     from cnn_convertor import trials
@@ -260,14 +253,15 @@ def verify(
     ini: Path,
     calibrate: Path | None,
     json_file: Path | None,
-    max_kernel_size: int,
-    ub_size: int,
+    device: str | None,
+    max_kernel_size: int | None,
+    ub_size: int | None,
     **options: Any,
 ) -> None:
     """Compare a network on the emulated device with its framework; the exit code is 1 unless every output is verified."""
     from cnn_convertor.trials import verify
 
-    config = Config.read(ini, calibrate=calibrate, max_kernel_size=max_kernel_size, ub_size=ub_size)
+    config = Config.read(ini, calibrate=calibrate, device=device, max_kernel_size=max_kernel_size, ub_size=ub_size)
     result = verify(config, **options)
     if json_file is not None:
         json_file.write_text(result.to_json(), encoding="utf-8", newline="\n")
@@ -279,11 +273,13 @@ def verify(
 @click.argument("weights", metavar="[NAME_weights.bin]", required=False, type=FILE)
 @with_device
 @with_console
-def audit(console: Console, source: Path, weights: Path | None, **device: int) -> None:
+def audit(console: Console, source: Path, weights: Path | None, device: str | None, **sizes: int | None) -> None:
     """Check a generated source and its weights, and list its commands."""
     from cnn_convertor.audit import audit
+    from cnn_convertor.audit.rules import AuditedDevice
 
-    result = audit(source, weights, **device)
+    limits = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes).limits
+    result = audit(source, weights, AuditedDevice(**{name: getattr(limits, name) for name in OF_BOARD}))
     for finding in result.findings:
         console.find(finding)
     for note in result.notes:
@@ -317,7 +313,7 @@ def export(
     element: str | None,
     run: bool,
     sources: tuple[Path, ...],
-    **device: int,
+    **device: Any,
 ) -> None:
     """Write a network's weights and maps in the memory formats of an accelerator."""
     from cnn_convertor.export import export
@@ -336,11 +332,11 @@ OUT = click.option("--out", "folder", metavar="DIR", required=True, type=FILE, h
 @OUT
 @with_device
 @with_console
-def probe(console: Console, folder: Path, max_kernel_size: int, ub_size: int) -> None:
+def probe(console: Console, folder: Path, device: str | None, **sizes: int | None) -> None:
     """Write a program for the board that finds out which forms of commands work there."""
     from cnn_convertor.board.probe import write_probe
 
-    limits = Limits(max_kernel_size=max_kernel_size, ub_size=ub_size)
+    limits = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes).limits
     console.note(f"{numbered(write_probe(folder, limits).commands, 'command')} in {folder}")
 
 
@@ -349,7 +345,7 @@ def probe(console: Console, folder: Path, max_kernel_size: int, ub_size: int) ->
 @click.option("--json", "as_json", is_flag=True, help="Print the inspection as JSON.")
 @with_device
 @with_console
-def inspect_network(console: Console, source: Path, as_json: bool, **device: int) -> None:
+def inspect_network(console: Console, source: Path, as_json: bool, **device: Any) -> None:
     """Look at a network (an .ini, .prototxt, .h5 or .keras) without converting it; the exit code is 1 when it cannot be converted."""
     from cnn_convertor.inspection import inspect
 
@@ -359,6 +355,19 @@ def inspect_network(console: Console, source: Path, as_json: bool, **device: int
     else:
         console.inspection(result)
     console.judge(result)
+
+
+@commands.command("devices")
+@click.argument("names", metavar="[NAME|FILE]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print the devices as JSON.")
+@with_console
+def list_devices(console: Console, names: tuple[str, ...], as_json: bool) -> None:
+    """List devices with their figures, and where each figure comes from."""
+    profiles = [read_profile(name, Path()) for name in names or NAMES]
+    if as_json:
+        console.data(tables.devices_as_json(profiles))
+    else:
+        console.show("\n".join(tables.devices(profiles)))
 
 
 # --- memory layouts ------------------------------------------------------------------------------------------------------

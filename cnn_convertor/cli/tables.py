@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
 from cnn_convertor.frontends import FRONTENDS
 
 if TYPE_CHECKING:
@@ -40,6 +42,43 @@ def labeled(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
         lines.append(f"  {'' if label == before else label:{width}}  {value}")
         before = label
     return lines
+
+
+# --- devices -------------------------------------------------------------------------------------------------------------
+
+_DEVICES_SCHEMA = 1  # of the JSON form; increases when the meaning of an entry changes
+
+
+def devices(profiles: Sequence[Profile]) -> list[str]:
+    """Each device with its figures and their sources."""
+    lines = []
+    for profile in profiles:
+        rows = [
+            (FIGURES[name].words, f"{figure_text(name, figure):18}  {'assumed: ' * figure.is_assumed}{figure.source}")
+            for name, figure in profile.figures.items()
+        ]
+        if profile.passed is not None:
+            rows.append(("forms that passed", ", ".join(sorted(form.name.lower() for form in profile.passed))))
+        lines += [*labeled(f"{profile.name}: {profile.title}", rows), ""]
+    return lines[:-1]
+
+
+def figure_text(name: str, figure: Figure[Any]) -> str:
+    """The value of a figure, with its unit."""
+    match figure.value:
+        case bool() as value:
+            return "yes" if value else "no"
+        case tuple() as blocks:
+            return ", ".join(blocks)
+        case int() | float() as number if name not in {"revision", "wide_padding"}:
+            return f"{number:,} {FIGURES[name].unit}".rstrip()
+        case value:
+            return str(value)
+
+
+def devices_as_json(profiles: Sequence[Profile]) -> str:
+    values = {"schema": _DEVICES_SCHEMA, "devices": [profile.to_values() for profile in profiles]}
+    return json.dumps(values, indent=2) + "\n"
 
 
 # --- convert -------------------------------------------------------------------------------------------------------------

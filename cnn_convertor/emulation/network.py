@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.build import build
 from cnn_convertor.emulation.run import Maps, Outputs, run
@@ -12,13 +13,13 @@ from cnn_convertor.ir.graph import Graph
 
 
 class EmulatedNetwork(NamedTuple):
-    """graph: as its framework has it; program: as the device runs it. ub_size: bytes of the unified buffer."""
+    """graph: as its framework has it; program: as the device runs it. limits: of the device."""
 
     graph: Graph
     program: Program
     executable: Path
     weights: Path
-    ub_size: int
+    limits: Limits
 
     def run(self, inputs: Mapping[str, Maps], *, layers: bool = False, exact: bool = False) -> Outputs:
         """Run it on samples: input name -> (N, H, W, C)."""
@@ -30,7 +31,7 @@ class EmulatedNetwork(NamedTuple):
             shapes=[self.graph.shape(name) for name in self.graph.outputs],
             layers=layers,
             exact=exact,
-            ub_size=self.ub_size,
+            limits=self.limits,
         )
 
 
@@ -41,7 +42,7 @@ def install(
     folder: Path,
     *,
     sources: Sequence[Path] = (),
-    ub_size: int,
+    limits: Limits,
 ) -> EmulatedNetwork:
     """Write the files that a program was emitted as to a folder, and compile them.
 
@@ -49,4 +50,4 @@ def install(
     """
     replace_all(folder, files)
     executable = build(folder, program.name, sources=sources)
-    return EmulatedNetwork(graph, program, executable, folder / f"{program.name}_weights.bin", ub_size)
+    return EmulatedNetwork(graph, program, executable, folder / f"{program.name}_weights.bin", limits)

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.dv700.limits import OF_BOARD, Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
-from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.ir.ops import Order, Shape
 
 Maps: TypeAlias = NDArray[np.float32]
 LARGEST_HALF = 65504.0
-UB_SIZE = DV700.limits.ub_size
+LIMITS = Limits()
 _ERROR = "error: "  # prefix of the runner's messages
 
 
@@ -46,17 +46,17 @@ def run(
     shapes: Sequence[Shape] | None = None,
     layers: bool = False,
     exact: bool = False,
-    ub_size: int = UB_SIZE,
+    limits: Limits = LIMITS,
 ) -> Outputs:
     """Run a network, built from the program's sources, on samples.
 
     inputs: input name -> (N, H, W, C). shapes: those of the outputs as the framework has them, where they differ from the
     program's (a reshape that moves nothing); None: the program's own. layers: keep every layer's map, too.
-    exact: keep maps in FP32 beside the FP16 memory. ub_size: bytes of the device's unified buffer.
+    exact: keep maps in FP32 beside the FP16 memory. limits: of the device.
     Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
     """
     data, samples = input_bytes(program, inputs), len(next(iter(inputs.values())))
-    flat = execute(executable, weights, program, data, samples=samples, layers=layers, exact=exact, ub_size=ub_size)
+    flat = execute(executable, weights, program, data, samples=samples, layers=layers, exact=exact, limits=limits)
     return Outputs(_outputs(program, flat.outputs, shapes), flat.layers)
 
 
@@ -76,7 +76,7 @@ def execute(
     samples: int,
     layers: bool = False,
     exact: bool = False,
-    ub_size: int = UB_SIZE,
+    limits: Limits = LIMITS,
 ) -> Flat:
     """Run a network on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
 
@@ -84,7 +84,8 @@ def execute(
     """
     environment = {name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"}
     environment |= {"DMP_DV_EXACT": "1"} if exact else {}
-    environment |= {"DMP_DV_CHECK_UNINITIALIZED": "1", "DMP_DV_STRICT": "1", "DMP_DV_UB_SIZE": str(ub_size)}
+    environment |= {"DMP_DV_CHECK_UNINITIALIZED": "1", "DMP_DV_STRICT": "1"}
+    environment |= {f"DMP_DV_{name.upper()}": str(int(getattr(limits, name))) for name in OF_BOARD}
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
         folder = Path(name)
         (folder / "input.bin").write_bytes(data)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.network import install
 from cnn_convertor.emulation.run import Maps, execute
@@ -28,7 +29,7 @@ class SelfTest:
 
 
 def record(
-    graph: Graph, program: Program, files: Mapping[str, Contents], *, low: float, high: float, ub_size: int
+    graph: Graph, program: Program, files: Mapping[str, Contents], *, low: float, high: float, limits: Limits
 ) -> SelfTest:
     """Run an emitted network on values from low to high.
 
@@ -42,8 +43,8 @@ def record(
     levels = np.linspace(low, high, LEVELS).astype("<f2").view(np.uint16)
     halves = levels[_drawn(sum(tensor.shape.size for _, tensor in program.inputs))]
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
-        network = install(graph, program, files, Path(folder), ub_size=ub_size)
-        flat = execute(network.executable, network.weights, program, halves.tobytes(), samples=1, ub_size=ub_size)
+        network = install(graph, program, files, Path(folder), limits=limits)
+        flat = execute(network.executable, network.weights, program, halves.tobytes(), samples=1, limits=limits)
     sizes = [program.layers[index].output.shape.size for index in program.outputs]
     return SelfTest(levels, tuple(np.split(flat.outputs[0], np.cumsum(sizes)[:-1])))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from audit.networks import Written, generate, graph, networks, values
+from audit.networks import PAIR, Written, generate, graph, networks, same, values
 from cnn_convertor.audit import audit
+from cnn_convertor.audit.rules import AuditedDevice
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
@@ -81,7 +83,9 @@ def test_nothing_is_found_in_the_golden_sources() -> None:
 def test_a_smaller_device_refuses_what_a_larger_one_takes(tmp_path: Path) -> None:
     written = generate(networks()["kernels"])
     written.audit(tmp_path)
-    found = audit(tmp_path / "Net_gen.cpp", tmp_path / "Net_weights.bin", max_kernel_size=5, ub_size=1024).findings
+    found = audit(
+        tmp_path / "Net_gen.cpp", tmp_path / "Net_weights.bin", AuditedDevice(max_kernel_size=5, ub_size=1024)
+    ).findings
     assert {finding.code for finding in found} == {"DV616", "DV626"}
 
 
@@ -158,3 +162,35 @@ multiply-accumulates: 141,312
 weights: 53,152 bytes
 I/O memory: 6,144 bytes, at most 6,144 in use at a time
 """
+
+
+def restricted() -> dict[str, tuple[dict[str, Any], ops.Op, Shape]]:
+    """What old revisions and drivers lack, with an operator that needs it and its input."""
+    pool = ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2)))
+    return {
+        "a deconvolution": (
+            {"deconvolves": False},
+            ops.ConvTranspose2d(values(8, 8, 2, 2), None, PAIR),
+            Shape(4, 4, 8),
+        ),
+        "a wide pool": ({"pools_unevenly": False}, ops.AveragePool2d(Window(Pair(1, 2))), Shape(4, 4, 8)),
+        "wide padding": ({"pads_beyond_map": False}, ops.Conv2d(values(8, 8, 7, 7), None, same(7)), Shape(2, 2, 8)),
+        "a wide padding of a pool": (
+            {"pads_beyond_map": False},
+            ops.AveragePool2d(Window(Pair(5, 5), padding=same(5).padding)),
+            Shape(1, 1, 8),
+        ),
+        "pooled tiles": ({"pools_tiles": False}, pool, Shape(200, 200, 64)),
+    }
+
+
+@pytest.mark.parametrize("name", restricted())
+def test_an_old_device_refuses_what_a_new_one_takes(name: str, tmp_path: Path) -> None:
+    lacks, op, shape = restricted()[name]
+    rows: list[tuple[str, ops.Op, tuple[str, ...]]] = [("x", ops.Input(shape), ()), ("a", op, ("x",))]
+    if name == "pooled tiles":
+        rows[1:] = [("c", ops.Conv2d(values(64, 64, 3, 3), None, same(3)), ("x",)), ("a", op, ("c",))]
+    generate(graph(("a",), *rows)).audit(tmp_path)
+    sources = tmp_path / "Net_gen.cpp", tmp_path / "Net_weights.bin"
+    assert not audit(*sources).findings
+    assert [finding.code for finding in audit(*sources, AuditedDevice(**lacks)).findings] == ["DV631"]

@@ -71,7 +71,7 @@ class Aspects {
     add("deconvolution", run.deconvolution);
     add("dilation", run.convolves && run.dilated());
     add("palette", run.convolves && run.weight_format == dv::WeightFormat::kPalette);
-    add("tiled_max_pool", tiled && pools);
+    add("tiled_pool", tiled && pools);
     add("prelu", run.activation == dv::Activation::kPrelu);
     add("upsampling", run.pool == dv::Pool::kUpsample);
     add("rectangular_pool", pools && run.pool != dv::Pool::kUpsample && run.window.size.x != run.window.size.y);

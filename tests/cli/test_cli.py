@@ -324,9 +324,8 @@ def test_help_names_the_options_and_the_commands(capsys: pytest.CaptureFixture[s
         for word in (
             "NET.ini",
             "--max_kernel_size",
-            "[default: 7]",
+            "--device",
             "--ub_size",
-            "655360",
             "-q",
             "--version",
             "Commands:",

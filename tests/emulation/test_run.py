@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cnn_convertor.audit import audit
+from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.run import from_memory, input_bytes, to_memory
@@ -179,7 +181,7 @@ def test_the_emulated_device_has_the_unified_buffer_that_was_converted_for(tmp_p
     expected = large.run(inputs).outputs[0]
     assert np.isfinite(expected).all()
     with pytest.raises(ConvertorError, match="DV704"):
-        large._replace(ub_size=1 << 17).run(inputs)
+        large._replace(limits=Limits(ub_size=1 << 17)).run(inputs)
 
 
 CALLBACK = """
@@ -253,3 +255,38 @@ def test_an_input_that_the_device_cannot_hold_is_refused(value: float, reason: s
     graph = Graph((Node("x", ops.Input(Shape(1, 1, 8))), Node("y", ops.Activation(ops.Relu()), ("x",))), ("y",))
     with pytest.raises(UsageError, match=rf'DV706: the input "x" holds {reason}[\s\S]*arrays are used as they are'):
         input_bytes(build(graph, config(Path("graph.keras"))), {"x": np.full((1, 1, 1, 8), value, np.float32)})
+
+
+def restricted() -> dict[str, tuple[str, Graph]]:
+    """What old revisions and drivers lack, with a network that needs it."""
+
+    def conv(kernel: int, channels: int) -> ops.Conv2d:
+        padding = Padding(*[kernel // 2] * 4)
+        return ops.Conv2d(
+            Constant.of(random(channels, channels, kernel, kernel)), None, Window(Pair(kernel, kernel), padding=padding)
+        )
+
+    pool = Window(Pair(2, 2), Pair(2, 2))
+    small = Node("in", ops.Input(Shape(2, 4, 8)))
+    deconvolution = ops.ConvTranspose2d(Constant.of(random(8, 8, 2, 2)), None, pool)
+    pooled = (Node("conv", conv(3, 64), ("in",)), Node("out", ops.MaxPool2d(pool), ("conv",)))
+    return {
+        "a deconvolution": ("deconvolves", Graph((small, Node("out", deconvolution, ("in",))), ("out",))),
+        "a wide pool": (
+            "pools_unevenly", Graph((small, Node("out", ops.AveragePool2d(Window(Pair(1, 2))), ("in",))), ("out",)),
+        ),
+        "wide padding": ("pads_beyond_map", Graph((small, Node("out", conv(7, 8), ("in",))), ("out",))),
+        "pooled tiles": ("pools_tiles", Graph((Node("in", ops.Input(Shape(100, 100, 64))), *pooled), ("out",))),
+    }  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", restricted())
+def test_the_emulated_device_refuses_what_old_revisions_and_drivers_refuse(name: str, tmp_path: Path) -> None:
+    lacks, graph = restricted()[name]
+    installed = network(graph, tmp_path)
+    inputs = samples({"in": random(*graph.shape("in"))})
+    assert np.isfinite(installed.run(inputs).outputs[0]).all()
+    limits: dict[str, Any] = {lacks: False}
+    with pytest.raises(ConvertorError, match="DV704"):
+        installed._replace(limits=Limits(**limits)).run(inputs)

@@ -73,7 +73,7 @@ def test_the_same_network_has_the_same_selftest(tmp_path: Path) -> None:
 def recorded(graph: Graph, low: float, high: float) -> SelfTest:
     program = build(graph, config(Path("graph.keras")))
     files = codegen.emit(program, codegen.RenderOptions("a graph"))
-    return record(graph, program, files, low=low, high=high, ub_size=Limits().ub_size)
+    return record(graph, program, files, low=low, high=high, limits=Limits())
 
 
 def test_inputs_are_drawn_from_the_levels(tmp_path: Path) -> None:

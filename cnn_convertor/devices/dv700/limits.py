@@ -8,6 +8,10 @@ KERNEL_SIZES = range(1, 8)  # possible values of max_kernel_size
 UB_SIZES = range(1024, 1 << 31)  # possible values of ub_size
 
 
+# The limits that differ between boards: the emulated device reads them from DMP_DV_UB_SIZE and so on.
+OF_BOARD = ("max_kernel_size", "ub_size", "deconvolves", "pools_unevenly", "pads_beyond_map", "pools_tiles")
+
+
 class Limits(NamedTuple):
     """A rule in rules.py checks each field, or legalize/ rewrites networks to stay within it."""
 
@@ -26,3 +30,7 @@ class Limits(NamedTuple):
     max_pool_heights: tuple[int, ...] = (1, 2, 3)
     max_average_pool: int = 7
     max_exact_integer: int = 2048  # FP16 holds all integers up to it
+    deconvolves: bool = True
+    pools_unevenly: bool = True  # pools of different width and height
+    pads_beyond_map: bool = True  # padding larger than the map
+    pools_tiles: bool = True  # a max pool behind a convolution in several tiles

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.devices.dv700.fusion.costs import command_cost
-from cnn_convertor.devices.dv700.fusion.levels import ALLOWED
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Form, Fusion
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.rules import RULES
 
-DV700 = Device("dv700", Limits(), RULES, ALLOWED, command_cost)
+
+def device_of(profile: Profile) -> Device:
+    """The device that has the figures of a profile."""
+    forms = {fusion: _possible(profile, fusion) for fusion in Fusion}
+    return Device(profile.name, profile.limits, RULES, forms, command_cost)
+
+
+def _possible(profile: Profile, fusion: Fusion) -> frozenset[Form]:
+    """The forms of commands at a level of fusion. A probe has the last word: exactly what it saw work is allowed."""
+    forms = ALLOWED[fusion]
+    if profile.passed is not None:
+        forms = forms & profile.passed if fusion is Fusion.NONE else profile.passed
+    return forms if profile.limits.pools_tiles else forms - {Form.TILED_POOL}
+
+
+DV700 = device_of(read_profile(DEFAULT_DEVICE, Path()))

@@ -226,6 +226,28 @@ def maximum_of_padding(subject: Subject) -> Iterator[Breach]:
             yield Breach(node.where, "a window of the max pool sees padding alone, whose maximum is no number")
 
 
+@rule("DV418", "train with an upsampling and a convolution, or convert for another device", sizes=False)
+def deconvolution(subject: Subject) -> Iterator[Breach]:
+    """Devices of old revisions have no deconvolution (docs/devices.md)."""
+    for where, convolution in _convolutions(subject):
+        if convolution.kind.is_transposed and not subject.limits.deconvolves:
+            yield Breach(where, "the device has no deconvolution: its revision is too old, or a probe saw it fail")
+
+
+@rule("DV419", "use less padding")
+def padding_of_small_maps(subject: Subject) -> Iterator[Breach]:
+    """Devices of old revisions refuse padding larger than the map (docs/devices.md)."""
+    if subject.limits.pads_beyond_map:
+        return
+    for nodes, run in subject.step.assignments:
+        convolved = run.input if run.convolution is None else run.convolution.output
+        for size, window in ((run.input, run.convolution), (convolved, run.pooling)):
+            pad = Padding(0, 0, 0, 0) if window is None else window.padding
+            if max(pad.top, pad.bottom) > size.height or max(pad.left, pad.right) > size.width:
+                message = f"a padding of {max(pad)} around a map of {_by(size)} is larger than the map"
+                yield Breach(nodes[0].where, message)
+
+
 @rule("DV503", "scale the layer's input or weights instead", sizes=False)
 def constants(subject: Subject) -> Iterator[Breach]:
     """The factor of an average pool or a scale and the slope of a leaky ReLU must be FP16 numbers, and not round to 0."""

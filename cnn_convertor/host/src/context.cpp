@@ -10,15 +10,28 @@ namespace {
 
 thread_local std::string last_error;
 
-// The variable as a positive number of bytes; what is given otherwise when it is not set.
-int64_t bytes_of(const char *variable, int64_t otherwise) {
+// Sets a limit to the variable, if that is set: a number of at least `least`.
+template <typename T>
+void read_limit(const char *variable, T &limit, long long least, long long most = INT32_MAX) {
   const char *text = std::getenv(variable);
-  if (!text || !*text) return otherwise;
+  if (!text || !*text) return;
   char *end = nullptr;
   const long long value = std::strtoll(text, &end, 10);
-  if (*end || value < 1 || value > INT32_MAX)
-    throw Error(std::string(variable) + " = " + text + ": not a number of bytes");
-  return value;
+  if (*end || value < least || value > most)
+    throw Error(std::string(variable) + " = " + text + ": expected " + std::to_string(least) + " to " +
+                std::to_string(most));
+  limit = static_cast<T>(value);
+}
+
+Limits limits_of_environment() {
+  Limits limits;
+  read_limit("DMP_DV_UB_SIZE", limits.ub_size, 1);
+  read_limit("DMP_DV_MAX_KERNEL_SIZE", limits.max_kernel_size, 1, limits.max_kernel_size);
+  read_limit("DMP_DV_DECONVOLVES", limits.deconvolves, 0, 1);
+  read_limit("DMP_DV_POOLS_UNEVENLY", limits.pools_unevenly, 0, 1);
+  read_limit("DMP_DV_PADS_BEYOND_MAP", limits.pads_beyond_map, 0, 1);
+  read_limit("DMP_DV_POOLS_TILES", limits.pools_tiles, 0, 1);
+  return limits;
 }
 
 }  // namespace
@@ -26,7 +39,7 @@ int64_t bytes_of(const char *variable, int64_t otherwise) {
 void set_last_error(const std::string &text) { last_error = text; }
 
 Context::Context() {
-  limits.ub_size = bytes_of("DMP_DV_UB_SIZE", limits.ub_size);
+  limits = limits_of_environment();
   exact = is_set("DMP_DV_EXACT");
   check_uninitialized = is_set("DMP_DV_CHECK_UNINITIALIZED");
   strict = is_strict();

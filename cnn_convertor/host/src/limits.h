@@ -27,6 +27,10 @@ struct Limits {
   Range max_pool_heights{1, 3};
   int max_average_pool = 7;
   int max_exact_integer = 2048;
+  bool deconvolves = true;
+  bool pools_unevenly = true;
+  bool pads_beyond_map = true;
+  bool pools_tiles = true;
 };
 
 }  // namespace dv

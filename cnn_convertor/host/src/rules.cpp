@@ -47,6 +47,7 @@ class RunRules {
   void check_channels(const Run &run) const;
   void check_dilation(const Run &run, int runs) const;
   void check_strips(const Run &run, int runs) const;
+  void check_revision(const Run &run) const;
   std::shared_ptr<Memory> weights(const Run &run) const;
 
  private:
@@ -224,6 +225,32 @@ void RunRules::check_strips(const Run &run, int runs) const {
                 std::to_string(count) + " tiles; in a command of several runs each has one");
 }
 
+// What old revisions of the device and old drivers refuse.
+void RunRules::check_revision(const Run &run) const {
+  if (run.deconvolution && !limits_.deconvolves)
+    refuse("conv_enable", decimal(raw_.conv_enable), "this revision of the device has no deconvolution");
+  const bool slides = run.pool == Pool::kMax || run.pool == Pool::kAverage;
+  const Pair size = run.window.size;
+  if (slides && size.x != size.y && !limits_.pools_unevenly)
+    refuse("pool_size", hexadecimal(raw_.pool_size, 4), "on this revision a pool is as wide as it is high");
+  const auto check_pads = [&](const char *field, uint32_t value, int width, int height) {
+    const Sides pad = sides_of(value);
+    if (pad.left > width || pad.right > width || pad.top > height || pad.bottom > height)
+      refuse(field, hexadecimal(value, 8), "on this revision padding is at most the map's " + by(width, height));
+  };
+  Run convolution = run;
+  convolution.pool = Pool::kNone;
+  infer_shapes(convolution, run.input, raw_.m);
+  if (!limits_.pads_beyond_map) {
+    if (run.convolves) check_pads("conv_pad", raw_.conv_pad, run.input.width, run.input.height);
+    if (slides) check_pads("pool_pad", raw_.pool_pad, convolution.output.width, convolution.output.height);
+  }
+  const int count = strips(run, limits_.ub_size);
+  if (run.convolves && run.pool == Pool::kMax && count != 1 && !limits_.pools_tiles)
+    refuse("pool_enable", decimal(raw_.pool_enable),
+           "this driver runs a max pool behind a convolution in one tile, this run needs " + std::to_string(count));
+}
+
 std::shared_ptr<Memory> RunRules::weights(const Run &run) const {
   if (raw_.weight_buf.offs % 16 != 0)
     refuse("weight_buf.offs", decimal(raw_.weight_buf.offs), "weights start at a multiple of 16");
@@ -368,6 +395,7 @@ Command accept(const dmp_dv_cmdraw &header, const Limits &limits) {
     rules.check_channels(run);
     rules.check_dilation(run, count);
     rules.check_strips(run, count);
+    rules.check_revision(run);
     if (run.convolves) run.weights = rules.weights(run);
   }
   if (count > 1) {

@@ -1,13 +1,13 @@
-"""The audit and the emulated device have the limits of the device."""
+"""The audit, the emulated device and the default profile have the limits of the device."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 
-from cnn_convertor.audit import audit
 from cnn_convertor.audit.rules import AuditedDevice
+from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.devices.dv700.limits import KERNEL_SIZES, UB_SIZES, Limits
 from tools.host_limits import host_limits
 
@@ -26,9 +26,8 @@ def test_the_audit_has_the_limits_of_the_device() -> None:
     assert asdict(AuditedDevice()) == {name: value for name, value in LIMITS.items() if name not in UNCHECKED}
 
 
-def test_the_audit_checks_for_the_default_device_unless_asked() -> None:
-    defaults = {name: parameter.default for name, parameter in inspect.signature(audit).parameters.items()}
-    assert (defaults["ub_size"], defaults["max_kernel_size"]) == (LIMITS["ub_size"], LIMITS["max_kernel_size"])
+def test_the_default_profile_has_the_default_limits() -> None:
+    assert read_profile(DEFAULT_DEVICE, Path()).limits == Limits()
 
 
 def test_the_header_of_the_emulated_device_is_fresh(golden: Callable[[str, str], None]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices.dv700 import legalize as legalize_module
-from cnn_convertor.devices.dv700 import rules
+from cnn_convertor.devices.dv700 import profiles, rules
 from cnn_convertor.devices.dv700.device import Rule
 from cnn_convertor.devices.dv700.fusion import ub_fit
 from cnn_convertor.devices.dv700.fusion.partition import partition
@@ -187,13 +187,15 @@ def test_a_stride_that_moves_no_window_may_be_any() -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    elsewhere = {"DV425"}  # needs softmax = sdk: test_lower.py
+    elsewhere = {"DV425", "DV418", "DV419"}  # need softmax = sdk (test_lower.py), or another device (LOWERED)
     assert {code for code, *_ in CASES} | elsewhere == {rule.code for rule in RULES}
     assert len({rule.code for rule in RULES}) == len(RULES)
 
 
 def test_every_limit_is_used() -> None:
-    text = "".join(inspect.getsource(module) for module in (rules, legalize_module, kernels, cpu, pools, ub_fit))
+    text = "".join(
+        inspect.getsource(module) for module in (rules, legalize_module, kernels, cpu, pools, ub_fit, profiles)
+    )
     assert [field for field in Limits._fields if f"limits.{field}" not in text] == []
 
 
@@ -208,6 +210,12 @@ LOWERED: list[tuple[str, Limits, Graph]] = [
     ("DV404", LIMITS._replace(max_channels=7), chain(conv())),
     ("DV404", LIMITS._replace(max_field=7), chain(average(2))),
     ("DV405", LIMITS._replace(ub_size=100), chain(conv(channels=9), shape=Shape(8, 8, 9))),
+    ("DV418", LIMITS._replace(deconvolves=False), chain(deconv(3))),
+    (
+        "DV419",
+        LIMITS._replace(pads_beyond_map=False),
+        chain(conv(7, 7, padding=pad(top=3, bottom=3)), shape=Shape(2, 8, 8)),
+    ),
     (
         "DV424",
         LIMITS._replace(max_exact_integer=6),
@@ -227,6 +235,8 @@ POOLED: list[tuple[Limits, Graph]] = [
     (LIMITS._replace(max_pool_widths=(3,)), chain(max_pool(2, 2))),
     (LIMITS._replace(max_pool_heights=(3,)), chain(max_pool(2, 2))),
     (LIMITS._replace(max_average_pool=2), chain(average(3))),
+    (LIMITS._replace(pools_unevenly=False), chain(max_pool(1, 2))),
+    (LIMITS._replace(pools_unevenly=False), chain(ops.AveragePool2d(Window(Pair(2, 3))))),
 ]
 
 
@@ -244,7 +254,7 @@ def test_every_limit_was_lowered() -> None:
         for field in Limits._fields
         if getattr(limits, field) != getattr(LIMITS, field)
     ]
-    elsewhere = {"max_runs"}  # test_partition.py
+    elsewhere = {"max_runs", "pools_tiles"}  # test_partition.py, test_profiles.py
     assert {*lowered, *elsewhere} == set(Limits._fields)
 
 

@@ -11,6 +11,7 @@ from cnn_convertor.devices.dv700.fusion.levels import Evidence, Form, Fusion
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import ConvolutionKind, Layer, Pooling, PoolingKind, Program, Run
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Add, Pair, PRelu
@@ -43,11 +44,15 @@ def _run_forms(run: Run, *, adds: bool, limits: Limits) -> Iterator[Form]:
     if convolution is None:
         if adds and pooling != _BARE_ADDITION:
             yield Form.ADDITION
-    elif convolution.kind.is_transposed:
+        return
+    is_tiled = strips(run, ub_size=limits.ub_size) != 1
+    if is_tiled and pooling is not None:
+        yield Form.TILED_POOL
+    if convolution.kind.is_transposed:
         if adds or pooling is not None:
             yield Form.DECONV_RUN
     elif adds:
-        if strips(run, ub_size=limits.ub_size) != 1:
+        if is_tiled:
             yield Form.TILED_ADDITION
         elif convolution.kind.is_depthwise and convolution.kernel == ONE:
             yield Form.ADDITION
@@ -107,18 +112,18 @@ def shares_run(graph: Graph, before: Node, node: Node, *, fusion: Fusion, device
     return device.forms[fusion].issuperset(forms_of([[run]], adds=isinstance(node.op, Add), limits=device.limits))
 
 
-def evidence_of(layer: Layer, limits: Limits) -> Evidence:
+def evidence_of(layer: Layer, profile: Profile) -> Evidence:
     """The weakest evidence for what a command of the program contains."""
     branches: list[list[Run]] = [[]]
     for run in layer.runs:
         branches[-1].append(run)
         if run.external:
             branches.append([])
-    found = forms_of(branches[:-1], adds=len(layer.inputs) > 1, limits=limits)
-    return min(form.evidence for form in found)
+    found = forms_of(branches[:-1], adds=len(layer.inputs) > 1, limits=profile.limits)
+    return min(map(profile.evidence, found))
 
 
-def count_accepted(program: Program, limits: Limits) -> int:
+def count_accepted(program: Program, profile: Profile) -> int:
     """How many commands rest on the driver's check alone."""
     commands = (layer for layer in program.layers if layer.runs)
-    return sum(evidence_of(layer, limits) is Evidence.ACCEPTED for layer in commands)
+    return sum(evidence_of(layer, profile) is Evidence.ACCEPTED for layer in commands)

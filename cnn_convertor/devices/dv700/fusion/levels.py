@@ -30,6 +30,7 @@ class Form(Enum):
         Evidence.PROVEN,
         "published GoogLeNet",
     )
+    TILED_POOL = ("a max pool behind a convolution, in several tiles", Evidence.PROVEN, "published sources")
     TILED_ADDITION = ("an addition behind a convolution, in several tiles", Evidence.ACCEPTED, "driver's check")
     DECONV_RUN = ("an addition or a max pool behind a deconvolution", Evidence.ACCEPTED, "driver's check")
     CHAIN = ("a chain of runs outside branches", Evidence.ACCEPTED, "driver's check")
@@ -58,11 +59,13 @@ class Fusion(Enum):
 
     NONE = "none"
     PROVEN = "proven"
+    DOCUMENTED = "documented"
     FULL = "full"
 
 
 ALLOWED: Mapping[Fusion, frozenset[Form]] = {
-    Fusion.NONE: frozenset({Form.RUN}),
-    Fusion.PROVEN: frozenset(form for form in Form if form.evidence >= Evidence.DOCUMENTED),
+    Fusion.NONE: frozenset({Form.RUN, Form.TILED_POOL}),
+    Fusion.PROVEN: frozenset(form for form in Form if form.evidence >= Evidence.PROVEN),
+    Fusion.DOCUMENTED: frozenset(form for form in Form if form.evidence >= Evidence.DOCUMENTED),
     Fusion.FULL: frozenset(Form),
 }

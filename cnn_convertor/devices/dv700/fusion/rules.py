@@ -32,7 +32,7 @@ class FusionRules:
 
     def __init__(self, graph: Graph, fusion: Fusion, device: Device) -> None:
         self.graph, self.fusion, self.limits = graph, fusion, device.limits
-        self.allowed = device.forms[fusion]
+        self.allowed, self.possible, self.device = device.forms[fusion], device.forms[Fusion.FULL], device.name
         workers = (node for node in graph.nodes if not is_view(node))
         self.on_device = {node.name for node in workers if layer_type(graph, node) is LayerType.CONV}
         self._sized: dict[tuple[str, ...], _Sized] = {}
@@ -65,7 +65,10 @@ class FusionRules:
                 return reason
         forms = forms_of([[self.run(nodes) for nodes in runs] for runs in split], adds=adds, limits=self.limits)
         excluded = next((form for form in forms if form not in self.allowed), None)
-        return None if excluded is None else f"fusion = {self.fusion.value} excludes {excluded.words}"
+        if excluded is None:
+            return None
+        excludes = f"fusion = {self.fusion.value}" if excluded in self.possible else f"the device {self.device}"
+        return f"{excludes} excludes {excluded.words}"
 
     def run(self, nodes: Path) -> Run:
         """The run of some nodes. It has no palette; sizes do not depend on that."""

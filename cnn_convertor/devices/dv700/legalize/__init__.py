@@ -136,7 +136,7 @@ def _upsample(graph: Graph, node: Node, factor: Pair, limits: Limits) -> Iterabl
         return (replace(node, op=COPY),)
     if factor.height == factor.width and factor.height & (factor.height - 1) == 0:
         return _chain(graph, node, [ops.Upsample(Pair(2, 2))] * (factor.height.bit_length() - 1))
-    if max(factor) > limits.max_kernel_size:
+    if max(factor) > limits.max_kernel_size or not limits.deconvolves:
         return None
     channels = graph.shape(node.name).channels
     ones = Constant.of(np.ones((channels, 1, *factor)))

@@ -16,10 +16,11 @@ def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
     op = node.op
     match op:
         case ops.MaxPool2d(window=Window(kernel=kernel)):
-            if kernel.width in limits.max_pool_widths and kernel.height in limits.max_pool_heights:
+            fits = kernel.width in limits.max_pool_widths and kernel.height in limits.max_pool_heights
+            if fits and _is_even_enough(kernel, limits):
                 return None
         case ops.AveragePool2d(window=Window(kernel=kernel), uncounted=uncounted):
-            if uncounted == NO_PADDING and max(kernel) <= limits.max_average_pool:
+            if uncounted == NO_PADDING and max(kernel) <= limits.max_average_pool and _is_even_enough(kernel, limits):
                 return None
         case _:
             return None
@@ -28,6 +29,10 @@ def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
         return (replace(node, op=ops.OnCpu(op)),)
     bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=ops.OnCpu(replace(op, activation=None)))
     return bare, replace(node, op=ops.Activation(function), inputs=(bare.name,))
+
+
+def _is_even_enough(kernel: Pair, limits: Limits) -> bool:
+    return limits.pools_unevenly or kernel.width == kernel.height
 
 
 def on_cpu(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:

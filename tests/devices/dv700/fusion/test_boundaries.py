@@ -43,7 +43,7 @@ SUM = graph("sum", ("a", conv(), "x"), ("b", conv(), "x"), ("c", conv(), "b"), (
 CASES: dict[str, tuple[Graph, Fusion, list[tuple[str, str, str]]]] = {
     "nothing to say": (TWO, Fusion.FULL, []),
     "a chain, proven": (
-        TWO, Fusion.PROVEN, [("a", "b", "fusion = proven excludes a chain of runs outside branches")],
+        TWO, Fusion.DOCUMENTED, [("a", "b", "fusion = documented excludes a chain of runs outside branches")],
     ),
     "a deconvolution": (
         graph("b", ("a", conv(), "x"), ("b", ops.ConvTranspose2d(conv().weight, None, Window(Pair(1, 1))), "a")), Fusion.FULL,
@@ -76,9 +76,9 @@ CASES: dict[str, tuple[Graph, Fusion, list[tuple[str, str, str]]]] = {
         SUM, Fusion.FULL, [("c", "sum", 'it shares a command with "a" already')],
     ),
     "a sum, proven": (
-        SUM, Fusion.PROVEN,
+        SUM, Fusion.DOCUMENTED,
         [
-            ("b", "c", "fusion = proven excludes a chain of runs outside branches"),
+            ("b", "c", "fusion = documented excludes a chain of runs outside branches"),
             ("c", "sum", 'it shares a command with "a" already'),
         ],
     ),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from cnn_convertor.devices.dv700.commands import run_of
+from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.devices.dv700.fusion.forms import count_accepted, evidence_of, forms_of
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form, Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
@@ -19,6 +23,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
 
+DEFAULT = read_profile(DEFAULT_DEVICE, Path())
 RELU = ops.Relu()
 MAX = ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2)))
 MAX_SAME = ops.MaxPool2d(Window(Pair(3, 3), padding=Padding(1, 1, 1, 1)))
@@ -45,7 +50,7 @@ SMALL, VECTOR, LARGE = Shape(8, 8, 8), Shape(1, 1, 8), Shape(40, 600, 64)
 # The branches of a command, each a list of operators; the forms that matter, and the weakest evidence.
 COMMANDS: dict[str, tuple[Shape, list[list[Op]], set[Form], Evidence]] = {
     "a convolution": (SMALL, [[conv(3)]], set(), PROVEN),
-    "a convolution in several tiles with a max pool": (LARGE, [[conv(3, 64, 64), MAX]], set(), PROVEN),
+    "a convolution in several tiles with a max pool": (LARGE, [[conv(3, 64, 64), MAX]], {Form.TILED_POOL}, PROVEN),
     "a strided depthwise convolution with slopes": (SMALL, [[depthwise(3)]], set(), PROVEN),
     "a deconvolution": (SMALL, [[DECONV]], set(), PROVEN),
     "an addition": (SMALL, [[ADD]], set(), PROVEN),
@@ -121,7 +126,12 @@ def test_a_command_has_these_forms(x: Shape, branches: list[list[Op]], expected:
     assert found - {Form.RUN} == expected
     assert min(form.evidence for form in found) is weakest
     allowed = {fusion: found <= forms for fusion, forms in ALLOWED.items()}
-    assert allowed == {Fusion.NONE: not expected, Fusion.PROVEN: weakest > ACCEPTED, Fusion.FULL: True}
+    assert allowed == {
+        Fusion.NONE: expected <= {Form.TILED_POOL},
+        Fusion.PROVEN: weakest is PROVEN,
+        Fusion.DOCUMENTED: weakest > ACCEPTED,
+        Fusion.FULL: True,
+    }
 
 
 def test_every_form_is_in_a_case() -> None:
@@ -130,7 +140,8 @@ def test_every_form_is_in_a_case() -> None:
 
 
 def test_a_level_allows_what_the_one_before_it_allows() -> None:
-    assert ALLOWED[Fusion.NONE] < ALLOWED[Fusion.PROVEN] < ALLOWED[Fusion.FULL]
+    levels = (Fusion.NONE, Fusion.PROVEN, Fusion.DOCUMENTED, Fusion.FULL)
+    assert all(ALLOWED[less] < ALLOWED[more] for less, more in pairwise(levels))
 
 
 def test_commands_of_a_program_are_counted_by_their_evidence() -> None:
@@ -140,10 +151,11 @@ def test_commands_of_a_program_are_counted_by_their_evidence() -> None:
     counted = {}
     for fusion in Fusion:
         program = lower(*partition(graph, DV700, transposed=True, fusion=fusion), name="net", transposed=True)
-        evidence = [evidence_of(layer, Limits()) for layer in program.layers if layer.runs]
-        counted[fusion] = (evidence, count_accepted(program, Limits()))
+        evidence = [evidence_of(layer, DEFAULT) for layer in program.layers if layer.runs]
+        counted[fusion] = (evidence, count_accepted(program, DEFAULT))
     assert counted == {
         Fusion.NONE: ([PROVEN] * 5, 0),
-        Fusion.PROVEN: ([PROVEN, PROVEN, DOCUMENTED, PROVEN], 0),
+        Fusion.PROVEN: ([PROVEN] * 5, 0),
+        Fusion.DOCUMENTED: ([PROVEN, PROVEN, DOCUMENTED, PROVEN], 0),
         Fusion.FULL: ([ACCEPTED, DOCUMENTED, PROVEN], 1),
     }

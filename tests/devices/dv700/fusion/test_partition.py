@@ -116,7 +116,7 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
         ["x: a+b > c > d > e"],
     ),
     "the same, proven": (
-        chain(conv(), MAX, conv(kernel=3), AVERAGE, ops.Upsample(Pair(2, 2))), Fusion.PROVEN,
+        chain(conv(), MAX, conv(kernel=3), AVERAGE, ops.Upsample(Pair(2, 2))), Fusion.DOCUMENTED,
         ["x: a+b", "b: c", "c: d", "d: e"],
     ),
     "an output between": (chain(conv(), conv(), conv(), outputs="b c"), Fusion.FULL, ["x: a > b", "b: c"]),
@@ -136,7 +136,7 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
         RESIDUAL, Fusion.FULL, ["x: a > b", "b x: c+sum", "sum: out"],
     ),
     "the same, proven: no chain": (
-        RESIDUAL, Fusion.PROVEN, ["x: a", "a: b", "b x: c+sum", "sum: out"],
+        RESIDUAL, Fusion.DOCUMENTED, ["x: a", "a: b", "b x: c+sum", "sum: out"],
     ),
     "the branch without a chain carries the addition": (
         PROJECTED, Fusion.FULL, ["x: a > b", "x b: short+sum"],
@@ -170,21 +170,21 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
         INCEPTION, Fusion.FULL, ["x: one | r3 > three | p > proj = cat"],
     ),
     "branches of published sources, proven": (
-        INCEPTION, Fusion.PROVEN, ["x: one | r3 > three | p > proj = cat"],
+        INCEPTION, Fusion.DOCUMENTED, ["x: one | r3 > three | p > proj = cat"],
     ),
     "a deeper branch, proven": (
         graph(
             "cat", ("a", conv(), "x"), ("b", conv(), "x"), ("c", conv(), "x"), ("d", conv(kernel=3), "c"),
             ("e", conv(kernel=3), "d"), ("cat", ops.Concat(), "a b e"),
         ),
-        Fusion.PROVEN, ["x: a | b = cat/a", "x: c", "c: d", "d: e", "CONCAT cat"],
+        Fusion.DOCUMENTED, ["x: a | b = cat/a", "x: c", "c: d", "d: e", "CONCAT cat"],
     ),
     "an addition in several tiles, full": (
         graph("sum", ("a", conv(64, 64), "x"), ("sum", ops.Add(), "a x"), shape=Shape(40, 300, 64)), Fusion.FULL,
         ["x x: a+sum"],
     ),
     "an addition in several tiles, proven": (
-        graph("sum", ("a", conv(64, 64), "x"), ("sum", ops.Add(), "a x"), shape=Shape(40, 300, 64)), Fusion.PROVEN,
+        graph("sum", ("a", conv(64, 64), "x"), ("sum", ops.Add(), "a x"), shape=Shape(40, 300, 64)), Fusion.DOCUMENTED,
         ["x: a", "a x: sum"],
     ),
     "a deconvolution is alone": (
@@ -192,7 +192,7 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
         ["x: a", "a: b", "b: c > d"],
     ),
     "branches of one run, proven": (
-        FIRE, Fusion.PROVEN, ["x: squeeze", "squeeze: e1 | e3 = cat"],
+        FIRE, Fusion.DOCUMENTED, ["x: squeeze", "squeeze: e1 | e3 = cat"],
     ),
     "without fusion, every convolution has a command": (
         FIRE, Fusion.NONE, ["x: squeeze", "squeeze: e1", "squeeze: e3", "CONCAT cat"],
@@ -419,7 +419,7 @@ def runs_of(path: Sequence[Node]) -> int:
     seed=st.integers(0, 1 << 32),
     steps=st.integers(1, 4),
     ub_size=st.sampled_from([3072, 6144, 10240, 655_360]),
-    fusion=st.sampled_from([Fusion.FULL, Fusion.PROVEN]),
+    fusion=st.sampled_from([Fusion.FULL, Fusion.DOCUMENTED]),
 )
 def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int, fusion: Fusion) -> None:
     limits = Limits(ub_size=ub_size)
@@ -437,7 +437,7 @@ def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int, fusion:
 def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, ub_size: int) -> None:
     network, limits = random_networks.network(seed, steps), Limits(ub_size=ub_size)
     costs, problems = [], []
-    for fusion in (Fusion.FULL, Fusion.PROVEN, Fusion.NONE):
+    for fusion in (Fusion.FULL, Fusion.DOCUMENTED, Fusion.NONE):
         selection = chosen(
             legalize(optimize(network), DV700._replace(limits=limits), transposed=True, fusion=fusion), fusion, limits
         )
@@ -454,7 +454,7 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
     steps=st.integers(2, 9),
     ub_size=st.sampled_from([4096, 8192, 655_360]),
     transposed=st.booleans(),
-    fusion=st.sampled_from([Fusion.FULL, Fusion.PROVEN]),
+    fusion=st.sampled_from([Fusion.FULL, Fusion.DOCUMENTED]),
 )
 def test_what_shares_commands_computes_the_same(
     seed: int, steps: int, ub_size: int, transposed: bool, fusion: Fusion

@@ -43,7 +43,7 @@ SLOPES = ops.PRelu(Constant.of(RANDOM.normal(size=13)))
     ],
 )
 def test_each_part_is_pooled_by_its_convolution(before: Graph) -> None:
-    after = pool_parts(before, fusion=Fusion.PROVEN, device=DV700)
+    after = pool_parts(before, fusion=Fusion.DOCUMENTED, device=DV700)
     assert [(node.name, type(node.op).__name__, node.inputs) for node in after.nodes[3:]] == [
         ("p/0", "MaxPool2d", ("a",)),
         ("p/1", "MaxPool2d", ("b",)),
@@ -71,12 +71,12 @@ def test_a_pool_stays_where_a_part_cannot_take_it(before: Graph) -> None:
 def test_a_pool_stays_where_the_level_of_fusion_excludes_it_from_a_run() -> None:
     weight = Constant.of(RANDOM.normal(size=(8, 3, 1, 1)))
     before = joined(conv(), ops.ConvTranspose2d(weight, None, Window(Pair(1, 1))))
-    assert pool_parts(before, fusion=Fusion.PROVEN, device=DV700) is before
+    assert pool_parts(before, fusion=Fusion.DOCUMENTED, device=DV700) is before
     assert pool_parts(before, fusion=Fusion.FULL, device=DV700) is not before
 
 
 def test_without_fusion_it_stays() -> None:
     graph = joined(conv(), conv())
     kept = legalize(graph, DV700, transposed=True, fusion=Fusion.NONE)
-    moved = legalize(graph, DV700, transposed=True, fusion=Fusion.PROVEN)
+    moved = legalize(graph, DV700, transposed=True, fusion=Fusion.DOCUMENTED)
     assert isinstance(kept["p"].op, ops.MaxPool2d) and isinstance(moved["p"].op, ops.Concat)

@@ -1,0 +1,106 @@
+"""Reads board.json, in which a probe says what it saw on a board."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cnn_convertor.devices.dv700.fusion.levels import Form
+from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Measurement, Profile
+from cnn_convertor.errors import Problem, warn
+
+FORMAT, VERSION = "cnn-convertor board", 1
+PASSED = "passed"
+RESULTS = (PASSED, "failed", "untested")
+BLOCKS = ("maximizer", "ipu")  # beside the convolution; features
+# Features without a limit in limits.py: nothing but the warning keeps a network from them.
+_WARNED = ("dilation", "palette", "prelu", "upsampling")
+
+
+class BoardFileError(Exception):
+    """reasons: everything that is wrong with a board file."""
+
+    def __init__(self, *reasons: str) -> None:
+        self.reasons = reasons
+
+
+def with_board(base: Profile, source: str, board: Mapping[str, Any]) -> Profile:
+    """The profile of a board. base: gives what the board does not say. source: the name of the file.
+
+    Warns of features that did not pass and that no rule keeps networks from. Raises BoardFileError.
+    """
+    if (board.get("format"), board.get("version")) != (FORMAT, VERSION):
+        raise BoardFileError(f'expected "format": "{FORMAT}" and "version": {VERSION}, as `probe` writes them')
+    parts = {name: board.get(name, {}) for name in ("device", "probed", "forms", "features", "measured")}
+    if wrong := [f"{name}: expected an object" for name, part in parts.items() if not isinstance(part, dict)]:
+        raise BoardFileError(*wrong)
+    forms, features = _results(parts["forms"], "forms"), _results(parts["features"], "features")
+    figures = _figures(parts["device"], parts["probed"], parts["measured"])
+    figures["blocks"] = ["conv", *(block for block in BLOCKS if features.get(block) == PASSED)]
+    passed = frozenset(form for form in Form if forms.get(form.name.lower()) == PASSED)
+    wrong = [
+        f"{name}: expected {FIGURES[name].expected}, not {value!r}"
+        for name, value in figures.items()
+        if not FIGURES[name].accepts(value)
+    ]
+    if Form.RUN not in passed:
+        wrong.append("forms: run did not pass: the board fails plain commands")
+    if wrong:
+        raise BoardFileError(*wrong)
+    failed = frozenset(name for name, result in features.items() if result != PASSED)
+    _warn_of(failed, source)
+    values = {name: Figure(tuple(v) if isinstance(v, list) else v, source) for name, v in figures.items()}
+    return replace(
+        base.with_figures(values),
+        name=source.rpartition(".")[0],
+        title=str(parts["device"].get("description") or "a probed board"),
+        passed=passed,
+        failed=failed,
+        measured=tuple(_measurements(board.get("commands", []))),
+    )
+
+
+def _results(given: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    wrong = [f"{place}: {name}: expected {', '.join(RESULTS)}" for name, v in given.items() if v not in RESULTS]
+    if wrong:
+        raise BoardFileError(*wrong)
+    return given
+
+
+def _figures(device: Mapping[str, Any], probed: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Figure -> value, for what the board says."""
+    found: dict[str, Any] = {}
+    for name in ("ub_size", "max_kernel_size"):
+        sizes = [size for size in (device.get(name), probed.get(name)) if size not in (None, 0)]
+        if sizes:
+            found[name] = min(sizes, key=lambda size: size if type(size) is int else -math.inf)
+    for name, key in (("revision", "svn_version"), ("multipliers", "mac_num")):
+        if device.get(key) is not None:
+            found[name] = device[key]
+    clock, speed = device.get("conv_freq") or measured.get("conv_mhz"), measured.get("bytes_per_second")
+    if clock is not None:
+        found["conv_freq"] = clock
+    if speed is not None:
+        found["bandwidth"] = speed / 1e6 if type(speed) in (int, float) else speed
+    return found
+
+
+def _measurements(rows: Any) -> list[Measurement]:
+    """Commands whose results are right and whose time and traffic are known."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise BoardFileError("commands: expected a list of objects")
+    right = [row for row in rows if row.get("result") == PASSED and row.get("usec")]
+    keys = ("usec", "cycles", "bytes")
+    if any(type(row.get(key)) not in (int, float) for row in right for key in keys):
+        raise BoardFileError(f"commands: expected numbers in {', '.join(keys)}")
+    return [Measurement(str(row.get("name", "")), row["usec"], row["cycles"], row["bytes"]) for row in right]
+
+
+def _warn_of(failed: frozenset[str], source: str) -> None:
+    found = [name for name in _WARNED if name in failed]
+    if found:
+        problem = f"the probe did not see these work on the board: {', '.join(found)}"
+        hint = f"look at the commands of {source} that failed; networks without these features are not concerned"
+        warn(Problem("DV151", problem, hint=hint))

@@ -1,0 +1,155 @@
+"""A device as data: its figures, each with its source, and the limits that follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from cnn_convertor.devices.dv700.fusion.levels import Evidence, Form
+from cnn_convertor.devices.dv700.limits import KERNEL_SIZES, UB_SIZES, Limits
+from cnn_convertor.errors import Problem, UsageError
+
+T = TypeVar("T")
+BLOCKS = ("conv", "fc", "maximizer", "ipu")  # what a device can have
+UNRESTRICTED = 93  # first revision with deconvolutions and with pools of any width and height
+TILED_POOLS = date(2019, 7, 29)  # first driver that runs a max pool behind a convolution in several tiles
+
+
+@dataclass(frozen=True, slots=True)
+class Figure(Generic[T]):
+    """A figure of a device. source: where it comes from. is_assumed: no public material has it for this device."""
+
+    value: T
+    source: str
+    is_assumed: bool = False
+
+
+class Measurement(NamedTuple):
+    """One command that a board ran. usec: microseconds. cycles, nbytes: of the model."""
+
+    name: str
+    usec: float
+    cycles: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Figures of a device: the fields of FIGURES, which documents them.
+
+    passed: the forms of commands that a probe has seen work on the board; None without a probe. measured: what it measured.
+    failed: other features that did not pass.
+    """
+
+    name: str
+    title: str
+    ub_size: Figure[int]
+    max_kernel_size: Figure[int]
+    revision: Figure[int]
+    wide_padding: Figure[int]
+    driver: Figure[date]
+    multipliers: Figure[int]
+    conv_freq: Figure[float]
+    bandwidth: Figure[float]
+    blocks: Figure[tuple[str, ...]]
+    expands_palettes: Figure[bool]
+    passed: frozenset[Form] | None = None
+    failed: frozenset[str] = frozenset()
+    measured: tuple[Measurement, ...] = ()
+
+    @property
+    def limits(self) -> Limits:
+        """What follows from the figures for commands."""
+        return Limits(
+            max_kernel_size=self.max_kernel_size.value,
+            ub_size=self.ub_size.value,
+            deconvolves=self.revision.value >= UNRESTRICTED and "deconvolution" not in self.failed,
+            pools_unevenly=self.revision.value >= UNRESTRICTED and "rectangular_pool" not in self.failed,
+            pads_beyond_map=self.revision.value >= self.wide_padding.value,
+            pools_tiles=self.driver.value >= TILED_POOLS if self.passed is None else Form.TILED_POOL in self.passed,
+        )
+
+    @property
+    def figures(self) -> dict[str, Figure[Any]]:
+        """Every figure, by name."""
+        return {name: getattr(self, name) for name in FIGURES}
+
+    def to_values(self) -> dict[str, Any]:
+        """The profile as plain values, for JSON."""
+        figures = {
+            name: {
+                "value": figure.value.isoformat() if isinstance(figure.value, date) else figure.value,
+                "unit": FIGURES[name].unit,
+                "source": figure.source,
+                "assumed": figure.is_assumed,
+            }
+            for name, figure in self.figures.items()
+        }
+        passed = None if self.passed is None else sorted(form.name.lower() for form in self.passed)
+        return {"name": self.name, "title": self.title, "figures": figures, "passed": passed}
+
+    def evidence(self, form: Form) -> Evidence:
+        """The evidence for a form of command on this device: a probe proves it."""
+        return Evidence.PROVEN if self.passed is not None and form in self.passed else form.evidence
+
+    def with_figures(self, figures: Mapping[str, Figure[Any]]) -> Profile:
+        """The profile with other figures, by name. Their values are possible ones."""
+        changes: dict[str, Any] = dict(figures)
+        return replace(self, **changes)
+
+    def overridden(self, **sizes: int | None) -> Profile:
+        """The profile with sizes from the command line, by name; None leaves one as it is. Raises UsageError."""
+        given = {name: size for name, size in sizes.items() if size is not None}
+        wrong = [
+            Problem("DV109", f"--{name}: expected {FIGURES[name].expected}, not {size}")
+            for name, size in given.items()
+            if not FIGURES[name].accepts(size)
+        ]
+        if wrong:
+            raise UsageError(wrong)
+        return self.with_figures({name: Figure(size, f"--{name}") for name, size in given.items()})
+
+
+class FigureKind(NamedTuple):
+    """What a figure means, and its values. expected: in messages. accepts: whether a value is possible."""
+
+    words: str
+    unit: str
+    expected: str
+    accepts: Callable[[Any], bool]
+
+
+def _whole(possible: range) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and value in possible
+
+
+def _is_positive(value: object) -> bool:
+    return type(value) in (int, float) and 0 < value < math.inf  # type: ignore[operator]  # a number
+
+
+def _are_blocks(value: object) -> bool:
+    return isinstance(value, list) and "conv" in value and set(BLOCKS).issuperset(map(str, value))
+
+
+_SIZES = f"{UB_SIZES[0]} to {UB_SIZES[-1]}"
+_REVISION = _whole(range(1 << 31))
+_POSITIVE = "a number above 0"
+FIGURES: Mapping[str, FigureKind] = {
+    "ub_size": FigureKind("unified buffer", "bytes", _SIZES, _whole(UB_SIZES)),
+    "max_kernel_size": FigureKind(
+        "largest kernel", "pixels", f"{KERNEL_SIZES[0]} to {KERNEL_SIZES[-1]}", _whole(KERNEL_SIZES)
+    ),
+    "revision": FigureKind("hardware revision (svn_version)", "", "a whole number", _REVISION),
+    "wide_padding": FigureKind("first revision with padding larger than the map", "", "a whole number", _REVISION),
+    "driver": FigureKind("date of the driver", "", "a date like 2019-07-29", lambda value: type(value) is date),
+    "multipliers": FigureKind("multipliers (mac_num)", "", "a whole number above 0", _whole(range(1, 1 << 31))),
+    "conv_freq": FigureKind("convolution clock", "MHz", _POSITIVE, _is_positive),
+    "bandwidth": FigureKind("memory bandwidth", "10^6 bytes/s", _POSITIVE, _is_positive),
+    "blocks": FigureKind("blocks", "", f"a list of conv and {', '.join(BLOCKS[1:])}", _are_blocks),
+    "expands_palettes": FigureKind(
+        "the driver expands palettes in its command buffer", "", "true or false", lambda value: type(value) is bool
+    ),
+}

@@ -1,0 +1,83 @@
+"""The page docs/devices.md: the devices, their figures, and how to describe others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cnn_convertor.cli.tables import figure_text
+from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
+from cnn_convertor.devices.dv700.profile import FIGURES, TILED_POOLS, UNRESTRICTED
+
+HEAD = f"""# Devices
+
+`device` in the section `[OPTIONAL]` of the ini file, or the option `--device`, names the board that a network is converted for.
+Rules, fusion, the audit and the emulated device take their limits from it. `--ub_size` and `--max_kernel_size` replace two of
+its figures. `{DEFAULT_DEVICE}` is the default: the limits that have held for all networks so far.
+
+    cnn-convertor devices [NAME|FILE]... [--json]
+
+lists the devices, or those named, with all figures and their sources. An *assumed* figure has no public source for that device.
+Clock, multipliers and bandwidth change estimated times, never results. Nothing else that is assumed allows more than the
+sources say, except the date of the driver: give it if the board has an old one.
+
+| figure | {" | ".join(NAMES)} |
+|---|{"---|" * len(NAMES)}
+"""
+TAIL = f"""
+## What follows from the figures
+
+- Revision below {UNRESTRICTED}: deconvolutions are refused (DV418), also those that the convertor would make of upsamplings, which
+  then run on the CPU. Pools of different width and height run on the CPU.
+- Revision below {UNRESTRICTED} (`zia-c2`: 83): padding larger than the map is refused (DV419).
+- A driver before {TILED_POOLS}: a max pool behind a convolution that needs several tiles gets a command of its own, at every level of
+  [fusion](fusion.md).
+- `dv740` has no tiles, and its driver does not check the unified buffer, so its size is the largest possible.
+- A driver that expands palettes (`dv740`) needs memory for them in its command buffer; the summary of a conversion says how
+  much.
+
+## A device of your own
+
+`device = FILE.toml` reads a file, with a path relative to the ini file (`--device`: to the current folder). It changes figures of
+a known device; each is optional:
+
+```toml
+title = "our board"
+base = "zia-c3"                # the device that gives what the file leaves out; otherwise {DEFAULT_DEVICE}
+
+[device]
+ub_size = 524_288
+revision = 93
+driver = 2019-07-16
+bandwidth = {{ value = 2100.5, source = "our measurement" }}
+conv_freq = {{ value = 200, source = "data sheet", assumed = true }}
+blocks = ["conv", "ipu"]
+```
+
+| key | value | meaning |
+|---|---|---|
+"""
+BOARD = """
+Unknown keys and impossible values are errors (DV150), all at once.
+
+`device = board.json` takes what a probe saw on a board: sizes, clock and bandwidth, and exactly the forms of commands that gave
+the expected results there, at every level of fusion except `none`. A warning (DV151) names other features that failed.
+"""
+
+
+def devices_page() -> str:
+    """The page docs/devices.md."""
+    return HEAD + "".join(_figures()) + TAIL + "".join(_keys()) + BOARD
+
+
+def _figures() -> Iterator[str]:
+    profiles = [read_profile(name, Path()) for name in NAMES]
+    for name, kind in FIGURES.items():
+        figures = [profile.figures[name] for profile in profiles]
+        cells = (f"{figure_text(name, f)} ({'assumed: ' * f.is_assumed}{f.source})" for f in figures)
+        yield f"| {kind.words} | {' | '.join(cells)} |\n"
+
+
+def _keys() -> Iterator[str]:
+    for name, kind in FIGURES.items():
+        yield f"| `{name}` | {kind.expected} | {kind.words}{f', {kind.unit}' if kind.unit else ''} |\n"
