@@ -17,7 +17,7 @@ PACKAGE = ROOT / "cnn_convertor"
 RANKS = (
     {"__init__"},
     {"errors", "escaping"},
-    {"files", "ir", "memory", "quantize", "layouts", "audit"},
+    {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "passes"},
     {"devices"},
     {"config"},

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
-
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.keras import KERAS
-from cnn_convertor.frontends.keras.hdf5 import Contents, damaged, read_file, read_member
+from cnn_convertor.frontends.keras.hdf5 import Contents, damaged, is_hdf5, read_file, read_member
 from cnn_convertor.frontends.keras.model import MAKE_FUNCTIONAL
 from cnn_convertor.frontends.keras.weights import WeightsForm, form_of_weights
 from cnn_convertor.frontends.unsupported_formats import explain
 
 # What reading a damaged archive raises, depending on where the damage is and on how it is packed.
 ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
+LARGEST_TEXT = 32 << 20  # bytes; configurations of large networks have less than 1 MB
 CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 SAVE = "save the whole model from Python: keras.models.load_model(...).save('model.keras')"
 SAVE_WHOLE = "save the whole model, not only its weights: model.save('model.keras') instead of model.save_weights(...)"
@@ -68,7 +67,7 @@ def open_model(path: Path) -> ModelFile:
             start = file.read(4)
         if start == b"PK\3\4" and path.suffix.lower() != ".npz" and recognize(path) is KERAS and explain(path) is None:
             return _open_archive(path)
-        if not h5py.is_hdf5(path):
+        if not is_hdf5(path):
             raise _unknown(path)
         contents = read_file(path)
     except OSError as error:
@@ -82,8 +81,8 @@ def _open_archive(path: Path) -> ModelFile:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-            config = archive.read(CONFIG) if CONFIG in names else None
-            metadata = archive.read(METADATA) if METADATA in names else b"{}"
+            config = _read_text(path, archive, CONFIG) if CONFIG in names else None
+            metadata = _read_text(path, archive, METADATA) if METADATA in names else b"{}"
         if config is None or WEIGHTS not in names:
             missing = CONFIG if config is None else WEIGHTS
             hint = SAVE if config is None else "save it again with model.save('model.keras'), without sharding"
@@ -94,6 +93,15 @@ def _open_archive(path: Path) -> ModelFile:
     about = _parse_json(path, metadata)
     writer = str(about.get("keras_version", "")) if isinstance(about, dict) else ""
     return ModelFile(path, _parse_json(path, config), contents, writer, _major(writer, 3))
+
+
+def _read_text(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """A member that holds text. Compression hides its size, so it is checked while it is read."""
+    with archive.open(name) as member:
+        text = member.read(LARGEST_TEXT + 1)
+    if len(text) > LARGEST_TEXT:
+        raise damaged(str(path), f"{name} has more than {LARGEST_TEXT >> 20} MB")
+    return text
 
 
 def _major(version: str, default: int) -> int:

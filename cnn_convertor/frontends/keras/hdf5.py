@@ -11,19 +11,25 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.ir.constant import Array
+from cnn_convertor.isolation import IsolationError, isolated
 
 Index: TypeAlias = tuple[slice, ...]
 
-# What reading a damaged HDF5 file raises, depending on where the damage is.
-H5_ERRORS = (OSError, KeyError, RuntimeError, ValueError)
+T = TypeVar("T")
+
+_SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
+_SMALL: Final = 64 << 20  # bytes; weights of this size may be compressed more than _LARGEST_RATIO times
+_LARGEST_RATIO: Final = 100
+_SECONDS: Final = 5  # of processor time for a file's structure; the largest real ones take 0.3
+_SLOWEST: Final = 2_000_000  # bytes that a decompression gives in a second at least
+_MEMORY: Final = 300 << 20  # bytes, beside a multiple of the file's size
 BLOCK = 1 << 20  # bytes that are read at a time
 LOCAL_HEADER_SIZE = 30  # of a zip member, before its name and extra field
 
@@ -74,16 +80,30 @@ class Hdf5Data:
     size: int
 
     @contextmanager
-    def open(self) -> Iterator[Any]:
-        """The HDF5 file, open for reading. Raises ModelError when it is damaged or missing."""
+    def _open(self) -> Iterator[Any]:
+        import h5py  # in the child alone
+
+        if self.start == 0:
+            with h5py.File(self.path, "r") as file:
+                yield file
+        else:
+            with io.BufferedReader(_Section(self.path, self.start, self.size)) as raw, h5py.File(raw, "r") as file:
+                yield file
+
+    def ask(self, question: Callable[[Any], T], nbytes: int = 0) -> T:
+        """What a function finds in the open HDF5 file.
+
+        nbytes: of the answer. Damage may make libhdf5 loop or crash, so it works in a process of its own.
+        Raises ModelError when the file is damaged or missing.
+        """
+
+        def answer() -> T:
+            with self._open() as file:
+                return question(file)
+
         try:
-            if self.start == 0:
-                with h5py.File(self.path, "r") as file:
-                    yield file
-            else:
-                with io.BufferedReader(_Section(self.path, self.start, self.size)) as raw, h5py.File(raw, "r") as file:
-                    yield file
-        except H5_ERRORS as error:
+            return isolated(answer, seconds=_SECONDS + nbytes // _SLOWEST, memory=_MEMORY + 3 * max(nbytes, self.size))
+        except IsolationError as error:
             raise damaged(self.file, error) from None
 
     def map(self, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -112,6 +132,9 @@ def _member(path: Path, name: str) -> Hdf5Data:
 
 
 def _unpacked(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Hdf5Data:
+    if member.file_size > max(_SMALL, _LARGEST_RATIO * member.compress_size):
+        ratio = member.file_size // max(member.compress_size, 1)
+        raise damaged(str(path), f"{member.filename} is compressed {ratio} times, which weights never are")
     handle, name = tempfile.mkstemp(prefix="cnn_convertor_", suffix=".h5")
     source = Hdf5Data(str(path), Path(name), 0, member.file_size)
     weakref.finalize(source, Path(name).unlink, missing_ok=True)  # the temporary file lives as long as its source
@@ -138,12 +161,12 @@ class Variable:
 class Contents:
     """The contents of an HDF5 file.
 
-    variables: path -> array. groups: path -> attributes; the root's path is empty.
+    variables: path -> array. groups: path -> attribute -> its texts; the root's path is empty.
     """
 
     file: str
     variables: Mapping[str, Variable]
-    groups: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    groups: Mapping[str, Mapping[str, list[str]]] = field(repr=False)
 
     def text(self, group: str, name: str) -> str | None:
         """An attribute that is a text, possibly split into name0, name1, ... because it is long."""
@@ -157,11 +180,11 @@ class Contents:
     def _parts(self, group: str, name: str) -> list[str] | None:
         attributes = self.groups.get(group, {})
         if name in attributes:
-            return _strings(attributes[name])
+            return attributes[name]
         parts: list[str] = []
         count = 0
         while f"{name}{count}" in attributes:
-            parts += _strings(attributes[f"{name}{count}"])
+            parts += attributes[f"{name}{count}"]
             count += 1
         return parts if count else None
 
@@ -170,12 +193,14 @@ class Contents:
         return [path.rpartition("/")[2] for path in self.groups if path and path.rpartition("/")[0] == group]
 
 
-def _strings(value: Any) -> list[str]:
-    """The texts in an attribute: h5py gives bytes, str, arrays of either, or h5py.Empty."""
-    if isinstance(value, h5py.Empty):
-        return []
-    items = value.ravel().tolist() if isinstance(value, np.ndarray) else [value]
-    return [item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in items]
+def is_hdf5(path: Path) -> bool:
+    """Whether the signature stands at the start, or after a user block of 512 bytes, 1024, 2048, ..."""
+    with path.open("rb") as file:
+        for start in (0, *(512 << n for n in range(16))):
+            file.seek(start)
+            if file.read(len(_SIGNATURE)) == _SIGNATURE:
+                return True
+    return False
 
 
 def read_file(path: Path) -> Contents:
@@ -191,41 +216,75 @@ def read_member(path: Path, name: str) -> Contents:
     return _contents(_member(path, name))
 
 
+class _Dataset(NamedTuple):
+    """offset: of contiguous numbers, in bytes; None where they lie in pieces."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int | None
+    flaw: str
+
+
 def _contents(source: Hdf5Data) -> Contents:
-    variables: dict[str, Variable] = {}
-    with source.open() as file:
-        groups = {"": dict(file.attrs)}
-
-        def visit(path: str, item: Any) -> None:
-            if isinstance(item, h5py.Group):
-                groups[path] = dict(item.attrs)
-            elif isinstance(item, h5py.Dataset):
-                variables[path] = _variable(source, path, item)
-
-        file.visititems(visit)
+    datasets, groups = source.ask(_structure)
+    variables = {path: _variable(source, path, dataset) for path, dataset in datasets.items()}
     return Contents(source.file, variables, groups)
 
 
-def _variable(source: Hdf5Data, path: str, dataset: Any) -> Variable:
-    shape = tuple(dataset.shape or ())
-    dtype: np.dtype[Any] = dataset.dtype
-    offset = dataset.id.get_offset()
-    in_pieces = dataset.chunks is not None or dataset.external is not None or dataset.is_virtual
+def _structure(file: Any) -> tuple[dict[str, _Dataset], dict[str, dict[str, list[str]]]]:
+    """All arrays and the attributes of all groups. Links to other files are not followed."""
+    import h5py
+
+    datasets: dict[str, _Dataset] = {}
+    groups = {"": _attributes(file)}
+
+    def visit(path: str, item: Any) -> None:
+        if isinstance(item, h5py.Group):
+            groups[path] = _attributes(item)
+        elif isinstance(item, h5py.Dataset):
+            datasets[path] = _dataset(item)
+
+    file.visititems(visit)
+    return datasets, groups
+
+
+def _attributes(group: Any) -> dict[str, list[str]]:
+    return {name: _strings(value) for name, value in group.attrs.items()}
+
+
+def _strings(value: Any) -> list[str]:
+    """The texts in an attribute: h5py gives bytes, str, arrays of either, or h5py.Empty."""
+    import h5py
+
+    if isinstance(value, h5py.Empty):
+        return []
+    items = value.ravel().tolist() if isinstance(value, np.ndarray) else [value]
+    return [item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in items]
+
+
+def _dataset(dataset: Any) -> _Dataset:
+    shape, dtype = tuple(dataset.shape or ()), dataset.dtype
     flaw = ""
     if dtype.kind != "f" and dtype != "V2":
         flaw = f"holds {dtype} numbers, not floating-point ones"
+    elif dataset.external is not None or dataset.is_virtual:
+        flaw = "lies in other files, which are not read"
     elif math.prod(shape) and not dataset.id.get_storage_size():
         flaw = "was never written"
-    elif offset is not None and offset + math.prod(shape) * dtype.itemsize > source.size:
+    return _Dataset(shape, dtype, None if dataset.chunks is not None else dataset.id.get_offset(), flaw)
+
+
+def _variable(source: Hdf5Data, path: str, dataset: _Dataset) -> Variable:
+    shape, dtype, offset, flaw = dataset
+    if offset is None:
+        return Variable(path, shape, lambda index: _read(source, path, index, shape), flaw)
+    if not flaw and offset + math.prod(shape) * dtype.itemsize > source.size:
         flaw = "lies beyond the end of the file, which is cut short"
-    if offset is None or in_pieces:
-        return Variable(path, shape, lambda index: _read(source, path, index), flaw)
     return Variable(path, shape, lambda index: _as_float32(source.map(dtype, offset, shape)[index]), flaw)
 
 
-def _read(source: Hdf5Data, path: str, index: Index) -> Array:
-    with source.open() as file:
-        return _as_float32(file[path][index])
+def _read(source: Hdf5Data, path: str, index: Index, shape: tuple[int, ...]) -> Array:
+    return _as_float32(source.ask(lambda file: file[path][index], 8 * math.prod(shape)))
 
 
 def _as_float32(values: NDArray[Any]) -> Array:

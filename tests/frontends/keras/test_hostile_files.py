@@ -1,0 +1,133 @@
+"""Files that would make a reader loop, flood the memory, or read other files end in one error with a code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from cnn_convertor.errors import ModelError
+from cnn_convertor.frontends.keras import files, hdf5
+from cnn_convertor.frontends.keras.importer import load
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "digits_keras"
+
+
+@pytest.mark.parametrize("offset", [2064, 12576])
+def test_zeros_that_make_libhdf5_loop(offset: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At these places of this file libhdf5 never comes back; other versions of it may refuse the file at once."""
+    monkeypatch.setattr(hdf5, "_SECONDS", 1)
+    data = bytearray((EXAMPLE / "digits_keras2.h5").read_bytes())
+    data[offset : offset + 64] = bytes(64)
+    path = tmp_path / "zeros.h5"
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match="DV201: the file is damaged"):
+        load(path, path)
+
+
+def archive(path: Path, name: str, megabytes: int, byte: bytes) -> Path:
+    """The example with one member that is followed by many equal bytes."""
+    with (
+        zipfile.ZipFile(EXAMPLE / "digits.keras") as given,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for member in ("config.json", "metadata.json", "model.weights.h5"):
+            with packed.open(member, "w", force_zip64=True) as stream:
+                stream.write(given.read(member))
+                for _ in range(megabytes if member == name else 0):
+                    stream.write(byte * (1 << 20))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("config.json", "config.json has more than 32 MB"),
+        ("metadata.json", "metadata.json has more than 32 MB"),
+        ("model.weights.h5", "compressed .* times, which weights never are"),
+    ],
+)
+def test_bombs(name: str, reason: str, tmp_path: Path) -> None:
+    path = archive(tmp_path / "bomb.keras", name, 300, b" ")
+    program = """
+import resource, sys
+from pathlib import Path
+from cnn_convertor.errors import ModelError
+from cnn_convertor.frontends.keras.importer import load
+try:
+    load(Path(sys.argv[1]), Path(sys.argv[1]))
+except ModelError as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    *message, peak = done.stdout.splitlines()
+    assert message[0].startswith("DV201: the file is damaged: ")
+    assert int(peak) < 3 * (path.stat().st_size >> 20) + 300  # MB
+    with pytest.raises(ModelError, match=reason):
+        load(path, path)
+
+
+def test_weights_that_compress_well_are_read(tmp_path: Path) -> None:
+    path = archive(tmp_path / "zeros.keras", "model.weights.h5", 20, b"\0")
+    assert load(path, path)["digit"]
+
+
+def test_the_largest_texts_are_large_enough() -> None:
+    assert (
+        100
+        * max(
+            zipfile.ZipFile(EXAMPLE / "digits.keras").getinfo(name).file_size
+            for name in ("config.json", "metadata.json")
+        )
+        < files.LARGEST_TEXT
+    )
+
+
+@pytest.mark.parametrize("how", ["external storage", "virtual"])
+def test_numbers_in_other_files_are_refused(how: str, model: Any, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(np.ones(60, np.float32).tobytes())
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["numbers"] = np.ones((2, 3, 2, 5), np.float32)
+    kernel, bias = np.zeros((2, 3, 2, 5), np.float32), np.zeros(5, np.float32)
+    config = model.sequential(
+        model.layer("InputLayer", "in", batch_input_shape=[None, 6, 6, 2]),
+        model.layer("Conv2D", "conv", filters=5, kernel_size=[2, 3]),
+    )
+    path = model.h5(config, {"conv": [("kernel", kernel), ("bias", bias)]})
+    with h5py.File(path, "r+") as file:
+        (name,) = [n for n in hdf5.read_file(path).variables if n.endswith("kernel") or "kernel" in n]
+        del file[name]
+        if how == "virtual":
+            layout = h5py.VirtualLayout((2, 3, 2, 5), np.float32)
+            layout[...] = h5py.VirtualSource(tmp_path / "other.h5", "numbers", (2, 3, 2, 5))
+            file.create_virtual_dataset(name, layout)
+        else:
+            file.create_dataset(name, (2, 3, 2, 5), np.float32, external=[(str(secret), 0, 240)])
+    with pytest.raises(ModelError, match="lies in other files, which are not read"):
+        load(path, path)
+
+
+@pytest.mark.parametrize("link", [h5py.ExternalLink("other.h5", "/numbers"), h5py.SoftLink("/elsewhere")], ids=str)
+def test_links_are_not_followed(link: Any, model: Any, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["numbers"] = np.ones((2, 3, 2, 5), np.float32)
+    kernel, bias = np.zeros((2, 3, 2, 5), np.float32), np.zeros(5, np.float32)
+    config = model.sequential(
+        model.layer("InputLayer", "in", batch_input_shape=[None, 6, 6, 2]),
+        model.layer("Conv2D", "conv", filters=5, kernel_size=[2, 3]),
+    )
+    path = model.h5(config, {"conv": [("kernel", kernel), ("bias", bias)]})
+    (name,) = [n for n in hdf5.read_file(path).variables if "kernel" in n]
+    with h5py.File(path, "r+") as file:
+        del file[name]
+        file[name] = link
+    with pytest.raises(ModelError, match="DV204"):
+        load(path, path)

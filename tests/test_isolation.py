@@ -1,0 +1,83 @@
+"""What a child process does cannot harm its parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn_convertor.isolation import IsolationError, isolated
+
+MEMORY = 100 << 20
+
+
+def loop() -> None:
+    while True:
+        pass
+
+
+def allocate() -> int:
+    return len(bytearray(MEMORY * 4))
+
+
+def refuse() -> None:
+    raise ValueError("no such thing")
+
+
+def test_a_result_comes_back() -> None:
+    array = np.arange(1_000_000)
+    assert (isolated(lambda: array * 2, seconds=5, memory=MEMORY) == array * 2).all()
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (loop, "does not come to an end"),
+        (os.abort, "makes the reader crash"),
+        (allocate, "asks for more memory"),
+        (refuse, "no such thing"),
+        (lambda: os._exit(3), "ended with status 3"),
+    ],
+)
+def test_a_failure_is_an_error_of_the_parent(function: Callable[[], object], reason: str) -> None:
+    with pytest.raises(IsolationError, match=reason):
+        isolated(function, seconds=1, memory=MEMORY)
+
+
+def test_waiting_does_not_count() -> None:
+    assert isolated(lambda: time.sleep(1.5), seconds=1, memory=MEMORY) is None
+
+
+def test_an_interruption_ends_the_child(tmp_path: Path) -> None:
+    """The terminal sends Ctrl-C to both; a child that ignores it is killed."""
+    program = """
+import os, signal, sys, time
+from pathlib import Path
+from cnn_convertor.isolation import isolated
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def deaf():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Path(sys.argv[1]).write_text(str(os.getpid()))
+    time.sleep(60)
+
+isolated(deaf, seconds=60, memory=1 << 30)
+"""
+    place = tmp_path / "child"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(place)], stderr=subprocess.PIPE, env=os.environ
+    ) as parent:
+        while not (place.exists() and place.read_text()):
+            time.sleep(0.01)
+        parent.send_signal(signal.SIGINT)
+        assert parent.wait(timeout=20) != 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(place.read_text()), 0)
