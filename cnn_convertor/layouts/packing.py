@@ -7,7 +7,7 @@ of the same shape, so one assignment moves a box in either direction.
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -29,11 +29,14 @@ from cnn_convertor.layouts.layout import (
     top_term,
     whole_numbers,
 )
-from cnn_convertor.layouts.transposition import assign
 
 Array: TypeAlias = npt.NDArray[Any]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Buffer: TypeAlias = Any  # an object with the buffer protocol; collections.abc.Buffer needs Python 3.12
+
+SMALL = 1 << 14  # bytes; below, numpy copies at once
+PANEL = 1 << 20  # bytes that stay in a cache
+FEW, SOME = 8, 16  # up to FEW lanes are copied one by one, others SOME at a time
 
 
 class _Segment(NamedTuple):
@@ -68,7 +71,7 @@ def pack(
     memory = _aligned(size, layout.base_align, zero=filled) if out is None else bytes_of(out, size, writable=True)
     if np.may_share_memory(memory, array):
         array = array.copy()
-    boxes = list(_boxes(array, layout, padding, memory))
+    boxes = list(_boxes(_merge(array, layout, padding), layout, array.shape, padding, memory))
     if filled and fill and out is not None:
         _fill(memory, [box for _, box in boxes])
     for inside, box in boxes:
@@ -122,7 +125,7 @@ def unpack(
     merged = _merge(out, layout, padding)
     if not np.may_share_memory(merged, out):  # the merged axes are not a view of the result
         merged = np.empty(merged.shape, dtype)
-    for inside, box in _boxes_of(merged, layout, shape, padding, memory):
+    for inside, box in _boxes(merged, layout, shape, padding, memory):
         assign(inside, box)
     if not np.may_share_memory(merged, out):
         out[...] = _split(merged, layout, shape, padding)
@@ -215,11 +218,7 @@ def _split(merged: Array, layout: Layout, shape: Sequence[int], padding: Padding
 # --- boxes ---------------------------------------------------------------------------------------------------------------
 
 
-def _boxes(array: Array, layout: Layout, padding: Paddings, memory: Bytes) -> Iterator[tuple[Array, Array]]:
-    return _boxes_of(_merge(array, layout, padding), layout, array.shape, padding, memory)
-
-
-def _boxes_of(
+def _boxes(
     merged: Array, layout: Layout, shape: Sequence[int], padding: Paddings, memory: Bytes
 ) -> Iterator[tuple[Array, Array]]:
     """Pairs of views of the same shape: of the merged array, and of memory."""
@@ -291,6 +290,38 @@ def _box(
     # The constructor rejects boxes outside the memory.
     box: Array = np.ndarray(shape, merged.dtype, memory, place, strides)
     return merged[tuple(part)].reshape(shape), box
+
+
+def assign(to: Array, values: Array) -> None:
+    """to[...] = values, for arrays of the same shape and type that share no memory.
+
+    numpy iterates along the target's innermost axis, which is slow if that axis is short, or wide apart in the source. Here
+    the shorter of the two sides' innermost axes is the lanes: a few are copied at a time, in panels that stay in a cache.
+    """
+    near, far = _innermost(to), _innermost(values)
+    if to.nbytes < SMALL or near == far:
+        np.copyto(to, values)
+        return
+    lanes = min(near, far, key=to.shape.__getitem__)
+    outer = max((axis for axis in range(to.ndim) if axis != lanes and to.shape[axis] > 1), key=_stride(to))
+    rows = max(1, PANEL * to.shape[outer] // to.nbytes)
+    step = 1 if lanes == far or to.shape[lanes] <= FEW else SOME
+    whole = (slice(None),) * to.ndim
+    for start in range(0, to.shape[outer], rows):
+        panel = (*whole[:outer], slice(start, start + rows))
+        for lane in range(0, to.shape[lanes], step):
+            # An index instead of a slice removes an axis from the copy.
+            part = (*whole[:lanes], lane if step == 1 else slice(lane, lane + step))
+            np.copyto(to[panel][part], values[panel][part])
+
+
+def _innermost(array: Array) -> int:
+    """The axis with the smallest stride."""
+    return min((axis for axis in range(array.ndim) if array.shape[axis] > 1), key=_stride(array), default=0)
+
+
+def _stride(array: Array) -> Callable[[int], int]:
+    return lambda axis: abs(array.strides[axis])
 
 
 # --- without a copy ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Copies between views move every element, by any algorithm and number of processors."""
+"""Copies between views move every element, in any memory order of the two sides."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn_convertor.layouts import transposition
-from cnn_convertor.layouts.transposition import assign
+from cnn_convertor.layouts import packing
+from cnn_convertor.layouts.packing import assign
 
 KINDS = [np.int8, np.float16, np.int32, np.float64, np.complex128, np.dtype("V2"), np.dtype("V3"), np.dtype("V16")]
 
 
 @pytest.fixture(scope="module")
 def small_limits() -> Iterator[None]:
-    """Limits that make small arrays use every algorithm."""
+    """Limits that cut small arrays into panels and lanes."""
     with pytest.MonkeyPatch.context() as patch:
-        limits = {"SMALL": 0, "SHARED": 0, "CACHED": 600, "WORTH": 0, "LANES": 3, "WALK": 4, "LINE": 12, "FEW": 2}
-        for name, value in (limits | {"SOME": 4, "MANY": 9}).items():
-            patch.setattr(transposition, name, value)
-        patch.setattr(transposition, "processors", lambda: 3)
+        for name, value in {"SMALL": 0, "PANEL": 600, "FEW": 2, "SOME": 4}.items():
+            patch.setattr(packing, name, value)
         yield
 
 
