@@ -25,16 +25,27 @@ LIMITS = Limits()
 _ERROR = "error: "  # prefix of the runner's messages
 
 
+class Traffic(NamedTuple):
+    """What the convolution block counts: commands, and bytes of maps, element-wise operands and weights."""
+
+    commands: int
+    input: int
+    operand: int
+    output: int
+    weights: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
     """The results of N samples.
 
-    outputs: for each output of the program, (N, H, W, C). layers: for each layer of the program, (N, size) in memory order;
-    empty unless requested.
+    outputs: for each output of the program, (N, H, W, C). layers: for each layer of the program, (N, size) in memory order.
+    traffic: of one sample, for each layer. Both are empty unless requested.
     """
 
     outputs: tuple[Maps, ...]
     layers: tuple[Maps, ...] = ()
+    traffic: tuple[Traffic, ...] = ()
 
 
 def run(
@@ -57,14 +68,18 @@ def run(
     """
     data, samples = input_bytes(program, inputs), len(next(iter(inputs.values())))
     flat = execute(executable, weights, program, data, samples=samples, layers=layers, exact=exact, limits=limits)
-    return Outputs(_outputs(program, flat.outputs, shapes), flat.layers)
+    return Outputs(_outputs(program, flat.outputs, shapes), flat.layers, flat.traffic)
 
 
 class Flat(NamedTuple):
-    """Results as they lie in memory. outputs: (N, size of all of them). layers: (N, size) for each layer, or none."""
+    """Results as they lie in memory. outputs: (N, size of all of them). layers: (N, size) for each layer, or none.
+
+    traffic: of one sample, for each layer, or none.
+    """
 
     outputs: Maps
-    layers: tuple[Maps, ...]
+    layers: tuple[Maps, ...] = ()
+    traffic: tuple[Traffic, ...] = ()
 
 
 def execute(
@@ -98,7 +113,11 @@ def execute(
             hint = "unless its files were changed, this is an error of the convertor: please report it"
             raise ConvertorError.of("DV704", f"the device refuses the network: {said}", Origin(program.name), hint)
         outputs = np.fromfile(folder / "outputs.bin", "<f4").reshape(samples, -1)
-        return Flat(outputs, _layers(folder, program, samples) if layers else ())
+        if not layers:
+            return Flat(outputs)
+        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+        traffic = tuple(Traffic(**entry) for entry in index["layer_traffic"])
+        return Flat(outputs, _layers(folder, index, program, samples), traffic)
 
 
 # --- memory ------------------------------------------------------------------------------------------------------------
@@ -177,9 +196,8 @@ def _outputs(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> tu
     )
 
 
-def _layers(folder: Path, program: Program, samples: int) -> tuple[Maps, ...]:
+def _layers(folder: Path, index: dict[str, list[dict[str, int]]], program: Program, samples: int) -> tuple[Maps, ...]:
     """Every layer's map, in memory order."""
-    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     sizes = [layer.output.shape.size for layer in program.layers]
     if [entry["count"] for entry in index["layers"]] != sizes:
         raise _strange(program)

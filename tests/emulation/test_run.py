@@ -290,3 +290,17 @@ def test_the_emulated_device_refuses_what_old_revisions_and_drivers_refuse(name:
     limits: dict[str, Any] = {lacks: False}
     with pytest.raises(ConvertorError, match="DV704"):
         installed._replace(limits=Limits(**limits)).run(inputs)
+
+
+@needs_compiler
+def test_each_layer_has_the_bytes_that_it_moves(tmp_path: Path) -> None:
+    graph = small_graph()
+    inputs = samples(*({n.name: random(*graph.shape(n.name), seed=s) for n in graph.inputs} for s in (3, 4)))
+    results = network(graph, tmp_path).run(inputs, layers=True)
+    moved = [tuple(traffic) for traffic in results.traffic if traffic.commands]
+    image, added = 5 * 4 * 3 * 2, 5 * 4 * 20 * 2
+    assert moved == [
+        (1, image, added, added, 144 * 20 + 16 * 3),
+        (1, added, 0, 5 * 3 * 5 * 2, 144 * 5 * 3 + 16),
+        (1, added, 0, 24 * 2, 144 * 24 * 7 + 16 * 3),
+    ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,6 +54,21 @@ def archive(folder: Path, *options: str) -> Path:
 
 class DeviceError(Exception):
     """The driver's message."""
+
+
+class AnyCommand(Protocol):
+    def data(self) -> bytes: ...
+
+
+class Counters(NamedTuple):
+    commands: int
+    input_bytes: int
+    operand_bytes: int
+    output_bytes: int
+    weights_bytes: int
+
+    def since(self, before: Counters) -> tuple[int, ...]:
+        return tuple(now - then for now, then in zip(self, before, strict=True))
 
 
 class Device:
@@ -105,15 +120,30 @@ class Device:
         self.ask(f"values {memory} {offset} {4 * count}")
         return np.frombuffer(self.answer(4 * count), np.float32)
 
-    def add(self, command: Command) -> None:
+    def bytes(self, memory: int, offset: int, count: int) -> bytes:
+        self.ask(f"read {memory} {offset} {count}")
+        return self.answer(count)
+
+    def add(self, command: AnyCommand) -> None:
         data = command.data()
         self.ask(f"add {len(data)}", data)
 
-    def run(self, *commands: Command) -> None:
+    def run(self, *commands: AnyCommand) -> None:
         self.ask("list")
         for command in commands:
             self.add(command)
         self.ask("run")
+
+    def counters(self, device_type: int = 1) -> Counters:
+        return Counters(*map(int, self.ask(f"counters {device_type}").split()))
+
+    def exists(self, device_type: int) -> bool:
+        return self.ask(f"exists {device_type}") == "1"
+
+    def pack(self, kind: str, sizes: Sequence[int], *parts: bytes) -> bytes:
+        """The driver's packed weights. parts: palette, weights, bias, slopes; empty where there are none."""
+        words = " ".join(map(str, [kind, *sizes, *map(len, parts)]))
+        return self.answer(int(self.ask(f"pack {words}", b"".join(parts))))
 
     def needs(self, command: Command, unified_buffer: int) -> tuple[int, int]:
         data = command.data()

@@ -48,6 +48,17 @@ void translate(dmp_dv_buf &buf, const Session &session) {
 std::vector<uint64_t> command_of(const std::vector<char> &bytes, const Session &session) {
   std::vector<uint64_t> words(sizeof(dmp_dv_cmdraw_conv_v1) / 8 + 1);
   std::memcpy(words.data(), bytes.data(), std::min(bytes.size(), words.size() * 8));
+  if (bytes.size() == sizeof(dmp_dv_cmdraw_maximizer_v0)) {
+    auto *maximizer = reinterpret_cast<dmp_dv_cmdraw_maximizer_v0 *>(words.data());
+    translate(maximizer->input_buf, session);
+    translate(maximizer->output_buf, session);
+    return words;
+  }
+  if (bytes.size() == sizeof(dmp_dv_cmdraw_ipu_v0)) {
+    auto *ipu = reinterpret_cast<dmp_dv_cmdraw_ipu_v0 *>(words.data());
+    for (dmp_dv_buf *buf : {&ipu->tex, &ipu->rd, &ipu->wr}) translate(*buf, session);
+    return words;
+  }
   auto *v1 = reinterpret_cast<dmp_dv_cmdraw_conv_v1 *>(words.data());
   auto *conv = reinterpret_cast<dmp_dv_cmdraw_conv_v0 *>(words.data());
   if (bytes.size() == sizeof(*v1)) {
@@ -59,6 +70,35 @@ std::vector<uint64_t> command_of(const std::vector<char> &bytes, const Session &
   translate(conv->eltwise_buf, session);
   for (dmp_dv_cmdraw_conv_v0_run &run : conv->run) translate(run.weight_buf, session);
   return words;
+}
+
+// Packs weights: words and raw bytes as Python sends them.
+std::vector<uint8_t> pack(std::istringstream &words, int &status) {
+  std::string kind;
+  int n[6] = {}, palette_bytes = 0, weight_bytes = 0, bias_bytes = 0, slope_bytes = 0;
+  words >> kind;
+  for (int i = 0; i < (kind == "fc" ? 6 : 4); ++i) words >> n[i];
+  words >> palette_bytes >> weight_bytes >> bias_bytes >> slope_bytes;
+  const auto take = [](int bytes) { return receive(static_cast<std::size_t>(bytes)); };
+  const std::vector<char> palette = take(palette_bytes), weights = take(weight_bytes), bias = take(bias_bytes),
+                          slopes = take(slope_bytes);
+  const auto halves = [](const std::vector<char> &data) {
+    return data.empty() ? nullptr : reinterpret_cast<const uint16_t *>(data.data());
+  };
+  size_t bytes = 0;
+  const auto call = [&](uint8_t *to, bool values) {
+    const char *w = values ? weights.data() : nullptr;
+    const uint16_t *b = values ? halves(bias) : nullptr;
+    if (kind == "fc")
+      return dmp_dv_pack_fc_weights(n[0], n[1], n[2], n[3], n[4], n[5], halves(palette), w, b, to, &bytes);
+    const auto function = kind == "conv" ? dmp_dv_pack_conv_weights : dmp_dv_pack_dil_weights;
+    return function(n[0], n[1], n[2], n[3], halves(palette), w, b, halves(slopes), to, &bytes);
+  };
+  std::vector<uint8_t> packed;
+  status = call(nullptr, false);
+  packed.resize(bytes);
+  if (status == 0) status = call(packed.data(), true);
+  return packed;
 }
 
 bool answer(bool good, const std::string &values = "") {
@@ -117,6 +157,22 @@ void serve(const std::string &request, std::istringstream &words, Session &sessi
     const int failed = dmp_dv_host_unified_buffer(reinterpret_cast<const dmp_dv_cmdraw *>(command.data()),
                                                   static_cast<int64_t>(offset), &need, &strips);
     answer(failed == 0, std::to_string(need) + " " + std::to_string(strips));
+  } else if (request == "counters") {
+    dmp_dv_host_counters now;
+    words >> id;
+    const bool good = dmp_dv_host_get_counters(static_cast<int>(id), &now) == 0;
+    answer(good, std::to_string(now.commands) + " " + std::to_string(now.input_bytes) + " " +
+                     std::to_string(now.operand_bytes) + " " + std::to_string(now.output_bytes) + " " +
+                     std::to_string(now.weights_bytes));
+  } else if (request == "exists") {
+    words >> id;
+    const int exists = dmp_dv_device_exists(session.context, static_cast<int>(id));
+    answer(exists >= 0, std::to_string(exists));
+  } else if (request == "pack") {
+    int status = 0;
+    const std::vector<uint8_t> packed = pack(words, status);
+    if (answer(status == 0, std::to_string(packed.size())))
+      std::cout.write(reinterpret_cast<const char *>(packed.data()), static_cast<std::streamsize>(packed.size())).flush();
   } else if (request == "reset") {
     session.reset();
     answer(true);

@@ -78,6 +78,37 @@ void memory_is_mapped_and_counted() {
   EXPECT(dmp_dv_mem_release(memory) == -1);
   EXPECT(dmp_dv_mem_get_size(memory) == 0);
   EXPECT(last_error_is("released or foreign memory handle"));
+  EXPECT(dmp_dv_mem_release(nullptr) == 0 && dmp_dv_context_release(nullptr) == 0);
+  EXPECT(dmp_dv_cmdlist_release(nullptr) == 0);
+}
+
+void parts_of_memory_are_handed_over() {
+  const dmp_dv_context context = dmp_dv_context_create();
+  const dmp_dv_mem memory = dmp_dv_mem_alloc(context, 100);
+  EXPECT(dmp_dv_mem_to_device(memory, 0, 100, 0) == -1);
+  EXPECT(last_error_is("the memory is not mapped"));
+  dmp_dv_mem_map(memory);
+  EXPECT(dmp_dv_mem_to_device(memory, 10, 90, DMP_DV_MEM_AS_DEV_OUTPUT) == 0);
+  EXPECT(dmp_dv_mem_to_cpu(memory, 0, 100, 0) == 0);
+  EXPECT(dmp_dv_mem_to_cpu(memory, 11, 90, 0) == -1);
+  EXPECT(last_error_is("to_cpu: bytes 11 to 101 are outside a memory of 100 bytes"));
+  dmp_dv_mem_release(memory);
+  dmp_dv_context_release(context);
+}
+
+void an_application_sets_the_last_error() {
+  dmp_dv_set_last_error_message("%s %d", "layer", 7);
+  EXPECT(last_error_is("layer 7"));
+  dmp_dv_set_last_error_message("%s", std::string(1000, 'x').c_str());
+  EXPECT(std::strlen(dmp_dv_get_last_error_message()) == 255);
+}
+
+void blocks_are_asked_for() {
+  const dmp_dv_context context = dmp_dv_context_create();
+  EXPECT(dmp_dv_device_exists(context, DMP_DV_DEV_CONV) == 1 && dmp_dv_device_exists(context, DMP_DV_DEV_FC) == 0);
+  EXPECT(dmp_dv_fpga_device_exists(context, DMP_DV_DEV_MAXIMIZER) == 1);
+  EXPECT(dmp_dv_device_exists(nullptr, DMP_DV_DEV_CONV) == -1);
+  dmp_dv_context_release(context);
 }
 
 void host_access_is_checked() {
@@ -208,6 +239,9 @@ int main() {
   contexts_count_references();
   the_device_describes_itself();
   memory_is_mapped_and_counted();
+  parts_of_memory_are_handed_over();
+  an_application_sets_the_last_error();
+  blocks_are_asked_for();
   host_access_is_checked();
   lists_keep_their_memories();
   errors_belong_to_their_thread();

@@ -394,6 +394,91 @@ def test_version_0_of_the_command_is_the_same(device: Device) -> None:
     np.testing.assert_array_equal(got, max_pool(values, Window((2, 2), (2, 2))))
 
 
+# --- batches ---
+
+
+@BOTH_ORDERS
+@pytest.mark.parametrize("enable", [1, 3, 5, 7])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 1)])
+def test_a_batch_equals_single_commands(device: Device, enable: int, stride: tuple[int, int], transposed: bool) -> None:
+    samples, shape = 3, (6, 5, 10)
+    bench = Bench(device, transposed=transposed)
+    weights = integer_weights(3, 10, 10 if enable in (1, 5) else 1, (3, 3), palette=False)
+    run = bench.conv_run(weights, Window((3, 3), stride, pad=all_sides(1)), enable)
+    single = bench.command(integers(0, *shape), run)
+    step = int(np.prod(shape))
+    device.write(bench.io, 0, fractions(7, samples * step).astype(np.float16).tobytes())
+    height, width = convolved_size(shape, stride, enable)
+    output, count = 4096, height * width * 10
+    for sample in range(samples):
+        device.run(
+            replace(single, input_buf=(bench.io, 2 * step * sample), output_buf=(bench.io, output + 2 * count * sample))
+        )
+    one_by_one = device.bytes(bench.io, output, 2 * count * samples)
+    device.write(bench.io, output, bytes(2 * count * samples))
+    order = single.input_circular_offset
+    before = device.counters()
+    device.run(replace(single, output_buf=(bench.io, output), input_circular_offset=order | samples))
+    assert device.bytes(bench.io, output, 2 * count * samples) == one_by_one
+    assert any(one_by_one)
+    work = device.counters().since(before)
+    assert (work[0], work[1], work[3]) == (1, 2 * step * samples, 2 * count * samples)
+
+
+def convolved_size(shape: tuple[int, int, int], stride: tuple[int, int], enable: int) -> tuple[int, int]:
+    """Height and width after a 3x3 kernel with a padding of 1."""
+    rows, columns = ((shape[i] - 1) * stride[i] + 1 if enable > 3 else (shape[i] - 1) // stride[i] + 1 for i in (0, 1))
+    return rows, columns
+
+
+# --- counters ---
+
+
+def test_the_counters_have_the_bytes_of_each_command(device: Device) -> None:
+    values, operand = integers(1, 6, 8, 9), integers(5, 6, 8, 10)
+    bench = Bench(device, transposed=False)
+    run = bench.conv_run(integer_weights(2, 10, 9, (3, 3), palette=False), Window((3, 3), pad=all_sides(1)), 1)
+    command = bench.command(values, run, operand=operand)
+    before = device.counters()
+    device.run(command)
+    assert device.counters().since(before) == (1, 6 * 8 * 9 * 2, 6 * 8 * 10 * 2, 6 * 8 * 10 * 2, 144 * 10 * 2 + 16 * 2)
+
+
+def test_each_branch_reads_the_input_and_8_bit_input_has_half_the_bytes(device: Device) -> None:
+    bench = Bench(device, transposed=False)
+    values = integers(1, 6, 8, 3)
+    runs = [bench.conv_run(integer_weights(i, 8, 3, (1, 1), palette=False), Window(), 1) for i in (1, 2)]
+    chain = bench.conv_run(integer_weights(3, 8, 8, (1, 1), palette=False), Window(), 1)
+    before = device.counters()
+    device.run(bench.command(values, runs[0], runs[1], chain, topo=0b101))
+    size = 6 * 8 * 2
+    assert device.counters().since(before)[:4] == (1, 2 * 3 * size, 0, 16 * size)
+    before = device.counters()
+    device.run(replace(bench.command(values, runs[0]), u8tofp16_table=(device.alloc(1536), 0)))
+    assert device.counters().since(before)[:4] == (1, 3 * size // 2, 0, 8 * size)
+
+
+def test_strips_read_the_columns_that_they_share_twice(driver: Path) -> None:
+    """A map 20 wide: with 3 strips and a kernel of 3 the device reads 20 + 2 * 2 columns."""
+    device = Device(driver, {"DMP_DV_UB_SIZE": "6000"})
+    bench = Bench(device, transposed=False)
+    run = bench.conv_run(integer_weights(2, 9, 16, (3, 3), palette=False), Window((3, 3), pad=all_sides(1)), 1)
+    command = bench.command(integers(1, 10, 20, 16), run)
+    assert device.needs(command, 6000)[1] == 3
+    device.run(command)
+    assert device.counters()[:2] == (1, 10 * 24 * 16 * 2)
+    assert device.close() == 0
+
+
+def test_the_counters_are_files_as_in_sysfs(driver: Path, tmp_path: Path) -> None:
+    device = Device(driver, {"DMP_DV_SYSFS": str(tmp_path)})
+    bench = Bench(device, transposed=False)
+    device.run(bench.command(integers(1, 4, 4, 3), Run(3, pool_enable=1, pool_size=0x0202, pool_stride=0x0202)))
+    found = {path.name: int(path.read_text()) for path in tmp_path.iterdir()}
+    assert found == {"conv_kick_count": 1, "input_bytes": 96, "output_bytes": 24, "weights_bytes": 0}
+    assert device.close() == 0
+
+
 # --- modes ---
 
 

@@ -14,6 +14,9 @@
 extern "C" {
 #endif
 
+/* A flag of dmp_dv_mem_to_device. */
+#define DMP_DV_MEM_AS_DEV_OUTPUT 1
+
 /* Values of dmp_dv_cmdraw.device_type. */
 #define DMP_DV_DEV_CONV 1      /* convolution block */
 #define DMP_DV_DEV_FC 2        /* fully connected block of older firmware */
@@ -61,6 +64,12 @@ struct dmp_dv_cmdraw {
 /* The reason for the last failure on this thread; "" when there was none. Valid until the thread's next call. */
 const char *dmp_dv_get_last_error_message(void);
 
+/* Sets the calling thread's last error message, as printf does. */
+#ifdef __GNUC__
+__attribute__((format(printf, 1, 2)))
+#endif
+void dmp_dv_set_last_error_message(const char *format, ...);
+
 /* The driver's version as text. */
 const char *dmp_dv_get_version_string(void);
 
@@ -68,18 +77,23 @@ const char *dmp_dv_get_version_string(void);
 dmp_dv_context dmp_dv_context_create(void);
 /* Adds a reference; returns the new count. */
 int dmp_dv_context_retain(dmp_dv_context ctx);
-/* Drops a reference; returns the count that remains; 0: closed. */
+/* Drops a reference; returns the count that remains; 0: closed. Ignores NULL. */
 int dmp_dv_context_release(dmp_dv_context ctx);
 /* Describes the device in words; valid while the context lives. */
 const char *dmp_dv_context_get_info_string(dmp_dv_context ctx);
 /* Fills the structure whose size and version its header names. */
 int dmp_dv_context_get_info(dmp_dv_context ctx, struct dmp_dv_info *info);
 
+/* 1 when the device has the block of that type (DMP_DV_DEV_...), 0 when it has not, negative for failure. */
+int dmp_dv_device_exists(dmp_dv_context ctx, int dev_type_id);
+/* The same under the name that older drivers have. */
+int dmp_dv_fpga_device_exists(dmp_dv_context ctx, int dev_type_id);
+
 /* Allocates device memory of size bytes; the reference count is 1. */
 dmp_dv_mem dmp_dv_mem_alloc(dmp_dv_context ctx, size_t size);
 /* Adds a reference; returns the new count. */
 int dmp_dv_mem_retain(dmp_dv_mem mem);
-/* Drops a reference; returns the count that remains; 0: freed. */
+/* Drops a reference; returns the count that remains; 0: freed. Ignores NULL. */
 int dmp_dv_mem_release(dmp_dv_mem mem);
 /* Address for the CPU; mapping again gives the same address. */
 uint8_t *dmp_dv_mem_map(dmp_dv_mem mem);
@@ -89,6 +103,11 @@ void dmp_dv_mem_unmap(dmp_dv_mem mem);
 int dmp_dv_mem_sync_start(dmp_dv_mem mem, int rd, int wr);
 /* Ends access by the CPU, so that the device sees what it wrote. Does nothing when access has ended. */
 int dmp_dv_mem_sync_end(dmp_dv_mem mem);
+/* Makes the CPU's writes to a part of mapped memory visible to the device. flags: 0, or DMP_DV_MEM_AS_DEV_OUTPUT when
+ * the device overwrites the part. */
+int dmp_dv_mem_to_device(dmp_dv_mem mem, size_t offs, size_t size, int flags);
+/* Makes the device's writes to a part of mapped memory visible to the CPU. flags: 0. */
+int dmp_dv_mem_to_cpu(dmp_dv_mem mem, size_t offs, size_t size, int flags);
 /* Bytes that were asked for; 0 for failure. */
 size_t dmp_dv_mem_get_size(dmp_dv_mem mem);
 /* Bytes that the allocations of a context take together. */
@@ -98,7 +117,7 @@ int64_t dmp_dv_mem_get_total_size(dmp_dv_context ctx);
 dmp_dv_cmdlist dmp_dv_cmdlist_create(dmp_dv_context ctx);
 /* Adds a reference; returns the new count. */
 int dmp_dv_cmdlist_retain(dmp_dv_cmdlist list);
-/* Drops a reference; returns the count that remains; 0: freed. */
+/* Drops a reference; returns the count that remains; 0: freed. Ignores NULL. */
 int dmp_dv_cmdlist_release(dmp_dv_cmdlist list);
 /* Checks a command and adds a copy of it. The list keeps the memories that the command names alive. */
 int dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, const struct dmp_dv_cmdraw *cmd);
@@ -110,6 +129,25 @@ int64_t dmp_dv_cmdlist_exec(dmp_dv_cmdlist list);
 int dmp_dv_cmdlist_wait(dmp_dv_cmdlist list, int64_t exec_id);
 /* Microseconds that the list's last execution took; negative for failure. */
 int64_t dmp_dv_cmdlist_get_last_exec_time(dmp_dv_cmdlist list);
+
+/* Functions that pack weights. weights: FP16, or with quant_map (256 FP16 values) their 8-bit indices; in the order
+ * output, input channel, row, column. bias: FP16, one an output. prelu: FP16 slopes, one an output, or NULL.
+ * packed_weights_size: bytes of packed_weights; becomes the number of bytes needed. With 0 there, only that is done, and
+ * the other pointers may be NULL, except that quant_map and prelu count as present when they are not. */
+
+/* For a convolution or, with n_channels = 1, a depthwise convolution. */
+int dmp_dv_pack_conv_weights(int n_channels, int kx, int ky, int n_kernels, const uint16_t quant_map[256],
+                             const void *weights, const uint16_t *bias, const uint16_t *prelu, uint8_t *packed_weights,
+                             size_t *packed_weights_size);
+/* For a dilated convolution. */
+int dmp_dv_pack_dil_weights(int n_channels, int kx, int ky, int n_kernels, const uint16_t quant_map[256],
+                            const void *weights, const uint16_t *bias, const uint16_t *prelu, uint8_t *packed_weights,
+                            size_t *packed_weights_size);
+/* For the fully connected block of older firmware: from a map to a map. Weights are in the order channel, row, column on
+ * both sides, and are packed in the device's. Biases are packed as they are: the caller has to order those of a map. */
+int dmp_dv_pack_fc_weights(int c_input, int h_input, int w_input, int c_output, int h_output, int w_output,
+                           const uint16_t quant_map[256], const void *weights, const uint16_t *bias,
+                           uint8_t *packed_weights, size_t *packed_weights_size);
 
 #ifdef __cplusplus
 }

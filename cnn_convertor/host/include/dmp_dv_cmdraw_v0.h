@@ -15,7 +15,7 @@ struct dmp_dv_cmdraw_conv_v0_run {
   uint16_t pz;                  /* kernel depth, 1 */
   uint16_t conv_stride;         /* x 7..0, y 15..8 */
   uint16_t conv_dilation;       /* x 7..0, y 15..8; 0 or 1 = none */
-  uint16_t weight_fmt;          /* 0 none, 1 FP16, 3 8-bit palette */
+  uint16_t weight_fmt;          /* 1 FP16, 3 8-bit palette; 0 is 1 for a depthwise convolution */
   uint16_t pool_enable;         /* 0 none, 1 max, 2 average, 4 upsample 2x2 */
   uint16_t pool_avg_param;      /* FP16 factor of the window's sum */
   uint16_t pool_size;           /* width 7..0, height 15..8 */
@@ -35,7 +35,8 @@ struct dmp_dv_cmdraw_conv_v0 {
   struct dmp_dv_buf eltwise_buf;  /* only with output_mode 1 */
   uint32_t topo;                  /* bit i: run i writes to external memory; the highest set bit is the last run */
   uint16_t w, h, z, c;            /* input width, height, depth (1), channels */
-  uint16_t input_circular_offset; /* 0, or 0x8000: maps are stored row by row and kernels are transposed */
+  uint16_t input_circular_offset; /* bit 15: maps are stored row by row and kernels are transposed. Bits 14..0: samples
+                                     of a batch, which lie one after the other in input and output; 0 is 1 */
   uint16_t output_mode;           /* 0 concatenation of the runs' outputs, 1 addition of eltwise_buf */
   struct dmp_dv_cmdraw_conv_v0_run run[32];
 };
@@ -54,31 +55,42 @@ struct dmp_dv_cmdraw_fc_v0 {
   uint16_t rsvd[3];
 };
 
-/* A command of the image processing unit. */
+/* Formats of images, in the order of their bytes. */
+#define DMP_DV_RGBA8888 0
+#define DMP_DV_RGB888 1
+#define DMP_DV_RGBFP16 2
+#define DMP_DV_LUT 7
+
+/* Values of dmp_dv_cmdraw_ipu_v0.cnv_type. */
+#define DMP_DV_CNV_FP16_SUB 0     /* FP16(channel - cnv_param[channel]) */
+#define DMP_DV_CNV_FP16_DIV_255 1 /* FP16(channel / 255) */
+
+/* A command of the image processing unit: draws tex, scaled to the rectangle, to wr. */
 struct dmp_dv_cmdraw_ipu_v0 {
   struct dmp_dv_cmdraw header; /* device_type DMP_DV_DEV_IPU, version 0 */
-  struct dmp_dv_buf tex;
-  struct dmp_dv_buf rd;
-  struct dmp_dv_buf wr;
-  uint8_t fmt_tex, fmt_rd, fmt_wr, rsvd1; /* 0 RGBA8888, 1 RGB888, 2 RGBFP16, 7 LUT */
+  struct dmp_dv_buf tex;       /* the texture */
+  struct dmp_dv_buf rd;        /* an image below the texture */
+  struct dmp_dv_buf wr;        /* the output */
+  uint8_t fmt_tex, fmt_rd, fmt_wr, rsvd1;
   uint16_t tex_width, tex_height;
   uint16_t rect_width, rect_height;
-  int32_t stride_rd, stride_wr; /* bytes */
-  uint32_t lut[32];
+  int32_t stride_rd, stride_wr; /* bytes from line to line */
+  uint32_t lut[32];             /* colors of a texture of DMP_DV_LUT */
   uint8_t ncolor_lut;
   uint8_t alpha;
-  uint8_t transpose;
+  uint8_t transpose; /* 1: x and y are exchanged in the output */
   uint8_t use_const_alpha;
   uint8_t use_tex;
   uint8_t use_rd;
-  uint8_t blf; /* 1: bilinear */
-  int8_t ridx, gidx, bidx, aidx;
+  uint8_t blf;                   /* 1: bilinear, 0: nearest */
+  int8_t ridx, gidx, bidx, aidx; /* where a pixel of the texture has red, green, blue and alpha */
   uint8_t cnv_type;
-  uint8_t cnv_param[3];
+  uint8_t cnv_param[3]; /* of the output's channels */
   uint8_t rsvd2[5];
 };
 
-/* A command of the maximizer: the index of the largest of nclass channels. */
+/* A command of the maximizer: for each pixel of a map of FP16 with nclass channels in the order of bit 15 = 0, one byte:
+ * the lowest index among the largest values. */
 struct dmp_dv_cmdraw_maximizer_v0 {
   struct dmp_dv_cmdraw header; /* device_type DMP_DV_DEV_MAXIMIZER, version 0 */
   struct dmp_dv_buf input_buf;

@@ -23,6 +23,19 @@ int dmp_dv_host_write(dmp_dv_mem mem, uint64_t offs, uint64_t count, const float
 /* Fails when some of the bytes offs to offs + size count as not written, if that is asked for. */
 int dmp_dv_host_check_written(dmp_dv_mem mem, uint64_t offs, uint64_t size);
 
+/* Work of one block of the device since the process began. A board has such counters for the convolution block in sysfs
+ * (conv_kick_count, input_bytes, output_bytes, weights_bytes). */
+struct dmp_dv_host_counters {
+  uint64_t commands;
+  uint64_t input_bytes;   /* of maps and images */
+  uint64_t operand_bytes; /* of element-wise operands */
+  uint64_t output_bytes;
+  uint64_t weights_bytes;
+};
+
+/* Reads the counters of the block device_type (DMP_DV_DEV_...). */
+int dmp_dv_host_get_counters(int device_type, struct dmp_dv_host_counters *counters);
+
 /* What dmp_dv_cmdlist_add_raw compares with the unified buffer, for one of ub_size bytes. The command's memories do not
  * matter. need_bytes: what all runs need together, each in one strip; strips: the first run's number of strips, 0 when
  * no number is enough. */

@@ -1,15 +1,31 @@
 // The part of the C interface that deals with command lists.
 #include <chrono>
 #include <mutex>
+#include <variant>
 #include <vector>
 
 #include "command.h"
 #include "dmp_dv_host.h"
 #include "execute.h"
+#include "ipu.h"
+#include "maximizer.h"
 #include "tiling.h"
 
 namespace dv {
 namespace {
+
+// A command of any block.
+using AnyCommand = std::variant<Command, Maximizer, Ipu>;
+
+AnyCommand accept_any(const dmp_dv_cmdraw &raw, const Context &context) {
+  if (context.has(raw.device_type)) {
+    if (raw.device_type == DMP_DV_DEV_CONV) return accept(raw, context.limits);
+    if (raw.device_type == DMP_DV_DEV_MAXIMIZER) return accept_maximizer(raw);
+    if (raw.device_type == DMP_DV_DEV_IPU) return accept_ipu(raw);
+  }
+  throw Error("header.device_type = " + std::to_string(raw.device_type) +
+              ": the device has no such block (it has " + context.blocks + ")");
+}
 
 class CommandList {
  public:
@@ -18,7 +34,7 @@ class CommandList {
   void add(const dmp_dv_cmdraw &raw) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (committed_) throw Error("add_raw: the list is committed already");
-    commands_.push_back(accept(raw, context_->limits));
+    commands_.push_back(accept_any(raw, *context_));
   }
 
   void commit() {
@@ -36,9 +52,15 @@ class CommandList {
     const std::lock_guard<std::mutex> device_lock(device);
     const auto start = std::chrono::steady_clock::now();
     Workspace room;
+    const auto executor = [&room](const auto &command) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(command)>, Command>)
+        execute(command, room);
+      else
+        execute(command);
+    };
     for (std::size_t i = 0; i < commands_.size(); ++i) {
       try {
-        execute(commands_[i], room);
+        std::visit(executor, commands_[i]);
       } catch (const Error &error) {
         throw Error("command " + std::to_string(i) + " of the list: " + error.what());
       }
@@ -62,7 +84,7 @@ class CommandList {
  private:
   std::shared_ptr<Context> context_;
   std::mutex mutex_;
-  std::vector<Command> commands_;
+  std::vector<AnyCommand> commands_;
   bool committed_ = false;
   int64_t executions_ = 0;
   int64_t microseconds_ = 0;

@@ -69,7 +69,8 @@ struct Run {
 constexpr std::size_t kTableChannels = 3, kTableBytes = 256 * kTableChannels * 2;
 
 struct Command {
-  Shape input;
+  Shape input;  // of one sample
+  int batch = 1;  // samples, one after the other in input and output
   bool transposed = false;
   std::shared_ptr<Memory> input_memory, output_memory, operand_memory;
   uint64_t input_offset = 0, output_offset = 0, operand_offset = 0;
@@ -77,13 +78,26 @@ struct Command {
   uint64_t table_offset = 0;
   bool to_bgr = false;  // channels 0 and 2 of 8-bit input are swapped
   std::vector<Run> runs;
+
+  uint64_t input_bytes() const { return table_memory ? input.elements() : input.bytes(); }
+  uint64_t output_bytes() const {
+    uint64_t bytes = 0;
+    for (const Run &run : runs) bytes += run.external ? run.output.bytes() : 0;
+    return bytes;
+  }
 };
 
-// Makes a Command of a command's registers. Throws Error, which names field and value, for what the device refuses.
+// Makes a Command of a convolution command's registers. Throws Error, which names field and value, for what the device refuses.
 Command accept(const dmp_dv_cmdraw &raw, const Limits &limits);
 
 // The same without memories: shapes and operations alone.
 Command accept_shapes(const dmp_dv_cmdraw_conv_v0 &raw, const Limits &limits);
+
+// The memory of a buffer. Throws Error, which names the field, when the buffer has none or is too small.
+std::shared_ptr<Memory> buffer_memory(const char *field, const dmp_dv_buf &buf, uint64_t bytes);
+
+// Throws Error when the header of a command has another size than its version.
+void check_size(const dmp_dv_cmdraw &header, const char *name, uint64_t size);
 
 // The convolution command, version 0, inside a raw command of either version.
 const dmp_dv_cmdraw_conv_v0 &conv_command(const dmp_dv_cmdraw &raw);

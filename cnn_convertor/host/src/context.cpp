@@ -1,6 +1,8 @@
 // The part of the C interface that opens and describes the device.
 #include "context.h"
 
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 
 #include "report.h"
@@ -36,10 +38,20 @@ Limits limits_of_environment() {
 
 }  // namespace
 
+bool Context::has(int device_type) const {
+  const char *name = device_type == DMP_DV_DEV_CONV        ? "CONV"
+                     : device_type == DMP_DV_DEV_MAXIMIZER ? "MX"
+                     : device_type == DMP_DV_DEV_IPU       ? "IPU"
+                                                           : "-";
+  return ("," + blocks + ",").find("," + std::string(name) + ",") != std::string::npos;
+}
+
 void set_last_error(const std::string &text) { last_error = text; }
 
 Context::Context() {
   limits = limits_of_environment();
+  const char *names = std::getenv("DMP_DV_BLOCKS");
+  if (names && *names) blocks = names;
   exact = is_set("DMP_DV_EXACT");
   check_uninitialized = is_set("DMP_DV_CHECK_UNINITIALIZED");
   strict = is_strict();
@@ -61,6 +73,15 @@ using dv::guarded;
 
 const char *dmp_dv_get_last_error_message() { return dv::last_error.c_str(); }
 
+void dmp_dv_set_last_error_message(const char *format, ...) {
+  char text[256];
+  va_list values;
+  va_start(values, format);
+  std::vsnprintf(text, sizeof(text), format, values);
+  va_end(values);
+  dv::set_last_error(text);
+}
+
 const char *dmp_dv_get_version_string() { return "7.0 (emulated)"; }
 
 dmp_dv_context dmp_dv_context_create() {
@@ -78,6 +99,12 @@ int dmp_dv_context_release(dmp_dv_context ctx) {
 const char *dmp_dv_context_get_info_string(dmp_dv_context ctx) {
   return guarded(static_cast<const char *>(nullptr), [&] { return contexts().get(ctx)->description.c_str(); });
 }
+
+int dmp_dv_device_exists(dmp_dv_context ctx, int dev_type_id) {
+  return guarded(-1, [&] { return contexts().get(ctx)->has(dev_type_id) ? 1 : 0; });
+}
+
+int dmp_dv_fpga_device_exists(dmp_dv_context ctx, int dev_type_id) { return dmp_dv_device_exists(ctx, dev_type_id); }
 
 int dmp_dv_context_get_info(dmp_dv_context ctx, struct dmp_dv_info *info) {
   return guarded(-1, [&] {

@@ -15,7 +15,11 @@ namespace dv {
 struct Context {
   Context();
 
+  // Whether the device has the block of a DMP_DV_DEV_... number.
+  bool has(int device_type) const;
+
   Limits limits;
+  std::string blocks = "CONV,MX,IPU";  // DMP_DV_BLOCKS
   bool exact = false;                // DMP_DV_EXACT: keep unrounded FP32 maps beside the FP16 memory
   bool check_uninitialized = false;  // DMP_DV_CHECK_UNINITIALIZED: refuse to read what nothing wrote
   bool strict = false;               // DMP_DV_STRICT: report what a board does wrongly in silence

@@ -4,9 +4,9 @@
 
 namespace dv {
 
-// Values of dmp_dv_cmdraw_conv_v0.input_circular_offset.
-constexpr int kOrderWhc8 = 0x0000;        // maps store W outside H
-constexpr int kOrderTransposed = 0x8000;  // maps store H outside W, kernels are transposed
+// Parts of dmp_dv_cmdraw_conv_v0.input_circular_offset.
+constexpr int kTransposed = 0x8000;  // maps store H outside W, kernels are transposed
+constexpr int kBatch = 0x7fff;       // samples; 0 means one
 
 // Values of dmp_dv_cmdraw_conv_v0.output_mode.
 constexpr int kOutputAdd = 1;  // element-wise add of eltwise_buf
@@ -19,6 +19,7 @@ constexpr int kConvDeconv = 5;
 constexpr int kConvDepthwiseDeconv = 7;
 
 // Values of dmp_dv_cmdraw_conv_v0_run.weight_fmt.
+constexpr int kWeightBlocks = 0;  // only of a depthwise convolution, where it is the same as FP16
 constexpr int kWeightFp16 = 1;
 constexpr int kWeightPalette8 = 3;
 

@@ -35,6 +35,10 @@ static_assert(sizeof(V1) == 1896 && offsetof(V1, u8tofp16_table) == 8 && offseto
 static_assert(offsetof(V1, rsvd) == 26 && offsetof(V1, conv_cmd) == 32, "");
 
 static_assert(sizeof(dmp_dv_cmdraw_fc_v0) == 72 && sizeof(dmp_dv_cmdraw_maximizer_v0) == 48, "");
+static_assert(offsetof(dmp_dv_cmdraw_maximizer_v0, width) == 40 && offsetof(dmp_dv_cmdraw_maximizer_v0, nclass) == 44, "");
+using Ipu = dmp_dv_cmdraw_ipu_v0;
+static_assert(sizeof(Ipu) == 224 && offsetof(Ipu, fmt_tex) == 56 && offsetof(Ipu, stride_rd) == 68, "");
+static_assert(offsetof(Ipu, lut) == 76 && offsetof(Ipu, ncolor_lut) == 204 && offsetof(Ipu, ridx) == 211, "");
 
 #if defined(__GLIBCXX__) && _GLIBCXX_USE_CXX11_ABI && defined(__LP64__)
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"

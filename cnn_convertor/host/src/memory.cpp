@@ -52,7 +52,7 @@ void Memory::unmap() {
 
 void Memory::sync_start() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!mapped_) throw Error("sync_start: the memory is not mapped");
+  if (!mapped_) throw Error("the memory is not mapped");
 }
 
 void Memory::begin_execution() { std::fill(content_.begin(), content_.end(), Content::kNothing); }
@@ -106,6 +106,8 @@ void Memory::check_halves(uint64_t offset, uint64_t bytes, const char *reader) c
   report_outside(offset, bytes, "read");
   if (!context_->strict) return;
   if (holds(Content::kFloat, offset, bytes)) report(reading(reader, offset, bytes) + " as FP16, but they hold FP32");
+  if (holds(Content::kBytes, offset, bytes))
+    report(reading(reader, offset, bytes) + " as FP16, but they hold 8-bit values");
   if (holds(Content::kSpoiled, offset, bytes))
     report(reading(reader, offset, bytes) + ", which a softmax of the runtime has overwritten");
 }
@@ -116,6 +118,8 @@ void Memory::check_floats(uint64_t offset, uint64_t bytes, const char *reader) c
   if (!context_->strict) return;
   for (const Content content : {Content::kHalf, Content::kMap, Content::kSpoiled})
     if (holds(content, offset, bytes)) return report(reading(reader, offset, bytes) + " as FP32, but they hold FP16");
+  if (holds(Content::kBytes, offset, bytes))
+    report(reading(reader, offset, bytes) + " as FP32, but they hold 8-bit values");
 }
 
 void Memory::check_range(uint64_t offset, uint64_t bytes, const char *what) const {
@@ -195,6 +199,25 @@ int dmp_dv_mem_sync_start(dmp_dv_mem mem, int, int) {
 int dmp_dv_mem_sync_end(dmp_dv_mem mem) {
   return guarded(-1, [&] {
     memories().get(mem);
+    return 0;
+  });
+}
+
+// CPU and device share their caches here.
+int dmp_dv_mem_to_device(dmp_dv_mem mem, size_t offs, size_t size, int) {
+  return guarded(-1, [&] {
+    const auto memory = memories().get(mem);
+    memory->sync_start();
+    memory->check_range(offs, size, "to_device");
+    return 0;
+  });
+}
+
+int dmp_dv_mem_to_cpu(dmp_dv_mem mem, size_t offs, size_t size, int) {
+  return guarded(-1, [&] {
+    const auto memory = memories().get(mem);
+    memory->sync_start();
+    memory->check_range(offs, size, "to_cpu");
     return 0;
   });
 }

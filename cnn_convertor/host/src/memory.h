@@ -19,6 +19,7 @@ enum class Content : uint8_t {
   kHalf,     // FP16
   kMap,      // FP16 in the device's order
   kFloat,    // a part of an FP32 value
+  kBytes,    // 8-bit values
   kSpoiled   // FP16 that a softmax of the runtime has overwritten with x - max
 };
 

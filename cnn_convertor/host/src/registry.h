@@ -45,6 +45,7 @@ class Registry {
   }
 
   int release(Handle handle) {
+    if (!handle) return 0;
     std::shared_ptr<Object> last;  // destroyed after the lock is given back
     const std::lock_guard<std::mutex> lock(mutex_);
     Entry &entry = find(handle);

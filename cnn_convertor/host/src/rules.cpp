@@ -1,4 +1,5 @@
 // What the device refuses: every command is checked here before it enters a list.
+#include <algorithm>
 #include <cstdio>
 
 #include "command.h"
@@ -78,8 +79,8 @@ void RunRules::check_modes() const {
   if (raw_.rectifi_en > 1) refuse("rectifi_en", decimal(raw_.rectifi_en), "0 or 1 is known");
   if (raw_.lrn != 0) refuse("lrn", decimal(raw_.lrn), "this device has no LRN");
   if (raw_.m == 0) refuse("m", "0", "a run has at least one output channel");
-  if (raw_.m > limits_.max_channels)
-    refuse("m", decimal(raw_.m), "the device has at most " + std::to_string(limits_.max_channels) + " channels");
+  if (raw_.conv_enable != kConvOff && raw_.m > limits_.max_channels)
+    refuse("m", decimal(raw_.m), "a convolution has at most " + std::to_string(limits_.max_channels) + " channels");
 }
 
 void RunRules::check_pad(const char *field, uint32_t value) const {
@@ -109,7 +110,8 @@ void RunRules::check_convolution(const Run &run) const {
   if (raw_.pz != 1) refuse("pz", decimal(raw_.pz), "a kernel has a depth of 1");
   check_stride("conv_stride", raw_.conv_stride);
   check_pad("conv_pad", raw_.conv_pad);
-  if (raw_.weight_fmt != kWeightFp16 && raw_.weight_fmt != kWeightPalette8)
+  const bool known = raw_.weight_fmt == kWeightFp16 || raw_.weight_fmt == kWeightPalette8;
+  if (!known && !(run.depthwise && raw_.weight_fmt == kWeightBlocks))
     refuse("weight_fmt", decimal(raw_.weight_fmt), "a convolution needs 1 (FP16) or 3 (8-bit palette)");
   if (run.pool == Pool::kAverage || run.pool == Pool::kUpsample)
     refuse("pool_enable", decimal(raw_.pool_enable), "only a max pool may follow a convolution in one run");
@@ -266,26 +268,33 @@ void check_command(const dmp_dv_cmdraw_conv_v0 &raw, const Limits &limits) {
     if (value < 1 || value > most)
       throw Error(field + (" = " + std::to_string(value)) + ": 1 to " + std::to_string(most) + " is possible");
   };
+  const auto convolves = [](const dmp_dv_cmdraw_conv_v0_run &run) { return run.conv_enable != kConvOff; };
   check("w", raw.w, limits.max_width);
   check("h", raw.h, limits.max_height);
-  check("c", raw.c, limits.max_channels);
+  const bool any = std::any_of(raw.run, raw.run + run_count(raw.topo), convolves);
+  check("c", raw.c, any ? limits.max_channels : limits.max_field);
   if (raw.z != 1) throw Error("z = " + std::to_string(raw.z) + ": maps have a depth of 1");
   if (raw.topo == 0) throw Error("topo = 0: no run writes to external memory");
-  if (raw.input_circular_offset != kOrderWhc8 && raw.input_circular_offset != kOrderTransposed)
-    throw Error("input_circular_offset = " + hexadecimal(raw.input_circular_offset, 4) + ": 0 or 0x8000 is known");
   if (raw.output_mode > kOutputAdd)
     throw Error("output_mode = " + std::to_string(raw.output_mode) + ": 0 or 1 is known");
   if (raw.output_mode == kOutputAdd && (raw.topo & (raw.topo - 1)) != 0)
     throw Error("output_mode = 1: only one run may write to external memory, topo = " + hexadecimal(raw.topo, 8));
 }
 
+// What is not documented of batches is refused.
+void check_batch(const dmp_dv_cmdraw_conv_v0 &raw, const Command &command) {
+  if (command.batch == 1) return;
+  const std::string batch = "input_circular_offset = " + hexadecimal(raw.input_circular_offset, 4) + ": a batch of " +
+                            std::to_string(command.batch) + " samples ";
+  if (command.runs.size() > 1) throw Error(batch + "goes with one run only, topo = " + hexadecimal(raw.topo, 8));
+  if (raw.output_mode == kOutputAdd) throw Error(batch + "goes with no element-wise operand (output_mode = 1)");
+  if (command.table_memory) throw Error(batch + "goes with no 8-bit input");
+}
+
 std::shared_ptr<Memory> map_memory(const char *field, const dmp_dv_buf &buf, uint64_t bytes) {
-  const std::string name(field);
-  if (buf.offs % 2 != 0) throw Error(name + ".offs = " + std::to_string(buf.offs) + ": maps start at even offsets");
-  if (!buf.mem) throw Error(name + ".mem = 0: no memory");
-  auto memory = memories().get(buf.mem);
-  memory->check_range(buf.offs, bytes, field);
-  return memory;
+  if (buf.offs % 2 != 0)
+    throw Error(field + (".offs = " + std::to_string(buf.offs)) + ": maps start at even offsets");
+  return buffer_memory(field, buf, bytes);
 }
 
 bool overlap(const dmp_dv_buf &a, uint64_t a_bytes, const dmp_dv_buf &b, uint64_t b_bytes) {
@@ -314,12 +323,11 @@ void attach_table(const dmp_dv_cmdraw &header, Command &command) {
 }
 
 void attach_memories(const dmp_dv_cmdraw_conv_v0 &raw, Command &command) {
-  uint64_t output_bytes = 0, operand_bytes = 0;
-  for (const Run &run : command.runs) {
-    if (run.external) output_bytes += run.output.bytes();
+  uint64_t operand_bytes = 0;
+  for (const Run &run : command.runs)
     if (run.adds) operand_bytes += run.operand().bytes();
-  }
-  const uint64_t input_bytes = command.table_memory ? command.input.elements() : command.input.bytes();
+  const auto samples = static_cast<uint64_t>(command.batch);
+  const uint64_t input_bytes = samples * command.input_bytes(), output_bytes = samples * command.output_bytes();
   command.input_memory = map_memory("input_buf", raw.input_buf, input_bytes);
   command.output_memory = map_memory("output_buf", raw.output_buf, output_bytes);
   command.input_offset = raw.input_buf.offs;
@@ -336,29 +344,36 @@ void attach_memories(const dmp_dv_cmdraw_conv_v0 &raw, Command &command) {
                 " bytes of output overlap a part of eltwise_buf at " + std::to_string(raw.eltwise_buf.offs));
 }
 
-void check_header(const dmp_dv_cmdraw &header, const char *name, uint64_t size) {
+}  // namespace
+
+std::shared_ptr<Memory> buffer_memory(const char *field, const dmp_dv_buf &buf, uint64_t bytes) {
+  if (!buf.mem) throw Error(field + std::string(".mem = 0: no memory"));
+  auto memory = memories().get(buf.mem);
+  memory->check_range(buf.offs, bytes, field);
+  return memory;
+}
+
+void check_size(const dmp_dv_cmdraw &header, const char *name, uint64_t size) {
   if (header.size != size)
     throw Error(std::string(name) + ".size = " + std::to_string(header.size) + ": this version has " +
                 std::to_string(size) + " bytes");
-  if (header.device_type != DMP_DV_DEV_CONV)
-    throw Error(std::string(name) + ".device_type = " + std::to_string(header.device_type) +
-                ": only the convolution block (1) is there");
 }
-
-}  // namespace
 
 const dmp_dv_cmdraw_conv_v0 &conv_command(const dmp_dv_cmdraw &raw) {
   const auto *v0 = reinterpret_cast<const dmp_dv_cmdraw_conv_v0 *>(&raw);
   if (raw.version == 0) {
-    check_header(raw, "header", sizeof(*v0));
+    check_size(raw, "header", sizeof(*v0));
     return *v0;
   }
   if (raw.version != 1) throw Error("header.version = " + std::to_string(raw.version) + ": 0 or 1 is known");
   const auto *v1 = reinterpret_cast<const dmp_dv_cmdraw_conv_v1 *>(&raw);
-  check_header(raw, "header", sizeof(*v1));
-  check_header(v1->conv_cmd.header, "conv_cmd.header", sizeof(v1->conv_cmd));
-  if (v1->conv_cmd.header.version != 0)
-    throw Error("conv_cmd.header.version = " + std::to_string(v1->conv_cmd.header.version) + ": it is 0 here");
+  check_size(raw, "header", sizeof(*v1));
+  const dmp_dv_cmdraw &inner = v1->conv_cmd.header;
+  check_size(inner, "conv_cmd.header", sizeof(v1->conv_cmd));
+  if (inner.device_type != DMP_DV_DEV_CONV)
+    throw Error("conv_cmd.header.device_type = " + std::to_string(inner.device_type) + ": it is 1 here");
+  if (inner.version != 0)
+    throw Error("conv_cmd.header.version = " + std::to_string(inner.version) + ": it is 0 here");
   return v1->conv_cmd;
 }
 
@@ -366,7 +381,8 @@ Command accept_shapes(const dmp_dv_cmdraw_conv_v0 &raw, const Limits &limits) {
   check_command(raw, limits);
   Command command;
   command.input = {raw.w, raw.h, raw.c};
-  command.transposed = raw.input_circular_offset == kOrderTransposed;
+  command.transposed = raw.input_circular_offset & kTransposed;
+  command.batch = std::max(1, raw.input_circular_offset & kBatch);
   Shape input = command.input;
   const int count = run_count(raw.topo);
   for (int i = 0; i < count; ++i) {
@@ -406,6 +422,7 @@ Command accept(const dmp_dv_cmdraw &header, const Limits &limits) {
                   std::to_string(limits.ub_size));
   }
   attach_table(header, command);
+  check_batch(raw, command);
   attach_memories(raw, command);
   return command;
 }

@@ -6,7 +6,8 @@
 // application can compile all files of this folder. INPUT.bin holds one sample or several: the bytes of the network's
 // input, FP16 in the device's order; several inputs (LT_INPUT layers) one after the other. OUT_DIR/outputs.bin receives
 // all outputs of each sample as FP32. With --layers, OUT_DIR/layers.bin receives every layer's output as FP32, in the
-// order in which it lies in memory. OUT_DIR/index.json lists what lies where.
+// order in which it lies in memory. OUT_DIR/index.json lists what lies where, and the bytes that the convolution block has
+// moved: for all samples, and with --layers for each layer of the first one.
 #ifdef NETWORK_HEADER
 #include NETWORK_HEADER
 
@@ -16,6 +17,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "dmp_dv_host.h"
 #include "dmp_network_host.h"
 
 namespace {
@@ -90,6 +92,21 @@ std::string entry(const fpga_layer &layer, std::size_t count, std::size_t offset
          ", \"offset\": " + std::to_string(offset) + "}";
 }
 
+dmp_dv_host_counters read_counters() {
+  dmp_dv_host_counters counters;
+  if (dmp_dv_host_get_counters(DMP_DV_DEV_CONV, &counters)) fail(dmp_dv_get_last_error_message());
+  return counters;
+}
+
+// What the convolution block has done between two readings of its counters.
+std::string traffic(const dmp_dv_host_counters &before, const dmp_dv_host_counters &after) {
+  return "{\"commands\": " + std::to_string(after.commands - before.commands) +
+         ", \"input\": " + std::to_string(after.input_bytes - before.input_bytes) +
+         ", \"operand\": " + std::to_string(after.operand_bytes - before.operand_bytes) +
+         ", \"output\": " + std::to_string(after.output_bytes - before.output_bytes) +
+         ", \"weights\": " + std::to_string(after.weights_bytes - before.weights_bytes) + "}";
+}
+
 std::string joined(const std::vector<std::string> &entries) {
   std::string text;
   for (std::size_t i = 0; i < entries.size(); ++i) text += (i ? ",\n" : "\n") + entries[i];
@@ -119,13 +136,20 @@ void run(const std::string &weights, const std::string &input_path, const std::s
   check("LoadWeights", [&] { return network.LoadWeights(weights); });
 
   Values outputs(directory + "/outputs.bin"), layers(directory + "/layers.bin");
-  std::vector<std::string> output_entries, layer_entries;
+  std::vector<std::string> output_entries, layer_entries, layer_traffic;
   bool is_first_sample = true;
+  const dmp_dv_host_counters start = read_counters();
+  dmp_dv_host_counters last = start;
   if (with_layers) {
     network.WantLayerOutputs();
     dmp_network_host::observe([&](const fpga_layer &layer) {
       const std::vector<float> values = dmp_network_host::read_output(network, layer);
-      if (is_first_sample) layer_entries.push_back(entry(layer, values.size(), layers.count()));
+      const dmp_dv_host_counters now = read_counters();
+      if (is_first_sample) {
+        layer_entries.push_back(entry(layer, values.size(), layers.count()));
+        layer_traffic.push_back("    " + traffic(last, now));
+      }
+      last = now;
       layers.append(values);
     });
   }
@@ -162,7 +186,8 @@ void run(const std::string &weights, const std::string &input_path, const std::s
 
   std::ofstream index(directory + "/index.json");
   index << "{\n  \"samples\": " << bytes.size() / sample_bytes << ",\n  \"outputs\": [" << joined(output_entries)
-        << "\n  ],\n  \"layers\": [" << joined(layer_entries) << "\n  ]\n}\n";
+        << "\n  ],\n  \"layers\": [" << joined(layer_entries) << "\n  ],\n  \"layer_traffic\": ["
+        << joined(layer_traffic) << "\n  ],\n  \"traffic\": " << traffic(start, read_counters()) << "\n}\n";
   index.close();
   if (!index) fail("cannot write " + directory + "/index.json");
 }

@@ -76,15 +76,25 @@ Need need_of(const Run &run) {
   return {block, whole_units(block, run.output.channels)};
 }
 
+// What the strips of a convolution add to their own columns, plus one; and the same for rows.
+Extent kernel_of_strip(const Run &run) {
+  if (!run.dilated()) return {run.plane(), run.plane()};
+  return {(run.conv.size.x - 1) * run.conv.dilation.x + 1, (run.conv.size.y - 1) * run.conv.dilation.y + 1};
+}
+
 }  // namespace
+
+uint64_t strip_columns(const Run &run, int64_t unified_buffer_bytes) {
+  const int64_t width = run.input.width, count = strips(run, unified_buffer_bytes);
+  const int64_t shared = std::min(kernel_of_strip(run).width - 1, width);
+  return static_cast<uint64_t>(std::min(width + (count - 1) * shared, count * width));
+}
 
 int strips(const Run &run, int64_t unified_buffer_bytes) {
   const int channels = run.input.channels, outputs = run.output.channels;
   if (!run.convolves || run.depthwise) return 1;
   if (!run.dilated() && channels <= 8 && outputs <= 8) return 1;
-  Extent kernel{run.plane(), run.plane()};
-  if (run.dilated())
-    kernel = {(run.conv.size.x - 1) * run.conv.dilation.x + 1, (run.conv.size.y - 1) * run.conv.dilation.y + 1};
+  const Extent kernel = kernel_of_strip(run);
   for (int t = 1; t <= run.input.width; ++t) {
     const int64_t width = ceil_div(run.input.width, t) + kernel.width - 1;
     const int64_t block = block_units(width * run.input.height * std::min(channels, 8));

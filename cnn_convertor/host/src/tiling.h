@@ -12,6 +12,9 @@ int strips(const Run &run, int64_t unified_buffer_bytes);
 // Bytes of the unified buffer that all runs of a command need together, each in one strip.
 int64_t unified_buffer_need(const Command &command);
 
+// Columns of input that the strips of a run read together: neighbors share the reach of the kernel.
+uint64_t strip_columns(const Run &run, int64_t unified_buffer_bytes);
+
 }  // namespace dv
 
 #endif

@@ -17,8 +17,9 @@ uint64_t round_up_16(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
 
 uint64_t count(int value) { return static_cast<uint64_t>(value); }
 
-// Rows times six plus columns: where tap (y, x) of channel c lies in its tile.
-int position(int plane, int c, int y, int x) {
+}  // namespace
+
+int tile_position(int plane, int c, int y, int x) {
   int row = 0, column = 0;
   switch (plane) {
     case 7:
@@ -38,6 +39,8 @@ int position(int plane, int c, int y, int x) {
 }
 
 int channels_of_tile(int plane) { return plane == 7 ? 1 : plane == 5 ? 2 : plane == 3 ? 8 : 64; }
+
+namespace {
 
 // Numbers that both the size and the reader need.
 struct Layout {
@@ -95,7 +98,7 @@ PackedWeights::PackedWeights(const Run &run, bool transposed) {
   for (int c = 0; c < tile_channels_; ++c)
     for (int y = 0; y < rows_; ++y)
       for (int x = 0; x < columns_; ++x)
-        positions_.push_back(streams_ > 1 ? position(1, c, 0, 0) : position(plane_, c, plane_ - rows_ + y, x));
+        positions_.push_back(streams_ > 1 ? tile_position(1, c, 0, 0) : tile_position(plane_, c, plane_ - rows_ + y, x));
 }
 
 const uint8_t *PackedWeights::header(int stream, int block) const {

@@ -10,6 +10,11 @@
 
 namespace dv {
 
+// Channels of a tile, for packed planes of 1, 3, 5 or 7.
+int channels_of_tile(int plane);
+// Rows times six plus columns: where tap (y, x) of channel c of a tile lies in it.
+int tile_position(int plane, int c, int y, int x);
+
 // Output channels are read in blocks of 8, input channels in chunks of 8. Taps are the kernel's positions in the order
 // of the packed planes: rows (the axis that is inner in memory) outside, columns inside.
 class PackedWeights {
