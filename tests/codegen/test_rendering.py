@@ -541,7 +541,8 @@ def test_the_python_module_runs_networks(tmp_path: Path, monkeypatch: pytest.Mon
     program = build(small())
     write(tmp_path, render(program, EVERYTHING))
     replace_all(tmp_path, {"w.bin": encode_all(program.weights, transposed=True)})
-    monkeypatch.setattr(emulation_build, "LIBRARY_FLAGS", ("-std=c++17", "-O1", "-pthread", "-fPIC"))
+    for flags in ("LOOP_FLAGS", "LIBRARY_FLAGS"):
+        monkeypatch.setattr(emulation_build, flags, ("-std=c++17", "-O1", "-pthread", "-fPIC"))
     library = emulation_build.device_library(emulation_build.find_compiler())
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     includes = [f"-I{pybind11.get_include()}", f"-I{sysconfig.get_path('include')}"]

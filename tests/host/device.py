@@ -38,13 +38,22 @@ def build(program: Path, *extra: str, with_device: bool = True) -> Path:
     return program
 
 
+RUNTIME = {"network.cpp", "cpu_layers.cpp", "convert_table.cpp"}
+
+
 def archive(folder: Path, *options: str) -> Path:
-    """The device as a static library, compiled once for all programs of the tests."""
-    objects = []
-    for group in (sources()[0::2], sources()[1::2]):
-        flags = ["-std=c++17", "-O1", *WARNINGS, *options, f"-I{HOST / 'include'}", "-c"]
-        objects.append(subprocess.Popen(["g++", *flags, *group], cwd=folder, stderr=subprocess.PIPE, text=True))
-    for compiler in objects:
+    """The device as a static library, compiled once for all programs of the tests.
+
+    The runtime is an object of its own, so that a test can wrap the calls between them.
+    """
+    flags = ["-std=c++17", "-O1", *WARNINGS, *options, f"-I{HOST / 'include'}", f"-I{HOST / 'src'}", "-c"]
+    compilers = []
+    for name, is_runtime in (("runtime", True), ("device", False)):
+        parts = [path for path in sources() if (Path(path).name in RUNTIME) == is_runtime]
+        source = folder / f"{name}.cpp"
+        source.write_text("".join(f'#include "{part}"\n' for part in parts), encoding="utf-8")
+        compilers.append(subprocess.Popen(["g++", *flags, str(source)], cwd=folder, stderr=subprocess.PIPE, text=True))
+    for compiler in compilers:
         _, errors = compiler.communicate()
         assert compiler.returncode == 0, errors
     library = folder / "libdmpdv.a"
@@ -120,7 +129,7 @@ class Device:
         self.ask(f"values {memory} {offset} {4 * count}")
         return np.frombuffer(self.answer(4 * count), np.float32)
 
-    def bytes(self, memory: int, offset: int, count: int) -> bytes:
+    def raw(self, memory: int, offset: int, count: int) -> bytes:
         self.ask(f"read {memory} {offset} {count}")
         return self.answer(count)
 

@@ -47,7 +47,7 @@ def largest(device: Device, values: NDArray[np.float16]) -> NDArray[np.uint8]:
     memory = device.alloc(len(data) + height * width)
     device.write(memory, 0, data)
     device.run(Maximizer(width, height, classes, (memory, 0), (memory, len(data))))
-    return np.frombuffer(device.bytes(memory, len(data), height * width), np.uint8).reshape(width, height).T
+    return np.frombuffer(device.raw(memory, len(data), height * width), np.uint8).reshape(width, height).T
 
 
 @pytest.mark.parametrize("classes", [2, 7, 8, 9, 16, 149, 254, 255])
@@ -133,7 +133,7 @@ def drawn(device: Device, image: NDArray[np.uint8], command: Ipu, count: int) ->
     device.store(image.tobytes())
     device.alloc(count)
     device.run(command)
-    return device.bytes(2, 0, count)
+    return device.raw(2, 0, count)
 
 
 def halves(data: bytes, *shape: int) -> NDArray[np.float16]:

@@ -414,12 +414,12 @@ def test_a_batch_equals_single_commands(device: Device, enable: int, stride: tup
         device.run(
             replace(single, input_buf=(bench.io, 2 * step * sample), output_buf=(bench.io, output + 2 * count * sample))
         )
-    one_by_one = device.bytes(bench.io, output, 2 * count * samples)
+    one_by_one = device.raw(bench.io, output, 2 * count * samples)
     device.write(bench.io, output, bytes(2 * count * samples))
     order = single.input_circular_offset
     before = device.counters()
     device.run(replace(single, output_buf=(bench.io, output), input_circular_offset=order | samples))
-    assert device.bytes(bench.io, output, 2 * count * samples) == one_by_one
+    assert device.raw(bench.io, output, 2 * count * samples) == one_by_one
     assert any(one_by_one)
     work = device.counters().since(before)
     assert (work[0], work[1], work[3]) == (1, 2 * step * samples, 2 * count * samples)

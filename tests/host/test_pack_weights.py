@@ -25,10 +25,8 @@ def test_packed_weights_equal_the_vendors(device: Device, shared: Path) -> None:
                 arrays[name].tobytes() if name in arrays else b"" for name in ("quant_map", "weights", "bias", "prelu")
             ]
             expected = arrays["packed"].tobytes()
-        fields = ("n_channels", "kx", "ky", "n_kernels")
-        if case["kind"] == "fc":
-            fields = ("c_in", "h_in", "w_in", "c_out", "h_out", "w_out")
-        if device.pack(case["kind"], [case[name] for name in fields], *parts) != expected:
+        fields = "c_in h_in w_in c_out h_out w_out" if case["kind"] == "fc" else "n_channels kx ky n_kernels"
+        if device.pack(case["kind"], [case[name] for name in fields.split()], *parts) != expected:
             wrong.append(case["name"])
     assert len(cases) > 70
     assert wrong == []
@@ -44,16 +42,18 @@ def test_packed_weights_equal_the_reference(
 ) -> None:
     random = np.random.default_rng(outputs)
     shape = (outputs, channels, rows, columns)
-    kernel = (
-        random.integers(0, 256, shape).astype(np.uint8) if palette else random.normal(size=shape).astype(np.float16)
-    )
-    centers = np.concatenate([[0.0], random.normal(size=255)]).astype(np.float16) if palette else None
     bias = random.normal(size=outputs).astype(np.float16)
-    parts = [b"" if centers is None else centers.tobytes(), kernel.tobytes(), bias.tobytes(), b""]
-    weights = Weights(kernel.astype(np.float64) if not palette else kernel, bias.astype(np.float64),
-                      None if centers is None else centers.astype(np.float64))  # fmt: skip
+    if palette:
+        centers = np.concatenate([[0.0], random.normal(size=255)]).astype(np.float16)
+        indices = random.integers(0, 256, shape).astype(np.uint8)
+        weights = Weights(indices, bias.astype(np.float64), centers.astype(np.float64))
+        parts = [centers.tobytes(), indices.tobytes()]
+    else:
+        kernel = random.normal(size=shape).astype(np.float16)
+        weights = Weights(kernel.astype(np.float64), bias.astype(np.float64))
+        parts = [b"", kernel.tobytes()]
     expected = pack(weights, transposed=False, dilated=kind == "dil")
-    assert device.pack(kind, (channels, columns, rows, outputs), *parts) == expected
+    assert device.pack(kind, (channels, columns, rows, outputs), *parts, bias.tobytes(), b"") == expected
 
 
 @pytest.mark.parametrize(

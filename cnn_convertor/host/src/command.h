@@ -12,6 +12,9 @@
 
 namespace dv {
 
+// A number that is not negative, as one of the standard library's sizes.
+inline std::size_t size(int value) { return static_cast<std::size_t>(value); }
+
 struct Pair {
   int x = 1, y = 1;
 };

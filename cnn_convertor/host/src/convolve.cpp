@@ -18,8 +18,6 @@ constexpr int kPixels = 6;         // output positions that are computed togethe
 constexpr int kSliceChunks = 8;    // chunks of input channels between two reads of weights
 constexpr std::size_t kLeastStrip = 96, kMostStrip = 1536;  // output positions of one task
 
-std::size_t size(int value) { return static_cast<std::size_t>(value); }
-
 // The convolution along one axis of memory.
 struct Axis {
   int input, before, after, taps, stride, dilation, spread;

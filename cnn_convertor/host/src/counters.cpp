@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kDevices = DMP_DV_DEV_MAXIMIZER + 1;
 
-std::mutex mutex;
+std::mutex counters_mutex;
 std::array<Counters, kDevices> sums;
 
 Counters &sum_of(int device_type) {
@@ -34,7 +34,7 @@ void publish(const std::string &folder, const Counters &sum) {
 }  // namespace
 
 void count(int device_type, const Counters &work) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(counters_mutex);
   Counters &sum = sum_of(device_type);
   sum.commands += work.commands;
   sum.input_bytes += work.input_bytes;
@@ -46,7 +46,7 @@ void count(int device_type, const Counters &work) {
 }
 
 Counters counted(int device_type) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(counters_mutex);
   return sum_of(device_type);
 }
 

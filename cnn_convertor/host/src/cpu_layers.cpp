@@ -10,7 +10,7 @@
 namespace dv {
 namespace {
 
-std::size_t size(int value) { return value > 0 ? static_cast<std::size_t>(value) : 0; }
+std::size_t extent(int value) { return value > 0 ? static_cast<std::size_t>(value) : 0; }
 
 // Elements of a map in the device's order. Position p is the number of a pixel in that order.
 struct DeviceOrder {
@@ -26,9 +26,9 @@ struct DeviceMap {
 
   // Missing dimensions are 1.
   DeviceMap(const int *dim, int dim_size, bool columns)
-      : width(size(dim[0])),
-        height(dim_size > 1 ? size(dim[1]) : 1),
-        channels(dim_size > 2 ? size(dim[2]) : 1),
+      : width(extent(dim[0])),
+        height(dim_size > 1 ? extent(dim[1]) : 1),
+        channels(dim_size > 2 ? extent(dim[2]) : 1),
         by_columns(columns) {}
 
   DeviceOrder order() const { return {width * height, channels}; }
@@ -83,12 +83,12 @@ void report_if(bool wrong, const std::string &text) {
 
 // Channel by channel into the chunks of the output.
 void concat_maps(const fpga_layer &layer, Memory &io) {
-  const std::size_t positions = size(layer.output_dim[0]) * size(layer.output_dim[1]);
-  const DeviceOrder to{positions, size(layer.output_dim[2])};
+  const std::size_t positions = extent(layer.output_dim[0]) * extent(layer.output_dim[1]);
+  const DeviceOrder to{positions, extent(layer.output_dim[2])};
   std::size_t first = 0;
   for (int i = 0; i < layer.input_layer_num; ++i) {
     const fpga_layer &input = *layer.input_layers[i];
-    const DeviceOrder from{positions, size(input.output_dim[2])};
+    const DeviceOrder from{positions, extent(input.output_dim[2])};
     io.check_halves(input.output_offs, 2 * positions * from.channels, "LT_COPY_CONCAT");
     for (std::size_t c = 0; c < from.channels && first + c < to.channels; ++c)
       for (std::size_t p = 0; p < positions; ++p)
@@ -133,7 +133,7 @@ struct SoftmaxShape {
 
 SoftmaxShape softmax_shape(const fpga_layer &layer) {
   const int *dim = layer.input_dim;
-  SoftmaxShape shape{{size(dim[0]), size(dim[1]), size(dim[2])}, layer.softmax_axis};
+  SoftmaxShape shape{{extent(dim[0]), extent(dim[1]), extent(dim[2])}, layer.softmax_axis};
   if (shape.axis == 0 && layer.input_dim_size < 2) shape.d[1] = 1;
   if (shape.axis < 2 && layer.input_dim_size < 3) shape.d[2] = 1;
   return shape;
@@ -156,7 +156,7 @@ void check_softmax(const fpga_layer &layer, const SoftmaxShape &shape, const Mem
   const bool turned = transposed && shape.d[0] > 1 && shape.d[1] > 1;
   if (!layer.is_input_hw_layout && ((shape.d[2] > 7 && positions > 1) || turned))
     report("LT_SOFTMAX reads the wrong elements of this map without is_input_hw_layout");
-  const std::size_t channels = layer.input_dim_size > 1 ? size(layer.input_dim[layer.input_dim_size - 1]) : 1;
+  const std::size_t channels = layer.input_dim_size > 1 ? extent(layer.input_dim[layer.input_dim_size - 1]) : 1;
   if (layer.is_input_hw_layout && channels > 8 && elements > channels &&
       io.holds(Content::kMap, layer.input_offs, 2 * elements))
     report("LT_SOFTMAX mixes the pixels of a map with more than 8 channels: put LT_FLATTEN in front");
@@ -166,7 +166,7 @@ void check_softmax(const fpga_layer &layer, const SoftmaxShape &shape, const Mem
 
 std::size_t element_count(const int *dim, int dim_size) {
   std::size_t count = dim_size > 0 ? 1 : 0;
-  for (int i = 0; i < std::min(dim_size, 3); ++i) count *= size(dim[i]);
+  for (int i = 0; i < std::min(dim_size, 3); ++i) count *= extent(dim[i]);
   return count;
 }
 

@@ -6,7 +6,7 @@
 namespace dv {
 namespace {
 
-constexpr uint32_t kPixels = 1 << 24;
+constexpr uint32_t kPixelLimit = 1 << 24;
 
 // NaN is never larger than another value, which the driver's documentation leaves open.
 uint8_t largest(const Map &map, std::size_t position) {
@@ -27,7 +27,7 @@ Maximizer accept_maximizer(const dmp_dv_cmdraw &header) {
   const auto &raw = reinterpret_cast<const dmp_dv_cmdraw_maximizer_v0 &>(header);
   if (raw.width == 0) throw Error("width = 0: a map has at least one column");
   if (raw.height == 0) throw Error("height = 0: a map has at least one row");
-  if (static_cast<uint32_t>(raw.width) * raw.height >= kPixels)
+  if (static_cast<uint32_t>(raw.width) * raw.height >= kPixelLimit)
     throw Error("width = " + std::to_string(raw.width) + ", height = " + std::to_string(raw.height) +
                 ": a map has less than 16777216 pixels");
   if (raw.nclass < 2) throw Error("nclass = " + std::to_string(raw.nclass) + ": 2 to 255 is possible");

@@ -25,8 +25,6 @@ class Stream {
   std::vector<uint8_t> data_;
 };
 
-std::size_t size(int value) { return static_cast<std::size_t>(value); }
-
 void check_positive(const char *name, int value) {
   if (value < 1) throw Error(name + (" = " + std::to_string(value)) + ": it is at least 1");
 }

@@ -13,7 +13,7 @@ namespace {
 
 thread_local std::string subject;
 
-std::mutex mutex;
+std::mutex reports_mutex;
 
 std::vector<std::string> &reports() {
   static auto *kept = new std::vector<std::string>;  // never destroyed: exit() reads it
@@ -36,7 +36,7 @@ bool is_set(const char *variable) {
 bool is_strict() { return is_set("DMP_DV_STRICT"); }
 
 void report(const std::string &text) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(reports_mutex);
   static const int registered = std::atexit(fail_with_reports);
   static_cast<void>(registered);
   const std::string full = about_subject(text);
@@ -54,7 +54,7 @@ std::string about_subject(const std::string &text) { return subject.empty() ? te
 }  // namespace dv
 
 std::vector<std::string> dmp_network_host::take_reports() {
-  const std::lock_guard<std::mutex> lock(dv::mutex);
+  const std::lock_guard<std::mutex> lock(dv::reports_mutex);
   std::vector<std::string> taken;
   taken.swap(dv::reports());
   return taken;

@@ -11,13 +11,13 @@
 namespace dv {
 namespace {
 
-class Pool {
+class Workers {
  public:
-  explicit Pool(int threads) {
+  explicit Workers(int threads) {
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { serve(); });
   }
 
-  ~Pool() {
+  ~Workers() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       stop_ = true;
@@ -101,8 +101,8 @@ void parallel_for(std::size_t tasks, const std::function<void(std::size_t)> &bod
     for (std::size_t task = 0; task < tasks; ++task) body(task);
     return;
   }
-  static Pool pool(thread_count());
-  pool.run(tasks, body);
+  static Workers workers(thread_count());
+  workers.run(tasks, body);
 }
 
 }  // namespace dv

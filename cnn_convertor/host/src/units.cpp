@@ -10,14 +10,12 @@
 namespace dv {
 namespace {
 
-std::size_t size(int value) { return static_cast<std::size_t>(value); }
-
 // The part of a pool's window that lies inside the map, along one axis.
 struct Reach {
   int first, last;
 };
 
-struct Axis {
+struct PoolAxis {
   int input, before, window, stride;
   Reach reach(int output) const {
     const int start = output * stride - before;
@@ -25,7 +23,7 @@ struct Axis {
   }
 };
 
-void pool_chunk(const float *from, const Axis &major, const Axis &minor, Pool kind, float factor, const Map &result,
+void pool_chunk(const float *from, const PoolAxis &major, const PoolAxis &minor, Pool kind, float factor, const Map &result,
                 float *to) {
   const bool is_max = kind == Pool::kMax;
   const float start = is_max ? -std::numeric_limits<float>::infinity() : 0.0f;
@@ -83,8 +81,8 @@ void activate_part(const Run &run, const float *slopes, float *values, std::size
 void pool(const Run &run, bool transposed, const Map &input, Map &result) {
   result.resize(run.output, transposed);
   const Window &w = run.window;
-  const Axis x{run.convolved.width, w.pad.left, w.size.x, w.stride.x};
-  const Axis y{run.convolved.height, w.pad.top, w.size.y, w.stride.y};
+  const PoolAxis x{run.convolved.width, w.pad.left, w.size.x, w.stride.x};
+  const PoolAxis y{run.convolved.height, w.pad.top, w.size.y, w.stride.y};
   parallel_for(size(result.chunks()), [&](std::size_t task) {
     const int chunk = static_cast<int>(task);
     if (run.pool == Pool::kUpsample)
