@@ -15,6 +15,7 @@ from cnn_convertor.board.arithmetic import Map, compute, from_memory, operand_of
 from cnn_convertor.board.aspects import ASPECTS, words
 from cnn_convertor.board.commands import ProbeCommand
 from cnn_convertor.board.drawing import FRACTIONS, INTEGERS, draw, draw_bytes
+from cnn_convertor.board.model import cycles
 from cnn_convertor.board.suite import COMPUTE_BOUND, MEMORY_BOUND, commands
 from cnn_convertor.codegen import render_text
 from cnn_convertor.devices.dv700.encode.registers import TRANSPOSED, encode
@@ -172,7 +173,7 @@ def _list(chosen: Sequence[ProbeCommand], data: _Data, limits: Limits) -> dict[s
             f"0x{zlib.crc32(due.elements.astype('<f2').tobytes()):08X}",
             len(expected),
             samples.size,
-            sum(_cycles(run) for run in command.runs),
+            sum(cycles(run) for run in command.runs),
             _traffic(command, due),
         )
         order = "HWC" if command.transposed else "WHC"
@@ -199,16 +200,6 @@ def _registers(run: Run, data: _Data, *, transposed: bool) -> tuple[int, ...]:
 
 def _hexadecimal(values: NDArray[np.float16]) -> list[str]:
     return [f"0x{bits:04X}" for bits in values.view(np.uint16).tolist()]
-
-
-def _cycles(run: Run) -> int:
-    """Of a device that multiplies a tile for eight outputs in each cycle."""
-    if run.convolution is None:
-        return 0
-    packed, output = run.convolution.weights.packed, run.convolution.output
-    blocks = -(-packed.kernels // 8)
-    taps = packed.kernel.height * packed.kernel.width if packed.dilated else 1
-    return output.height * output.width * blocks * packed.tiles * taps
 
 
 def _traffic(command: ProbeCommand, due: Expected) -> int:

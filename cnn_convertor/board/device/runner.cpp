@@ -1,0 +1,149 @@
+// Runs a network on the device, on the inputs of inputs.bin, and stores what it finds in a folder:
+//   runner [results]
+//   layers.bin    the output of every layer, run by itself, as it lies in memory, sample after sample
+//   outputs.bin   the outputs of the whole network in FP32, sample after sample
+//   results.json  the device's figures, and the time and memory traffic of each layer
+// It needs the SDK alone: dmp_network.h and dmp_dv.h.
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "board.h"
+#include "kit.h"
+
+namespace {
+
+const int kExecutions = 3;  // the least time counts
+
+int Fail(const std::string &why) {
+  std::fprintf(stderr, "error: %s\n", why.c_str());
+  return 1;
+}
+
+// A file that grows.
+class Output {
+ public:
+  explicit Output(const std::string &path) : file_(std::fopen(path.c_str(), "wb")), is_good_(file_ != nullptr) {}
+  ~Output() {
+    if (file_) std::fclose(file_);
+  }
+  Output(const Output &) = delete;
+  Output &operator=(const Output &) = delete;
+
+  void Append(const void *bytes, std::size_t count) {
+    is_good_ = is_good_ && std::fwrite(bytes, 1, count, file_) == count;
+  }
+  bool Close() {
+    is_good_ = is_good_ && std::fclose(file_) == 0;
+    file_ = nullptr;
+    return is_good_;
+  }
+
+ private:
+  std::FILE *file_;
+  bool is_good_;
+};
+
+bool Start(CDMP_Network *network, bool with_layers) {
+  if (!network->Initialize() || !network->LoadWeights(kWeights)) return false;
+  if (with_layers) network->WantLayerOutputs();
+  return network->Commit();
+}
+
+bool Run(CDMP_Network *network, const std::vector<uint8_t> &inputs, int sample) {
+  const uint8_t *from = inputs.data() + static_cast<std::size_t>(sample) * kSampleBytes;
+  for (const Input &input : kInputs) {
+    std::memcpy(network->get_io_ptr() + input.offset, from, input.bytes);
+    from += input.bytes;
+  }
+  return network->RunNetwork();
+}
+
+// The least time of a layer, and what it moves; its maps may hold anything by now.
+std::string Measure(const fpga_layer &layer) {
+  long long usec = -1;
+  std::string traffic = board::TrafficSince({false, 0, 0, 0});
+  for (int i = 0; layer.cmdlist && i < kExecutions; ++i) {
+    const board::Traffic before = board::ReadTraffic();
+    const int64_t id = dmp_dv_cmdlist_exec(layer.cmdlist);
+    if (id < 0 || dmp_dv_cmdlist_wait(layer.cmdlist, id)) break;
+    const long long spent = dmp_dv_cmdlist_get_last_exec_time(layer.cmdlist);
+    usec = usec < 0 ? spent : std::min(usec, spent);
+    traffic = board::TrafficSince(before);
+  }
+  return "\"usec\": " + (usec < 0 ? "null" : std::to_string(usec)) + ", " + traffic;
+}
+
+// Every layer by itself: its output for each sample, its time and its traffic.
+int RunLayers(const std::string &folder, const std::vector<uint8_t> &inputs, std::string *json) {
+  NETWORK_CLASS network;
+  if (!Start(&network, true)) return Fail("the device refuses the network");
+  Output layers(folder + "/layers.bin");
+  for (int sample = 0; sample < kSamples; ++sample) {
+    if (!Run(&network, inputs, sample)) return Fail("the network does not run");
+    for (int i = 0; i < network.get_total_layer_count(); ++i) {
+      const fpga_layer &layer = network.get_layer(i);
+      layers.Append(layer.output.data(), 2 * layer.output.size());
+    }
+    std::printf("sample %d of %d\n", sample + 1, kSamples);
+  }
+  if (!layers.Close()) return Fail("cannot write to " + folder);
+  for (int i = 0; i < network.get_total_layer_count(); ++i) {
+    const fpga_layer &layer = network.get_layer(i);
+    *json += std::string(i ? "," : "") + "\n    {\"name\": " + board::Quoted(layer.name.c_str()) +
+             ", \"bytes\": " + std::to_string(2 * layer.output.size()) + ",\n     " + Measure(layer) + "}";
+  }
+  return 0;
+}
+
+void AppendOutputs(CDMP_Network *network, Output *outputs) {
+  for (int i = 0; i < network->get_output_layer_count(); ++i) {
+    std::vector<float> values;
+    network->get_final_output(values, i);
+    outputs->Append(values.data(), sizeof(float) * values.size());
+  }
+}
+
+// The whole network, as an application runs it: its outputs for each sample, its least time and its traffic.
+int RunWhole(const std::string &folder, const std::vector<uint8_t> &inputs, std::string *json) {
+  NETWORK_CLASS network;
+  if (!Start(&network, false)) return Fail("the device refuses the network");
+  Output outputs(folder + "/outputs.bin");
+  int conv = 0, fc = 0, cpu = 0;
+  std::string traffic;
+  for (int i = 0; i < std::max(kSamples, kExecutions); ++i) {
+    const board::Traffic before = board::ReadTraffic();
+    if (!Run(&network, inputs, i % kSamples)) return Fail("the network does not run");
+    traffic = board::TrafficSince(before);
+    conv = i ? std::min(conv, network.get_conv_usec()) : network.get_conv_usec();
+    fc = i ? std::min(fc, network.get_fc_usec()) : network.get_fc_usec();
+    cpu = i ? std::min(cpu, network.get_cpu_usec()) : network.get_cpu_usec();
+    if (i < kSamples) AppendOutputs(&network, &outputs);
+  }
+  if (!outputs.Close()) return Fail("cannot write to " + folder);
+  *json = "\"conv_usec\": " + std::to_string(conv) + ", \"fc_usec\": " + std::to_string(fc) +
+          ", \"cpu_usec\": " + std::to_string(cpu) + ",\n  " + traffic;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  const std::string folder = argc > 1 ? argv[1] : "results";
+  mkdir(folder.c_str(), 0777);  // it may exist
+  std::vector<uint8_t> inputs;
+  if (!board::ReadFile("inputs.bin", &inputs) || inputs.size() != static_cast<std::size_t>(kSamples) * kSampleBytes)
+    return Fail("cannot read inputs.bin");
+  const dmp_dv_context context = dmp_dv_context_create();
+  dmp_dv_info_v0 info;
+  std::string device, layers, whole;
+  if (!context || !board::DescribeDevice(context, &info, &device))
+    return Fail(std::string("cannot open the device: ") + dmp_dv_get_last_error_message());
+  dmp_dv_context_release(context);
+  if (RunLayers(folder, inputs, &layers) || RunWhole(folder, inputs, &whole)) return 1;
+  const std::string json = "{\n  \"format\": \"cnn-convertor results\",\n  \"version\": 1,\n  \"network\": \"" +
+                           std::string(kNetwork) + "\",\n  \"inputs\": \"" + kInputsHash + "\",\n  \"samples\": " +
+                           std::to_string(kSamples) + ",\n  \"seed\": " + std::to_string(kSeed) + ",\n  \"device\": " + device +
+                           ",\n  " + whole + ",\n  \"layers\": [" + layers + "\n  ]\n}\n";
+  return board::WriteFile(folder + "/results.json", json) ? 0 : Fail("cannot write to " + folder);
+}

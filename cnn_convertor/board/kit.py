@@ -1,0 +1,109 @@
+"""Writes a folder with which a network runs on the board, and leaves there what `verify` compares."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn_convertor import codegen, files
+from cnn_convertor.board.probe import DEVICE
+from cnn_convertor.codegen import RenderOptions, render_text
+from cnn_convertor.codegen.cpp import class_name
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.emulation.run import input_bytes
+from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.files import Contents, Digest
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.pipeline import build, load
+from cnn_convertor.samples import Preparation, Samples, random_samples, read_samples, shapes_of
+
+GIVEN = -1  # in place of a seed: the inputs were given
+HEADER = "kit.h"
+
+
+class Inputs(NamedTuple):
+    """The inputs of a kit. path: where they are; None: random images. count: of the random images."""
+
+    path: Path | None = None
+    count: int = 4
+    seed: int = 0
+
+    def read(self, graph: Graph, config: Config) -> Samples:
+        shapes, preparation = shapes_of(graph), Preparation.of(config)
+        if self.path is not None:
+            return read_samples(self.path, shapes, preparation)
+        return random_samples(shapes, preparation, samples=self.count, seed=self.seed)
+
+
+class WrittenKit(NamedTuple):
+    files: tuple[Path, ...]
+    samples: int
+
+
+def write_kit(config: Config, folder: Path, inputs: Inputs, *, sources: Sequence[Path] = ()) -> WrittenKit:
+    """Convert a network into a kit. sources: C++ files with the callbacks of custom layers.
+
+    Raises ConvertorError as a conversion does, UsageError when a file cannot be read or written.
+    """
+    graph = load(config)
+    program = build(graph, config)
+    given = inputs.read(graph, config)
+    data = input_bytes(program, given.inputs)
+    values = {
+        "name": program.name,
+        "class_name": class_name(program),
+        "header_name": f"{program.name}_gen.h",
+        "inputs": [{"offset": tensor.offset, "nbytes": tensor.nbytes} for _, tensor in program.inputs],
+        "sample_bytes": len(data) // given.count,
+        "samples": given.count,
+        "seed": inputs.seed if inputs.path is None else GIVEN,
+        "inputs_hash": hashlib.sha256(data).hexdigest(),
+        "sources": [f"{program.name}_gen.cpp", *(path.name for path in sources)],
+    }
+    model = config.definition.name
+    contents: dict[str, Contents] = {
+        **network_files(program, config),
+        **{path.name: _read(path) for path in sources},
+        "inputs.bin": [np.frombuffer(data, np.uint8)],
+        "board.h": (DEVICE / "board.h").read_text(encoding="utf-8"),
+        "runner.cpp": (DEVICE / "runner.cpp").read_text(encoding="utf-8"),
+        "Makefile": render_text("kit.mk.j2", model, values),
+    }
+    written = files.replace_all(folder, contents, description=(HEADER, _header(program, model, values)))
+    return WrittenKit(written, given.count)
+
+
+def _header(program: Program, model: str, values: Mapping[str, object]) -> Callable[[Mapping[str, Digest]], str]:
+    """The text of kit.h, once the network's files are known."""
+
+    def text(digests: Mapping[str, Digest]) -> str:
+        hashes = {name: digest.sha256 for name, digest in digests.items()}
+        return render_text("kit.h.j2", model, {**values, "network_hash": network_hash(program, hashes)})
+
+    return text
+
+
+def network_files(program: Program, config: Config) -> dict[str, Contents]:
+    """The files of the network itself."""
+    return codegen.emit(program, RenderOptions(config.definition.name))
+
+
+def network_hash(program: Program, hashes: Mapping[str, str]) -> str:
+    """SHA-256 of the network's sources and weights. hashes: file name -> SHA-256, for these and any other files."""
+    own = sorted(name for name in hashes if name.startswith(f"{program.name}_"))
+    return hashlib.sha256("".join(f"{name} {hashes[name]}\n" for name in own).encode()).hexdigest()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        reason = f"the callbacks of custom layers cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        reason = "the callbacks of custom layers are not UTF-8 text"
+    raise UsageError.of("DV730", reason, Origin(str(path)), "name a C++ file with --source")

@@ -1,0 +1,106 @@
+"""Reads what a kit stored on the board."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.emulation.run import Maps
+from cnn_convertor.errors import Origin, UsageError
+
+_FORMAT, _VERSION = "cnn-convertor results", 1
+_AGAIN = "run the kit again, and name its folder of results"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Of one layer, or of the network. usec: microseconds. The rest are bytes by the driver's counters. None: not measured."""
+
+    usec: int | None
+    input_bytes: int | None
+    output_bytes: int | None
+    weights_bytes: int | None
+
+    @property
+    def nbytes(self) -> int | None:
+        counted = (self.input_bytes, self.output_bytes, self.weights_bytes)
+        return None if None in counted else sum(n for n in counted if n is not None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoardResults:
+    """network, inputs: hashes of what ran. seed: of random inputs, or kit.GIVEN. device: figures, None where unknown.
+
+    cpu_usec: of the layers on the CPU. layers: of each layer of the program. memory: the outputs of all layers as they lie in
+    memory, sample after sample. outputs: FP32, (N, size of all of them).
+    """
+
+    folder: Path
+    network: str
+    inputs: str
+    samples: int
+    seed: int
+    device: Mapping[str, int | str | None]
+    whole: Measured
+    cpu_usec: int
+    layers: tuple[Measured, ...]
+    memory: bytes
+    outputs: Maps
+
+    def maps(self, program: Program) -> tuple[Maps, ...]:
+        """The output of each layer of the program, (N, size)."""
+        sizes = [layer.output.nbytes for layer in program.layers]
+        flat = np.frombuffer(self.memory, np.uint8).reshape(self.samples, -1)
+        parts = np.split(flat, np.cumsum(sizes)[:-1], axis=1)
+        return tuple(
+            np.ascontiguousarray(part).view(f"<f{layer.output.type.value}").astype(np.float32)
+            for part, layer in zip(parts, program.layers, strict=True)
+        )
+
+
+def read_results(folder: Path) -> BoardResults:
+    """Raises UsageError when the folder does not hold the results of a kit."""
+    try:
+        found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        if (found["format"], found["version"]) != (_FORMAT, _VERSION):
+            raise _unreadable(folder, f"results.json is not {_FORMAT}, version {_VERSION}")
+        results = _parsed(folder, found)
+        size = sum(layer["bytes"] for layer in found["layers"])
+    except OSError as error:
+        raise _unreadable(folder, f"{Path(str(error.filename)).name}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:  # of JSON that no kit wrote
+        raise _unreadable(folder, "results.json is damaged") from error
+    if results.samples < 1 or len(results.memory) != results.samples * size:
+        raise _unreadable(folder, "layers.bin has another size than results.json says")
+    return results
+
+
+def _parsed(folder: Path, found: Mapping[str, Any]) -> BoardResults:
+    samples = int(found["samples"])
+    return BoardResults(
+        folder=folder,
+        network=str(found["network"]),
+        inputs=str(found["inputs"]),
+        samples=samples,
+        seed=int(found["seed"]),
+        device=dict(found["device"]),
+        whole=_measured(found, int(found["conv_usec"]) + int(found["fc_usec"])),
+        cpu_usec=int(found["cpu_usec"]),
+        layers=tuple(_measured(layer, layer["usec"]) for layer in found["layers"]),
+        memory=(folder / "layers.bin").read_bytes(),
+        outputs=np.fromfile(folder / "outputs.bin", "<f4").reshape(samples, -1),
+    )
+
+
+def _measured(found: Mapping[str, Any], usec: int | None) -> Measured:
+    return Measured(usec, found["input_bytes"], found["output_bytes"], found["weights_bytes"])
+
+
+def _unreadable(folder: Path, reason: str) -> UsageError:
+    return UsageError.of("DV731", f"the results of the board cannot be read: {reason}", Origin(str(folder)), _AGAIN)
