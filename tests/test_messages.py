@@ -29,7 +29,7 @@ ROOMS = {
     "4": {"devices"},
     "5": {"devices", "quantize"},
     "6": {"audit"},
-    "7": {"emulation", "samples", "calibration", "verification", "trials"},
+    "7": {"emulation", "samples", "calibration", "verification", "trials", "board"},
     "8": {"layouts", "export", "cli"},
 }
 # Codes with one meaning that several rooms meet.

@@ -368,6 +368,21 @@ ENTRIES: Mapping[str, Entry] = {
         "Write one name a line, in the order of the classes.",
         is_warning=True,
     ),
+    "DV730": Entry(
+        "A source of a kit cannot be read",
+        "A C++ file given to `kit` with --source is missing or not UTF-8 text.",
+        "Name the file that defines the callbacks of the custom layers.",
+    ),
+    "DV731": Entry(
+        "Results of a board cannot be read",
+        "The folder given to `verify` with --board lacks a file of the kit's results, or one is damaged or cut short.",
+        "Run the kit again, and name its folder of results.",
+    ),
+    "DV732": Entry(
+        "Results of another kit",
+        "The results given with --board are of another network, other inputs or another version of the convertor.",
+        "Use the ini file and inputs of the kit, or make the kit again and run it.",
+    ),
     # --- memory layouts ---
     "DV800": Entry("A layout's text is wrong", "The description of a layout breaks its grammar.", "See docs/layouts.md."),
     "DV801": Entry(

@@ -27,17 +27,17 @@ HEADER = "kit.h"
 
 
 class Inputs(NamedTuple):
-    """The inputs of a kit. path: where they are; None: random images. count: of the random images."""
+    """The inputs of a kit. path: where they are; None: random images. samples: of the random images."""
 
     path: Path | None = None
-    count: int = 4
+    samples: int = 4
     seed: int = 0
 
     def read(self, graph: Graph, config: Config) -> Samples:
         shapes, preparation = shapes_of(graph), Preparation.of(config)
         if self.path is not None:
             return read_samples(self.path, shapes, preparation)
-        return random_samples(shapes, preparation, samples=self.count, seed=self.seed)
+        return random_samples(shapes, preparation, samples=self.samples, seed=self.seed)
 
 
 class WrittenKit(NamedTuple):

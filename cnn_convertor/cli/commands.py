@@ -168,6 +168,33 @@ with_sources = click.option(
 )
 
 
+def with_inputs(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that choose samples."""
+    paths = click.option(
+        "--inputs", metavar="PATH", type=FILE, help="A .npz or .npy file, an image, or a folder of them."
+    )
+    count = click.option(
+        "--samples",
+        metavar="N",
+        type=COUNT,
+        default=4,
+        show_default=True,
+        help="Number of random images, without --inputs.",
+    )
+    seed = click.option(
+        "--seed",
+        metavar="N",
+        type=WholeNumber(0),
+        default=0,
+        show_default=True,
+        help="Seed of the random images.",
+    )
+    return paths(count(seed(command)))
+
+
+OUT = click.option("--out", "folder", metavar="DIR", required=True, type=FILE, help="Folder to copy to the board.")
+
+
 @commands.command()
 @click.argument("ini", metavar="NET.ini", type=FILE)
 @click.option("--input", "given", metavar="FILE", required=True, type=FILE, help="An image, a .npy or a .npz file.")
@@ -218,23 +245,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 
 @commands.command()
 @click.argument("ini", metavar="NET.ini", type=FILE)
-@click.option("--inputs", metavar="PATH", type=FILE, help="A .npz or .npy file, an image, or a folder of them.")
-@click.option(
-    "--samples",
-    metavar="N",
-    type=COUNT,
-    default=4,
-    show_default=True,
-    help="Number of random images, without --inputs.",
-)
-@click.option(
-    "--seed",
-    metavar="N",
-    type=WholeNumber(0),
-    default=0,
-    show_default=True,
-    help="Seed of the random images.",
-)
+@with_inputs
 @click.option(
     "--labels", metavar="FILE", type=FILE, help="The right class of each sample, a number a line: shows accuracy."
 )
@@ -243,6 +254,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 @click.option(
     "--min-sqnr", metavar="DB", type=Number(), help="Least SQNR of each output; 40 for FP16, 20 for palettes."
 )
+@click.option("--board", metavar="DIR", type=FILE, help="Compare the results of a kit on the board, with its inputs.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the results as JSON.")
 @with_calibration
 @with_sources
@@ -251,6 +263,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 def verify(
     console: Console,
     ini: Path,
+    board: Path | None,
     calibrate: Path | None,
     json_file: Path | None,
     device: str | None,
@@ -259,13 +272,56 @@ def verify(
     **options: Any,
 ) -> None:
     """Compare a network on the emulated device with its framework; the exit code is 1 unless every output is verified."""
-    from cnn_convertor.trials import verify
-
     config = Config.read(ini, calibrate=calibrate, device=device, max_kernel_size=max_kernel_size, ub_size=ub_size)
-    result = verify(config, **options)
-    if json_file is not None:
-        json_file.write_text(result.to_json(), encoding="utf-8", newline="\n")
-    console.verification(result)
+    if board is None:
+        from cnn_convertor.trials import verify
+
+        result = verify(config, **options)
+        _save_json(json_file, result.to_json())
+        console.verification(result)
+    else:
+        from cnn_convertor.board.comparison import verify_board
+
+        kept = {name: options.pop(name) for name in ("inputs", "min_sqnr", "sources")}
+        if any(options.pop(name) for name in ("labels", "layers", "attribute")):
+            raise click.UsageError(
+                "--labels, --layers and --attribute do not go with --board, which compares all layers"
+            )
+        found = verify_board(config, board, **kept)
+        _save_json(json_file, found.to_json())
+        console.board_verification(found)
+
+
+def _save_json(path: Path | None, text: str) -> None:
+    if path is not None:
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+@commands.command()
+@click.argument("ini", metavar="NET.ini", type=FILE)
+@with_inputs
+@OUT
+@with_calibration
+@with_sources
+@with_device
+@with_console
+def kit(
+    console: Console,
+    ini: Path,
+    inputs: Path | None,
+    samples: int,
+    seed: int,
+    folder: Path,
+    calibrate: Path | None,
+    sources: tuple[Path, ...],
+    **device: Any,
+) -> None:
+    """Write a folder with which a network runs on the board, for `verify --board`."""
+    from cnn_convertor.board.kit import Inputs, write_kit
+
+    config = Config.read(ini, calibrate=calibrate, **device)
+    made = write_kit(config, folder, Inputs(inputs, samples, seed), sources=sources)
+    console.note(f"{config.name} with {numbered(made.samples, 'sample')} in {folder}")
 
 
 @commands.command()
@@ -321,11 +377,6 @@ def export(
     config = Config.read(ini, **device)
     made = export(config, target, output, given=given, element=element, run=run, sources=sources)
     console.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
-
-
-# --- on the board --------------------------------------------------------------------------------------------------------
-
-OUT = click.option("--out", "folder", metavar="DIR", required=True, type=FILE, help="Folder to copy to the board.")
 
 
 @commands.command()

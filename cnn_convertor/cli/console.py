@@ -19,6 +19,7 @@ from cnn_convertor.cli.tables import escape_controls
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Problem, UsageError
 
 if TYPE_CHECKING:
+    from cnn_convertor.board.comparison import BoardVerification
     from cnn_convertor.inspection import Inspection
     from cnn_convertor.pipeline import Progress
     from cnn_convertor.report import Report
@@ -118,6 +119,13 @@ class Console:
             self.code = max(self.code, FAILED)
         if self._level >= 0 or not result.passed:
             _print(escape_controls("\n".join(tables.verification(result))))
+
+    def board_verification(self, result: BoardVerification) -> None:
+        """Print how a board compares; the exit code is 1 unless it passed."""
+        if not result.passed:
+            self.code = max(self.code, FAILED)
+        if self._level >= 0 or not result.passed:
+            _print(escape_controls("\n".join(tables.board_verification(result))))
 
     def inspection(self, result: Inspection) -> None:
         """Print an inspection, and the problems that are of no single layer."""

@@ -14,6 +14,7 @@ from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
 from cnn_convertor.frontends import FRONTENDS
 
 if TYPE_CHECKING:
+    from cnn_convertor.board.comparison import BoardLayer, BoardVerification
     from cnn_convertor.calibration import Calibration
     from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
     from cnn_convertor.inspection import Inspection, Row
@@ -183,6 +184,55 @@ def _cells(comparison: Comparison) -> list[str]:
     largest = f"{c.largest:.4g}{' > 65504' * (c.largest > LARGEST_HALF)}"
     numbers = [f"{c.cosine:.7f}", f"{c.max_error:.2g}", f"{c.mean_error:.2g}"]
     return [c.name, _decibels(c.sqnr), *numbers, _share(c.agreement), largest]
+
+
+# --- verify --board ------------------------------------------------------------------------------------------------------
+
+_BOARD = ("same dB", "max error", "board dB", "emulated dB", "us", "cycles, model", "bytes", "bytes, model")
+
+
+def board_verification(result: BoardVerification) -> list[str]:
+    """How the board compares with the emulated device and with the framework, and the verdict."""
+    lines = [
+        f"{result.network} on the board against {result.framework}: {numbered(result.samples, 'sample')} ({result.inputs})",
+        f"device: {result.device}",
+        *_table("output", [_cells(output) for output in result.outputs], _MEASURES),
+        "",
+        *_table("emulated", [_cells(output) for output in result.emulated], _MEASURES),
+        "",
+        *_table("layer", [*map(_board_cells, result.layers), _whole_cells(result)], _BOARD),
+        "  same dB: the board against the emulated device, each on the inputs that the board had",
+        "",
+    ]
+    if result.first_leaving is not None:
+        return [*lines, f'fail: the board leaves the emulation at the layer "{result.first_leaving}"']
+    if result.failed:
+        return [
+            *lines,
+            f"fail: {_names(result.failed)} below {result.min_sqnr:g} dB, though every layer is as emulated",
+        ]
+    return [
+        *lines,
+        f"pass: the board does what the emulated device does; every output has {result.min_sqnr:g} dB or more",
+    ]
+
+
+def _board_cells(layer: BoardLayer) -> list[str]:
+    errors = ["" if error is None else _decibels(error) for error in (layer.framework, layer.emulated)]
+    measured, modelled = layer.measured, layer.modelled
+    return [
+        f"{layer.name}{' !' * (not layer.is_same)} ({layer.type})",
+        _decibels(layer.emulation.sqnr),
+        f"{layer.emulation.max_error:.2g}",
+        *errors,
+        *("" if n is None else f"{n:,}" for n in (measured.usec, modelled.cycles, measured.nbytes, modelled.bytes)),
+    ]
+
+
+def _whole_cells(result: BoardVerification) -> list[str]:
+    whole, modelled = result.whole, result.modelled
+    numbers = (whole.usec, modelled.cycles, whole.nbytes, modelled.bytes)
+    return ["all", "", "", "", "", *("" if n is None else f"{n:,}" for n in numbers)]
 
 
 # --- inspect -------------------------------------------------------------------------------------------------------------

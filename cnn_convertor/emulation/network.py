@@ -10,6 +10,7 @@ from cnn_convertor.emulation.build import build
 from cnn_convertor.emulation.run import Maps, Outputs, run
 from cnn_convertor.files import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Shape
 
 
 class EmulatedNetwork(NamedTuple):
@@ -21,16 +22,24 @@ class EmulatedNetwork(NamedTuple):
     weights: Path
     limits: Limits
 
-    def run(self, inputs: Mapping[str, Maps], *, layers: bool = False, exact: bool = False) -> Outputs:
-        """Run it on samples: input name -> (N, H, W, C)."""
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of the outputs as the framework has them."""
+        return [self.graph.shape(name) for name in self.graph.outputs]
+
+    def run(
+        self, inputs: Mapping[str, Maps], *, layers: bool = False, exact: bool = False, given: bytes | None = None
+    ) -> Outputs:
+        """Run it on samples: input name -> (N, H, W, C). given: as in `run.run`."""
         return run(
             self.executable,
             self.weights,
             self.program,
             inputs,
-            shapes=[self.graph.shape(name) for name in self.graph.outputs],
+            shapes=self.shapes,
             layers=layers,
             exact=exact,
+            given=given,
             limits=self.limits,
         )
 

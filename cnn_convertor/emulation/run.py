@@ -57,18 +57,22 @@ def run(
     shapes: Sequence[Shape] | None = None,
     layers: bool = False,
     exact: bool = False,
+    given: bytes | None = None,
     limits: Limits = LIMITS,
 ) -> Outputs:
     """Run a network, built from the program's sources, on samples.
 
     inputs: input name -> (N, H, W, C). shapes: those of the outputs as the framework has them, where they differ from the
     program's (a reshape that moves nothing); None: the program's own. layers: keep every layer's map, too.
-    exact: keep maps in FP32 beside the FP16 memory. limits: of the device.
+    exact: keep maps in FP32 beside the FP16 memory. given: every layer's output from another device, as it lies in memory,
+    sample after sample: each layer reads those of the layers before it. limits: of the device.
     Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
     """
     data, samples = input_bytes(program, inputs), len(next(iter(inputs.values())))
-    flat = execute(executable, weights, program, data, samples=samples, layers=layers, exact=exact, limits=limits)
-    return Outputs(_outputs(program, flat.outputs, shapes), flat.layers, flat.traffic)
+    flat = execute(
+        executable, weights, program, data, samples=samples, layers=layers, exact=exact, given=given, limits=limits
+    )
+    return Outputs(outputs_of(program, flat.outputs, shapes), flat.layers, flat.traffic)
 
 
 class Flat(NamedTuple):
@@ -91,6 +95,7 @@ def execute(
     samples: int,
     layers: bool = False,
     exact: bool = False,
+    given: bytes | None = None,
     limits: Limits = LIMITS,
 ) -> Flat:
     """Run a network on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
@@ -105,6 +110,10 @@ def execute(
         folder = Path(name)
         (folder / "input.bin").write_bytes(data)
         command = [str(executable), str(weights), str(folder / "input.bin"), str(folder), *["--layers"] * layers]
+        if given is not None:
+            assert layers, "given outputs take the place of layers' outputs"
+            (folder / "given.bin").write_bytes(given)
+            command.append(str(folder / "given.bin"))
         result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         if result.returncode != 0:
             lines = result.stderr.splitlines()
@@ -180,7 +189,8 @@ def _beyond_half(values: Maps) -> str:
     return f"{largest:g}, and the device's numbers (FP16) end at {LARGEST_HALF:g}" if largest > LARGEST_HALF else ""
 
 
-def _outputs(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> tuple[Maps, ...]:
+def outputs_of(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> tuple[Maps, ...]:
+    """Outputs as they lie in memory, (N, size of all of them), as maps. shapes: as in `run`."""
     layers = [program.layers[index] for index in program.outputs]
     sizes = [layer.output.shape.size for layer in layers]
     if flat.shape[1] != sum(sizes):

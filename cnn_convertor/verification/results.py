@@ -107,8 +107,12 @@ class Verification:
 
     def to_json(self) -> str:
         """The same results give the same text; a ratio that is infinite becomes null."""
-        values = {"passed": self.passed, **asdict(self)}
-        return json.dumps(_plain(values), indent=2, allow_nan=False) + "\n"
+        return as_json({"passed": self.passed, **asdict(self)})
+
+
+def as_json(values: object) -> str:
+    """Values as JSON; numbers that are not finite become null."""
+    return json.dumps(_plain(values), indent=2, allow_nan=False) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -10,19 +10,16 @@ from typing import Any
 
 import pytest
 
+from board.building import build
 from cnn_convertor.board.aspects import ASPECTS, Feature
 from cnn_convertor.board.probe import write_probe
 from cnn_convertor.board.suite import commands
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library, find_compiler
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
 SMALL = Limits(ub_size=65_536)
-WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
-WRAPPED = [f"-Wl,--wrap=dmp_dv_cmdlist_{name}" for name in ("create", "add_raw", "wait")]
-FAULTS = Path(__file__).parent / "faults.cpp"
 LATER = {Feature.BATCH, Feature.MAXIMIZER, Feature.IPU}  # no command of the probe has them yet
 # What contains only commands with a fault fails with it.
 CONTAINED = {"branches": {"deep_branch"}, "deconvolution": {"deconv_run"}, "prelu": {"prelu_in_buffer"}}
@@ -33,13 +30,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Path:
     """The probe of a small device, with the faults linked in."""
     folder = tmp_path_factory.mktemp("probe")
     write_probe(folder, SMALL)
-    gxx = find_compiler()
-    subprocess.run(
-        [*gxx.command, "-std=c++11", "-O1", *WARNINGS, f"-I{INCLUDE}", "-c", "probe.cpp"], cwd=folder, check=True
-    )
-    includes = [f"-I{INCLUDE}", f"-I{SOURCES}"]
-    linked = ["probe.o", str(FAULTS), str(device_library(gxx)), "-pthread", *WRAPPED, "-o", "probe"]
-    subprocess.run([*gxx.command, "-std=c++17", *includes, *linked], cwd=folder, check=True)
+    build(folder, "probe", [folder / "probe.cpp"], standard="c++11")
     return folder
 
 

@@ -1,13 +1,15 @@
 // Runs a generated network on inputs from a file and saves its outputs.
 //
-//   runner WEIGHTS.bin INPUT.bin OUT_DIR [--layers]
+//   runner WEIGHTS.bin INPUT.bin OUT_DIR [--layers [GIVEN.bin]]
 //
 // Compiled with -DNETWORK_HEADER='"NAME_gen.h"' -DNETWORK_CLASS=CNAME; without them this file is empty, so that an
 // application can compile all files of this folder. INPUT.bin holds one sample or several: the bytes of the network's
 // input, FP16 in the device's order; several inputs (LT_INPUT layers) one after the other. OUT_DIR/outputs.bin receives
 // all outputs of each sample as FP32. With --layers, OUT_DIR/layers.bin receives every layer's output as FP32, in the
-// order in which it lies in memory. OUT_DIR/index.json lists what lies where, and the bytes that the convolution block has
-// moved: for all samples, and with --layers for each layer of the first one.
+// order in which it lies in memory. GIVEN.bin has the layers' outputs from another device, as they lie in memory, sample after
+// sample: once an output is saved, that device's takes its place, and the next layers read it. OUT_DIR/index.json lists what
+// lies where, and the bytes that the convolution block has moved: for all samples, and with --layers for each layer of the first
+// one.
 #ifdef NETWORK_HEADER
 #include NETWORK_HEADER
 
@@ -50,6 +52,19 @@ class Values {
   std::string path_;
   std::ofstream file_;
   std::size_t count_ = 0;
+};
+
+// The outputs of layers from another device.
+class Given {
+ public:
+  explicit Given(const std::string &path) : path_(path), file_(path, std::ios::binary) {}
+  void read(uint8_t *to, std::size_t bytes) {
+    if (!file_.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(bytes))) fail("cannot read " + path_);
+  }
+
+ private:
+  std::string path_;
+  std::ifstream file_;
 };
 
 // A piece of the input file that goes to a place in the I/O buffer.
@@ -124,7 +139,8 @@ const char *volatile doing = "the constructor";
   _exit(1);
 }
 
-void run(const std::string &weights, const std::string &input_path, const std::string &directory, bool with_layers) {
+void run(const std::string &weights, const std::string &input_path, const std::string &directory, bool with_layers,
+         const std::string &given_path) {
   NETWORK_CLASS network;
   const auto check = [](const char *call, const auto &function) {
     doing = call;
@@ -137,6 +153,7 @@ void run(const std::string &weights, const std::string &input_path, const std::s
 
   Values outputs(directory + "/outputs.bin"), layers(directory + "/layers.bin");
   std::vector<std::string> output_entries, layer_entries, layer_traffic;
+  Given given(given_path);
   bool is_first_sample = true;
   const dmp_dv_host_counters start = read_counters();
   dmp_dv_host_counters last = start;
@@ -151,6 +168,7 @@ void run(const std::string &weights, const std::string &input_path, const std::s
       }
       last = now;
       layers.append(values);
+      if (!given_path.empty()) given.read(network.get_io_ptr() + layer.output_offs, layer.output_size);
     });
   }
   check("Commit", [&] { return network.Commit(); });
@@ -195,15 +213,15 @@ void run(const std::string &weights, const std::string &input_path, const std::s
 }  // namespace
 
 int main(int argc, char **argv) {
-  const bool with_layers = argc == 5 && std::strcmp(argv[4], "--layers") == 0;
+  const bool with_layers = (argc == 5 || argc == 6) && std::strcmp(argv[4], "--layers") == 0;
   if (argc != 4 && !with_layers) {
-    std::fprintf(stderr, "usage: %s WEIGHTS.bin INPUT.bin OUT_DIR [--layers]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s WEIGHTS.bin INPUT.bin OUT_DIR [--layers [GIVEN.bin]]\n", argv[0]);
     return 2;
   }
   std::signal(SIGSEGV, crashed);
   std::signal(SIGBUS, crashed);
   try {
-    run(argv[1], argv[2], argv[3], with_layers);
+    run(argv[1], argv[2], argv[3], with_layers, argc == 6 ? argv[5] : "");
   } catch (const std::exception &error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

@@ -1,0 +1,219 @@
+"""Compares what a board computed with the emulated device and with the framework, layer by layer."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash
+from cnn_convertor.board.model import cycles
+from cnn_convertor.board.results import BoardResults, Measured, read_results
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.program import Layer, Program
+from cnn_convertor.devices.dv700.weights.palettes import has_palettes
+from cnn_convertor.emulation.network import EmulatedNetwork, install
+from cnn_convertor.emulation.run import Maps, Outputs, input_bytes, outputs_of
+from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.files import Contents
+from cnn_convertor.pipeline import build, load
+from cnn_convertor.samples import Samples
+from cnn_convertor.trials import MIN_SQNR
+from cnn_convertor.verification.compare import Comparison, compare
+from cnn_convertor.verification.framework_maps import Reference
+from cnn_convertor.verification.layers import held_layers, pairs
+from cnn_convertor.verification.outputs import compare_outputs
+from cnn_convertor.verification.reference import reference_of, run_all
+from cnn_convertor.verification.results import as_json
+
+# A layer leaves the emulation when it does not compute on its own inputs what the emulated device computes on them. Sums in
+# another order change the last digit of some values; a run adds its own error.
+LEAST_SQNR = 50.0  # dB, of a layer with one run
+MOST_ERROR = 1 / 64  # of the largest value of the map
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """What the model says. cycles: of arithmetic. bytes: of maps and weights in memory."""
+
+    cycles: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoardLayer:
+    """One layer of the program.
+
+    emulation: the board against the emulated device, on the inputs that the board had. is_same: they agree but for rounding.
+    framework: the board against the framework, and emulated: the emulated device against it, in dB; None where the framework
+    has no such map.
+    """
+
+    name: str
+    type: str
+    emulation: Comparison
+    is_same: bool
+    framework: float | None
+    emulated: float | None
+    measured: Measured
+    modelled: Modelled
+
+
+@dataclass(frozen=True, slots=True)
+class BoardVerification:
+    """How a network on the board compares.
+
+    outputs: of the whole network on the board against the framework. emulated: those of the emulated device. whole, cpu_usec:
+    measured over the whole network.
+    """
+
+    network: str
+    framework: str
+    inputs: str
+    samples: int
+    device: str
+    min_sqnr: float
+    outputs: tuple[Comparison, ...]
+    emulated: tuple[Comparison, ...]
+    layers: tuple[BoardLayer, ...]
+    whole: Measured
+    cpu_usec: int
+    modelled: Modelled
+
+    @property
+    def first_leaving(self) -> str | None:
+        """The first layer where the board leaves the emulation."""
+        return next((layer.name for layer in self.layers if not layer.is_same), None)
+
+    @property
+    def failed(self) -> tuple[Comparison, ...]:
+        """The outputs below the threshold."""
+        return tuple(output for output in self.outputs if not output.sqnr >= self.min_sqnr)
+
+    @property
+    def passed(self) -> bool:
+        return not self.failed and self.first_leaving is None
+
+    def to_json(self) -> str:
+        return as_json({"passed": self.passed, "first_leaving": self.first_leaving, **asdict(self)})
+
+
+def verify_board(
+    config: Config,
+    folder: Path,
+    *,
+    inputs: Path | None = None,
+    min_sqnr: float | None = None,
+    sources: Sequence[Path] = (),
+) -> BoardVerification:
+    """Compare what a kit stored in a folder on the board.
+
+    inputs: those the kit was made with; None: random images. min_sqnr: as in `trials.verify`. sources: C++ files with the
+    callbacks of custom layers. Raises UsageError when the results cannot be read or belong to another kit.
+    """
+    results = read_results(folder)
+    if results.seed == GIVEN and inputs is None:
+        raise _other(folder, "the kit was made with --inputs", "give the same --inputs")
+    graph = load(config)
+    program = build(graph, config)
+    given = Inputs(inputs, results.samples, max(0, results.seed)).read(graph, config)
+    if hashlib.sha256(input_bytes(program, given.inputs)).hexdigest() != results.inputs:
+        raise _other(
+            folder, "the kit was made with other inputs", "give the same --inputs, or none if the kit had none"
+        )
+    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as scratch:
+        emitted: dict[str, Contents] = network_files(program, config)
+        network = install(graph, program, emitted, Path(scratch), sources=sources, limits=config.limits)
+        hashes = {name: _sha256(Path(scratch, name)) for name in emitted}
+        if network_hash(program, hashes) != results.network:
+            raise _other(folder, "the kit was made from another network, or by another version", "make the kit again")
+        threshold = MIN_SQNR[has_palettes(program)] if min_sqnr is None else min_sqnr
+        return _compared(config, network, given, results, threshold)
+
+
+def _compared(
+    config: Config, network: EmulatedNetwork, given: Samples, results: BoardResults, min_sqnr: float
+) -> BoardVerification:
+    program = network.program
+    emulated = run_all(network, given.inputs)
+    follows = network.run(given.inputs, layers=True, given=results.memory).layers
+    reference = reference_of(config.model, network, given, emulated)
+    board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
+    layers = _layers(program, board.layers, follows, results)
+    layers = _beside_framework(layers, program, board, emulated, reference)
+    modelled = [layer.modelled for layer in layers]
+    return BoardVerification(
+        network=config.name,
+        framework=reference.framework,
+        inputs=given.source,
+        samples=given.count,
+        device=str(results.device["description"]),
+        min_sqnr=min_sqnr,
+        outputs=compare_outputs(network, board, reference),
+        emulated=compare_outputs(network, emulated, reference),
+        layers=layers,
+        whole=results.whole,
+        cpu_usec=results.cpu_usec,
+        modelled=Modelled(sum(one.cycles for one in modelled), sum(one.bytes for one in modelled)),
+    )
+
+
+def _layers(
+    program: Program, board: Sequence[Maps], follows: Sequence[Maps], results: BoardResults
+) -> tuple[BoardLayer, ...]:
+    """Each layer of the board against the emulated device. follows: the emulated outputs on the inputs that the board had."""
+    made = []
+    for layer, mine, theirs, measured in zip(program.layers, board, follows, results.layers, strict=True):
+        comparison = compare(layer.name, mine, theirs)
+        is_same = np.array_equal(mine, theirs, equal_nan=True) or _is_close(comparison, len(layer.runs))
+        kind = layer.origins[-1].type if layer.origins else layer.type.value
+        made.append(BoardLayer(layer.name, kind, comparison, is_same, None, None, measured, _modelled(layer)))
+    return tuple(made)
+
+
+def _is_close(comparison: Comparison, runs: int) -> bool:
+    least = LEAST_SQNR - 10 * math.log10(max(1, runs))
+    return comparison.sqnr >= least and comparison.max_error <= MOST_ERROR * comparison.largest
+
+
+def _beside_framework(
+    layers: tuple[BoardLayer, ...], program: Program, board: Outputs, emulated: Outputs, reference: Reference
+) -> tuple[BoardLayer, ...]:
+    """The layers with their errors against the framework's maps."""
+    kept = len(emulated.layers[0])  # samples
+    sides = [
+        pairs(program, [maps[:kept] for maps in side.layers], reference.layers, reference.order)
+        for side in (board, emulated)
+    ]
+    names = held_layers(program)
+    return tuple(
+        replace(layer, framework=errors[0], emulated=errors[1])
+        if (errors := [compare(name, side[name].device, side[name].reference).sqnr for side in sides if name in side])
+        else layer
+        for layer, name in zip(layers, (names.get(index, "") for index in range(len(layers))), strict=True)
+    )
+
+
+def _modelled(layer: Layer) -> Modelled:
+    convolutions = [run.convolution for run in layer.runs if run.convolution is not None]
+    weights = sum(convolution.weights.nbytes for convolution in convolutions)
+    return Modelled(sum(map(cycles, layer.runs)), layer.map_traffic + weights)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while part := stream.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _other(folder: Path, reason: str, hint: str) -> UsageError:
+    return UsageError.of(
+        "DV732", f"the results of the board belong to another kit: {reason}", Origin(str(folder)), hint
+    )

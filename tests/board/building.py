@@ -1,0 +1,26 @@
+"""Builds programs for the board with an emulated device that can be made faulty."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library, find_compiler
+
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
+WRAPPED = [f"-Wl,--wrap=dmp_dv_cmdlist_{name}" for name in ("create", "add_raw", "wait")]
+FAULTS = Path(__file__).parent / "faults.cpp"
+
+
+def build(folder: Path, program: str, sources: Sequence[Path], *, standard: str, with_runtime: bool = False) -> Path:
+    """Compile sources without a warning and link them with the device and its faults. with_runtime: they use CDMP_Network."""
+    gxx = find_compiler()
+    own = [f"-std={standard}", "-O1", *WARNINGS, f"-I{INCLUDE}", f"-I{folder}", "-c"]
+    subprocess.run([*gxx.command, *own, *map(str, sources)], cwd=folder, check=True)
+    objects = [f"{path.stem}.o" for path in sources]
+    # The runtime's calls to the driver are wrapped only if it is an object of its own, in front of the whole device.
+    runtime = [str(SOURCES / "network.cpp"), "-Wl,--allow-multiple-definition"] if with_runtime else []
+    linked = [*objects, *runtime, str(FAULTS), str(device_library(gxx)), "-pthread", *WRAPPED, "-o", program]
+    subprocess.run([*gxx.command, "-std=c++17", f"-I{INCLUDE}", f"-I{SOURCES}", *linked], cwd=folder, check=True)
+    return folder / program

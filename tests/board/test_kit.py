@@ -1,0 +1,168 @@
+"""A kit runs a network on the board, and `verify --board` finds where the board leaves the emulation."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from board.building import build
+from cnn_convertor.board.comparison import verify_board
+from cnn_convertor.board.kit import Inputs, write_kit
+from cnn_convertor.cli import main
+from cnn_convertor.config import Config
+from cnn_convertor.errors import UsageError
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+INI = Path(__file__).resolve().parents[2] / "examples" / "digits_caffe" / "net.ini"
+CONFIG = Config.read(INI)
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Path:
+    """A kit, and its runner for an emulated device that can be made faulty."""
+    folder = tmp_path_factory.mktemp("kit")
+    write_kit(CONFIG, folder, Inputs(samples=2, seed=3))
+    sources = [folder / "runner.cpp", folder / "digits_caffe_gen.cpp"]
+    build(folder, "runner", sources, standard="c++14", with_runtime=True)
+    return folder
+
+
+def run(kit: Path, results: Path, **environment: str) -> Path:
+    """The folder of results that the kit writes."""
+    variables = {**os.environ, **environment}
+    subprocess.run(["./runner", str(results)], cwd=kit, env=variables, check=True, capture_output=True)
+    return results
+
+
+@pytest.fixture(scope="module")
+def results(kit: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(kit, tmp_path_factory.mktemp("good") / "results")
+
+
+def test_the_emulated_device_is_a_board_that_passes(results: Path) -> None:
+    found = verify_board(CONFIG, results)
+    assert found.passed and found.first_leaving is None and found.samples == 2
+    assert all(layer.emulation.max_error == 0 for layer in found.layers)
+    assert all(layer.framework == layer.emulated for layer in found.layers)
+    assert found.outputs == found.emulated
+    assert [layer.measured.usec is None for layer in found.layers] == [False] * 8 + [True]
+    assert json.loads(found.to_json())["passed"] is True
+
+
+@pytest.mark.parametrize(("fault", "layer"), [("run", "relu1"), ("prelu", "prelu2"), ("branches", "concat4")])
+def test_the_first_layer_with_a_fault_is_named(kit: Path, tmp_path: Path, fault: str, layer: str) -> None:
+    found = verify_board(CONFIG, run(kit, tmp_path / "results", FAULT=fault))
+    assert found.first_leaving == layer and not found.passed
+    if fault != "run":  # the layers behind it compute rightly on what they are given
+        assert [one.name for one in found.layers if not one.is_same] == [layer]
+
+
+def changed(results: Path, folder: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
+    """A copy of the results with another file."""
+    copy = folder / "results"
+    shutil.copytree(results, copy)
+    (copy / name).write_bytes(change((copy / name).read_bytes()))
+    return copy
+
+
+def test_one_wrong_element_of_a_layer_is_found(results: Path, tmp_path: Path) -> None:
+    def change(memory: bytes) -> bytes:
+        values = np.frombuffer(memory, "<f2").copy()
+        values[1024 + 17] += 1  # the second layer, prelu2
+        return values.tobytes()
+
+    assert verify_board(CONFIG, changed(results, tmp_path, "layers.bin", change)).first_leaving == "prelu2"
+
+
+def test_a_last_digit_is_rounding(results: Path, tmp_path: Path) -> None:
+    def change(memory: bytes) -> bytes:
+        values = np.frombuffer(memory, "<u2").copy()
+        values[1024 + 17] ^= 1
+        return values.tobytes()
+
+    found = verify_board(CONFIG, changed(results, tmp_path, "layers.bin", change))
+    assert found.passed and found.layers[1].emulation.max_error > 0
+
+
+def test_outputs_of_the_whole_network_count(results: Path, tmp_path: Path) -> None:
+    found = verify_board(CONFIG, changed(results, tmp_path, "outputs.bin", lambda values: bytes(len(values))))
+    assert found.first_leaving is None and not found.passed
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "reason"),
+    [
+        ("results.json", lambda _: b"{", "results.json is damaged"),
+        ("results.json", lambda _: b"{}", "results.json is damaged"),
+        ("results.json", lambda text: text.replace(b'n": 1', b'n": 2'), "is not cnn-convertor results, version 1"),
+        ("layers.bin", lambda memory: memory[:-2], "layers.bin has another size"),
+        ("outputs.bin", lambda values: values[:-4], "damaged"),
+    ],
+)
+def test_damaged_results_are_refused(
+    results: Path, tmp_path: Path, name: str, change: Callable[[bytes], bytes], reason: str
+) -> None:
+    with pytest.raises(UsageError, match=f"DV731: .*{reason}"):
+        verify_board(CONFIG, changed(results, tmp_path, name, change))
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"DV731: .*results\.json: No such file"):
+        verify_board(CONFIG, tmp_path)
+
+
+def test_results_of_another_network_are_refused(results: Path) -> None:
+    with pytest.raises(UsageError, match=r"DV732: .*made from another network"):
+        verify_board(replace(CONFIG, fusion="none"), results)
+
+
+def test_results_with_other_inputs_are_refused(results: Path, tmp_path: Path) -> None:
+    other = changed(results, tmp_path, "results.json", lambda text: text.replace(b'"seed": 3', b'"seed": 4'))
+    with pytest.raises(UsageError, match=r"DV732: .*made with other inputs"):
+        verify_board(CONFIG, other)
+    (tmp_path / "given").mkdir()
+    given = changed(results, tmp_path / "given", "results.json", lambda text: text.replace(b'"seed": 3', b'"seed": -1'))
+    with pytest.raises(UsageError, match=r"DV732: .*made with --inputs"):
+        verify_board(CONFIG, given)
+
+
+def test_the_same_network_has_the_same_kit(tmp_path: Path) -> None:
+    first, again = (write_kit(CONFIG, tmp_path / name, Inputs()).files for name in "ab")
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+
+
+def test_the_command_line(kit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kit", str(INI), "--samples", "2", "--seed", "3", "--out", str(tmp_path / "kit")]) == 0
+    assert (tmp_path / "kit" / "kit.h").read_text() == (kit / "kit.h").read_text()
+    assert main(["verify", str(INI), "--board", str(run(kit, tmp_path / "good"))]) == 0
+    assert "pass: the board does what the emulated device does" in capsys.readouterr().out
+    bad = run(kit, tmp_path / "bad", FAULT="branches")
+    assert main(["verify", str(INI), "--board", str(bad), "--json", str(tmp_path / "found.json")]) == 1
+    assert 'fail: the board leaves the emulation at the layer "concat4"' in capsys.readouterr().out
+    assert json.loads((tmp_path / "found.json").read_text())["first_leaving"] == "concat4"
+    assert main(["verify", str(INI), "--board", str(bad), "--layers"]) == 2
+    capsys.readouterr()
+
+
+def test_callbacks_of_custom_layers_must_be_readable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "latin.cpp").write_bytes(b"// \xe4")
+    for name, reason in {"none.cpp": "No such file", "latin.cpp": "not UTF-8"}.items():
+        assert main(["kit", str(INI), "--out", str(tmp_path / "kit"), "--source", str(tmp_path / name)]) == 2
+        said = capsys.readouterr().err
+        assert "DV730" in said and reason in said
+
+
+def test_make_names_the_sources(kit: Path) -> None:
+    command = ["make", "-n", "-B", "CROSS_COMPILE=arm-linux-gnueabihf-", "RUNTIME=libruntime.a"]
+    said = subprocess.run(command, cwd=kit, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("arm-linux-gnueabihf-g++ -std=c++14 -Wall -Wextra")
+    assert "runner.cpp digits_caffe_gen.cpp -o runner libruntime.a -ldmpdv" in said
