@@ -284,9 +284,8 @@ def verify(
 
         kept = {name: options.pop(name) for name in ("inputs", "min_sqnr", "sources")}
         if any(options.pop(name) for name in ("labels", "layers", "attribute")):
-            raise click.UsageError(
-                "--labels, --layers and --attribute do not go with --board, which compares all layers"
-            )
+            problem = "--labels, --layers and --attribute do not go with --board, which compares all layers"
+            raise UsageError.of("DV100", problem)
         found = verify_board(config, board, **kept)
         _save_json(json_file, found.to_json())
         console.board_verification(found)
