@@ -18,7 +18,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.emulation.network import EmulatedNetwork, install
-from cnn_convertor.emulation.run import Maps, Outputs, input_bytes, outputs_of
+from cnn_convertor.emulation.run import Maps, Outputs, Traffic, input_bytes, outputs_of
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import Contents
 from cnn_convertor.pipeline import build, load
@@ -39,7 +39,7 @@ MOST_ERROR = 1 / 64  # of the largest value of the map
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """What the model says. cycles: of arithmetic. bytes: of maps and weights in memory."""
+    """What is expected. cycles: of arithmetic, by the model. bytes: of maps and weights, as the emulated device counts them."""
 
     cycles: int
     bytes: int
@@ -141,7 +141,7 @@ def _compared(
 ) -> BoardVerification:
     program = network.program
     emulated = run_all(network, given.inputs)
-    follows = network.run(given.inputs, layers=True, given=results.memory).layers
+    follows = network.run(given.inputs, layers=True, given=results.memory)
     reference = reference_of(config.model, network, given, emulated)
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
     layers = _layers(program, board.layers, follows, results)
@@ -163,16 +163,15 @@ def _compared(
     )
 
 
-def _layers(
-    program: Program, board: Sequence[Maps], follows: Sequence[Maps], results: BoardResults
-) -> tuple[BoardLayer, ...]:
-    """Each layer of the board against the emulated device. follows: the emulated outputs on the inputs that the board had."""
+def _layers(program: Program, board: Sequence[Maps], follows: Outputs, results: BoardResults) -> tuple[BoardLayer, ...]:
+    """Each layer of the board against the emulated device. follows: what that gives for the inputs that the board had."""
     made = []
-    for layer, mine, theirs, measured in zip(program.layers, board, follows, results.layers, strict=True):
+    rows = zip(program.layers, board, follows.layers, follows.traffic, results.layers, strict=True)
+    for layer, mine, theirs, traffic, measured in rows:
         comparison = compare(layer.name, mine, theirs)
         is_same = np.array_equal(mine, theirs, equal_nan=True) or _is_close(comparison, len(layer.runs))
         kind = layer.origins[-1].type if layer.origins else layer.type.value
-        made.append(BoardLayer(layer.name, kind, comparison, is_same, None, None, measured, _modelled(layer)))
+        made.append(BoardLayer(layer.name, kind, comparison, is_same, None, None, measured, _modelled(layer, traffic)))
     return tuple(made)
 
 
@@ -199,10 +198,8 @@ def _beside_framework(
     )
 
 
-def _modelled(layer: Layer) -> Modelled:
-    convolutions = [run.convolution for run in layer.runs if run.convolution is not None]
-    weights = sum(convolution.weights.nbytes for convolution in convolutions)
-    return Modelled(sum(map(cycles, layer.runs)), layer.map_traffic + weights)
+def _modelled(layer: Layer, traffic: Traffic) -> Modelled:
+    return Modelled(sum(map(cycles, layer.runs)), traffic.input + traffic.operand + traffic.output + traffic.weights)
 
 
 def _sha256(path: Path) -> str:

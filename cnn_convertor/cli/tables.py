@@ -188,7 +188,7 @@ def _cells(comparison: Comparison) -> list[str]:
 
 # --- verify --board ------------------------------------------------------------------------------------------------------
 
-_BOARD = ("same dB", "max error", "board dB", "emulated dB", "us", "cycles, model", "bytes", "bytes, model")
+_BOARD = ("same dB", "max error", "board dB", "emulated dB", "us", "cycles, model", "bytes", "emulated")
 
 
 def board_verification(result: BoardVerification) -> list[str]:

@@ -66,6 +66,14 @@ def test_the_first_layer_with_a_fault_is_named(kit: Path, tmp_path: Path, fault:
         assert [one.name for one in found.layers if not one.is_same] == [layer]
 
 
+def test_traffic_is_what_the_emulated_device_counts(kit: Path, tmp_path: Path) -> None:
+    (tmp_path / "sysfs").mkdir()
+    found = verify_board(CONFIG, run(kit, tmp_path / "results", DMP_DV_SYSFS=str(tmp_path / "sysfs")))
+    on_device = [layer for layer in found.layers if layer.measured.usec is not None]
+    assert [layer.measured.nbytes for layer in on_device] == [layer.modelled.bytes for layer in on_device]
+    assert found.whole.nbytes == found.modelled.bytes > 0
+
+
 def changed(results: Path, folder: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
     """A copy of the results with another file."""
     copy = folder / "results"
