@@ -84,7 +84,7 @@ def calibrate(
     The program keeps its palettes when the calibrated ones do not improve its outputs. Raises UsageError for networks with
     custom layers, and without a C++ compiler.
     """
-    _refuse_custom_layers(program)
+    refuse_custom_layers(program, "calibration", "convert without --calibrate")
     if not has_palettes(program):
         problem = "there is nothing to calibrate: no layer has a palette"
         warn(Problem("DV716", problem, Origin(program.name), "quantization = 1 or auto in the ini file"))
@@ -110,12 +110,13 @@ def calibrate(
     return Calibration(calibrated, samples.count, samples.source, outputs, layers)
 
 
-def _refuse_custom_layers(program: Program) -> None:
+def refuse_custom_layers(program: Program, what: str, hint: str) -> None:
+    """Raises UsageError for a network that cannot run here. what: needs to run it."""
     for layer in program.layers:
         if layer.custom is not None:
             where = layer.origins[-1] if layer.origins else Origin(program.name)
-            problem = "calibration runs every layer, but the code of custom layers is in the firmware"
-            raise UsageError.of("DV715", problem, where, "convert without --calibrate")
+            problem = f"{what} runs every layer, but the code of custom layers is in the firmware"
+            raise UsageError.of("DV715", problem, where, hint)
 
 
 # --- fitting -------------------------------------------------------------------------------------------------------------
@@ -130,17 +131,18 @@ def fitted(program: Program, moments: Mapping[int, Moments]) -> Program:
     known = {i: c for i, c in enumerate(convolutions) if i in moments and _loses(c.weights.choice)}
     importances = {i: _by_weight(c, _importance(moments[i])) for i, c in known.items()}
     anew = fit_weights({i: c.weights for i, c in known.items()}, importances)
-    choices, biases = [], {}
+    choices = []
     for i, convolution in enumerate(convolutions):
         choice = convolution.weights.choice
         assert choice is not None, "palettes are chosen first"
         if i in anew:
-            choice = anew[i]._replace(reason=choice.reason)
-            assert choice.palette is not None
+            palette = anew[i].palette
+            assert palette is not None
             mean = _by_weight(convolution, moments[i].mean)
-            biases[i] = _corrected_bias(convolution.weights, choice.palette, mean)
+            bias = _corrected_bias(convolution.weights, palette, mean)
+            choice = anew[i]._replace(reason=choice.reason, bias=bias)
         choices.append(choice)
-    return with_choices(program, choices, biases)
+    return with_choices(program, choices)
 
 
 def _loses(choice: Choice | None) -> bool:
@@ -187,7 +189,7 @@ def matched(program: Program, unfused: Program, moments: Mapping[int, Moments]) 
 def measure(network: EmulatedNetwork, samples: Samples) -> dict[int, Moments]:
     """The moments of each convolution's inputs, by its index, if they lie in memory and vary."""
     sums: dict[int, tuple[Real, Real]] = {}
-    for inputs in _parts(network.program, samples):
+    for inputs in parts(network.program, samples):
         layers = network.run(inputs, layers=True).layers
         for index, (mean, square) in _powers(network.program, layers, inputs):
             share = len(next(iter(inputs.values()))) / samples.count
@@ -204,7 +206,7 @@ def _moments(mean: Real, square: Real) -> Moments | None:
     return Moments(mean, variance) if math.isfinite(total) and total > 0 else None
 
 
-def _parts(program: Program, samples: Samples) -> Iterator[dict[str, Maps]]:
+def parts(program: Program, samples: Samples) -> Iterator[dict[str, Maps]]:
     """The samples, in parts that fit memory."""
     step = max(1, _AT_A_TIME // sum(layer.output.shape.size for layer in program.layers))
     for start in range(0, samples.count, step):
@@ -290,7 +292,7 @@ def _improvements(
     """For each layer of the program, by its index. pair: the network before and after calibration."""
     signals = np.zeros(len(plain.program.layers))
     noises = np.zeros((2, signals.size))
-    for inputs in _parts(plain.program, samples):
+    for inputs in parts(plain.program, samples):
         right = [maps.astype(np.float64) for maps in plain.run(inputs, layers=True).layers]
         signals += [np.sum(np.square(maps)) for maps in right]
         for noise, network in zip(noises, pair, strict=True):

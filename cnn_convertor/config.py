@@ -75,6 +75,10 @@ def _decibels(text: str, _: Path) -> float:
     return value
 
 
+def _output_decibels(text: str, folder: Path) -> float | None:
+    return _decibels(text, folder) if text else None
+
+
 def _pixels(text: str, _: Path) -> int | None:
     if text == "-1":
         return None
@@ -167,6 +171,7 @@ MODULE_NAME = Kind("the name of a Python module: an identifier that is not a key
 FLAG = Kind("0 or 1", _flag)
 QUANTIZATION = Kind("0, 1 or auto", _quantization)
 DECIBELS = Kind("a number of decibels", _decibels)
+OUTPUT_DECIBELS = Kind("a number of decibels", _output_decibels)
 PIXELS = Kind("a number of pixels, or -1 for the network's own", _pixels)
 _FRAMEWORKS = [frontend.name for frontend in FRONTENDS]
 ORIGIN = Kind(f"{', '.join(_FRAMEWORKS[:-1])} or {_FRAMEWORKS[-1]}", _origin)
@@ -249,6 +254,13 @@ KEYS = (
         "40",
         "auto: palettes where the weights keep at least this SQNR in dB",
     ),
+    Key(
+        "OUTPUT",
+        "quantization_output_sqnr",
+        OUTPUT_DECIBELS,
+        "",
+        "auto: the fewest bytes of weights at which every output keeps this SQNR in dB, in place of the threshold",
+    ),
     Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
     Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
     Key("OUTPUT", "python_module", MODULE_NAME, "", "write the C++ source of a Python module of that name"),
@@ -298,6 +310,7 @@ class Config:
     quantization: Quantization | bool
     transpose_weight: bool
     quantization_threshold: float = 40.0  # dB
+    quantization_output_sqnr: float | None = None  # dB
     selftest: bool = False
     python_module: str
     device: Profile = field(default_factory=lambda: read_profile(DEFAULT_DEVICE, Path()))
@@ -332,6 +345,11 @@ class Config:
     def limits(self) -> Limits:
         """Limits of the device."""
         return self.profile.limits
+
+    @property
+    def output_sqnr(self) -> float | None:
+        """The SQNR in dB that every output is to keep, where the outputs decide how weights are stored."""
+        return self.quantization_output_sqnr if self.quantization is Quantization.AUTO else None
 
     @property
     def in_fp16(self) -> Config:
@@ -441,6 +459,7 @@ class _Reading:
             values["data"] = values["data"] or values["definition"]
             values["origin"] = values["origin"] or self._guessed_origin(values["definition"], values["data"])
             self._warn_of_options(values)
+        self._warn_of_precisions(values)
         taken = {f"{values.get('name')}_gen", f"{values.get('name')}_selftest"}
         if values.get("python_module") in taken:
             line = self._settings["OUTPUT", "python_module"].line
@@ -497,6 +516,16 @@ class _Reading:
                 self.unknown.append(
                     (f"[INPUT] {name} is for {users} and is ignored", self._settings["INPUT", name].line)
                 )
+
+    def _warn_of_precisions(self, values: Mapping[str, Any]) -> None:
+        """Warn of a precision that does not decide how the weights are stored."""
+        if values.get("quantization_output_sqnr") is None:
+            return
+        ignored, why = "quantization_threshold", "as quantization_output_sqnr decides"
+        if values.get("quantization") is not Quantization.AUTO:
+            ignored, why = "quantization_output_sqnr", "as it is for quantization = auto"
+        if setting := self._settings.get(("OUTPUT", ignored)):
+            self.unknown.append((f"[OUTPUT] {ignored} is ignored, {why}", setting.line))
 
     def _guessed_origin(self, definition: Path, data: Path) -> Frontend | None:
         found = recognize(definition, data)

@@ -31,9 +31,10 @@ from cnn_convertor.files import Contents
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.manifest import earlier_files, manifest
+from cnn_convertor.output_budget import Kept, keep_outputs
 from cnn_convertor.passes import optimize
 from cnn_convertor.report import Report, report_of
-from cnn_convertor.samples import Preparation, read_samples, shapes_of
+from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # step, done, total
 
@@ -52,7 +53,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     progress("read", 0, 1)
     graph = load(config)
     progress("optimize", 0, 1)
-    program, calibration = quantize(graph, config, progress)
+    program, calibration, kept = quantize(graph, config, progress)
     contents = render(graph, program, config)
     weights = f"{program.name}_weights.bin"
     contents[weights] = _counted(contents[weights], program.weight_bytes, progress)
@@ -62,7 +63,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
         description=(f"{program.name}.json", bind(manifest, program, Preparation.of(config))),
         obsolete=earlier_files(folder, program.name),
     )
-    return report_of(program, written, calibration, config.profile)
+    return report_of(program, written, calibration, kept, config.profile)
 
 
 def load(config: Config) -> Graph:
@@ -152,23 +153,48 @@ def plan(graph: Graph, name: str, target: DeviceOptions) -> Program:
 
 def build(graph: Graph, config: Config) -> Program:
     """The program that computes the graph, its weights stored as configured."""
-    return quantize(graph, config)[0]
+    return quantize(graph, config).program
 
 
-def quantize(graph: Graph, config: Config, progress: Progress = _silent) -> tuple[Program, Calibration | None]:
-    """The program that `build` gives, and the effect of the sample inputs, if any are configured."""
-    target = DeviceOptions.of(config)
+class Quantized(NamedTuple):
+    """A program with its weights stored as configured.
+
+    calibration: the effect of sample inputs on the palettes; kept: what the outputs keep, where they decided.
+    """
+
+    program: Program
+    calibration: Calibration | None = None
+    kept: Kept | None = None
+
+
+def quantize(graph: Graph, config: Config, progress: Progress = _silent) -> Quantized:
+    """Store the weights as configured: fit palettes, calibrate them, and give up those that the outputs cannot afford."""
+    target, wanted = DeviceOptions.of(config), config.output_sqnr
     options = palettes.QuantizationOptions(
-        Quantization(config.quantization), config.quantization_threshold, config.overrides
+        Quantization(config.quantization),
+        config.quantization_threshold if wanted is None else None,
+        config.overrides,
     )
     program = palettes.choose(plan(graph, config.name, target), options, bind(progress, "palettes"))
+    if config.calibrate is None and wanted is None:
+        return Quantized(program)
+    samples, calibration, kept = samples_of(graph, config), None, None
+    if config.calibrate is not None:
+        progress("calibrate", 0, 1)
+        unfused = plan(graph, config.name, target._replace(fusion=Fusion.NONE))
+        calibration = calibrate(graph, program, samples, unfused=unfused, limits=config.limits)
+        program = program if calibration is None else calibration.program
+    if wanted is not None:
+        progress("measure outputs", 0, 1)
+        program, kept = keep_outputs(graph, program, samples, sqnr=wanted, limits=config.limits)
+    return Quantized(program, calibration, kept)
+
+
+def samples_of(graph: Graph, config: Config) -> Samples:
+    """The configured sample inputs, or random images, of which the first are those of `verify`."""
     if config.calibrate is None:
-        return program, None
-    progress("calibrate", 0, 1)
-    samples = read_samples(config.calibrate, shapes_of(graph), Preparation.of(config))
-    unfused = plan(graph, config.name, target._replace(fusion=Fusion.NONE))
-    calibration = calibrate(graph, program, samples, unfused=unfused, limits=config.limits)
-    return (program if calibration is None else calibration.program), calibration
+        return random_samples(shapes_of(graph), Preparation.of(config), samples=2 * SAMPLES, seed=0)
+    return read_samples(config.calibrate, shapes_of(graph), Preparation.of(config))
 
 
 def render(graph: Graph, program: Program, config: Config) -> dict[str, Contents]:

@@ -11,6 +11,7 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
+from cnn_convertor.output_budget import Kept
 
 _NO_WORK = {LayerType.CONV, LayerType.CONCAT, LayerType.INPUT}  # layers for which the CPU does nothing
 
@@ -18,22 +19,26 @@ _NO_WORK = {LayerType.CONV, LayerType.CONCAT, LayerType.INPUT}  # layers for whi
 class Report(NamedTuple):
     """files: what was written. summary: (label, value) rows. weights: how the weights of each layer are stored.
 
-    calibration: the effect of sample inputs on the palettes, if any were given. details: more rows, for verbose output.
+    calibration: the effect of sample inputs on the palettes, if any were given. kept: what the outputs keep, where they decided
+    on the palettes. details: more rows, for verbose output.
     """
 
     files: tuple[Path, ...]
     summary: tuple[tuple[str, str], ...]
     weights: tuple[StoredLayer, ...] = ()
     calibration: Calibration | None = None
+    kept: Kept | None = None
     details: tuple[tuple[str, str], ...] = ()
 
 
-def report_of(program: Program, files: tuple[Path, ...], calibration: Calibration | None, profile: Profile) -> Report:
+def report_of(
+    program: Program, files: tuple[Path, ...], calibration: Calibration | None, kept: Kept | None, profile: Profile
+) -> Report:
     details = (("I/O buffer", str(program.plan.peak)),)
-    return Report(files, summary(program, profile), palettes.describe(program), calibration, details)
+    return Report(files, summary(program, profile, kept), palettes.describe(program), calibration, kept, details)
 
 
-def summary(program: Program, profile: Profile) -> tuple[tuple[str, str], ...]:
+def summary(program: Program, profile: Profile, kept: Kept | None = None) -> tuple[tuple[str, str], ...]:
     """What the network needs of the device and the CPU."""
     commands = sum(layer.type is LayerType.CONV for layer in program.layers)
     accepted = count_accepted(program, profile)
@@ -45,6 +50,7 @@ def summary(program: Program, profile: Profile) -> tuple[tuple[str, str], ...]:
         *evidence,
         ("CPU layers", f"{len(on_cpu)} ({', '.join(dict.fromkeys(on_cpu))})" if on_cpu else "0"),
         ("weights", _weights(program)),
+        *([] if kept is None else [("outputs", _outputs(kept))]),
         ("I/O buffer", str(program.plan)),
         *(("network", line) for line in codegen.description(program)[1:]),
     )
@@ -58,3 +64,9 @@ def _weights(program: Program) -> str:
         return text
     before = sum(layer.fp16_bytes for layer in stored)
     return f"{text} (palettes in {with_palette} of {len(stored)} layers; {before:,} bytes in FP16)"
+
+
+def _outputs(kept: Kept) -> str:
+    """What the outputs keep of their precision."""
+    given = f"{kept.samples} samples: {kept.source}"
+    return f"{kept.sqnr:.1f} dB ({kept.wanted:g} wanted, {kept.with_all:.1f} with all palettes; {given})"

@@ -27,6 +27,7 @@ INSTALL = (
     "install the extra `verify` into this Python environment: pip install -e '.[verify]' in a checkout of the project, "
     f"or pip install 'cnn_convertor-{__version__}-py3-none-any.whl[verify]' with the wheel"
 )
+SAMPLES = 4  # random images, where none are given
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
 

@@ -20,7 +20,7 @@ from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import DeviceOptions, build, load, plan, render_options
-from cnn_convertor.samples import Preparation, Samples, random_samples, read_samples, shapes_of
+from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verification.compare import Comparison
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import causes_of, compare_layers
@@ -30,7 +30,6 @@ from cnn_convertor.verification.results import Beside, Cause, Verification
 from cnn_convertor.verification.unpooling import unpoolings
 
 MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
-SAMPLES = 4
 
 Install: TypeAlias = Callable[[Program], EmulatedNetwork]
 

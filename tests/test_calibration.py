@@ -14,7 +14,7 @@ from cnn_convertor.calibration import Calibration, calibrate
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.program import LayerType, Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
@@ -96,6 +96,11 @@ def calibrated(
     )
 
 
+def has_own_bias(weights: Weights) -> bool:
+    """Whether the weights have a bias that belongs to their palette."""
+    return weights.choice is not None and weights.choice.bias is not None
+
+
 def outputs_of(graph: Graph, program: Program, inputs: Maps, folder: Path) -> list[Real]:
     """What the program gives with its maps in FP32."""
     files = emit(program, RenderOptions("a graph"))
@@ -115,7 +120,7 @@ def test_the_mean_error_of_each_channel_leaves(transposed: bool, tmp_path: Path)
     for i, (kind, improvement) in enumerate(zip(KINDS, result.outputs, strict=True)):
         right = outputs["plain"][i]
         errors = {name: np.abs((outputs[name][i] - right).mean(axis=(0, 1, 2))).max() for name in ("before", "after")}
-        (bias,) = (w.bias for w in result.program.weights if w.where is not None and w.where.layer == kind)
+        (bias,) = (w.stored_bias for w in result.program.weights if w.where is not None and w.where.layer == kind)
         assert bias is not None
         rounding = float(np.abs(bias.load()).max()) * 2**-11  # in FP16
         assert errors["after"] < 0.02 * errors["before"] + rounding < 0.4 * errors["before"], kind
@@ -157,7 +162,7 @@ def test_what_convolutions_of_one_command_read_is_known(tmp_path: Path) -> None:
     before, result = calibrated(graph, images(4), tmp_path, fusion="full")
     assert result is not None
     assert any(not run.external for layer in before.layers for run in layer.runs), "the case is one command"
-    assert [weights.choice and weights.choice.calibrated for weights in result.program.weights] == [True, True]
+    assert [has_own_bias(weights) for weights in result.program.weights] == [True, True]
     assert result.outputs[0].after > result.outputs[0].before + 1
 
 
@@ -171,7 +176,7 @@ def test_inputs_that_the_firmware_is_told_of_are_known(tmp_path: Path) -> None:
     before, result = calibrated(Graph(nodes, ("z",)), images(3), tmp_path)
     assert before.layers[0].type is LayerType.INPUT
     assert result is not None
-    assert [weights.choice and weights.choice.calibrated for weights in result.program.weights] == [True]
+    assert [has_own_bias(weights) for weights in result.program.weights] == [True]
 
 
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
@@ -198,7 +203,8 @@ def test_formats_sizes_and_reasons_stay(tmp_path: Path) -> None:
     assert result is not None
     assert result.program.weight_bytes == before.weight_bytes
     choices = [weights.choice for weights in (*before.weights, *result.program.weights)]
-    assert [c and (c.reason, c.calibrated) for c in choices] == [(Reason.ASKED, False), (Reason.ASKED, True)]
+    assert [c and (c.reason, c.bias is not None) for c in choices] == [(Reason.ASKED, False), (Reason.ASKED, True)]
+    assert without_palettes(result.program) == without_palettes(before), "FP16 weights have the bias of the layer"
 
 
 def test_the_same_samples_give_the_same_bytes(tmp_path: Path) -> None:

@@ -341,6 +341,28 @@ def test_a_threshold_is_a_number_of_decibels(folder: Path) -> None:
         assert found.code == "DV106" and "a number of decibels" in found.message
 
 
+def test_the_outputs_decide_where_their_sqnr_is_given(folder: Path) -> None:
+    text = SMALLEST + "quantization = auto\nquantization_output_sqnr = 42\n"
+    config = read(folder, text)
+    assert config.output_sqnr == 42.0 and config.in_fp16.output_sqnr is None
+    assert read(folder, SMALLEST + "quantization_output_sqnr =\n").output_sqnr is None
+    assert problem(folder, SMALLEST + "quantization_output_sqnr = much\n").code == "DV106"
+
+
+@pytest.mark.parametrize(
+    ("keys", "ignored"),
+    [
+        ("quantization_output_sqnr = 42", "quantization_output_sqnr is ignored, as it is for quantization = auto"),
+        (
+            "quantization = auto\nquantization_threshold = 40\nquantization_output_sqnr = 42",
+            "quantization_threshold is ignored, as quantization_output_sqnr decides",
+        ),
+    ],
+)
+def test_a_precision_that_does_not_decide_is_a_warning(folder: Path, keys: str, ignored: str) -> None:
+    assert ignored in complaint(folder, SMALLEST + keys + "\n")
+
+
 def test_layers_have_fp16_or_palette(folder: Path) -> None:
     text = SMALLEST + "[QUANTIZATION]\na = 1\nb =\nc = fp16\nc = palette\nd = fp16\n"
     assert [(said(found), found.message) for found in problems(folder, text)] == [

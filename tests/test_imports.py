@@ -24,6 +24,7 @@ RANKS = (
     {"codegen", "emulation"},
     {"samples"},
     {"calibration", "verification"},
+    {"output_budget"},
     {"manifest", "report"},
     {"pipeline"},
     {"inspection", "trials"},

@@ -27,7 +27,7 @@ ROOMS = {
     "2": {"frontends", "ir"},
     "3": {"frontends"},
     "4": {"devices"},
-    "5": {"devices", "quantize"},
+    "5": {"devices", "quantize", "output_budget"},
     "6": {"audit"},
     "7": {"emulation", "samples", "calibration", "verification", "trials", "board"},
     "8": {"layouts", "export", "cli"},

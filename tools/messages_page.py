@@ -268,6 +268,11 @@ ENTRIES: Mapping[str, Entry] = {
         "Scale the layer's weights up and the next layer's down, if `verify` shows that the results suffer.",
         is_warning=True,
     ),
+    "DV505": Entry(
+        "The outputs cannot keep their SQNR",
+        "Even with FP16 weights the outputs have fewer decibels than quantization_output_sqnr wants.",
+        "Write a smaller number, or give other samples with --calibrate.",
+    ),
     # --- trials on the PC ---
     "DV701": Entry(
         "No compiler", "`run` and `verify` compile the sources, and found no g++.", "Install g++, or set CXX."
@@ -334,9 +339,9 @@ ENTRIES: Mapping[str, Entry] = {
         is_warning=True,
     ),
     "DV715": Entry(
-        "Custom layers cannot be calibrated",
-        "--calibrate runs the network on the PC, and the code of its custom layers is the firmware's.",
-        "Convert without --calibrate.",
+        "Custom layers cannot run in a conversion",
+        "--calibrate and quantization_output_sqnr run the network on the PC; the code of its custom layers is the firmware's.",
+        "Convert without them; quantization_threshold needs no runs.",
     ),
     "DV716": Entry(
         "Nothing to calibrate",

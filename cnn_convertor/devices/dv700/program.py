@@ -64,8 +64,8 @@ class Weights:
     """What a convolution reads from the weight buffer.
 
     offset: bytes from the start of the buffer. kernels: (M, C, ky, kx), as the device convolves with them (rotated for a
-    deconvolution), but not transposed, padded or packed. bias and slopes: (M,). where: the user's layer. choice: the palette,
-    and why there is one or not; None before the choice.
+    deconvolution), but not transposed, padded or packed. bias: the layer's own, and slopes: (M,). where: the user's layer.
+    choice: the palette, and why there is one or not; None before the choice.
     """
 
     offset: int
@@ -79,6 +79,16 @@ class Weights:
     @property
     def nbytes(self) -> int:
         return self.packed.nbytes
+
+    @property
+    def layer(self) -> str:
+        """The name of the user's layer."""
+        return "" if self.where is None else self.where.layer
+
+    @property
+    def stored_bias(self) -> Constant | None:
+        """The bias in the weight buffer."""
+        return self.bias if self.choice is None or self.choice.bias is None else self.choice.bias
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,9 @@ def encode_all(streams: Sequence[Weights], *, transposed: bool) -> Iterator[NDAr
 
 def _encode(weights: Weights, check: _Check, *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
     """The stream of one convolution; `check` sees every number of it once."""
-    bias = check.halve(weights.bias.load(), "bias") if weights.bias else np.zeros(weights.packed.kernels, np.float16)
+    bias = np.zeros(weights.packed.kernels, np.float16)
+    if weights.stored_bias is not None:
+        bias = check.halve(weights.stored_bias.load(), "bias")
     slopes = check.halve(weights.slopes.load(), "PReLU slope") if weights.slopes else None
 
     def checked(rows: slice) -> Half:

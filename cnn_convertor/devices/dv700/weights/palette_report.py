@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from cnn_convertor.ir.constant import Constant
 from cnn_convertor.quantize import Palette, Quality
 
 
@@ -19,18 +20,20 @@ class Reason(Enum):
     LOSSLESS = "nothing is lost"
     CLOSE = "little is lost"
     LOSSY = "too much would be lost"
+    KEPT = "the outputs keep their SQNR"
+    MISSED = "the outputs would lose too much"
 
 
 class Choice(NamedTuple):
     """palette: None for FP16. quality: what a palette does to the weights, where one was fitted.
 
-    calibrated: whether the palette was fitted to what the layer reads.
+    bias: the one that corrects the mean error of a calibrated palette; None for the layer's own.
     """
 
     palette: Palette | None
     quality: Quality | None
     reason: Reason
-    calibrated: bool = False
+    bias: Constant | None = None
 
 
 class StoredLayer(NamedTuple):

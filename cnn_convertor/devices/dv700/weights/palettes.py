@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Weights
+from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Run, Weights
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.packing import BLOCK
 from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason, StoredLayer
@@ -26,10 +26,14 @@ Progress: TypeAlias = Callable[[int, int], None]  # weights whose palette is fit
 
 
 class QuantizationOptions(NamedTuple):
-    """How to store the weights. threshold: dB of SQNR that AUTO requires of the weights of a layer."""
+    """How to store the weights.
+
+    threshold: dB of SQNR that AUTO requires of the weights of a layer; None where the outputs decide afterwards, so that every
+    layer has a palette that gets smaller.
+    """
 
     quantization: Quantization
-    threshold: float
+    threshold: float | None
     overrides: tuple[Override, ...] = ()
 
 
@@ -60,23 +64,19 @@ def convolutions_of(layer: Layer) -> tuple[Convolution, ...]:
     return tuple(run.convolution for run in layer.runs if run.convolution is not None)
 
 
-def with_choices(program: Program, choices: Sequence[Choice], biases: Mapping[int, Constant] | None = None) -> Program:
-    """The program with each convolution's weights stored as chosen, at the offsets that follow from it.
-
-    biases: index of a convolution -> its bias, where that is another one.
-    """
-    new = iter(enumerate(choices))
+def with_choices(program: Program, choices: Sequence[Choice]) -> Program:
+    """The program with each convolution's weights stored as chosen, at the offsets that follow from it."""
+    new = iter(choices)
     end = 0
     layers = []
     for layer in program.layers:
         runs = []
         for run in layer.runs:
             if run.convolution is not None:
-                index, choice = next(new)
+                choice = next(new)
                 weights = run.convolution.weights
                 packed = replace(weights.packed, palette=choice.palette is not None)
-                bias = weights.bias if biases is None else biases.get(index, weights.bias)
-                weights = replace(weights, offset=end, packed=packed, choice=choice, bias=bias)
+                weights = replace(weights, offset=end, packed=packed, choice=choice)
                 end += weights.nbytes
                 run = replace(run, convolution=replace(run.convolution, weights=weights))
             runs.append(run)
@@ -93,19 +93,41 @@ def without_palettes(program: Program) -> Program:
     return with_choices(program, [Choice(None, None, Reason.ASKED) for _ in program.weights])
 
 
+def decoded(program: Program) -> Program:
+    """The same program with FP16 weights of the values that its palettes give: its maps are equal, bit for bit."""
+    layers = without_palettes(program).layers
+    stored = iter(program.weights)
+
+    def new(run: Run) -> Run:
+        if run.convolution is None:
+            return run
+        choice, plain = next(stored), run.convolution.weights
+        return replace(run, convolution=replace(run.convolution, weights=_decoded(plain, choice)))
+
+    layers = tuple(replace(layer, runs=tuple(map(new, layer.runs))) for layer in layers)
+    return replace(program, layers=layers)
+
+
+def _decoded(plain: Weights, stored: Weights) -> Weights:
+    """The FP16 weights with the values and the bias of the stored ones."""
+    if stored.choice is None or stored.choice.palette is None:
+        return plain
+    centers, index = stored.choice.palette.centers, stored.choice.palette.index
+    kernels = plain.kernels.map_rows(lambda w: centers[index[to_half(w).view(np.uint16)]].astype(np.float32))
+    return replace(plain, kernels=kernels, bias=stored.stored_bias)
+
+
 def with_weights_of(program: Program, other: Program) -> Program:
-    """A program with the palettes and biases of another one of the same network, whose commands differ."""
+    """A program with the palettes of another one of the same network, whose commands differ."""
     known: dict[object, list[Weights]] = {}
     for weights in other.weights:
         known.setdefault(identity(weights), []).append(weights)
-    choices, biases = [], {}
-    for i, weights in enumerate(program.weights):
+    choices = []
+    for weights in program.weights:
         same = known.get(identity(weights), [])
         found = same.pop(0) if same else weights
         choices.append(found.choice or Choice(None, None, Reason.ASKED))
-        if found.bias is not None:
-            biases[i] = found.bias
-    return with_choices(program, choices, biases)
+    return with_choices(program, choices)
 
 
 def identity(weights: Weights) -> object:
@@ -121,7 +143,7 @@ def describe(program: Program) -> tuple[StoredLayer, ...]:
 def _stored(weights: Weights, choice: Choice) -> StoredLayer:
     quality = choice.quality
     return StoredLayer(
-        layer="" if weights.where is None else weights.where.layer,
+        layer=weights.layer,
         palette=choice.palette is not None,
         reason=choice.reason,
         distinct=None if quality is None else quality.distinct,
@@ -147,7 +169,7 @@ def _wanted(convolution: Convolution, override: bool | None, options: Quantizati
         case Quantization.AUTO:
             if packed.prelu:
                 return _Wanted(False, Reason.PRELU)
-            if convolution.kind.is_depthwise:
+            if convolution.kind.is_depthwise and options.threshold is not None:
                 return _Wanted(False, Reason.DEPTHWISE)
             if replace(packed, palette=True).nbytes >= replace(packed, palette=False).nbytes:
                 return _Wanted(False, Reason.LARGER)
@@ -156,13 +178,15 @@ def _wanted(convolution: Convolution, override: bool | None, options: Quantizati
             assert_never(options.quantization)
 
 
-def _decided(wanted: _Wanted, fitted: Choice | None, threshold: float) -> Choice:
+def _decided(wanted: _Wanted, fitted: Choice | None, threshold: float | None) -> Choice:
     if fitted is None or fitted.quality is None:
         return Choice(None, None, wanted.reason)
     if wanted.palette is not None:
         return fitted._replace(reason=wanted.reason)
     if fitted.quality.noise == 0:
         return fitted._replace(reason=Reason.LOSSLESS)
+    if threshold is None:
+        return fitted._replace(reason=Reason.KEPT)
     if fitted.quality.sqnr >= threshold:
         return fitted._replace(reason=Reason.CLOSE)
     return fitted._replace(palette=None, reason=Reason.LOSSY)
@@ -230,7 +254,7 @@ def fit_weights(
         progress(done, total)
     for palette in fit_all(all_counts(), processes=processes):
         i = next(iter(counted))
-        fitted[i] = Choice(palette, measure(palette, counted.pop(i)), Reason.ASKED, calibrated=i in importances)
+        fitted[i] = Choice(palette, measure(palette, counted.pop(i)), Reason.ASKED)
         done += which[i].kernels.size
         progress(done, total)
     return fitted

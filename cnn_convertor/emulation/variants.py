@@ -1,0 +1,71 @@
+"""Runs one compiled network with palettes in any of its layers: only its weights change."""
+
+import tempfile
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from cnn_convertor.devices.dv700.program import Layer, Program
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.palettes import decoded
+from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.errors import ConvertorWarning
+from cnn_convertor.ir.ops import DetectionOutput
+
+
+class Variants(NamedTuple):
+    """network: with FP16 weights. palettes: a file like its weights, with the values that the palettes give.
+
+    layers: the layers with palettes -> the indices of their convolutions.
+    """
+
+    network: EmulatedNetwork
+    palettes: Path
+    layers: Mapping[str, frozenset[int]]
+
+    @contextmanager
+    def with_palettes(self, layers: Collection[str]) -> Iterator[EmulatedNetwork]:
+        """The network with the palettes of these layers, until the block ends."""
+        streams = self.network.program.weights
+        with tempfile.TemporaryDirectory(dir=self.palettes.parent) as folder, self.palettes.open("rb") as stored:
+            contents = bytearray(self.network.weights.read_bytes())
+            for index in sorted(i for layer in layers for i in self.layers[layer]):
+                weights = streams[index]
+                stored.seek(weights.offset)
+                contents[weights.offset : weights.offset + weights.nbytes] = stored.read(weights.nbytes)
+            path = Path(folder, "weights.bin")
+            path.write_bytes(contents)
+            yield self.network._replace(weights=path)
+
+
+def variants_of(network: EmulatedNetwork, program: Program) -> Variants:
+    """The variants of a program. network: the same commands with FP16 weights."""
+    made = decoded(program)
+    path = network.weights.with_name("palettes.bin")
+    with path.open("wb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvertorWarning)  # of small weights, which the network itself has given
+        for piece in encode_all(made.weights, transposed=made.transposed):
+            file.write(piece.tobytes())
+    layers: dict[str, frozenset[int]] = {}
+    for index, weights in enumerate(program.weights):
+        if weights.packed.palette:
+            layers[weights.layer] = layers.get(weights.layer, frozenset()) | {index}
+    return Variants(network, path, layers)
+
+
+def judged_layers(program: Program) -> tuple[int, ...]:
+    """The layers whose maps show how good the outputs are.
+
+    A softmax and a detection hide errors where one class is certain, so their inputs are judged.
+    """
+    return tuple(
+        dict.fromkeys(index for output in program.outputs for index in _shown_by(program.layers[output], output))
+    )
+
+
+def _shown_by(layer: Layer, index: int) -> tuple[int, ...]:
+    hides = layer.is_softmax or isinstance(layer.cpu, DetectionOutput)
+    written = tuple(source for source in layer.sources if source is not None)
+    return written if hides and written else (index,)

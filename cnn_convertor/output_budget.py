@@ -1,0 +1,155 @@
+"""Chooses the layers with palettes so that the weights take the fewest bytes at which the outputs keep their SQNR.
+
+The error of an output is measured on the emulated device, against the same network with FP16 weights that keeps its maps in FP32.
+"""
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor import codegen
+from cnn_convertor.calibration import parts, refuse_custom_layers
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.program import Program, Weights
+from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason
+from cnn_convertor.devices.dv700.weights.palettes import with_choices, without_palettes
+from cnn_convertor.emulation.network import EmulatedNetwork, install
+from cnn_convertor.emulation.variants import Variants, judged_layers, variants_of
+from cnn_convertor.errors import Origin, Problem, UnsupportedError
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.quantize.selection import Layers, select
+from cnn_convertor.samples import Samples
+
+Real: TypeAlias = NDArray[np.float64]
+Progress: TypeAlias = Callable[[int], None]  # selections that are measured
+
+
+class Kept(NamedTuple):
+    """What keeps the outputs' SQNR. All in dB, of the worst output: wanted, and measured as chosen and with all palettes.
+
+    samples: their number; source: where they come from.
+    """
+
+    wanted: float
+    sqnr: float
+    with_all: float
+    samples: int
+    source: str
+
+
+def keep_outputs(
+    graph: Graph,
+    program: Program,
+    samples: Samples,
+    *,
+    sqnr: float,
+    limits: Limits,
+    progress: Progress = lambda _: None,
+) -> tuple[Program, Kept]:
+    """The program with the palettes that save the most bytes while every output keeps the SQNR in dB.
+
+    program: with a palette wherever one is possible. Palettes that lose nothing, and what the ini file says, stay.
+    Raises UnsupportedError when even FP16 weights do not keep it, UsageError for networks with custom layers and without a C++
+    compiler.
+    """
+    refuse_custom_layers(program, "quantization_output_sqnr", "use quantization_threshold")
+    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
+        plain = without_palettes(program)
+        files = codegen.emit(plain, codegen.RenderOptions(program.name))
+        variants = variants_of(install(graph, plain, files, Path(folder), limits=limits), program)
+        meter = _Meter(variants, samples)
+        names = [n for n, indices in variants.layers.items() if any(_is_open(program.weights[i]) for i in indices)]
+        fixed = frozenset(variants.layers) - frozenset(names)
+        savings = [_saved(program, variants.layers[name]) for name in names]
+        found: dict[Layers, float] = {}
+
+        def noise(layers: Layers) -> float:
+            found[layers] = meter.noise(fixed | {names[i] for i in layers})
+            progress(len(found))
+            return found[layers]
+
+        chosen = select(savings, noise, 10 ** (-sqnr / 10))
+    if chosen is None:
+        raise UnsupportedError(_missed(program, samples, sqnr, _decibels(found[Layers()])))
+    with_all = _decibels(found[Layers(range(len(names)))])
+    kept = Kept(sqnr, _decibels(found[chosen]), with_all, samples.count, samples.source)
+    return _without(program, frozenset(names) - {names[i] for i in chosen}), kept
+
+
+def _missed(program: Program, samples: Samples, wanted: float, reached: float) -> Problem:
+    problem = (
+        f"the outputs keep {reached:.1f} dB, not {wanted:g}, even with FP16 weights "
+        f"({samples.count} samples: {samples.source})"
+    )
+    hint = "a smaller quantization_output_sqnr, or other samples (--calibrate)"
+    return Problem("DV505", problem, Origin(program.name), hint)
+
+
+def _is_open(weights: Weights) -> bool:
+    """Whether a palette may be given up."""
+    assert weights.choice is not None, "palettes are chosen first"
+    return weights.choice.reason is Reason.KEPT
+
+
+def _saved(program: Program, indices: Layers) -> int:
+    """Bytes that the palettes of some convolutions save."""
+    streams = [program.weights[index] for index in indices]
+    return sum(replace(weights.packed, palette=False).nbytes - weights.nbytes for weights in streams)
+
+
+def _without(program: Program, layers: frozenset[str]) -> Program:
+    """The program with FP16 weights in some layers."""
+
+    def chosen(weights: Weights) -> Choice:
+        assert weights.choice is not None
+        gives_up = weights.layer in layers and _is_open(weights)
+        return weights.choice._replace(palette=None, bias=None, reason=Reason.MISSED) if gives_up else weights.choice
+
+    return with_choices(program, [chosen(weights) for weights in program.weights])
+
+
+# --- measuring -----------------------------------------------------------------------------------------------------------
+
+
+class _Meter:
+    """Measures the noise of the outputs, over their signal."""
+
+    def __init__(self, variants: Variants, samples: Samples) -> None:
+        self._variants, self._samples = variants, samples
+        self._judged = judged_layers(variants.network.program)
+        self._right = list(self._maps(variants.network, exact=True))
+
+    def noise(self, layers: frozenset[str]) -> float:
+        """That of the worst output, with the palettes of some layers."""
+        signals, noises = np.zeros(len(self._judged)), np.zeros(len(self._judged))
+        with self._variants.with_palettes(layers) as network:
+            for right, maps in zip(self._right, self._maps(network), strict=True):
+                signals += [np.square(values).sum() for values in right]
+                with np.errstate(invalid="ignore"):
+                    noises += [np.square(m - r).sum() for m, r in zip(maps, right, strict=True)]
+        return max(map(_ratio, noises.tolist(), signals.tolist()))
+
+    def _maps(self, network: EmulatedNetwork, *, exact: bool = False) -> Iterator[Sequence[Real]]:
+        """The judged maps of the samples, a part at a time."""
+        for inputs in parts(network.program, self._samples):
+            layers = network.run(inputs, layers=True, exact=exact).layers
+            yield [layers[index].astype(np.float64) for index in self._judged]
+
+
+def _ratio(noise: float, signal: float) -> float:
+    """Infinite where a value is not finite."""
+    if noise == 0:
+        return 0.0
+    return noise / signal if signal > 0 and math.isfinite(noise + signal) else math.inf
+
+
+def _decibels(ratio: float) -> float:
+    if ratio == 0:
+        return math.inf
+    return -10 * math.log10(ratio) if ratio < math.inf else -math.inf
