@@ -233,6 +233,19 @@ def _u8_inputs(_: Limits) -> _Rows:
     return rows
 
 
+def _batches(_: Limits) -> _Rows:
+    rows = _Rows()
+    for samples in (2, 3, 8):
+        for name, step in {
+            "convolution 3x3": conv(12, 3),
+            "convolution 3x3, stride 2x2": conv(12, 3, stride=2),
+            "depthwise 3x3": depthwise(16, 3),
+            "deconvolution 4x4": deconv(12, 4, stride=2, padding=1),
+        }.items():
+            rows.add(f"{samples} samples, {name}", _SMALL, [step], batch=samples)
+    return rows
+
+
 # --- additions -----------------------------------------------------------------------------------------------------------
 
 
@@ -471,4 +484,5 @@ _MAKERS: dict[Aspect, Callable[[Limits], _Rows]] = {
     Feature.UPSAMPLING: _upsampling,
     Feature.RECTANGULAR_POOL: _rectangular_pools,
     Feature.U8_INPUT: _u8_inputs,
+    Feature.BATCH: _batches,
 }

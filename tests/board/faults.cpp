@@ -108,7 +108,9 @@ std::map<dmp_dv_cmdlist, std::vector<dmp_dv_buf>> wrong;
 
 bool is_faulty(const dmp_dv_cmdraw &raw) {
   const char *fault = std::getenv("FAULT");
-  if (!fault || raw.device_type != DMP_DV_DEV_CONV) return false;
+  if (!fault) return false;
+  if (raw.device_type == DMP_DV_DEV_IPU) return !std::strcmp(fault, "ipu");
+  if (raw.device_type == DMP_DV_DEV_MAXIMIZER) return !std::strcmp(fault, "maximizer");
   dv::Limits limits;
   if (const char *bytes = std::getenv("DMP_DV_UB_SIZE")) limits.ub_size = std::atoll(bytes);
   Aspects aspects(dv::accept_shapes(dv::conv_command(raw), limits), limits.ub_size);
@@ -116,6 +118,12 @@ bool is_faulty(const dmp_dv_cmdraw &raw) {
   aspects.add("u8_input", has_table);
   aspects.add("batch", (dv::conv_command(raw).input_circular_offset & 0x7fff) > 1);
   return aspects.has(fault);
+}
+
+dmp_dv_buf output_of(const dmp_dv_cmdraw &raw) {
+  if (raw.device_type == DMP_DV_DEV_IPU) return reinterpret_cast<const dmp_dv_cmdraw_ipu_v0 &>(raw).wr;
+  if (raw.device_type == DMP_DV_DEV_MAXIMIZER) return reinterpret_cast<const dmp_dv_cmdraw_maximizer_v0 &>(raw).output_buf;
+  return dv::conv_command(raw).output_buf;
 }
 
 }  // namespace
@@ -136,7 +144,7 @@ int __wrap_dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, const struct dmp_dv_cmdra
   const int code = __real_dmp_dv_cmdlist_add_raw(list, cmd);
   if (code == 0 && is_faulty(*cmd)) {
     if (std::getenv("REFUSE")) return -1;
-    wrong[list].push_back(dv::conv_command(*cmd).output_buf);
+    wrong[list].push_back(output_of(*cmd));
   }
   return code;
 }

@@ -11,7 +11,7 @@
 
 namespace {
 
-const uint16_t kNotWritten = 0x7e5a;  // a NaN, which no command gives
+const uint8_t kNotWritten[] = {0x5a, 0x7e};  // FP16: a NaN, which no command gives
 const std::size_t kGuard = 64;        // bytes behind an output that must stay as they are
 const int kExecutions = 3;            // the least time counts
 
@@ -59,13 +59,12 @@ class Memory {
   uint8_t *data_;
 };
 
-struct Places {
-  explicit Places(const Command &command)
-      : operand(Aligned(command.input_bytes)),
-        output(Aligned(operand + command.operand_bytes)),
-        end(output + command.output_bytes + kGuard) {}
-  std::size_t operand, output, end;  // bytes from the start of the I/O memory
+// The memory of all commands. An operand lies behind the input.
+struct Memories {
+  Memory input, output, data;
 };
+
+std::size_t OperandOffset(const Command &command) { return Aligned(command.input_bytes); }
 
 void DrawHalves(const Command &command, uint32_t seed, uint8_t *to, std::size_t bytes) {
   board::Generator generator(seed);
@@ -75,16 +74,16 @@ void DrawHalves(const Command &command, uint32_t seed, uint8_t *to, std::size_t 
   }
 }
 
-void Fill(const Command &command, uint8_t *io) {
-  const Places places(command);
+void Fill(const Command &command, Memories &memories) {
+  uint8_t *input = memories.input.data(), *output = memories.output.data();
   if (command.is_u8) {
     board::Generator generator(kInputSeed);
-    for (std::size_t i = 0; i < command.input_bytes; ++i) io[i] = static_cast<uint8_t>(generator.Next() >> 24);
+    for (std::size_t i = 0; i < command.input_bytes; ++i) input[i] = static_cast<uint8_t>(generator.Next() >> 24);
   } else {
-    DrawHalves(command, kInputSeed, io, command.input_bytes);
+    DrawHalves(command, kInputSeed, input, command.input_bytes);
   }
-  DrawHalves(command, kOperandSeed, io + places.operand, command.operand_bytes);
-  for (std::size_t i = places.output; i + 1 < places.end; i += 2) std::memcpy(io + i, &kNotWritten, 2);
+  DrawHalves(command, kOperandSeed, input + OperandOffset(command), command.operand_bytes);
+  for (std::size_t i = 0; i < command.output_bytes + kGuard; ++i) output[i] = kNotWritten[i % 2];
 }
 
 void SetRun(const Run &run, dmp_dv_mem weights, dmp_dv_cmdraw_conv_v0_run *raw) {
@@ -109,25 +108,33 @@ void SetRun(const Run &run, dmp_dv_mem weights, dmp_dv_cmdraw_conv_v0_run *raw) 
   raw->lrn = run.lrn;
 }
 
-int AddCommand(const Command &command, const Memory &io, const Memory &data, dmp_dv_cmdlist list) {
-  const Places places(command);
+dmp_dv_cmdraw HeaderOf(std::size_t size, int device, int version) {
+  dmp_dv_cmdraw header;
+  std::memset(&header, 0, sizeof(header));
+  header.size = static_cast<uint32_t>(size);
+  header.device_type = static_cast<uint8_t>(device);
+  header.version = static_cast<uint8_t>(version);
+  return header;
+}
+
+dmp_dv_buf Place(const Memory &memory, std::size_t offset) {
+  dmp_dv_buf buffer;
+  std::memset(&buffer, 0, sizeof(buffer));
+  buffer.mem = memory.mem();
+  buffer.offs = offset;
+  return buffer;
+}
+
+int AddConv(const Command &command, const Memories &memories, dmp_dv_cmdlist list) {
   dmp_dv_cmdraw_conv_v1 raw;
   std::memset(&raw, 0, sizeof(raw));
-  raw.header.size = sizeof(raw);
-  raw.header.device_type = DMP_DV_DEV_CONV;
-  raw.header.version = 1;
-  raw.u8tofp16_table.mem = command.is_u8 ? data.mem() : nullptr;
-  raw.u8tofp16_table.offs = command.is_u8 ? kTableOffset : 0;
+  raw.header = HeaderOf(sizeof(raw), DMP_DV_DEV_CONV, 1);
+  if (command.is_u8) raw.u8tofp16_table = Place(memories.data, kTableOffset);
   dmp_dv_cmdraw_conv_v0 &conv = raw.conv_cmd;
-  conv.header.size = sizeof(conv);
-  conv.header.device_type = DMP_DV_DEV_CONV;
-  conv.header.version = 0;
-  conv.input_buf.mem = io.mem();
-  conv.input_buf.offs = 0;
-  conv.output_buf.mem = io.mem();
-  conv.output_buf.offs = places.output;
-  conv.eltwise_buf.mem = command.operand_bytes ? io.mem() : nullptr;
-  conv.eltwise_buf.offs = command.operand_bytes ? places.operand : 0;
+  conv.header = HeaderOf(sizeof(conv), DMP_DV_DEV_CONV, 0);
+  conv.input_buf = Place(memories.input, 0);
+  conv.output_buf = Place(memories.output, 0);
+  if (command.operand_bytes) conv.eltwise_buf = Place(memories.input, OperandOffset(command));
   conv.topo = command.topo;
   conv.w = command.w;
   conv.h = command.h;
@@ -135,8 +142,51 @@ int AddCommand(const Command &command, const Memory &io, const Memory &data, dmp
   conv.c = command.c;
   conv.input_circular_offset = command.input_circular_offset;
   conv.output_mode = command.operand_bytes ? 1 : 0;
-  for (uint32_t i = 0; i < command.runs; ++i) SetRun(kRuns[command.first_run + i], data.mem(), &conv.run[i]);
+  for (uint32_t i = 0; i < command.parts; ++i) SetRun(kRuns[command.first_part + i], memories.data.mem(), &conv.run[i]);
   return dmp_dv_cmdlist_add_raw(list, &raw.header);
+}
+
+int AddMaximizer(const Command &command, const Memories &memories, dmp_dv_cmdlist list) {
+  dmp_dv_cmdraw_maximizer_v0 raw;
+  std::memset(&raw, 0, sizeof(raw));
+  raw.header = HeaderOf(sizeof(raw), DMP_DV_DEV_MAXIMIZER, 0);
+  raw.input_buf = Place(memories.input, 0);
+  raw.output_buf = Place(memories.output, 0);
+  raw.width = command.w;
+  raw.height = command.h;
+  raw.nclass = static_cast<uint8_t>(command.c);
+  return dmp_dv_cmdlist_add_raw(list, &raw.header);
+}
+
+int AddIpu(const Command &command, const Memories &memories, dmp_dv_cmdlist list) {
+  const Image &image = kImages[command.first_part];
+  dmp_dv_cmdraw_ipu_v0 raw;
+  std::memset(&raw, 0, sizeof(raw));
+  raw.header = HeaderOf(sizeof(raw), DMP_DV_DEV_IPU, 0);
+  raw.tex = Place(memories.input, 0);
+  raw.wr = Place(memories.output, 0);
+  raw.fmt_tex = image.fmt_tex;
+  raw.fmt_wr = image.fmt_wr;
+  raw.tex_width = raw.rect_width = command.w;
+  raw.tex_height = raw.rect_height = command.h;
+  raw.stride_wr = image.stride_wr;
+  raw.transpose = image.transpose;
+  raw.use_tex = 1;
+  raw.ridx = image.ridx;
+  raw.gidx = image.gidx;
+  raw.bidx = image.bidx;
+  raw.aidx = 3;
+  raw.cnv_type = image.cnv_type;
+  std::memcpy(raw.cnv_param, image.cnv_param, sizeof(image.cnv_param));
+  return dmp_dv_cmdlist_add_raw(list, &raw.header);
+}
+
+int AddCommand(const Command &command, const Memories &memories, dmp_dv_cmdlist list) {
+  switch (command.block) {
+    case kMaximizerBlock: return AddMaximizer(command, memories, list);
+    case kIpuBlock: return AddIpu(command, memories, list);
+    default: return AddConv(command, memories, list);
+  }
 }
 
 bool IsClose(uint16_t got, uint16_t expected) {
@@ -144,32 +194,41 @@ bool IsClose(uint16_t got, uint16_t expected) {
   return error <= kTolerance * std::max(1.0f, std::fabs(exact));  // false for NaN
 }
 
+// An element of an output: a byte, or FP16 without minus zero.
+uint16_t ElementAt(const Command &command, const uint8_t *output, std::size_t index) {
+  if (command.element_bytes == 1) return output[index];
+  uint16_t half = 0;
+  std::memcpy(&half, output + 2 * index, 2);
+  return half == 0x8000 ? 0 : half;
+}
+
+uint32_t CrcOf(const Command &command, const uint8_t *output) {
+  std::vector<uint8_t> bytes(command.output_bytes);
+  for (std::size_t i = 0; i < bytes.size() / command.element_bytes; ++i) {
+    const uint16_t element = ElementAt(command, output, i);
+    std::memcpy(bytes.data() + i * command.element_bytes, &element, command.element_bytes);
+  }
+  return board::Crc32(bytes.data(), bytes.size());
+}
+
 // Why the output is wrong; empty when it is right.
-std::string Judge(const Command &command, const uint8_t *io) {
-  const Places places(command);
-  const std::size_t count = command.output_bytes / 2;
-  std::vector<uint16_t> output(count + kGuard / 2);
-  std::memcpy(output.data(), io + places.output, output.size() * 2);
-  for (std::size_t i = count; i < output.size(); ++i)
-    if (output[i] != kNotWritten) return "writes behind its output";
-  output.resize(count);
-  for (std::size_t i = 0; i < count; ++i)
-    if (output[i] == 0x8000) output[i] = 0;  // minus zero
-  if (command.is_exact &&
-      board::Crc32(reinterpret_cast<const uint8_t *>(output.data()), command.output_bytes) == command.crc)
-    return "";
+std::string Judge(const Command &command, const uint8_t *output) {
+  for (std::size_t i = command.output_bytes; i < command.output_bytes + kGuard; ++i)
+    if (output[i] != kNotWritten[i % 2]) return "writes behind its output";
+  if (command.is_exact && CrcOf(command, output) == command.crc) return "";
+  const std::size_t last = command.output_bytes / command.element_bytes - 1;
   std::size_t wrong = 0;
   for (uint32_t i = 0; i < command.samples; ++i) {
-    const std::size_t at = command.samples > 1 ? i * (count - 1) / (command.samples - 1) : 0;
+    const uint16_t got = ElementAt(command, output, command.samples > 1 ? i * last / (command.samples - 1) : 0);
     const uint16_t expected = kExpected[command.first_sample + i];
-    if (command.is_exact ? output[at] != expected : !IsClose(output[at], expected)) ++wrong;
+    if (command.is_exact ? got != expected : !IsClose(got, expected)) ++wrong;
   }
   if (!wrong && !command.is_exact) return "";
   return wrong ? std::to_string(wrong) + " of " + std::to_string(command.samples) + " samples differ"
                : std::string("elements between the samples differ");
 }
 
-Result Execute(const Command &command, Memory &io, const dmp_dv_cmdlist list) {
+Result Execute(const Command &command, Memory &output, dmp_dv_cmdlist list) {
   Result result = {"failed", "", 0, ""};
   for (int i = 0; i < kExecutions; ++i) {
     const board::Traffic before = board::ReadTraffic();
@@ -182,29 +241,29 @@ Result Execute(const Command &command, Memory &io, const dmp_dv_cmdlist list) {
     result.usec = i ? std::min(result.usec, usec) : usec;
     result.traffic = board::TrafficSince(before);
   }
-  if (!io.ForCpu()) {
+  if (!output.ForCpu()) {
     result.reason = LastError();
     return result;
   }
-  result.reason = Judge(command, io.data());
+  result.reason = Judge(command, output.data());
   result.word = result.reason.empty() ? "passed" : "wrong";
   return result;
 }
 
-Result Try(const Command &command, dmp_dv_context context, Memory &io, const Memory &data) {
+Result Try(const Command &command, dmp_dv_context context, Memories &memories) {
   Result result = {"failed", "", 0, ""};
   const dmp_dv_cmdlist list = dmp_dv_cmdlist_create(context);
-  if (!list || !io.ForCpu()) {
+  if (!list || !memories.input.ForCpu() || !memories.output.ForCpu()) {
     result.reason = LastError();
   } else {
-    Fill(command, io.data());
-    if (AddCommand(command, io, data, list)) {
+    Fill(command, memories);
+    if (AddCommand(command, memories, list)) {
       result.word = "refused";
       result.reason = LastError();
-    } else if (dmp_dv_cmdlist_commit(list) || !io.ForDevice()) {
+    } else if (dmp_dv_cmdlist_commit(list) || !memories.input.ForDevice() || !memories.output.ForDevice()) {
       result.reason = LastError();
     } else {
-      result = Execute(command, io, list);
+      result = Execute(command, memories.output, list);
     }
   }
   if (list) dmp_dv_cmdlist_release(list);
@@ -289,6 +348,20 @@ int Fail(const std::string &why) {
   return 1;
 }
 
+// Memory for the largest of all commands, and for what they read besides their maps.
+bool Allocate(dmp_dv_context context, const std::vector<uint8_t> &data, Memories *memories) {
+  std::size_t input = 0, output = 0;
+  for (const Command &command : kCommands) {
+    input = std::max(input, OperandOffset(command) + command.operand_bytes);
+    output = std::max(output, command.output_bytes + kGuard);
+  }
+  if (!memories->input.Allocate(context, input) || !memories->output.Allocate(context, output) ||
+      !memories->data.Allocate(context, data.size()) || !memories->data.ForCpu())
+    return false;
+  std::memcpy(memories->data.data(), data.data(), data.size());
+  return memories->data.ForDevice();
+}
+
 int Probe(bool is_verbose, const std::string &data_path, const std::string &json_path, dmp_dv_context context) {
   dmp_dv_info_v0 info;
   std::string device;
@@ -300,18 +373,13 @@ int Probe(bool is_verbose, const std::string &data_path, const std::string &json
 
   std::vector<uint8_t> bytes;
   if (!board::ReadFile(data_path, &bytes) || bytes.size() != kDataBytes) return Fail("cannot read " + data_path);
-  std::size_t io_bytes = 0;
-  for (const Command &command : kCommands) io_bytes = std::max(io_bytes, Places(command).end);
-  Memory io, data;
-  if (!io.Allocate(context, io_bytes) || !data.Allocate(context, bytes.size()) || !data.ForCpu())
-    return Fail("cannot allocate memory: " + LastError());
-  std::memcpy(data.data(), bytes.data(), bytes.size());
-  if (!data.ForDevice()) return Fail("cannot hand over memory: " + LastError());
+  Memories memories;
+  if (!Allocate(context, bytes, &memories)) return Fail("cannot allocate memory: " + LastError());
 
   std::vector<Result> results;
   for (const Command &command : kCommands) {
     if (is_verbose) std::printf("%s: ", command.name), std::fflush(stdout);  // names a command that does not return
-    results.push_back(Try(command, context, io, data));
+    results.push_back(Try(command, context, memories));
     const Result &result = results.back();
     if (is_verbose) std::printf("%s%s%s, %lld us\n", result.word, result.reason.empty() ? "" : ": ", result.reason.c_str(), result.usec);
   }

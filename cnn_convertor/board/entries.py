@@ -1,0 +1,160 @@
+"""The tables of a probe: commands, their runs and images, and what they must give."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.board.aspects import ASPECTS, Aspect, Feature
+from cnn_convertor.board.blocks import Argmax, BlockCommand, DeviceBlock, Drawing
+from cnn_convertor.board.commands import ProbeCommand
+from cnn_convertor.board.expected import Expected, expect, expect_block, table
+from cnn_convertor.board.model import cycles
+from cnn_convertor.devices.dv700.encode.registers import TRANSPOSED, encode
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.program import Run
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.errors import assert_never
+
+TABLE_OFFSET = 0  # of the table of 8-bit input, in probe.bin
+_SAMPLES = 32  # of an exact output; of others all elements are expected
+_HALF = 2  # bytes
+
+
+class Data:
+    """What commands read besides their maps: the table of 8-bit input, then packed weights, each once."""
+
+    def __init__(self) -> None:
+        self.pieces: list[NDArray[np.uint8]] = []
+        self.size = 0
+        self._offsets: dict[bytes, int] = {}
+        self.add(table().astype("<f2").tobytes())
+
+    def add(self, contents: bytes) -> int:
+        """The offset of the bytes, which is a multiple of 16."""
+        if contents not in self._offsets:
+            self._offsets[contents] = self.size
+            padded = contents + bytes(-len(contents) % 16)
+            self.pieces.append(np.frombuffer(padded, np.uint8))
+            self.size += len(padded)
+        return self._offsets[contents]
+
+
+class ProbeEntry(NamedTuple):
+    """One command, but for what it must give: the fields of the program's Command from `subject` to `operand_bytes`."""
+
+    subject: Aspect
+    aspects: frozenset[Aspect]
+    block: DeviceBlock
+    width: int
+    height: int
+    channels: int
+    input_circular_offset: int
+    topo: int
+    first_part: int
+    parts: int
+    input_bytes: int
+    operand_bytes: int
+
+
+class Tables:
+    """Fills the tables, command by command. images: registers of drawings. expected: in hexadecimal."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.data = Data()
+        self.commands: list[dict[str, object]] = []
+        self.runs: list[tuple[int, ...]] = []
+        self.images: list[tuple[int | str, ...]] = []
+        self.expected: list[str] = []
+        self._limits = limits
+
+    def add(self, command: ProbeCommand) -> None:
+        due = expect(command)
+        assert due.is_exact or not command.is_exact, f"{command.name}: some result is no FP16 number"
+        batch = command.batch if command.batch > 1 else 0
+        entry = ProbeEntry(
+            subject=command.subject,
+            aspects=command.aspects(self._limits),
+            block=DeviceBlock.CONV,
+            width=command.input.width,
+            height=command.input.height,
+            channels=command.input.channels,
+            input_circular_offset=(TRANSPOSED if command.transposed else 0) | batch,
+            topo=command.topo,
+            first_part=len(self.runs),
+            parts=len(command.runs),
+            input_bytes=(1 if command.table else _HALF) * command.input.size * command.batch,
+            operand_bytes=due.operand_bytes,
+        )
+        self.runs += [self._registers(run, transposed=command.transposed) for run in command.runs]
+        name = f"{command.name} ({'HWC' if command.transposed else 'WHC'})"
+        due = due._replace(is_exact=command.is_exact)
+        work = command.batch * sum(map(cycles, command.runs))
+        self._append(name, entry, due, is_u8=command.table, cycles=work, nbytes=_traffic(command, entry, due))
+
+    def add_block(self, command: BlockCommand) -> None:
+        due = expect_block(command)
+        match command:
+            case Argmax(name, height, width, classes):
+                feature, block, first, channels = Feature.MAXIMIZER, DeviceBlock.MAXIMIZER, 0, classes
+            case Drawing(name, height, width):
+                feature, block, first, channels = Feature.IPU, DeviceBlock.IPU, len(self.images), 0
+                self.images.append(command.registers())
+            case _:
+                assert_never(command)
+        entry = ProbeEntry(
+            feature, frozenset([feature]), block, width, height, channels, 0, 0, first, 1, command.input_bytes, 0
+        )
+        nbytes = command.input_bytes + due.elements.nbytes
+        self._append(name, entry, due, is_u8=block is DeviceBlock.IPU, cycles=0, nbytes=nbytes)
+
+    def _append(self, name: str, entry: ProbeEntry, due: Expected, *, is_u8: bool, cycles: int, nbytes: int) -> None:
+        samples = _samples(due) if due.is_exact else due.elements
+        fields = (
+            ASPECTS.index(entry.subject),
+            f"0x{sum(1 << ASPECTS.index(aspect) for aspect in entry.aspects):X}",
+            *map(int, entry[2:]),
+            due.elements.nbytes,
+            due.elements.itemsize,
+            0 if due.is_exact else 1,  # the levels of the input
+            "true" if is_u8 else "false",
+            "true" if due.is_exact else "false",
+            f"0x{zlib.crc32(due.elements.tobytes()):08X}",
+            len(self.expected),
+            samples.size,
+            cycles,
+            nbytes,
+        )
+        self.commands.append({"name": name, "fields": fields})
+        self.expected += hexadecimal(samples)
+
+    def _registers(self, run: Run, *, transposed: bool) -> tuple[int, ...]:
+        registers = encode(run)
+        if run.convolution is None:
+            return tuple(registers)
+        packed = encode_all([run.convolution.weights], transposed=transposed)
+        contents = b"".join(piece.tobytes() for piece in packed)
+        return tuple(registers._replace(weight_offs=self.data.add(contents)))
+
+
+def _samples(due: Expected) -> NDArray[np.float16] | NDArray[np.uint8]:
+    """Elements at equal distances."""
+    count = min(_SAMPLES, due.elements.size)
+    places = np.arange(count) * (due.elements.size - 1) // max(1, count - 1)
+    return due.elements[places]
+
+
+def _traffic(command: ProbeCommand, entry: ProbeEntry, due: Expected) -> int:
+    """Bytes of maps, an input for each branch, and of weights."""
+    convolutions = (run.convolution for run in command.runs)
+    weights = sum(convolution.weights.nbytes for convolution in convolutions if convolution is not None)
+    return entry.input_bytes * len(command.branches) + due.operand_bytes + due.elements.nbytes + weights * command.batch
+
+
+def hexadecimal(values: NDArray[np.float16] | NDArray[np.uint8]) -> Sequence[str]:
+    bits = values if values.dtype == np.uint8 else values.view(np.uint16)
+    return [f"0x{value:04X}" for value in bits.tolist()]

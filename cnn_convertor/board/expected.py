@@ -1,0 +1,72 @@
+"""What commands must give on the inputs that the program draws."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.board.arithmetic import Map, compute, from_memory, operand_of, rounded, to_memory
+from cnn_convertor.board.blocks import BlockCommand
+from cnn_convertor.board.commands import ProbeCommand
+from cnn_convertor.board.drawing import FRACTIONS, INTEGERS, draw, draw_bytes
+
+Elements: TypeAlias = NDArray[np.float16] | NDArray[np.uint8]
+INPUT_SEED, OPERAND_SEED = 5, 9
+_VALUES, _CHANNELS = 256, 3  # of the table of 8-bit input
+
+
+class Expected(NamedTuple):
+    """elements: in memory order, without minus zeros. is_exact: no result was rounded."""
+
+    elements: Elements
+    is_exact: bool
+    operand_bytes: int = 0
+
+
+def expect(command: ProbeCommand) -> Expected:
+    """Compute a command of the convolution block, for each sample of its batch."""
+    levels = INTEGERS if command.is_exact else FRACTIONS
+    samples = [_sample(command, values, levels) for values in _inputs(command, levels)]
+    elements = np.concatenate([sample.elements for sample in samples])
+    return Expected(elements, all(sample.is_exact for sample in samples), samples[0].operand_bytes)
+
+
+def expect_block(command: BlockCommand) -> Expected:
+    """Compute a command of another block."""
+    elements = command.expect(INPUT_SEED)
+    return Expected(elements, command.is_exact)
+
+
+def table() -> Map:
+    """The table of 8-bit input, value x channel: small integers, other ones in each channel."""
+    value, channel = np.indices((_VALUES, _CHANNELS))
+    return np.asarray((5 * value + 3 * channel) % 7 - 3.0, np.float64)
+
+
+def _sample(command: ProbeCommand, values: Map, levels: tuple[float, ...]) -> Expected:
+    operand = None
+    if command.adds:
+        shape = operand_of(values, command.runs[0]).shape
+        drawn = draw(int(np.prod(shape)), OPERAND_SEED, levels)
+        operand = from_memory(drawn, shape, transposed=command.transposed)
+    results = compute(values, command.runs, operand)
+    stored = [result for run, result in zip(command.runs, results, strict=True) if run.external]
+    elements = np.concatenate([to_memory(result, transposed=command.transposed) for result in stored])
+    return Expected(
+        elements.astype(np.float16) + np.float16(0),  # minus zero plus zero is zero
+        all(np.array_equal(rounded(result), result) for result in results),
+        0 if operand is None else 2 * operand.size,
+    )
+
+
+def _inputs(command: ProbeCommand, levels: tuple[float, ...]) -> list[Map]:
+    """The input of each sample."""
+    size, shape = command.input.size, command.input
+    if command.table:
+        drawn = draw_bytes(size * command.batch, INPUT_SEED)
+        values = table()[drawn, np.arange(drawn.size) % shape.channels]
+    else:
+        values = draw(size * command.batch, INPUT_SEED, levels)
+    return [from_memory(part, shape, transposed=command.transposed) for part in np.split(values, command.batch)]
