@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from cnn_convertor.config import Config, is_model
 from cnn_convertor.devices.dv700.commands import Command
+from cnn_convertor.devices.dv700.estimate import Estimate, estimate, provenance, total_usec
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary, boundaries
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Selection
-from cnn_convertor.devices.dv700.memory.placement import schedule_and_allocate
+from cnn_convertor.devices.dv700.memory.placement import nbytes, schedule_and_allocate
 from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import ModelError, Origin, Problem
@@ -71,12 +72,22 @@ class Change(NamedTuple):
     layers: tuple[str, ...]
 
 
+class CommandCost(NamedTuple):
+    """What a command costs by the model. step: its number in the program. layers: of the network, that it computes."""
+
+    step: int
+    layers: tuple[str, ...]
+    runs: int
+    estimate: Estimate
+
+
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """The properties of a network that are known without converting it. rows: in network order.
 
     framework: its name in the ini file. commands: of the device; cpu_layers: of the program. boundaries: neighboring layers
     of the device in different commands, and the reasons. problems: everything that prevents a conversion, in network order.
+    costs: of each command with FP16 weights; empty when there are problems. provenance: where these come from.
     """
 
     network: str
@@ -88,6 +99,20 @@ class Inspection:
     cpu_layers: int
     boundaries: tuple[Boundary, ...]
     problems: tuple[Problem, ...]
+    device: str
+    fusion: str
+    costs: tuple[CommandCost, ...]
+    provenance: str
+
+    @property
+    def usec(self) -> float:
+        """Microseconds of all commands, by the model."""
+        return total_usec(cost.estimate for cost in self.costs)
+
+    @property
+    def traffic(self) -> int:
+        """Bytes of external memory that all commands move, by the model."""
+        return sum(cost.estimate.nbytes for cost in self.costs)
 
     @property
     def parameters(self) -> int:
@@ -119,10 +144,16 @@ class Inspection:
 
     def to_json(self) -> str:
         """The inspection as docs/inspect.md describes it."""
+        return json.dumps(self.to_values(), indent=2) + "\n"
+
+    def to_values(self) -> dict[str, Any]:
+        """The inspection as plain values."""
         share = self.share_on_device
-        values = {
+        return {
             "schema": SCHEMA,
             "network": self.network,
+            "device": self.device,
+            "fusion": self.fusion,
             "file": self.file,
             "framework": self.framework,
             "has_weights": self.has_weights,
@@ -136,11 +167,19 @@ class Inspection:
                 "share_on_device": None if share is None else round(share, 6),
                 "commands": self.commands,
                 "cpu_layers": self.cpu_layers,
+                "traffic_bytes": None if self.problems else self.traffic,
+                "usec": None if self.problems else round(self.usec, 3),
             },
             "boundaries": [boundary._asdict() for boundary in self.boundaries],
             "problems": [{**_problem_values(problem), **_place_values(problem.where)} for problem in self.problems],
+            "costs": {
+                "provenance": self.provenance,
+                "commands": [
+                    {"step": cost.step, "layers": list(cost.layers), "runs": cost.runs, **cost.estimate.to_values()}
+                    for cost in self.costs
+                ],
+            },
         }
-        return json.dumps(values, indent=2) + "\n"
 
 
 def _row_values(row: Row) -> dict[str, Any]:
@@ -171,7 +210,7 @@ def _place_values(where: Origin | None) -> dict[str, Any]:
 def inspect(source: Config | str | Path, **device: Any) -> Inspection:
     """Inspect the network of a configuration, an ini file or a model file (.h5, .hdf5, .keras, .prototxt).
 
-    A .prototxt needs no weights. device: max_kernel_size and ub_size, where `source` is a file.
+    A .prototxt needs no weights. device: options of Config, such as device, fusion and ub_size, where `source` is a file.
     Raises ConvertorError when a file cannot be read at all; what is wrong with single layers is in the inspection.
     """
     if not isinstance(source, Config):
@@ -182,6 +221,13 @@ def inspect(source: Config | str | Path, **device: Any) -> Inspection:
             return _inspect(Config.of_model(path, **device), path.stem, with_weights=False)
         source = Config.read(path, **device)
     return _inspect(source, source.name, with_weights=True)
+
+
+def compare(
+    source: str | Path, *, devices: Sequence[str | None], levels: Sequence[str | None], **sizes: Any
+) -> tuple[Inspection, ...]:
+    """Inspect a network for each device at each level of fusion, both as the ini file names them; None: the ini file's."""
+    return tuple(inspect(source, device=device, fusion=level, **sizes) for device in devices for level in levels)
 
 
 def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
@@ -203,7 +249,25 @@ def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
         cpu_layers=sum(_place(step) is Runs.CPU for step in work.values()),
         boundaries=() if problems else _boundaries(legalized, target.fusion),
         problems=problems,
+        device=config.device.name,
+        fusion=config.fusion,
+        costs=() if problems else tuple(_costs(legalized.graph, work, config)),
+        provenance=provenance(config.profile),
     )
+
+
+def _costs(graph: Graph, work: Mapping[int, Command], config: Config) -> Iterator[CommandCost]:
+    for number, step in work.items():
+        if step.assignments:
+            operand = sum(nbytes(graph, name) for name in step.reads[1:])
+            layers = tuple(dict.fromkeys(origin.layer for origin in step.origins))
+            costs = estimate(step.runs, operand_bytes=operand, profile=config.profile)
+            yield CommandCost(number, layers, len(step.runs), costs)
+
+
+def inspections_as_json(results: Sequence[Inspection]) -> str:
+    """Inspections of one network for several devices or levels of fusion."""
+    return json.dumps({"schema": SCHEMA, "inspections": [result.to_values() for result in results]}, indent=2) + "\n"
 
 
 def _boundaries(legalized: Legalized, fusion: Fusion) -> tuple[Boundary, ...]:

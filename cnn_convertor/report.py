@@ -1,10 +1,12 @@
 """What a conversion made, as values for people and programs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor import codegen
 from cnn_convertor.calibration import Calibration
+from cnn_convertor.devices.dv700.estimate import estimates, palette_command_bytes, provenance, total_usec
 from cnn_convertor.devices.dv700.fusion.forms import count_accepted
 from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.profile import Profile
@@ -52,8 +54,20 @@ def summary(program: Program, profile: Profile, kept: Kept | None = None) -> tup
         ("weights", _weights(program)),
         *([] if kept is None else [("outputs", _outputs(kept))]),
         ("I/O buffer", str(program.plan)),
+        *_estimated(program, profile),
         *(("network", line) for line in codegen.description(program)[1:]),
     )
+
+
+def _estimated(program: Program, profile: Profile) -> Iterator[tuple[str, str]]:
+    """Rows about time and memory on the board."""
+    commands = estimates(program, profile)
+    if commands:
+        traffic = sum(command.nbytes for command in commands) / 1e6
+        text = f"{total_usec(commands) / 1e3:.3g} ms, {traffic:,.2f} MB for the commands on {profile.name}"
+        yield "estimate", f"{text} ({provenance(profile)})"
+    if size := palette_command_bytes(program, profile):
+        yield "command buffer", f"about {size:,} bytes more for palettes, which the driver expands"
 
 
 def _weights(program: Program) -> str:

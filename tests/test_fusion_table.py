@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from benchmarks import fusion as benchmark
@@ -33,12 +35,12 @@ def test_the_table_is_fresh_and_each_way_is_better_than_the_one_before(name: str
         pytest.importorskip("keras")
     made = benchmark.programs(name)
     assert [benchmark.row(name, fusion, program) for fusion, program in made.items()] == benchmark.written(PAGE, name)
-    none, proven, full = (
+    costs = [
         (program.map_traffic, sum(layer.type is LayerType.CONV for layer in program.layers))
         for program in made.values()
-    )
-    assert full[0] <= proven[0] <= none[0]
-    assert full[1] <= proven[1] <= none[1]
+    ]
+    for less, more in pairwise(costs):
+        assert more[0] <= less[0] and more[1] <= less[1]
 
 
 TARGETS = {  # network, level -> at most so many commands, and MB of feature maps
@@ -49,10 +51,10 @@ TARGETS = {  # network, level -> at most so many commands, and MB of feature map
     ("caffe_squeezenet_1_1", "full"): (20, None),
     ("keras_densenet121", "full"): (125, None),
     ("caffe_googlenet_without_lrn", "full"): (20, None),
-    ("caffe_googlenet_without_lrn", "proven"): (20, 12.4),
-    ("caffe_squeezenet_1_1", "proven"): (20, None),
-    ("caffe_resnet50", "proven"): (62, None),
-    ("caffe_mobilenet_v1", "proven"): (29, None),
+    ("caffe_googlenet_without_lrn", "documented"): (20, 12.4),
+    ("caffe_squeezenet_1_1", "documented"): (20, None),
+    ("caffe_resnet50", "documented"): (62, None),
+    ("caffe_mobilenet_v1", "documented"): (29, None),
 }
 
 

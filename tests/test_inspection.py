@@ -22,6 +22,7 @@ import pytest
 from cnn_convertor import cli
 from cnn_convertor.cli import console
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.errors import ConvertorError, UsageError
 from cnn_convertor.frontends.caffe.weights import WeightsFile
 from cnn_convertor.frontends.keras.shape_hints import known_shapes
@@ -508,6 +509,8 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: list[st
         "share_on_device": 1.0,
         "commands": 1,
         "cpu_layers": 1,
+        "traffic_bytes": None,
+        "usec": None,
     }
     assert {key: found[key] for key in ("schema", "network", "file", "framework", "has_weights")} == {
         "schema": 1,
@@ -521,7 +524,8 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: list[st
 def test_the_page_describes_every_entry_of_the_json(look: Look) -> None:
     page = (ROOT / "docs/inspect.md").read_text(encoding="utf-8")
     found = json.loads(look("odd Foo").to_json())
-    names = {*found, *found["totals"], *found["layers"][1], *found["problems"][0]}
+    costs = json.loads(look(f"conv Convolution {convolution(8, 7)}").to_json())["costs"]
+    names = {*found, *found["totals"], *found["layers"][1], *found["problems"][0], *costs, *costs["commands"][0]}
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []
     assert [runs.value for runs in Runs if f"`{runs.value}`" not in page] == []
 
@@ -550,6 +554,48 @@ def test_a_model_is_known_by_its_beginning_too(tmp_path: Path) -> None:
         )
     with pytest.raises(UsageError, match="DV101: this is a model"):
         Config.read(tmp_path / "net")
+
+
+def test_costs_add_up_in_the_totals(look: Look) -> None:
+    result = look(f"conv Convolution {convolution(8, 7)}")
+    found = json.loads(result.to_json())
+    (command,) = found["costs"]["commands"]
+    assert (command["layers"], command["runs"], result.commands) == (["conv"], 1, 1)
+    assert found["totals"]["traffic_bytes"] == command["bytes"] > 0
+    assert found["totals"]["usec"] == command["usec"] > 0
+    assert found["costs"]["provenance"] == "model; assumes clock, bandwidth, multipliers"
+
+
+NET = "examples/digits_keras/net.ini"
+
+
+def test_a_table_shows_what_each_command_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", "--cost", str(ROOT / NET)]) == 0
+    out = capsys.readouterr().out
+    header, first = (re.search(f"^  {name} .*$", out, re.MULTILINE) for name in ("command", "stem, stem_norm,"))
+    assert header is not None and header[0].split()[1:] == [
+        "step", "runs", "cycles", "input", "operand", "output", "weights", "bound", "us",
+    ]  # fmt: skip
+    assert first is not None and first[0].split()[3:] == ["0", "1", "128", "128", "2,048", "2,336", "memory", "1.4"]
+    assert out.endswith("0.0109 ms and 0.03 MB on dv700 (model; assumes clock, bandwidth, multipliers)\n")
+
+
+def test_devices_and_levels_of_fusion_are_shown_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", "--device", "all", "--fusion", "all", str(ROOT / NET)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:18]]
+    levels = ["none", "proven", "documented", "full"]
+    assert [row[:2] for row in rows] == [[device, level] for device in NAMES for level in levels]
+    assert [row[2] for row in rows[:4]] == ["10", "8", "6", "6"]
+    assert cli.main(["inspect", "--device", "zia-c2", "--fusion", "all", "--json", str(ROOT / NET)]) == 0
+    found = json.loads(capsys.readouterr().out)["inspections"]
+    assert [(one["device"], one["fusion"]) for one in found] == [("zia-c2", level) for level in levels]
+
+
+def test_a_network_that_one_device_refuses(look: Look, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    look("up Deconvolution convolution_param { num_output: 3 kernel_size: 2 stride: 2 bias_term: false }")
+    assert cli.main(["inspect", "--device", "all", str(tmp_path / "net.prototxt")]) == 1
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:6]]
+    assert [row[0] for row in rows if len(row) < 7] == ["zia-c2"]
 
 
 def test_weights_alone_are_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from cnn_convertor.cli.parameters import Number, WholeNumber
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.limits import OF_BOARD
 from cnn_convertor.errors import Origin, Problem, UsageError
 
@@ -393,18 +394,39 @@ def probe(console: Console, folder: Path, device: str | None, **sizes: int | Non
 @commands.command("inspect")
 @click.argument("source", metavar="MODEL_OR_INI", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print the inspection as JSON.")
+@click.option("--cost", is_flag=True, help="Show what each command costs, by a model.")
+@click.option(
+    "--fusion",
+    type=click.Choice([*(level.value for level in Fusion), "all"]),
+    help="Level of fusion, in place of the ini file's; all compares them. --device all compares devices.",
+)
 @with_device
 @with_console
-def inspect_network(console: Console, source: Path, as_json: bool, **device: Any) -> None:
+def inspect_network(
+    console: Console,
+    source: Path,
+    as_json: bool,
+    cost: bool,
+    fusion: str | None,
+    device: str | None,
+    **sizes: int | None,
+) -> None:
     """Look at a network (an .ini, .prototxt, .h5 or .keras) without converting it; the exit code is 1 when it cannot be converted."""
-    from cnn_convertor.inspection import inspect
+    from cnn_convertor.inspection import compare, inspections_as_json
 
-    result = inspect(source, **device)
+    devices = NAMES if device == "all" else (device,)
+    levels = tuple(level.value for level in Fusion) if fusion == "all" else (fusion,)
+    results = compare(source, devices=devices, levels=levels, **sizes)
     if as_json:
-        console.data(result.to_json())
+        console.data(inspections_as_json(results) if "all" in (device, fusion) else results[0].to_json())
+    elif "all" in (device, fusion):
+        console.show("\n".join(tables.comparison(results)))
     else:
-        console.inspection(result)
-    console.judge(result)
+        console.inspection(results[0])
+        if cost:
+            console.show("\n".join(tables.costs(results[0])))
+    for result in results:
+        console.judge(result)
 
 
 @commands.command("devices")

@@ -316,6 +316,39 @@ def _totals(result: Inspection) -> Iterator[str]:
         yield f"  {change.code}  {', '.join((*change.layers[:_NAMED], *more))}: {change.hint}"
 
 
+_COSTS = ("step", "runs", "cycles", "input", "operand", "output", "weights", "bound", "us")
+_SHOWN = 40  # characters of the layers of a command
+
+
+def costs(result: Inspection) -> list[str]:
+    """What each command costs, and all together. Sizes in bytes."""
+    rows = []
+    for cost in result.costs:
+        e, layers = cost.estimate, ", ".join(cost.layers)
+        numbers = (e.cycles, e.input_bytes, e.operand_bytes, e.output_bytes, e.weights_bytes)
+        name = layers if len(layers) <= _SHOWN else f"{layers[: _SHOWN - 3]}..."
+        rows.append(
+            [escape_controls(name), str(cost.step), str(cost.runs), *map(_counted, numbers), e.bound, f"{e.usec:,.1f}"]
+        )
+    total = f"{result.usec / 1e3:.3g} ms and {result.traffic / 1e6:,.2f} MB on {result.device} ({result.provenance})"
+    return ["", *_table("command", rows, _COSTS), "", total] if rows else []
+
+
+_COMPARED = ("fusion", "commands", "CPU layers", "problems", "MB", "ms", "bound by memory")
+
+
+def comparison(results: Sequence[Inspection]) -> list[str]:
+    """One network on several devices, or at several levels of fusion, side by side."""
+    rows = []
+    for r in results:
+        found = [r.fusion, str(r.commands), str(r.cpu_layers), _counted(len(r.problems))]
+        bound = sum(cost.estimate.bound == "memory" for cost in r.costs)
+        known = [f"{r.traffic / 1e6:,.2f}", f"{r.usec / 1e3:.3g}", str(bound)]
+        rows.append([r.device, *found, *(known if r.costs else ["", "", ""])])
+    notes = dict.fromkeys(f"  {r.device}: {r.provenance}" for r in results)
+    return [results[0].network, *_table("device", rows, _COMPARED), *notes]
+
+
 # --- cells ---------------------------------------------------------------------------------------------------------------
 
 

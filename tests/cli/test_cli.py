@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import pty
 import re
@@ -17,6 +18,7 @@ import pytest
 from audit.vendor import branches
 from cnn_convertor import cli
 from cnn_convertor.cli import console
+from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
 
@@ -331,6 +333,25 @@ def test_help_names_the_options_and_the_commands(capsys: pytest.CaptureFixture[s
             "Commands:",
         ):
             assert word in out
+
+
+def test_devices_are_listed_with_their_sources(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["devices"]) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"^(\S+): ", out, re.MULTILINE) == list(NAMES)
+    assert re.search(r"^  unified buffer +524,288 bytes +kernel driver$", out, re.MULTILINE)
+    assert re.search(r"^  memory bandwidth +3,200 10\^6 bytes/s +assumed: no public figure$", out, re.MULTILINE)
+    (folder / "ours.toml").write_text("[device]\nub_size = 4096\n")
+    assert cli.main(["devices", "ours.toml", "--json"]) == 0
+    (device,) = json.loads(capsys.readouterr().out)["devices"]
+    assert device["name"] == "ours"
+    assert device["figures"]["ub_size"] == {"value": 4096, "unit": "bytes", "source": "ours.toml", "assumed": False}
+
+
+def test_an_unknown_device_is_misuse(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["convert", "a.ini", "--device"], ["devices"], ["audit", "a.cpp", "--device"]):
+        assert cli.main([*command, "zia-c9"]) == 2
+        assert 'DV150: there is no device "zia-c9"' in capsys.readouterr().err
 
 
 def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,9 +88,9 @@ NETWORKS = {
     "sums": (SUMS, "full", [2, 1, 1, 1, 1, 1, 1], 3),
     "chains": (CHAINS, "full", [6, 2, 2, 1, 1, 1], 0),
     "branches": (BRANCHES, "full", [8, 2, 1, 1, 1, 1], 0),
-    "sums, proven": (SUMS, "proven", [1] * 7, 4),
-    "chains, proven": (CHAINS, "proven", [1] * 13, 0),
-    "branches, proven": (BRANCHES, "proven", [2] + [1] * 12, 0),
+    "sums, documented": (SUMS, "documented", [1] * 7, 4),
+    "chains, documented": (CHAINS, "documented", [1] * 13, 0),
+    "branches, documented": (BRANCHES, "documented", [2] + [1] * 12, 0),
 }
 
 

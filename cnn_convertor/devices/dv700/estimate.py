@@ -1,0 +1,160 @@
+"""Estimates what a command costs on a device: cycles, bytes of external memory, and time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from cnn_convertor.devices.dv700.fusion.ub_fit import strips
+from cnn_convertor.devices.dv700.profile import Figure, Profile
+from cnn_convertor.devices.dv700.program import Program, Run
+from cnn_convertor.devices.dv700.weights.packing import BLOCK, TILE
+from cnn_convertor.ir.ops import ONE, Window
+
+HALF = 2  # bytes of an element
+# What the model takes for granted, and the evidence.
+ASSUMPTIONS = (
+    (
+        "a cycle multiplies one tile of 72 weights for 8 output channels, with 576 multipliers",
+        "mac_num; no measurement",
+    ),
+    ("a device with other multipliers is faster or slower in proportion", "no measurement"),
+    ("pools, additions and activations take no cycles", "no measurement"),
+    ("a command reads its input for each branch and again where tiles overlap, and its weights once", "no measurement"),
+    ("a command takes as long as the slower of arithmetic and memory; commands do not overlap", "no measurement"),
+)
+
+
+class Estimate(NamedTuple):
+    """What a command costs. The bytes are those that the counters of the emulated device show; operand is of an addition."""
+
+    cycles: int
+    input_bytes: int
+    operand_bytes: int
+    output_bytes: int
+    weights_bytes: int
+    compute_usec: float
+    memory_usec: float
+
+    @property
+    def nbytes(self) -> int:
+        return self.input_bytes + self.operand_bytes + self.output_bytes + self.weights_bytes
+
+    @property
+    def bound(self) -> str:
+        """What the command waits for."""
+        return "compute" if self.compute_usec > self.memory_usec else "memory"
+
+    @property
+    def usec(self) -> float:
+        return max(self.compute_usec, self.memory_usec)
+
+    def to_values(self) -> dict[str, Any]:
+        values = {name: value for name, value in self._asdict().items() if not name.endswith("usec")}
+        return {**values, "bytes": self.nbytes, "bound": self.bound, "usec": round(self.usec, 3)}
+
+
+def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile) -> Estimate:
+    """The cost of a command with these runs on a device."""
+    cycles = -(-sum(map(run_cycles, runs)) * BLOCK * TILE // profile.multipliers.value)
+    ub_size = profile.ub_size.value
+    input_bytes = sum(_read(run, ub_size) for run in _first_runs(runs))
+    output_bytes = sum(run.output.size for run in runs if run.external) * HALF
+    weights_bytes = sum(run.convolution.weights.nbytes for run in runs if run.convolution is not None)
+    nbytes = input_bytes + operand_bytes + output_bytes + weights_bytes
+    return Estimate(
+        cycles=cycles,
+        input_bytes=input_bytes,
+        operand_bytes=operand_bytes,
+        output_bytes=output_bytes,
+        weights_bytes=weights_bytes,
+        compute_usec=cycles / profile.conv_freq.value,
+        memory_usec=nbytes / profile.bandwidth.value,
+    )
+
+
+def estimates(program: Program, profile: Profile) -> tuple[Estimate, ...]:
+    """The cost of each command of a program, in order. What the CPU does is not estimated."""
+    return tuple(
+        estimate(layer.runs, operand_bytes=sum(map.nbytes for map in layer.inputs[1:]), profile=profile)
+        for layer in program.layers
+        if layer.runs
+    )
+
+
+def total_usec(commands: Iterable[Estimate]) -> float:
+    return sum(command.usec for command in commands)
+
+
+def run_cycles(run: Run) -> int:
+    """Cycles of a run with one tile of weights for 8 output channels a cycle."""
+    if run.convolution is None:
+        return 0
+    packed, output = run.convolution.weights.packed, run.convolution.output
+    taps = packed.kernel.height * packed.kernel.width if packed.dilated else 1
+    return output.height * output.width * -(-packed.kernels // BLOCK) * packed.tiles * taps
+
+
+def _first_runs(runs: Sequence[Run]) -> list[Run]:
+    """The runs that read the command's input."""
+    return [run for index, run in enumerate(runs) if index == 0 or runs[index - 1].external]
+
+
+def _read(run: Run, ub_size: int) -> int:
+    """Bytes that a run reads of the command's input: neighboring tiles share columns."""
+    height, width, channels = run.input
+    count = strips(run, ub_size=ub_size) or 1
+    columns = width
+    if count > 1 and run.convolution is not None:
+        kernel, dilation = run.convolution.kernel, run.convolution.dilation
+        reach = max(kernel) | 1 if dilation == ONE else Window(kernel, dilation=dilation).extent.width
+        columns = min(width + (count - 1) * min(reach - 1, width), count * width)
+    return height * columns * channels * HALF
+
+
+# --- measurements --------------------------------------------------------------------------------------------------------
+
+
+class EstimateError(NamedTuple):
+    """How far the model is from what a board measured: |estimate / measurement - 1|."""
+
+    commands: int
+    median: float
+    largest: float
+
+
+def model_error(profile: Profile) -> EstimateError | None:
+    """The error of the model on the commands that a probe measured; None without measurements."""
+    clock, bandwidth = profile.conv_freq.value, profile.bandwidth.value
+    errors = [abs(max(row.cycles / clock, row.nbytes / bandwidth) / row.usec - 1) for row in profile.measured]
+    return EstimateError(len(errors), median(errors), max(errors)) if errors else None
+
+
+def provenance(profile: Profile) -> str:
+    """Where the estimated times come from, in words."""
+    error = model_error(profile)
+    if error is not None:
+        text = f"model; on {error.commands} commands of the probe its median error is {error.median:.0%}"
+        return f"{text}, its largest {error.largest:.0%}"
+    figures: dict[str, Figure[Any]] = {
+        "clock": profile.conv_freq,
+        "bandwidth": profile.bandwidth,
+        "multipliers": profile.multipliers,
+    }
+    assumed = [name for name, figure in figures.items() if figure.is_assumed]
+    return f"model; assumes {', '.join(assumed)}" if assumed else "model"
+
+
+# --- palettes on the DV740 -----------------------------------------------------------------------------------------------
+
+_RUN_BYTES, _BLOCK_BYTES = 224, 32  # about, from the user driver
+
+
+def palette_command_bytes(program: Program, profile: Profile) -> int:
+    """About how many bytes of its command buffer a driver needs that expands palettes there; 0 for other drivers."""
+    if not profile.expands_palettes.value:
+        return 0
+    packed = [weights.packed for weights in program.weights if weights.packed.palette]
+    blocks = sum(-(-shape.channels // BLOCK) * -(-shape.kernels // BLOCK) for shape in packed)
+    return _RUN_BYTES * len(packed) + _BLOCK_BYTES * blocks
