@@ -4,8 +4,6 @@ Where the system can exchange two folders (Linux), the new set appears in one st
 undo a replacement that was cut off.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import filecmp

@@ -1,7 +1,5 @@
 """Runs a function in a child process, where neither a loop, nor a crash, nor a flood of memory can do harm."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import resource

@@ -1,7 +1,5 @@
 """The manifest NAME.json: what an application or a tool needs to drive a converted network without reading C++."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath

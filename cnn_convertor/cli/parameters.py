@@ -1,7 +1,5 @@
 """The numbers that options take, with messages in plain words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

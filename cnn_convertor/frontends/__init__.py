@@ -1,7 +1,5 @@
 """Reads trained networks: one folder for each framework, which turns its files into a graph, without any device in mind."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cnn_convertor.frontends.caffe import CAFFE

@@ -1,7 +1,5 @@
 """Arithmetic that all frameworks share: padding, pooling windows, slices, scales and shifts, functions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeAlias, get_args
 

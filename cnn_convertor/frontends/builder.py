@@ -1,7 +1,5 @@
 """Builds a graph layer by layer, and collects every reason why a layer cannot be read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A model file mapped into memory, so that weights are read only when they are needed."""
 
-from __future__ import annotations
-
 import mmap
 from pathlib import Path
 

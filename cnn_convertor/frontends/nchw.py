@@ -1,7 +1,5 @@
 """How maps hold Caffe's blobs of any number of axes: in the order channels, height, width, for a batch of one."""
 
-from __future__ import annotations
-
 import math
 from itertools import accumulate
 from operator import mul

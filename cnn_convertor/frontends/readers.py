@@ -1,7 +1,5 @@
 """Which function reads which layer type, what it declares, and the check that no setting goes unread."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """Recognizes models in formats that cannot be read, and says how to get from them to one that can."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path

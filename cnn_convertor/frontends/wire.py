@@ -1,7 +1,5 @@
 """Walks protobuf's binary format in place: reads tags and lengths, and skips contents."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator
 from enum import IntEnum

@@ -4,8 +4,6 @@ A layer is represented by its histogram of FP16 bit patterns, so fitting does no
 most 63,488 different finite values.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator

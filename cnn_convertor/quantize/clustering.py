@@ -15,8 +15,6 @@ a fixed sequence of IEEE 754 double-precision operations. Sums accumulate from z
 swamp small ones. Ties go to the lower border.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ multiprocessing, it shares no threads with its parent and does not run the main 
 or ends early, its lines are clustered in this process, with the same result.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

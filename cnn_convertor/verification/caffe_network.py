@@ -3,8 +3,6 @@
 Only the schema (caffe.binpb) is shared with the frontend. Files are read by protobuf itself.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

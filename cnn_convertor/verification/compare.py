@@ -1,7 +1,5 @@
 """Measures the differences between the device's maps and the framework's."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import TypeAlias

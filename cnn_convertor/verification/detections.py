@@ -3,8 +3,6 @@
 The least difference between two scores decides which of two boxes is kept, so rows cannot be compared from end to end.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Compares the maps inside a network on both sides, and finds where and why they differ."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

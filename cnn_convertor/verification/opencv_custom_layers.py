@@ -1,7 +1,5 @@
 """Layers of Caffe and its forks for OpenCV, in numpy: SPP, and Upsample by repetition and by the mask of a pooling."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Rounding to FP16 makes neighbors equal, or changes which of two is larger. An un
 from what the framework has, and as good. So the framework unpools by the device's maxima, which are compared with its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 

@@ -1,7 +1,5 @@
 """Reads board.json, in which a probe says what it saw on a board."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Reads the profile of a device: one of the package, the user's .toml file, or the board.json of a probe."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import sys

@@ -1,7 +1,5 @@
 """The limits of the DV700 and its driver."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 KERNEL_SIZES = range(1, 8)  # possible values of max_kernel_size

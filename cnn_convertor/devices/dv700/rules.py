@@ -3,8 +3,6 @@
 The docstring of a rule is its entry in docs/device-rules.md, with the limits in braces. What it yields is the user's error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, layer_type

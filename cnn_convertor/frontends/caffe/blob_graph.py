@@ -1,7 +1,5 @@
 """Connects layers by their blobs, and leaves out what only training needs."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass

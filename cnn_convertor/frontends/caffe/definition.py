@@ -1,7 +1,5 @@
 """Reads a network's text definition: the layers that are there at test time, in their order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """Turns a Caffe network (a text definition and binary weights) into a graph."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

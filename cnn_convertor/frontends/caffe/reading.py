@@ -1,7 +1,5 @@
 """What the reader of a layer works with: the layer's settings, inputs and weights, and the graph under construction."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Caffe's messages, made at run time from descriptors, so that any version of protobuf works."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads protobuf's text format into messages, with line numbers; skips the fields of vendors' forks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container
 from dataclasses import dataclass, field

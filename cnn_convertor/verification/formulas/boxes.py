@@ -1,7 +1,5 @@
 """Caffe's layers of boxes for detection."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

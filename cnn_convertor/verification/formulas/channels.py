@@ -1,7 +1,5 @@
 """Caffe's layers with parameters for each channel or element."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Caffe's layers that join, cut and reorder blobs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

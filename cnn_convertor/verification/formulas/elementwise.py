@@ -1,7 +1,5 @@
 """Caffe's functions of single elements."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What every formula works on: a layer of the definition, its blobs, and the table of formulas."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """Caffe's layers that sum or compare several elements."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cnn_convertor.verification.formulas.channels import on_channels

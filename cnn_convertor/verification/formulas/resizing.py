@@ -1,7 +1,5 @@
 """Caffe's layers that enlarge, shrink or pad maps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Caffe's convolutions and pools."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The reason for each boundary between two commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What a command costs."""
 
-from __future__ import annotations
-
 from cnn_convertor.devices.dv700.device import Cost
 from cnn_convertor.devices.dv700.fusion.rules import Path, split_runs
 from cnn_convertor.devices.dv700.memory.placement import nbytes

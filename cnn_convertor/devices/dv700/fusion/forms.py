@@ -1,7 +1,5 @@
 """Finds the forms that a command contains."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The forms of commands, the evidence for each, and the forms that each level of fusion allows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum, IntEnum
 

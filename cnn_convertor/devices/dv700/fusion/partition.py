@@ -7,8 +7,6 @@ neighboring parts of a concatenation may share a command as well; a second dynam
 Traffic counts first, then the number of commands, then the number of runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Decides which nodes can share a command, and says why others cannot."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 

@@ -1,7 +1,5 @@
 """The driver's formulas for the unified buffer: the tiles of a convolution, and the size of several runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum, auto
 from functools import lru_cache

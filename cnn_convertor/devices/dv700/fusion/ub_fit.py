@@ -1,7 +1,5 @@
 """Whether runs fit the unified buffer: one by itself, in strips, and several of one command together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cnn_convertor.devices.dv700.fusion.tiling import (

@@ -1,7 +1,5 @@
 """How a user wants weights to be stored."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple
 

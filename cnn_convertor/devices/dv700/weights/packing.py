@@ -15,8 +15,6 @@ convolution has one input channel, a dilated one is a stream of 1 x 1 convolutio
 Weights are read and packed a few blocks at a time, so memory does not grow with the layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache

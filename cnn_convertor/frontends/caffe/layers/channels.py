@@ -1,7 +1,5 @@
 """Layers that multiply by a matrix, or have a factor for each channel."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

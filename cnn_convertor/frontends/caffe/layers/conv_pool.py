@@ -1,7 +1,5 @@
 """Layers whose windows move over a map: convolutions, deconvolutions and pooling."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Layers of SSD: boxes, and the objects detected in them."""
 
-from __future__ import annotations
-
 from bisect import bisect, insort
 
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe

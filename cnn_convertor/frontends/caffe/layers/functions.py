@@ -1,7 +1,5 @@
 """Layers that apply a function of one number to every element."""
 
-from __future__ import annotations
-
 import math
 
 from cnn_convertor.frontends.arithmetic import applied, scale_and_shift

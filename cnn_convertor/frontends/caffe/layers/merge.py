@@ -1,7 +1,5 @@
 """Inputs, and layers that combine blobs or pass them on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cnn_convertor.frontends.arithmetic import scale_and_shift

@@ -1,7 +1,5 @@
 """Layers that reduce axes of an input, and layers that scale it by such reductions."""
 
-from __future__ import annotations
-
 from cnn_convertor.frontends.arithmetic import scale_and_shift
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.frontends.nchw import axis_of, is_plain, with_length

@@ -1,7 +1,5 @@
 """Layers that only change the size of a map."""
 
-from __future__ import annotations
-
 from cnn_convertor.frontends.arithmetic import crop, scale_and_shift
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.ir import ops

@@ -1,7 +1,5 @@
 """Layers that move a blob's elements, or leave some of them out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
