@@ -5,6 +5,7 @@ coarser block of an axis that also has an `isv`; the innermost block of an axis 
 without a block, `_rotate_180` stores x and y reversed. Source: the device's own index formulas.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -110,86 +111,69 @@ def format_of(name: str) -> Layout:
         reason = REFUSED[name]
         refuse("DV810", f'the format "{name}" has no known layout: {reason}', _HINTS.get(reason, ""))
     text = SPECIAL.get(name) or BITS.get(name) or IMAGES.get(name)
-    layout = parse(text) if text is not None else _Name(name).layout()
+    layout = parse(text) if text is not None else _of_parts(name)
     return Layout(layout.axes, layout.terms, name=name)
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+def _of_parts(name: str) -> Layout:
+    """The layout that the parts of a name give."""
+    body, _, rotation = name.partition("_rotate_")
+    if rotation and not set(body) & {"x", "y"}:
+        wrong_at(name, len(body), "there is no x or y to rotate")
+    if rotation and rotation != "180":
+        wrong_at(name, len(body) + len("_rotate_"), "the only rotation is 180")
+    body, filled, padding = body.partition("__")
+    fill = re.fullmatch(f"a([{LETTERS}])(0*[1-9][0-9]*)", padding)
+    if filled and fill is None:
+        wrong_at(name, len(body) + 2, "expected the padding of an axis, like ai32")
+    outer, inner = _parts(name, body)
+    blocked_axes, seen = {axis for axis, _, _ in inner}, ""
+    for axis, counts_slices, at in outer:
+        for letter in axis:
+            if letter in seen:
+                wrong_at(name, at, f'duplicate axis "{letter}"')
+        seen += axis
+        if counts_slices and axis not in blocked_axes:
+            wrong_at(name, at, f'"{axis}s" counts slices, but {axis}svN is missing')
+        if not counts_slices and axis in blocked_axes:
+            wrong_at(name, at, f'"{axis}" has blocks: expected {axis}s')
+    for axis, _, at in inner:
+        if axis not in {other for other, _, _ in outer}:
+            wrong_at(name, at, f'blocks of "{axis}" without {axis}s')
+    if fill and fill[1] not in seen:
+        wrong_at(name, len(body) + 3, f'there is no axis "{fill[1]}"')
+    terms = blocked([axis for axis, _, _ in outer], [(axis, size) for axis, size, _ in inner])
+    for place, term in enumerate(terms[: len(outer)]):
+        align = int(fill[2]) if fill and fill[1] == term.axis else 1
+        terms[place] = replace(term, flip=bool(rotation) and term.axis in ("x", "y"), extent_align=align)
+    return Layout(natural_axes(terms), tuple(terms))
 
 
-class _Name:
-    """A parsed format name."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.outer: list[tuple[str, bool, int]] = []  # axis, whether it counts slices, position in the name
-        self.inner: list[tuple[str, int, int]] = []  # axis, size, position in the name
-        self.fills: dict[str, int] = {}
-        body, _, rotation = name.partition("_rotate_")
-        self.rotated = bool(rotation)
-        if rotation and not set(body) & {"x", "y"}:
-            wrong_at(name, len(body), "there is no x or y to rotate")
-        if rotation and rotation != "180":
-            wrong_at(name, len(body) + len("_rotate_"), "the only rotation is 180")
-        body, fill, aligned = body.partition("__")
-        if fill:
-            self._read_fill(aligned, len(body) + 2)
-        at = 0
-        for part in body.split("_"):
-            self._read(part, at)
-            at += len(part) + 1
-
-    def _read_fill(self, text: str, at: int) -> None:
-        if text[:1] != "a" or text[1:2] not in LETTERS or not _is_number(text[2:]) or not int(text[2:]):
-            wrong_at(self.name, at, "expected the padding of an axis, like ai32")
-        self.fills[text[1]] = int(text[2:])
-
-    def _read(self, part: str, at: int) -> None:
-        letters = len(part) - len(part.lstrip(LETTERS))
-        axes, rest = part[:letters], part[letters:]
+def _parts(name: str, body: str) -> tuple[list[tuple[str, bool, int]], list[tuple[str, int, int]]]:
+    """The axes, and whether each counts slices; the blocks of axes, and their sizes. All with their places in the name."""
+    outer: list[tuple[str, bool, int]] = []
+    inner: list[tuple[str, int, int]] = []
+    at = 0
+    for part in body.split("_"):
+        rest = part.lstrip(LETTERS)
+        axes = part.removesuffix(rest)
+        end = at + len(axes)
         if not axes:
-            wrong_at(self.name, at, f"expected an axis, one of {' '.join(LETTERS)}")
+            wrong_at(name, at, f"expected an axis, one of {' '.join(LETTERS)}")
         if rest[:2] in ("sv", "sa"):
-            number = rest[2:]
-            if not _is_number(number) or int(number) < 2:
-                digits = len(number) - len(number.lstrip("0123456789"))
-                wrong_at(self.name, at + letters + 2 + digits, "expected the block size, 2 or more")
-            self.inner.append((axes, int(number), at))
+            digits = re.match("[0-9]*", rest[2:], re.ASCII)
+            assert digits is not None
+            if digits[0] != rest[2:] or int(digits[0] or 0) < 2:
+                wrong_at(name, end + 2 + digits.end(), "expected the block size, 2 or more")
+            inner.append((axes, int(digits[0]), at))
         elif rest not in ("", "s"):
-            wrong_at(self.name, at + letters + rest.startswith("s"), "expected s, svN, saN or the end of this part")
-        elif self.inner:
-            wrong_at(self.name, at, "slices and axes precede blocks")
-        elif rest:
-            self.outer.append((axes, True, at))
+            wrong_at(name, end + rest.startswith("s"), "expected s, svN, saN or the end of this part")
+        elif inner:
+            wrong_at(name, at, "slices and axes precede blocks")
         else:
-            self.outer += [(letter, False, at + index) for index, letter in enumerate(axes)]
-
-    def layout(self) -> Layout:
-        self._check()
-        terms = blocked([axis for axis, _, _ in self.outer], [(axis, size) for axis, size, _ in self.inner])
-        for place, term in enumerate(terms[: len(self.outer)]):
-            flip = self.rotated and term.axis in ("x", "y")
-            terms[place] = replace(term, flip=flip, extent_align=self.fills.get(term.axis, 1))
-        return Layout(natural_axes(terms), tuple(terms))
-
-    def _check(self) -> None:
-        seen, blocks = "", {axis for axis, _, _ in self.inner}
-        for axis, sliced, at in self.outer:
-            for letter in axis:
-                if letter in seen:
-                    wrong_at(self.name, at, f'duplicate axis "{letter}"')
-            seen += axis
-            if sliced and axis not in blocks:
-                wrong_at(self.name, at, f'"{axis}s" counts slices, but {axis}svN is missing')
-            if not sliced and axis in blocks:
-                wrong_at(self.name, at, f'"{axis}" has blocks: expected {axis}s')
-        for axis, _, at in self.inner:
-            if axis not in {outer for outer, _, _ in self.outer}:
-                wrong_at(self.name, at, f'blocks of "{axis}" without {axis}s')
-        for axis in self.fills:
-            if axis not in seen:
-                wrong_at(self.name, self.name.index("__") + 3, f'there is no axis "{axis}"')
+            outer += [(axes, True, at)] if rest else [(letter, False, at + i) for i, letter in enumerate(axes)]
+        at += len(part) + 1
+    return outer, inner
 
 
 # --- values of less than a byte ------------------------------------------------------------------------------------------
