@@ -24,7 +24,7 @@ from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples,
 from cnn_convertor.verification.compare import Comparison
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import causes_of, compare_layers
-from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs
+from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, reference_of, run_all
 from cnn_convertor.verification.results import Beside, Cause, Verification
 from cnn_convertor.verification.unpooling import unpoolings
@@ -167,6 +167,7 @@ def verify(
             outputs=outputs,
             beside=_beside(trial, outputs) if palette else (),
             accuracies=() if classes is None else accuracies(graph, device, reference, classes),
+            unjudged=unjudged_layers(network, reference, outputs),
             stale_files=_stale_files(program, config),
         )
         if layers or attribute or result.failed:

@@ -40,6 +40,15 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden texts anew instead of comparing")
+    parser.addoption("--random-networks", type=int, default=50, help="random networks to compare for each framework")
+    parser.addoption("--random-seed", type=int, default=0, help="seed of the first of these networks")
+
+
+@pytest.fixture
+def random_seeds(request: pytest.FixtureRequest) -> range:
+    """The seeds of the networks that a test compares."""
+    first = request.config.getoption("--random-seed")
+    return range(first, first + request.config.getoption("--random-networks"))
 
 
 Golden: TypeAlias = Callable[[str, str], None]

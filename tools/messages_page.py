@@ -328,8 +328,8 @@ ENTRIES: Mapping[str, Entry] = {
         "For a file of Keras 2, install tf_keras. Or give the expected outputs together with the inputs, see docs/verify.md.",
     ),
     "DV713": Entry(
-        "Custom layers in Keras",
-        "Keras cannot run custom layers from their description.",
+        "No layer of Keras",
+        "`outputs` names a map inside a layer of Keras, whose values Keras does not give.",
         "Give the expected outputs together with the inputs, see docs/verify.md.",
     ),
     "DV714": Entry(

@@ -164,14 +164,19 @@ def _verdict(result: Verification) -> Iterator[str]:
         if output.doubt:
             shown = output not in result.unverified and output not in result.failed
             yield f'"{output.name}": {output.doubt}{", so a map before it is compared" * shown}'
+    for layer in result.unjudged:
+        yield f'not compared: "{layer.layer}": {layer.reason}'
     if result.passed:
         yield f"pass: every output has {result.min_sqnr:g} dB or more{jump}"
     elif result.failed:
         yield f"fail: {_names(result.failed)} below {result.min_sqnr:g} dB{jump}"
         if not any(layer.causes for layer in result.layers):
             yield "--attribute shows the causes of each layer's error; docs/verify.md says what to do about them"
-    else:
+    elif result.unverified:
         yield f"not verified: the values of {_names(result.unverified)} prove nothing; try other --inputs"
+    else:
+        names = ", ".join(f'"{layer.layer}"' for layer in result.unjudged if not layer.is_verified)
+        yield f"not verified: {names} cannot be compared; give the expected outputs with the inputs (see docs/verify.md)"
 
 
 def _names(outputs: Sequence[Comparison]) -> str:

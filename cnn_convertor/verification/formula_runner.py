@@ -11,7 +11,7 @@ from cnn_convertor.errors import ConvertorError, Origin, Problem
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order
-from cnn_convertor.verification.caffe_network import Evaluation, Top, evaluate, input_dims, read_network
+from cnn_convertor.verification.caffe_network import Top, evaluate, input_dims, read_network
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.detections import as_rows
 from cnn_convertor.verification.formulas import Blob, FormulaLayer
@@ -22,17 +22,19 @@ FORMULAS = "Caffe's formulas"
 
 
 def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima] = {}) -> Reference:
-    """The results of the formulas. Raises ConvertorError when they cannot compute an output."""
+    """The results of the formulas. Raises ConvertorError when they cannot read the network."""
     layers = _read(model)
     finals = outputs_of(graph, layers)
     single = [layer.name for layer in layers if len(layer.tops) == 1 or layer.type == "Pooling"]
-    ends: list[list[Maps]] = []
+    ends: list[list[Maps | None]] = []
+    unjudged: dict[str, str] = {}
+    converted = {layer_of(graph, node.name) for node in graph.nodes}
     rows: dict[str, list[Maps]] = {}
     masks: dict[str, list[Places]] = {}
     for sample in range(len(next(iter(inputs.values())))):
         found = evaluate(layers, _blobs(inputs, layers, sample), _places(choices, sample))
-        _check(found, finals, model)
-        ends.append([_end(found.tops[top], graph, output) for output, top in finals.items()])
+        unjudged |= {name: why for name, why in found.lacking.items() if name in converted}
+        ends.append([_end(found.tops.get(top), graph, output) for output, top in finals.items()])
         if sample < KEPT:
             for name in single:
                 if found.tops.get((name, 0), np.empty(0)).shape[:1] == (1,):
@@ -44,15 +46,17 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping
     known = {name: choice for name, choice in choices.items() if choice.pooled in first | maps}
     return Reference(
         framework=FORMULAS,
-        outputs=tuple(
-            blobs_as_output(np.stack(parts), graph.shape(output))
-            for parts, output in zip(zip(*ends, strict=True), graph.outputs, strict=True)
-        ),
+        outputs={
+            place: blobs_as_output(np.stack(results), graph.shape(output))
+            for place, (output, *parts) in enumerate(zip(graph.outputs, *ends, strict=True))
+            if len(results := [part for part in parts if part is not None]) == len(parts)
+        },
         layers=maps,
         order=Order.CHW,
         maxima=tuple(
             judged(known, {name: np.concatenate(masks[name]) for name in known if name in masks}, first | maps)
         ),
+        unjudged=unjudged,
     )
 
 
@@ -92,19 +96,9 @@ def _places(choices: Mapping[str, DeviceMaxima], sample: int) -> dict[str, Blob]
     return {name: choice.places(part).transpose(0, 3, 1, 2).astype(np.float64) for name, choice in choices.items()}
 
 
-def _check(found: Evaluation, finals: Mapping[str, Top], model: Model) -> None:
-    """Every output must have a result."""
-    if any(top not in found.tops for top in finals.values()):
-        lacking = found.lacking.items() or [("", "it is not in the definition")]
-        raise ConvertorError(
-            [
-                Problem("DV712", f"Caffe's formulas cannot judge it: {why}", Origin(str(model.definition), name), HINT)
-                for name, why in lacking
-            ]
-        )
-
-
-def _end(values: Blob, graph: Graph, output: str) -> Maps:
+def _end(values: Blob | None, graph: Graph, output: str) -> Maps | None:
     """Detections are padded to the largest number of rows."""
+    if values is None:
+        return None
     found = values.astype(np.float32)
     return as_rows(found, graph.shape(output).height) if isinstance(graph[output].op, DetectionOutput) else found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,22 +23,24 @@ KEPT = 8  # samples whose layers are kept; more would fill the memory and show l
 class Reference:
     """The framework's results for N samples.
 
-    outputs: (N, H, W, C) for each output of the network. layers: framework layer -> (N or KEPT, H, W, C) of the first samples,
-    a vector being 1 x 1 x C.
+    outputs: place of an output -> (N, H, W, C), for those that have a result. layers: framework layer ->
+    (N or KEPT, H, W, C) of the first samples, a vector being 1 x 1 x C.
     order: in which the framework counts the elements of a map. maxima: those of the device that its unpoolings used.
+    unjudged: framework layer -> why it has no result.
     """
 
     framework: str
-    outputs: tuple[Maps, ...]
+    outputs: Mapping[int, Maps]
     layers: Mapping[str, Maps]
     order: Order
     maxima: tuple[Maxima, ...] = ()
+    unjudged: Mapping[str, str] = field(default_factory=dict)
 
 
 def as_output(values: Maps, shape: Shape, order: Order) -> Maps:
-    """A Keras tensor of N samples as maps (N, *shape): 4 axes that are counted C, H, W are turned."""
-    if order is Order.CHW and values.ndim == 4:
-        values = values.transpose(0, 2, 3, 1)
+    """A Keras tensor of N samples as maps (N, *shape): axes that are counted C, H, W or C, W are turned."""
+    if order is Order.CHW and values.ndim in (3, 4):
+        values = np.moveaxis(values, 1, -1)
     return np.ascontiguousarray(values).reshape(len(values), *shape).astype(np.float32, copy=False)
 
 
@@ -47,6 +49,8 @@ def as_maps(values: Maps, order: Order) -> Maps | None:
     match values.shape[1:]:
         case (channels,):
             shape = Shape(1, 1, channels)
+        case (channels, width) if order is Order.CHW:
+            shape = Shape(1, width, channels)
         case (width, channels):
             shape = Shape(1, width, channels)
         case (channels, height, width) if order is Order.CHW:

@@ -33,8 +33,8 @@ def _run_caffe(
 ) -> Reference:
     """OpenCV's results where they agree with Caffe's formulas on the first sample, else those of the formulas.
 
-    OpenCV differs from Caffe in many settings, lacks layers and crashes for some networks. Where the formulas cannot judge,
-    OpenCV does.
+    OpenCV differs from Caffe in many settings, lacks layers and crashes for some networks. Where the formulas cannot read
+    the network, OpenCV judges alone.
     """
     one = {name: values[:1] for name, values in inputs.items()}
     try:
@@ -52,9 +52,9 @@ def _run_caffe(
 def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
     """Whether all maps are the same. Rows of detections depend on the least difference of two scores, and are left out."""
     pairs = [(maps, exact.layers[name]) for name, maps in opencv.layers.items() if name in exact.layers]
-    for output, *values in zip(graph.outputs, opencv.outputs, exact.outputs, strict=True):
-        if not isinstance(graph[output].op, DetectionOutput):
-            pairs.append((values[0], values[1]))
+    for place, maps in exact.outputs.items():
+        if not isinstance(graph[graph.outputs[place]].op, DetectionOutput):
+            pairs.append((opencv.outputs[place], maps))
     return all(mine.shape == theirs.shape and sqnr(mine, theirs) >= AGREEMENT_DB for mine, theirs in pairs)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.frontends.keras.files import open_model
 from cnn_convertor.frontends.keras.versions import bilinear_sampling
-from cnn_convertor.ir.ops import Sampling
+from cnn_convertor.ir.ops import Sampling, Shape
 from cnn_convertor.verification.framework_maps import missing
 
 Tensor: TypeAlias = Any  # of tensorflow, which is untyped
@@ -58,15 +58,17 @@ class LoadedModel(NamedTuple):
     model: Tensor
 
 
-def load_model(definition: Path, data: Path, size: tuple[int, int] | None) -> LoadedModel:
+def load_model(
+    definition: Path, data: Path, size: tuple[int, int] | None, custom: Sequence[CustomLayer] = ()
+) -> LoadedModel:
     """The model, read by Keras, or by tf_keras where Keras refuses a file of Keras 2.
 
-    size: (height, width) of the input, when that is not the model's own.
+    size: (height, width) of the input, when that is not the model's own. custom: layers whose code Keras does not have.
     Raises UsageError when TensorFlow is not installed, ModelError when the model cannot be loaded.
     """
     keras = import_keras()
     try:
-        return LoadedModel("Keras", keras, _load(keras, definition, data, size))
+        return LoadedModel("Keras", keras, _load(keras, definition, data, size, custom))
     except ModelError as error:
         if not _is_legacy(definition):
             raise
@@ -74,7 +76,7 @@ def load_model(definition: Path, data: Path, size: tuple[int, int] | None) -> Lo
     if old is None:
         raise ModelError([replace(problem, hint=f"{_how_to_install()}; or {problem.hint}") for problem in problems])
     try:
-        return LoadedModel("Keras 2 (tf_keras)", old, _load(old, definition, data, size))
+        return LoadedModel("Keras 2 (tf_keras)", old, _load(old, definition, data, size, custom))
     except ModelError as error:
         raise ModelError([*problems, *error.problems]) from error
 
@@ -91,10 +93,13 @@ def _is_legacy(definition: Path) -> bool:
     return False
 
 
-def _load(keras: ModuleType, definition: Path, data: Path, size: tuple[int, int] | None) -> Tensor:
+def _load(
+    keras: ModuleType, definition: Path, data: Path, size: tuple[int, int] | None, custom: Sequence[CustomLayer]
+) -> Tensor:
     """The model as one package reads it."""
+    known = _known_layers(keras) | _placeholders(keras, custom)
     try:
-        model = keras.models.load_model(definition, custom_objects=_known_layers(keras), compile=False)
+        model = keras.models.load_model(definition, custom_objects=known, compile=False)
         if data != definition:
             model.load_weights(data)
         if size is not None:
@@ -177,6 +182,52 @@ def _layers_of_applications(keras: ModuleType) -> dict[str, Tensor]:
         with suppress(ImportError, AttributeError):
             found[layer] = getattr(import_module(f"{keras.__name__}.src.applications.{module}"), layer)
     return found
+
+
+# --- custom layers -------------------------------------------------------------------------------------------------------
+
+
+class CustomLayer(NamedTuple):
+    """A layer whose code is the firmware's. name, type: as in the model file."""
+
+    name: str
+    type: str
+    shape: Shape
+
+
+def _placeholders(keras: ModuleType, custom: Sequence[CustomLayer]) -> dict[str, Tensor]:
+    """Layers that give zeros of the right shape in place of custom layers: registered name -> class."""
+    import tensorflow as tf
+
+    shapes = {layer.name: layer.shape for layer in custom}
+
+    base: Any = keras.layers.Layer
+
+    class Placeholder(base):  # type: ignore[misc]  # Keras has no types
+        is_placeholder = True
+
+        @classmethod
+        def from_config(cls, config: dict[str, Any]) -> Placeholder:
+            return cls(name=config["name"])
+
+        def call(self, inputs: Tensor, *_: Tensor, **__: Tensor) -> Tensor:
+            first = tf.nest.flatten(inputs)[0]
+            shape = shapes[self.name]
+            is_vector = shape.is_vector and len(first.shape) == 2
+            return tf.zeros([tf.shape(first)[0], *(shape[2:] if is_vector else shape)])
+
+    return {
+        name: type(layer.type, (Placeholder,), {}) for layer in custom for name in (layer.type, f"Custom>{layer.type}")
+    }
+
+
+def is_placeholder(layer: Tensor) -> bool:
+    """Whether a layer, or one inside it, stands for a custom layer."""
+    inner = all_layers(layer) if hasattr(layer, "layers") else ()
+    return any(hasattr(each, "is_placeholder") for each in (layer, *inner))
+
+
+# --- layers of a model ---------------------------------------------------------------------------------------------------
 
 
 def all_layers(model: Tensor) -> Iterator[Tensor]:

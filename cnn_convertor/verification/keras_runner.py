@@ -12,28 +12,37 @@ import numpy as np
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.frontends.keras.importer import read_axes
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Order
+from cnn_convertor.ir.ops import Custom, Order
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import HINT, KEPT, Reference, as_maps, as_output
-from cnn_convertor.verification.keras_models import Tensor, all_layers, is_channels_first, load_model
+from cnn_convertor.verification.keras_models import (
+    CustomLayer,
+    Tensor,
+    is_placeholder,
+    load_model,
+)
 from cnn_convertor.verification.unpooling import DeviceMaxima
 
 BATCH = 8  # samples that go through Keras at a time
 
 
 def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, DeviceMaxima]) -> Reference:
-    if model.options.custom_layers is not None:
-        problem = "Keras cannot run custom layers from their description"
-        raise UsageError(Problem("DV713", problem, Origin(str(model.definition)), HINT))
-    title, keras, loaded = load_model(model.definition, model.data, model.options.size)
+    custom = [
+        CustomLayer(layer_of(graph, node.name).rpartition("/")[2], node.op.type, node.op.shape)
+        for node in graph.nodes
+        if isinstance(node.op, Custom)
+    ]
+    title, keras, loaded = load_model(model.definition, model.data, model.options.size, custom)
     if model.outputs:
         loaded = _ending_at(keras, loaded, model, graph)
-    order = _order(loaded, graph)
+    orders = {name: axes.order for name, axes in read_axes(model.definition, model.data, model.options).items()}
     given = [
-        _for_keras(inputs[node.name], tensor.shape, order)
+        _for_keras(inputs[node.name], tensor.shape, orders[layer_of(graph, node.name)])
         for node, tensor in zip(graph.inputs, loaded.inputs, strict=True)
     ]
+    unjudged = _unjudged(graph, _calls(loaded)) if custom else {}
     results: dict[str, list[Maps]] = {}
     outputs: list[list[Maps]] = []
     only = next(
@@ -49,15 +58,21 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
         outputs.append([values[:count] for values in final])
         for name, values in layers:
             results.setdefault(name, []).append(values[: min(count, KEPT - start)])
-    shapes = [graph.shape(name) for name in graph.outputs]
+    maps = {
+        name: as_maps(np.concatenate(parts), orders.get(name, Order.HWC))
+        for name, parts in results.items()
+        if name not in unjudged
+    }
     return Reference(
         framework=title,
-        outputs=tuple(
-            as_output(np.concatenate(parts), shape, order)
-            for parts, shape in zip(zip(*outputs, strict=True), shapes, strict=True)
-        ),
-        layers={n: m for n, parts in results.items() if (m := as_maps(np.concatenate(parts), order)) is not None},
-        order=order,
+        outputs={
+            place: as_output(np.concatenate(parts), graph.shape(name), orders[layer_of(graph, name)])
+            for place, (name, *parts) in enumerate(zip(graph.outputs, *outputs, strict=True))
+            if layer_of(graph, name) not in unjudged
+        },
+        layers={name: values for name, values in maps.items() if values is not None},
+        order=Order.CHW if Order.CHW in orders.values() else Order.HWC,
+        unjudged=unjudged,
     )
 
 
@@ -75,22 +90,6 @@ def _ending_at(keras: ModuleType, loaded: Tensor, model: Model, graph: Graph) ->
         needed = {layer_of(graph, node.name) for node in graph.inputs}
         inputs = [tensor for tensor in inputs if tensor.name in needed]
     return keras.Model(inputs, outputs)
-
-
-def _order(model: Tensor, graph: Graph) -> Order:
-    """The order of a map's elements in the model: as its layers say, or else as the graph's inputs were read."""
-    if any(is_channels_first(layer) for layer in all_layers(model)):
-        return Order.CHW
-    maps = [
-        (graph.shape(n.name), t.shape[1:]) for n, t in zip(graph.inputs, model.inputs, strict=True) if len(t.shape) == 4
-    ]
-    turned = [_is(given, (s.channels, s.height, s.width)) and not _is(given, s) for s, given in maps]
-    return Order.CHW if any(turned) else Order.HWC
-
-
-def _is(given: Sequence[int | None], sizes: Sequence[int]) -> bool:
-    """Whether a tensor's sizes are these, as far as they are known."""
-    return all(have in (None, size) for have, size in zip(given, sizes, strict=True))
 
 
 class Call(NamedTuple):
@@ -131,14 +130,35 @@ def _all_outputs(
 
 def _calls_made_once(model: Tensor) -> Iterator[Call]:
     """The model's calls of layers that are called once and have one output, so that a name says which tensor is meant."""
-    functional: Tensor = getattr(model, "_functional", model)  # a Sequential has a functional form
-    nodes = [node for depth in functional._nodes_by_depth.values() for node in depth]  # noqa: SLF001  # Keras has no public form of this
-    calls = [Call.of(node) for node in nodes]
+    calls = _calls(model)
     times = Counter(id(call.layer) for call in calls)
     for layer in model.layers:
         for call in calls:
             if call.layer is layer and times[id(layer)] == 1 and len(call.outputs) == 1:
                 yield call
+
+
+def _calls(model: Tensor) -> list[Call]:
+    """All calls of a model's layers, each after those that it reads."""
+    functional: Tensor = getattr(model, "_functional", model)  # a Sequential has a functional form
+    by_depth = functional._nodes_by_depth  # noqa: SLF001  # Keras has no public form of this
+    return [Call.of(node) for depth in sorted(by_depth, reverse=True) for node in by_depth[depth]]
+
+
+def _unjudged(graph: Graph, calls: Sequence[Call]) -> dict[str, str]:
+    """Custom layers, and those that read their results -> why Keras has no results of them."""
+    found: dict[str, str] = {}
+    without_result: set[int] = set()
+    for call in calls:
+        if is_placeholder(call.layer):
+            found[call.layer.name] = "Keras does not have the code of this custom layer"
+        elif any(id(tensor) in without_result for tensor in call.inputs):
+            found[call.layer.name] = "it reads the results of a custom layer"
+        if call.layer.name in found:
+            without_result |= {id(tensor) for tensor in call.outputs}
+    layers = dict.fromkeys(layer_of(graph, node.name) for node in graph.nodes)
+    whole = {layer: layer if layer in found else layer.partition("/")[0] for layer in layers}  # of layers in models
+    return {layer: found[name] for layer, name in whole.items() if name in found}
 
 
 def _flatten(values: Tensor) -> list[Tensor]:
@@ -148,7 +168,7 @@ def _flatten(values: Tensor) -> list[Tensor]:
 
 
 def _for_keras(values: Maps, shape: Sequence[int | None], order: Order) -> Maps:
-    if order is Order.CHW and len(shape) == 4:
-        return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
-    wanted = [have if want is None else want for have, want in zip(values.shape[1:], shape[1:], strict=False)]
-    return values.reshape(len(values), *(wanted if len(shape) == 4 else shape[1:]))
+    """Maps (N, H, W, C) as the tensor of an input. shape: of the tensor, where None is any size."""
+    if order is Order.CHW:
+        values = np.ascontiguousarray(values.transpose(0, 3, 1, 2))
+    return values if len(shape) == 4 else values.reshape(len(values), *shape[1:])

@@ -54,10 +54,10 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
         raise ModelError(Problem("DV712", problem, Origin(str(model.definition)), HINT)) from error
     return Reference(
         framework="onnxruntime",
-        outputs=tuple(
-            np.concatenate([blobs_as_output(values, graph.shape(name)) for values in parts])
-            for parts, name in zip(zip(*outputs, strict=True), graph.outputs, strict=True)
-        ),
+        outputs={
+            place: np.concatenate([blobs_as_output(values, graph.shape(name)) for values in parts])
+            for place, (name, *parts) in enumerate(zip(graph.outputs, *outputs, strict=True))
+        },
         layers={name: np.concatenate(maps) for name, maps in layers.items()},
         order=Order.CHW,
     )

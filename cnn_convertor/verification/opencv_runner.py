@@ -72,10 +72,10 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping
     first = {name: given[:KEPT] for name, given in inputs.items()}
     return Reference(
         framework="OpenCV",
-        outputs=tuple(
-            blobs_as_output(np.concatenate(_detections(parts, graph, output)), graph.shape(output))
-            for parts, output in zip(zip(*ends, strict=True), graph.outputs, strict=True)
-        ),
+        outputs={
+            place: blobs_as_output(np.concatenate(_detections(parts, graph, output)), graph.shape(output))
+            for place, (output, *parts) in enumerate(zip(graph.outputs, *ends, strict=True))
+        },
         layers=maps,
         order=Order.CHW,
         maxima=tuple(judged(running.choices, running.masks, first | maps)),

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps, Outputs, as_maps
 from cnn_convertor.ir.graph import Graph
@@ -23,7 +24,7 @@ from cnn_convertor.verification.compare import (
 from cnn_convertor.verification.detections import detect
 from cnn_convertor.verification.framework_maps import GIVEN, Reference
 from cnn_convertor.verification.layers import pairs
-from cnn_convertor.verification.results import Accuracy, Beside
+from cnn_convertor.verification.results import Accuracy, Beside, Unjudged
 
 
 def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:
@@ -34,6 +35,9 @@ def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Refere
     graph, program = network.graph, network.program
     compared: list[Comparison] = []
     for position, (output, name) in enumerate(zip(graph.outputs, graph.output_names, strict=True)):
+        if position not in reference.outputs:
+            compared += _maps_read_by(network, device, reference, program.outputs[position], name)
+            continue
         probabilities = reference.outputs[position]
         if isinstance(graph[output].op, DetectionOutput):
             compared += _compare_detections(network, device, reference, position)
@@ -59,25 +63,63 @@ def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Refere
     return tuple(compared)
 
 
+def _maps_before(network: EmulatedNetwork, device: Outputs, reference: Reference, name: str) -> dict[int, Comparison]:
+    """Layer of the program -> its comparison, for all that exist on both sides and prove something. name: of an output."""
+    found = pairs(network.program, device.layers, reference.layers, reference.order)
+    compared = {
+        pair.layer: compare(f"{layer}, before {name}", pair.device, pair.reference) for layer, pair in found.items()
+    }
+    return {index: replace(result, evidence_for=name) for index, result in compared.items() if not result.doubt}
+
+
 def _evidence(
     network: EmulatedNetwork, device: Outputs, reference: Reference, index: int, name: str
 ) -> Iterator[Comparison]:
     """The nearest map before a layer of the program that exists on both sides and proves something. name: of the output."""
     program = network.program
-    found = pairs(program, device.layers, reference.layers, reference.order)
-    by_layer = {
-        pair.layer: compare(f"{layer}, before {name}", pair.device, pair.reference) for layer, pair in found.items()
-    }
+    by_layer = _maps_before(network, device, reference, name)
     waiting, seen = deque(program.layers[index].sources), set[int]()
     while waiting:
         source = waiting.popleft()
         if source is None or source in seen:
             continue
         seen.add(source)
-        if source in by_layer and not by_layer[source].doubt:
-            yield replace(by_layer[source], evidence_for=name)
+        if source in by_layer:
+            yield by_layer[source]
             return
         waiting.extend(program.layers[source].sources)
+
+
+def _maps_read_by(
+    network: EmulatedNetwork, device: Outputs, reference: Reference, index: int, name: str
+) -> Iterator[Comparison]:
+    """The maps that a layer of the program reads, as far as they exist on both sides. name: of the output."""
+    by_layer = _maps_before(network, device, reference, name)
+    yield from (by_layer[source] for source in _computed_sources(network.program, index) if source in by_layer)
+
+
+def _computed_sources(program: Program, index: int) -> list[int]:
+    """What a layer reads beside the network's inputs."""
+    sources = (source for source in dict.fromkeys(program.layers[index].sources) if source is not None)
+    return [source for source in sources if program.layers[source].type is not LayerType.INPUT]
+
+
+def unjudged_layers(
+    network: EmulatedNetwork, reference: Reference, outputs: Sequence[Comparison]
+) -> tuple[Unjudged, ...]:
+    """The layers without results of the framework. outputs: what is compared.
+
+    An output of the application's own code is verified if all maps that it reads are.
+    """
+    graph, program = network.graph, network.program
+    unverified = set()
+    outputs_of = zip(graph.outputs, graph.output_names, program.outputs, strict=True)
+    for place, (output, name, index) in enumerate(outputs_of):
+        shown = [each for each in outputs if each.evidence_for == name]
+        is_verified = program.layers[index].custom is not None and len(shown) == len(_computed_sources(program, index))
+        if place not in reference.outputs and not is_verified:
+            unverified.add(layer_of(graph, output))
+    return tuple(Unjudged(layer, why, layer not in unverified) for layer, why in reference.unjudged.items())
 
 
 def _compare_detections(
@@ -112,9 +154,9 @@ def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDA
         return float(np.mean(maps.reshape(len(maps), -1).argmax(axis=1) == classes))
 
     return tuple(
-        Accuracy(name, share(mine), share(theirs))
-        for name, mine, theirs in zip(graph.output_names, device.outputs, reference.outputs, strict=True)
-        if mine[0].size == mine.shape[-1] > 1
+        Accuracy(name, share(mine), share(reference.outputs[place]))
+        for place, (name, mine) in enumerate(zip(graph.output_names, device.outputs, strict=True))
+        if place in reference.outputs and mine[0].size == mine.shape[-1] > 1
     )
 
 

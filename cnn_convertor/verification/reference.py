@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.samples import Samples
 from cnn_convertor.verification import frameworks
+from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN, KEPT, Reference
 from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
 
@@ -33,27 +35,32 @@ def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
 
 
 def reference_of(model: Model, network: EmulatedNetwork, given: Samples, device: Outputs) -> Reference:
-    """The framework's results, or those given with the inputs if they cover every output.
+    """The framework's results, or those given with the inputs; no framework is started if they cover every output.
 
     device: the network's results, by whose maxima the framework unpools.
     """
     graph = network.graph
-    names = graph.output_names
-    if not all(name in given.expected for name in names):
-        return frameworks.run(model, graph, given.inputs, _choices(network, given.inputs, device))
     runner = frameworks.RUNNERS[model.frontend.runner]
-    outputs = [(given.expected[name], graph.shape(output)) for name, output in zip(names, graph.outputs, strict=True)]
+    named = enumerate(zip(graph.outputs, graph.output_names, strict=True))
+    places = {name: (place, output) for place, (output, name) in named if name in given.expected}
     wrong = [
         Problem(
             "DV707", f"expected_{name} {problem}", Origin(given.source), "see docs/verify.md for the shapes of results"
         )
-        for name, (values, shape) in zip(names, outputs, strict=True)
-        if (problem := _shape_problem(values, shape, runner.order))
+        for name, (_, output) in places.items()
+        if (problem := _shape_problem(given.expected[name], graph.shape(output), runner.order))
     ]
     if wrong:
         raise UsageError(wrong)
+    maps = {
+        place: runner.as_output(given.expected[name], graph.shape(output)) for name, (place, output) in places.items()
+    }
+    if len(maps) < len(graph.outputs):
+        found = frameworks.run(model, graph, given.inputs, _choices(network, given.inputs, device))
+        known = {layer_of(graph, output) for _, output in places.values()}
+        unjudged = {layer: why for layer, why in found.unjudged.items() if layer not in known}
+        return replace(found, outputs={**found.outputs, **maps}, unjudged=unjudged)
     first = {name: values[:KEPT] for name, values in given.expected.items()}
-    maps = tuple(runner.as_output(values, shape) for values, shape in outputs)
     layers = {n: m for n, values in first.items() if (m := runner.as_maps(values)) is not None}
     return Reference(framework=GIVEN, outputs=maps, layers=layers, order=runner.order)
 

@@ -45,6 +45,18 @@ class LayerResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A layer for which the framework has no result.
+
+    reason: why. is_verified: False for an output of the network, unless the maps that it is computed from are compared.
+    """
+
+    layer: str
+    reason: str
+    is_verified: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Accuracy:
     """Share of the samples whose largest element is the labeled class, on both sides."""
 
@@ -71,8 +83,9 @@ class Verification:
 
     inputs: where they come from. min_sqnr: dB that every output must reach. first_jump: the first layer that is much worse
     than its inputs; None when there is none, or when layers were not compared. beside: for a network with palettes, each
-    output with FP16 weights, too. accuracies: one for each vector, if labels were given. stale_files: files in the output
-    folder that are not what was verified.
+    output with FP16 weights, too. accuracies: one for each vector, if labels were given. unjudged: layers that are not
+    compared, since the framework has no results of them. stale_files: files in the output folder that are not what was
+    verified.
     """
 
     network: str
@@ -87,6 +100,7 @@ class Verification:
     first_jump: str | None = None
     beside: tuple[Beside, ...] = ()
     accuracies: tuple[Accuracy, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
     stale_files: tuple[str, ...] = ()
 
     @property
@@ -103,7 +117,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        return not self.failed and not self.unverified
+        return not self.failed and not self.unverified and all(layer.is_verified for layer in self.unjudged)
 
     def to_json(self) -> str:
         """The same results give the same text; a ratio that is infinite becomes null."""

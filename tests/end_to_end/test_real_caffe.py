@@ -14,8 +14,10 @@ from cnn_convertor.config import Config
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import DetectionOutput
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.trials import prepare
+from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.framework_maps import blobs_as_maps, blobs_as_output
 from verification.trials import config, network
@@ -124,3 +126,15 @@ def test_whole_networks(transposed: bool, shared: Path, tmp_path: Path) -> None:
         made = prepare(load(case.config), case.config, tmp_path / case.name)
         for output, values in zip(case.graph.outputs, made.run(case.inputs).outputs, strict=True):
             case.check(output, values)
+
+
+@pytest.mark.parametrize("folder", ["caffe", "caffe_models"])
+def test_verify_compares_with_what_caffe_gave(folder: str, shared: Path) -> None:
+    for case in cases(shared / "vectors" / folder, transposed=True):
+        reference = frameworks.run(case.config.model, case.graph, case.inputs)
+        assert not reference.unjudged, case.name
+        for place, output in enumerate(case.graph.outputs):
+            if not isinstance(
+                case.graph[output].op, DetectionOutput
+            ):  # OpenCV orders rows otherwise, which does not count
+                case.check(output, reference.outputs[place])

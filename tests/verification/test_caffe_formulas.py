@@ -115,7 +115,7 @@ def judged(chosen: Any) -> tuple[str, list[float]]:
     plain = [ir_reference.run(graph, {name: maps[i] for name, maps in inputs.items()}) for i in range(2)]
     return found.framework, [
         float(np.abs(maps - np.stack([values[output] for values in plain])).max())
-        for output, maps in zip(graph.outputs, found.outputs, strict=True)
+        for output, maps in zip(graph.outputs, found.outputs.values(), strict=True)
     ]
 
 

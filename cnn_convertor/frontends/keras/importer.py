@@ -60,16 +60,7 @@ def read(definition: Path, data: Path | None, options: ReadOptions = ReadOptions
     data: None for the weights in the definition's own file.
     Raises ModelError when a file is not what it should be, UsageError when the file of custom layers fails.
     """
-    custom = {} if options.custom_layers is None else load_custom_layers(options.custom_layers)
-    opened = open_model(definition)
-    config = opened.definition()
-    model = parse(config, str(definition))
-    same_file = data is None or data == definition
-    contents = opened.contents if data is None or same_file else open_model(data).contents
-    weights = match_weights(model, contents, same_file=same_file)
-    network = flatten(model, str(definition))
-    shapes = known_shapes(config) if options.size is None else {}
-    return _Assembly(opened, network, weights, options.size, custom, shapes).read()
+    return _assembly(definition, data, options).read()
 
 
 class _Assembly:
@@ -93,6 +84,11 @@ class _Assembly:
         for call in self._network.calls:
             self._values[call.number] = self._read(call)
         return self._builder.finish([self._value(output).node for output in self._network.outputs])
+
+    @property
+    def axes(self) -> dict[str, Axes]:
+        """Layer -> the axes of its first output, once it is read."""
+        return {call.layer.name: self._values[call.number][0].axes for call in self._network.calls}
 
     def _origin(self, call: LayerCall) -> Origin:
         return Origin(str(self._opened.path), call.layer.name, call.layer.type)
@@ -169,6 +165,26 @@ class _Assembly:
         check_dtype(reading)
         check_leftovers(reading)
         return made
+
+
+def read_axes(definition: Path, data: Path, options: ReadOptions) -> dict[str, Axes]:
+    """What the axes of each layer's output mean, as `read` has it."""
+    assembly = _assembly(definition, data, options)
+    assembly.read()
+    return assembly.axes
+
+
+def _assembly(definition: Path, data: Path | None, options: ReadOptions) -> _Assembly:
+    custom = {} if options.custom_layers is None else load_custom_layers(options.custom_layers)
+    opened = open_model(definition)
+    config = opened.definition()
+    model = parse(config, str(definition))
+    same_file = data is None or data == definition
+    contents = opened.contents if data is None or same_file else open_model(data).contents
+    weights = match_weights(model, contents, same_file=same_file)
+    network = flatten(model, str(definition))
+    shapes = known_shapes(config) if options.size is None else {}
+    return _Assembly(opened, network, weights, options.size, custom, shapes)
 
 
 def _all_settings(call: LayerCall) -> dict[str, object]:
