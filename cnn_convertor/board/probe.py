@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -50,6 +51,7 @@ def probe_files(chosen: Sequence[ProbeCommand], others: Sequence[BlockCommand], 
         "runs": tables.runs,
         "images": tables.images,
         "expected": tables.expected,
+        "suite": zlib.crc32(repr((tables.commands, tables.runs, tables.images, tables.expected)).encode()),
         "ub_size": limits.ub_size,
         "max_kernel_size": limits.max_kernel_size,
         "input_seed": INPUT_SEED,

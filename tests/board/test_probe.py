@@ -14,8 +14,11 @@ from board.building import build
 from cnn_convertor.board.aspects import ASPECTS, Feature
 from cnn_convertor.board.probe import write_probe
 from cnn_convertor.board.suite import commands
-from cnn_convertor.devices.dv700.fusion.levels import Form
+from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.dv700.profiles import device_of
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -71,6 +74,37 @@ def test_a_refused_command_fails_its_form(probe: Path) -> None:
     assert verdicts(board)["chain"] == "failed"
     assert {command["result"] for command in board["commands"]} == {"passed", "refused"}
     assert all(command["form"] != "branches" for command in board["commands"] if command["result"] == "refused")
+
+
+def test_the_probe_goes_on_behind_a_command_that_does_not_return(probe: Path) -> None:
+    variables = {**os.environ, "DMP_DV_UB_SIZE": str(SMALL.ub_size)}
+    for _ in range(2):  # the command in two memory orders
+        hung = subprocess.run(
+            ["./probe"], cwd=probe, env={**variables, "FAULT": "upsampling", "HANG": "1"}, check=False
+        )
+        assert hung.returncode == 3
+    lines, board = run(probe)
+    assert lines[0].startswith("note: goes on behind command ")
+    failed = [command["name"] for command in board["commands"] if command["result"] == "failed"]
+    assert failed == ["upsampling (WHC)", "upsampling (HWC)"]
+    assert verdicts(board)["upsampling"] == "failed" and verdicts(board)["run"] == "passed"
+    assert not list(probe.glob("*.unfinished"))
+
+
+def read_back(board: Any, folder: Path) -> Profile:
+    (folder / "board.json").write_text(json.dumps(board))
+    return read_profile(str(folder / "board.json"), Path())
+
+
+def test_a_board_allows_exactly_what_passed(probe: Path, tmp_path: Path) -> None:
+    _, board = run(probe)
+    profile = read_back(board, tmp_path)
+    assert device_of(profile).forms[Fusion.FULL] == frozenset(Form)
+    assert profile.blocks.value == ("conv", "maximizer", "ipu") and profile.limits.ub_size == SMALL.ub_size
+    assert profile.conv_freq.value == board["measured"]["conv_mhz"]
+    assert profile.bandwidth.value == pytest.approx(board["measured"]["bytes_per_second"] / 1e6)
+    _, board = run(probe, FAULT="chain")
+    assert device_of(read_back(board, tmp_path)).forms[Fusion.FULL] == frozenset(Form) - {Form.CHAIN}
 
 
 def test_the_probe_names_each_command_before_it_runs(probe: Path) -> None:

@@ -1,7 +1,10 @@
 // Runs every command of commands.h on the device and compares the results with the expected ones. Prints one line for each form
 // of command, and writes board.json:
 //   probe [-v] [probe.bin [board.json]]
-// The exit code is 0 when board.json is written, whatever the results are.
+// The exit code is 0 when board.json is written, whatever the results are. If the device does not return from a command, start
+// the probe again: it counts the command as failed and goes on behind it.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +19,7 @@ const std::size_t kGuard = 64;        // bytes behind an output that must stay a
 const int kExecutions = 3;            // the least time counts
 
 struct Result {
-  const char *word;  // passed, wrong, refused or failed
+  std::string word;  // passed, wrong, refused or failed
   std::string reason;
   long long usec;
   std::string traffic;
@@ -271,14 +274,74 @@ Result Try(const Command &command, dmp_dv_context context, Memories &memories) {
   return result;
 }
 
+// The results so far, a line each, in a file. A line without an end is of a command from which the device did not return: the
+// next start counts it as failed, and goes on behind it.
+class Journal {
+ public:
+  explicit Journal(const std::string &path) : path_(path) {}
+
+  std::vector<Result> Read() {
+    std::vector<uint8_t> bytes;
+    std::vector<Result> results;
+    if (board::ReadFile(path_, &bytes)) {
+      const std::string text(bytes.begin(), bytes.end());
+      if (text.compare(0, Title().size(), Title()) == 0) results = Parsed(text.substr(Title().size()));
+    }
+    if (results.empty()) Append("wb", Title());
+    else if (!bytes.empty() && bytes.back() != '\n') Append("ab", "\n");
+    return results;
+  }
+  void Begin() { Append("ab", "> "); }
+  void End(const Result &result) {
+    std::string reason = result.reason;
+    for (char &c : reason)
+      if (c == '\n' || c == '\t') c = ' ';
+    Append("ab", result.word + "\t" + std::to_string(result.usec) + "\t" + result.traffic + "\t" + reason + "\n");
+  }
+  void Remove() { std::remove(path_.c_str()); }
+
+ private:
+  static std::string Title() { return std::to_string(kSuite) + "\n"; }
+
+  static std::vector<Result> Parsed(const std::string &text) {
+    std::vector<Result> results;
+    for (std::size_t at = 0; at < text.size() && results.size() < kCommandCount;) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      std::string parts[4] = {"", "", "", ""};
+      std::size_t part = 0;
+      for (std::size_t i = std::min(at + 2, end); i < end; ++i)  // behind "> "
+        if (text[i] == '\t' && part < 3) ++part;
+        else parts[part] += text[i];
+      if (part == 3)
+        results.push_back({parts[0], parts[3], std::atoll(parts[1].c_str()), parts[2]});
+      else
+        results.push_back({"failed", "the device does not return", 0, board::TrafficSince({false, 0, 0, 0})});
+      at = end + 1;
+    }
+    return results;
+  }
+
+  // Closes the file, so that what is written stays when the board has to be switched off.
+  void Append(const char *mode, const std::string &text) {
+    if (std::FILE *file = std::fopen(path_.c_str(), mode)) {
+      std::fwrite(text.data(), 1, text.size(), file);
+      std::fflush(file);
+      fsync(fileno(file));
+      std::fclose(file);
+    }
+  }
+
+  std::string path_;
+};
+
 // What the results say about each aspect. A command that does not pass puts down the aspects that no other command shows to
 // work, or its subject if there are none: at least one of its aspects fails, so that its form is never used.
 std::vector<const char *> JudgeAspects(const std::vector<Result> &results) {
   uint32_t works = 0, fails = 0;
   for (std::size_t i = 0; i < kCommandCount; ++i)
-    if (!std::strcmp(results[i].word, "passed")) works |= kCommands[i].aspects;
+    if (results[i].word == "passed") works |= kCommands[i].aspects;
   for (std::size_t i = 0; i < kCommandCount; ++i) {
-    if (!std::strcmp(results[i].word, "passed")) continue;
+    if (results[i].word == "passed") continue;
     const uint32_t unknown = kCommands[i].aspects & ~works;
     fails |= unknown ? unknown : 1u << kCommands[i].subject;
   }
@@ -294,13 +357,13 @@ void PrintAspects(const std::vector<const char *> &words, const std::vector<Resu
     for (std::size_t i = 0; i < kCommandCount; ++i) {
       if (kCommands[i].subject != aspect) continue;
       ++count;
-      if (!std::strcmp(results[i].word, "passed")) continue;
+      if (results[i].word == "passed") continue;
       ++bad;
       first = std::min(first, i);
     }
     std::printf("%-8s  %s (", words[aspect], kAspects[aspect].words);
     if (bad)
-      std::printf("%zu of %zu commands; \"%s\" is %s: %s)\n", bad, count, kCommands[first].name, results[first].word,
+      std::printf("%zu of %zu commands; \"%s\" is %s: %s)\n", bad, count, kCommands[first].name, results[first].word.c_str(),
                   results[first].reason.c_str());
     else
       std::printf("%zu commands)\n", count);
@@ -316,7 +379,7 @@ std::string AspectsJson(const std::vector<const char *> &words, uint32_t first, 
 
 // The product of a figure of a command and a factor, a microsecond of its time; null when the time is too short to count.
 std::string Rate(std::size_t index, const std::vector<Result> &results, double amount) {
-  if (std::strcmp(results[index].word, "passed") || results[index].usec < 1) return "null";
+  if (results[index].word != "passed" || results[index].usec < 1) return "null";
   char text[32];
   std::snprintf(text, sizeof(text), "%.6g", amount / static_cast<double>(results[index].usec));
   return text;
@@ -376,13 +439,21 @@ int Probe(bool is_verbose, const std::string &data_path, const std::string &json
   Memories memories;
   if (!Allocate(context, bytes, &memories)) return Fail("cannot allocate memory: " + LastError());
 
-  std::vector<Result> results;
-  for (const Command &command : kCommands) {
-    if (is_verbose) std::printf("%s: ", command.name), std::fflush(stdout);  // names a command that does not return
+  Journal journal(json_path + ".unfinished");
+  std::vector<Result> results = journal.Read();
+  if (!results.empty()) std::printf("note: goes on behind command %zu\n", results.size());
+  for (std::size_t i = results.size(); i < kCommandCount; ++i) {
+    const Command &command = kCommands[i];
+    if (is_verbose) std::printf("%s: ", command.name), std::fflush(stdout);
+    journal.Begin();
     results.push_back(Try(command, context, memories));
     const Result &result = results.back();
-    if (is_verbose) std::printf("%s%s%s, %lld us\n", result.word, result.reason.empty() ? "" : ": ", result.reason.c_str(), result.usec);
+    journal.End(result);
+    if (is_verbose)
+      std::printf("%s%s%s, %lld us\n", result.word.c_str(), result.reason.empty() ? "" : ": ", result.reason.c_str(),
+                  result.usec);
   }
+  journal.Remove();
   const std::vector<const char *> words = JudgeAspects(results);
   PrintAspects(words, results);
   return board::WriteFile(json_path, BoardJson(device, words, results)) ? 0 : Fail("cannot write " + json_path);
