@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash
-from cnn_convertor.board.model import cycles
 from cnn_convertor.board.results import BoardResults, Measured, read_results
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.estimate import estimate
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.emulation.network import EmulatedNetwork, install
@@ -39,8 +40,9 @@ MOST_ERROR = 1 / 64  # of the largest value of the map
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """What is expected. cycles: of arithmetic, by the model. bytes: of maps and weights, as the emulated device counts them."""
+    """What is expected. usec, cycles: by the model (docs/costs.md). bytes: as the emulated device counts them."""
 
+    usec: float
     cycles: int
     bytes: int
 
@@ -144,7 +146,7 @@ def _compared(
     follows = network.run(given.inputs, layers=True, given=results.memory)
     reference = reference_of(config.model, network, given, emulated)
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
-    layers = _layers(program, board.layers, follows, results)
+    layers = _layers(program, board.layers, follows, results, config.profile)
     layers = _beside_framework(layers, program, board, emulated, reference)
     modelled = [layer.modelled for layer in layers]
     return BoardVerification(
@@ -159,11 +161,15 @@ def _compared(
         layers=layers,
         whole=results.whole,
         cpu_usec=results.cpu_usec,
-        modelled=Modelled(sum(one.cycles for one in modelled), sum(one.bytes for one in modelled)),
+        modelled=Modelled(
+            sum(one.usec for one in modelled), sum(one.cycles for one in modelled), sum(one.bytes for one in modelled)
+        ),
     )
 
 
-def _layers(program: Program, board: Sequence[Maps], follows: Outputs, results: BoardResults) -> tuple[BoardLayer, ...]:
+def _layers(
+    program: Program, board: Sequence[Maps], follows: Outputs, results: BoardResults, profile: Profile
+) -> tuple[BoardLayer, ...]:
     """Each layer of the board against the emulated device. follows: what that gives for the inputs that the board had."""
     made = []
     rows = zip(program.layers, board, follows.layers, follows.traffic, results.layers, strict=True)
@@ -171,7 +177,8 @@ def _layers(program: Program, board: Sequence[Maps], follows: Outputs, results: 
         comparison = compare(layer.name, mine, theirs)
         is_same = np.array_equal(mine, theirs, equal_nan=True) or _is_close(comparison, len(layer.runs))
         kind = layer.origins[-1].type if layer.origins else layer.type.value
-        made.append(BoardLayer(layer.name, kind, comparison, is_same, None, None, measured, _modelled(layer, traffic)))
+        modelled = _modelled(layer, traffic, profile)
+        made.append(BoardLayer(layer.name, kind, comparison, is_same, None, None, measured, modelled))
     return tuple(made)
 
 
@@ -198,8 +205,12 @@ def _beside_framework(
     )
 
 
-def _modelled(layer: Layer, traffic: Traffic) -> Modelled:
-    return Modelled(sum(map(cycles, layer.runs)), traffic.input + traffic.operand + traffic.output + traffic.weights)
+def _modelled(layer: Layer, traffic: Traffic, profile: Profile) -> Modelled:
+    nbytes = traffic.input + traffic.operand + traffic.output + traffic.weights
+    if not layer.runs:
+        return Modelled(0.0, 0, nbytes)
+    expected = estimate(layer.runs, operand_bytes=traffic.operand, profile=profile)
+    return Modelled(expected.usec, expected.cycles, nbytes)
 
 
 def _sha256(path: Path) -> str:

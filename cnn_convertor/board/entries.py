@@ -13,8 +13,8 @@ from cnn_convertor.board.aspects import ASPECTS, Aspect, Feature
 from cnn_convertor.board.blocks import Argmax, BlockCommand, DeviceBlock, Drawing
 from cnn_convertor.board.commands import ProbeCommand
 from cnn_convertor.board.expected import Expected, expect, expect_block, table
-from cnn_convertor.board.model import cycles
 from cnn_convertor.devices.dv700.encode.registers import TRANSPOSED, encode
+from cnn_convertor.devices.dv700.estimate import run_cycles
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.program import Run
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
@@ -93,7 +93,7 @@ class Tables:
         self.runs += [self._registers(run, transposed=command.transposed) for run in command.runs]
         name = f"{command.name} ({'HWC' if command.transposed else 'WHC'})"
         due = due._replace(is_exact=command.is_exact)
-        work = command.batch * sum(map(cycles, command.runs))
+        work = command.batch * sum(map(run_cycles, command.runs))
         self._append(name, entry, due, is_u8=command.table, cycles=work, nbytes=_traffic(command, entry, due))
 
     def add_block(self, command: BlockCommand) -> None:

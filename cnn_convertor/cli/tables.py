@@ -193,7 +193,7 @@ def _cells(comparison: Comparison) -> list[str]:
 
 # --- verify --board ------------------------------------------------------------------------------------------------------
 
-_BOARD = ("same dB", "max error", "board dB", "emulated dB", "us", "cycles, model", "bytes", "emulated")
+_BOARD = ("same dB", "max error", "board dB", "emulated dB", "us", "us, model", "bytes", "emulated")
 
 
 def board_verification(result: BoardVerification) -> list[str]:
@@ -230,14 +230,14 @@ def _board_cells(layer: BoardLayer) -> list[str]:
         _decibels(layer.emulation.sqnr),
         f"{layer.emulation.max_error:.2g}",
         *errors,
-        *("" if n is None else f"{n:,}" for n in (measured.usec, modelled.cycles, measured.nbytes, modelled.bytes)),
+        *("" if n is None else f"{n:,.0f}" for n in (measured.usec, modelled.usec, measured.nbytes, modelled.bytes)),
     ]
 
 
 def _whole_cells(result: BoardVerification) -> list[str]:
     whole, modelled = result.whole, result.modelled
-    numbers = (whole.usec, modelled.cycles, whole.nbytes, modelled.bytes)
-    return ["all", "", "", "", "", *("" if n is None else f"{n:,}" for n in numbers)]
+    numbers = (whole.usec, modelled.usec, whole.nbytes, modelled.bytes)
+    return ["all", "", "", "", "", *("" if n is None else f"{n:,.0f}" for n in numbers)]
 
 
 # --- inspect -------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from cnn_convertor.board.aspects import ASPECTS, Feature
 from cnn_convertor.board.probe import write_probe
 from cnn_convertor.board.suite import commands
 from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.estimate import model_error
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profile import Profile
@@ -67,6 +68,12 @@ def test_exactly_the_faulty_form_fails(probe: Path, fault: str) -> None:
     failed = {name for name, word in verdicts(board).items() if word == "failed"}
     assert failed == {fault, *CONTAINED.get(fault, ())}
     assert any(line.startswith("failed") and "is wrong" in line for line in lines)
+
+
+def test_the_times_of_a_board_give_the_error_of_the_model(probe: Path) -> None:
+    run(probe)
+    error = model_error(read_profile("board.json", probe))
+    assert error is not None and error.commands > 200
 
 
 def test_a_refused_command_fails_its_form(probe: Path) -> None:

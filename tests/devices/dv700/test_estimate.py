@@ -26,6 +26,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import DeviceOptions, plan
+from cnn_convertor.report import summary
 
 PROFILE = read_profile("dv700", Path()).with_figures(
     {"conv_freq": Figure(100, "test"), "bandwidth": Figure(1000, "test"), "multipliers": Figure(576, "test")}
@@ -115,3 +116,12 @@ def test_the_dv740_needs_memory_for_expanded_palettes() -> None:
     program = choose(program_of(Shape(8, 8, 8), conv(20, 8), conv(8, 20)), options)
     assert palette_command_bytes(program, PROFILE) == 0
     assert palette_command_bytes(program, read_profile("dv740", Path())) == 2 * 224 + 32 * (1 * 3 + 3 * 1)
+
+
+def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
+    options = QuantizationOptions(Quantization.PALETTE, 40.0)
+    program = choose(program_of(Shape(8, 8, 8), conv(20, 8)), options)
+    rows = dict(summary(program, read_profile("dv740", Path())))
+    assert rows["estimate"].endswith(" MB for the commands on dv740 (model; assumes clock, bandwidth, multipliers)")
+    assert rows["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
+    assert "command buffer" not in dict(summary(program, PROFILE))
