@@ -23,7 +23,7 @@ from cnn_convertor.audit.sdk import (
 from cnn_convertor.audit.tokens import Cursor, NotUnderstoodError, Token, integer
 
 QUALIFIERS = {"const", "constexpr", "static", "struct", "class", "enum", "inline", "volatile", "register"}
-_HANDLES = {"io_mem_", "weights_mem_", "io_ptr_"}
+_HANDLES = {"io_mem_", "weights_mem_", "io_ptr_", "ctx_"}
 _ASSIGNMENTS = {"=", "|=", "&=", "^=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>="}
 _DEEPEST = 80
 

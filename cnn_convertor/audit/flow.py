@@ -108,7 +108,7 @@ class Flow:
         made = command_output(layer.command) if layer.is_on_device and layer.command else layer.output_map
         made = made if made is not None and min(made) > 0 else layer.output_map
         if made is not None:
-            element = 4 if layer.is_f32_output and not layer.is_on_device else 2
+            element = 2 if layer.is_on_device else layer.element
             start = layer.command.output.offs if layer.command and layer.is_on_device else layer.output_offs
             order = self._written_order(layer, found)
             self._write(Written(layer.index, layer.name, start, made, element, order, layer.batch), layer.index)

@@ -208,7 +208,7 @@ def _breaks(given: Map, made: Map, *, is_last: bool) -> bool:
 
 def _sizes(layer: SourceLayer) -> Iterator[Problem]:
     """The bytes of the output, and the alignment of all places."""
-    element, made = 4 if layer.is_f32_output else 2, layer.output_map
+    element, made = layer.element, layer.output_map
     if made is not None and layer.output_size not in {element * made.elements * n for n in (1, layer.batch)}:
         message = f"output_size: {layer.output_size} bytes, but {made} has {element * made.elements}"
         yield layer.problem("DV644", message, "output_size")
@@ -222,7 +222,7 @@ def _sizes(layer: SourceLayer) -> Iterator[Problem]:
 
 def _ranges(network: SourceNetwork, layer: SourceLayer) -> Iterator[Problem]:
     """All that the layer reads and writes is in the I/O memory."""
-    made, given, element = layer.output_map, layer.input_map, 4 if layer.is_f32_output else 2
+    made, given, element = layer.output_map, layer.input_map, layer.element
     rows = [("output_offs", layer.output_offs, max(layer.output_size, element * made.elements if made else 0))]
     if given is not None and layer.type != "LT_INPUT":
         rows.append(("input_offs", layer.input_offs, 2 * given.elements))

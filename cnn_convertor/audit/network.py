@@ -163,6 +163,15 @@ class SourceLayer:
         return as_map(self.output_dims)
 
     @property
+    def element(self) -> int:
+        """Bytes of an element of the output. A callback may write bytes."""
+        if self.is_f32_output:
+            return 4
+        made = self.output_map
+        in_bytes = self.type == "LT_CUSTOM" and made is not None and made.elements == self.output_size
+        return 1 if in_bytes else 2
+
+    @property
     def is_on_device(self) -> bool:
         return self.type in {"LT_CONV", "LT_FC"}
 

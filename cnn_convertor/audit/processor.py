@@ -8,7 +8,8 @@ from cnn_convertor.audit.network import Map, SourceLayer, SourceNetwork, SourceT
 from cnn_convertor.errors import Problem
 
 _FUNCTION = re.compile(r"^inline void Layer_(\d{1,9})\(.*?^\}", re.MULTILINE | re.DOTALL)
-_TENSOR = re.compile(r"const Tensor \w+\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
+_TENSOR = re.compile(r"const (?:Tensor|Bytes) \w+\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
+_ELEMENTS = {"kHalf": 2, "kBytes": 1}  # bytes of an element, by format; FP32 otherwise
 
 
 def read_functions(source: Path) -> dict[int, list[SourceTensor]]:
@@ -37,10 +38,10 @@ def check_processor(network: SourceNetwork, functions: Mapping[int, list[SourceT
 
 def _tensors(function: str) -> list[SourceTensor]:
     rows = _TENSOR.findall(function)
-    if len(rows) != len(re.findall(r"\bTensor\b", function)):
+    if len(rows) != len(re.findall(r"\b(?:Tensor|Bytes)\b", function)):
         return []
     return [
-        SourceTensor(int(offset), Map(int(width), int(height), int(channels)), 2 if format.startswith("kHalf") else 4)
+        SourceTensor(int(offset), Map(int(width), int(height), int(channels)), _ELEMENTS.get(format, 4))
         for offset, height, width, channels, format in rows
     ]
 
@@ -48,7 +49,7 @@ def _tensors(function: str) -> list[SourceTensor]:
 def _function(network: SourceNetwork, layer: SourceLayer, tensors: list[SourceTensor]) -> Iterator[Problem]:
     """Where one function reads and writes other maps than its layer names."""
     *inputs, output = tensors
-    if (output.offset, output.map, output.element) != (layer.output_offs, layer.output_map, _element(layer)):
+    if (output.offset, output.map, output.element) != (layer.output_offs, layer.output_map, layer.element):
         message = f"Layer_{layer.index} writes {output.map} at {output.offset}, {output.element} bytes an element"
         yield layer.problem("DV666", f"{message}; the layer names another map", "output_offs")
     if len(inputs) == 1 and (inputs[0].offset, inputs[0].map) != (layer.input_offs, layer.input_map):
@@ -59,11 +60,6 @@ def _function(network: SourceNetwork, layer: SourceLayer, tensors: list[SourceTe
             message = f"Layer_{layer.index} reads {tensor.nbytes} bytes at {tensor.offset}, beyond the I/O memory"
             yield layer.problem("DV666", message, "input_offs")
         writer = next((w for w in reversed(network.layers[: layer.index]) if w.output_offs == tensor.offset), None)
-        if writer is not None and _element(writer) != tensor.element:
+        if writer is not None and writer.element != tensor.element:
             message = f'Layer_{layer.index} reads {tensor.element} bytes an element, "{writer.name}" writes others'
             yield layer.problem("DV666", message, "input_offs")
-
-
-def _element(layer: SourceLayer) -> int:
-    """Bytes of an element of the output."""
-    return 4 if layer.is_f32_output else 2

@@ -2,7 +2,7 @@
 
 from cnn_convertor.codegen.cpp import identifier
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
-from cnn_convertor.devices.dv700.program import LayerType, Program, Tensor
+from cnn_convertor.devices.dv700.program import ElementType, LayerType, Program, Tensor
 
 
 def description(program: Program) -> list[str]:
@@ -14,7 +14,8 @@ def description(program: Program) -> list[str]:
         layer = program.layers[index]
         if layer.type is LayerType.FLATTEN:  # the map that was flattened tells more than the length of the vector
             tensor = layer.inputs[0]._replace(is_plain=True)
-        lines.append(f'Output {position} "{name}": {_map_text(program, tensor)}.')
+        bytes_at = f", one byte each at offset {tensor.offset}" if tensor.type is ElementType.BYTE else ""
+        lines.append(f'Output {position} "{name}": {_map_text(program, tensor)}{bytes_at}.')
     return lines
 
 
@@ -30,6 +31,12 @@ def _map_text(program: Program, tensor: Tensor) -> str:
 def shape_text(tensor: Tensor) -> str:
     """Height x width x channels; a vector is its length."""
     return str(tensor.shape.channels) if tensor.shape.is_vector else str(tensor.shape)
+
+
+def byte_outputs(program: Program) -> list[int]:
+    """The positions of outputs with one byte an element, which get_final_output cannot read."""
+    types = [program.layers[index].output.type for index in program.outputs]
+    return [position for position, type in enumerate(types) if type is ElementType.BYTE]
 
 
 def output_constants(program: Program) -> list[tuple[str, int, str]]:

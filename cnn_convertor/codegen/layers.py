@@ -58,6 +58,7 @@ def layer_view(program: Program, index: int) -> dict[str, object]:
         "sources": layer.sources if layer.lists_sources else (),
         "custom": None if layer.custom is None else _custom_view(program, layer, layer.custom),
         "cpu": None if layer.cpu is None else kernel_view(layer, kernel_call(layer.cpu)),
+        "maximizes": layer.output.type is ElementType.BYTE,
         "output_positions": [position for position, output in enumerate(program.outputs) if output == index],
     }
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from cnn_convertor import __version__, escaping
 from cnn_convertor.codegen.cpp import class_name, literal
 from cnn_convertor.codegen.custom import custom_types
-from cnn_convertor.codegen.description import description, output_constants, shape_text
+from cnn_convertor.codegen.description import byte_outputs, description, output_constants, shape_text
 from cnn_convertor.codegen.drawing import drawing
-from cnn_convertor.codegen.kernels import bundle
+from cnn_convertor.codegen.kernels import bundle, function_of
 from cnn_convertor.codegen.layers import layer_view
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.operators import kernel_call
@@ -39,7 +39,7 @@ class RenderOptions:
 
 def render(program: Program, options: RenderOptions) -> dict[str, str]:
     """File name -> contents, for all texts of the options. The same program gives the same texts."""
-    functions = [kernel_call(layer.cpu).function for layer in program.layers if layer.cpu is not None]
+    functions = [function_of(layer, kernel_call(layer.cpu)) for layer in program.layers if layer.cpu is not None]
     values = {
         "made_by": _made_by(options.model),
         "name": program.name,
@@ -52,6 +52,7 @@ def render(program: Program, options: RenderOptions) -> dict[str, str]:
         "layers": [layer_view(program, index) for index in range(len(program.layers))],
         "outputs": program.outputs,
         "output_constants": output_constants(program),
+        "byte_outputs": " || ".join(f"i == {position}" for position in byte_outputs(program)),
         "legend": legend(),
         "inputs": [
             {"offset": tensor.offset, "nbytes": tensor.nbytes, "text": f'"{name}" {shape_text(tensor)}'}
@@ -112,6 +113,7 @@ def render_selftest(
         "levels": [f"0x{level:04X}" for level in levels],
         "multiplier": generator[0],
         "increment": generator[1],
+        "byte_outputs": " || ".join(f"output == {position}" for position in byte_outputs(program)),
         "output_sizes": [output.size for output in outputs],
         "in_source": in_source,
         "expected": [literal("float", value) for value in expected.tolist()] if in_source else [],

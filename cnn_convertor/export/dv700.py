@@ -19,6 +19,7 @@ from cnn_convertor.layouts.dv700 import feature_map
 from cnn_convertor.layouts.packing import Bytes
 from cnn_convertor.layouts.text import parse
 
+_NUMPY_TYPES = {ElementType.BYTE: np.uint8, ElementType.HALF: np.float16, ElementType.FLOAT: np.float32}
 STREAM = "dv700_weights"  # the name of a stream's layout, which the algebra cannot express
 
 
@@ -93,7 +94,7 @@ def maps(program: Program, given: Mapping[str, NDArray[np.float32]]) -> Iterator
     for index, (name, tensor) in zip(program.outputs, program.results, strict=True):
         layer = program.layers[index]
         layout = parse("hwc: h w c") if is_plain(layer) else device
-        layout = layout.of(np.float16 if tensor.type is ElementType.HALF else np.float32)
+        layout = layout.of(_NUMPY_TYPES[tensor.type])
         layout = replace(layout, name="HWC" if is_plain(layer) else device.name)
         where = layer.origins[-1] if layer.origins else None
         shown, type_ = (name, "") if where is None else (where.layer, where.type)

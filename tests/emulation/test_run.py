@@ -108,7 +108,7 @@ def test_inputs_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         ({"image": good["image"]}, 'inputs are "image", "more"'),
         ({**good, "image": np.zeros((1, 4, 5, 3), np.float32)}, "5x4x3"),
         ({**good, "image": np.full((1, 5, 4, 3), 7e4, np.float32)}, "70000"),
-        ({**good, "image": np.full((1, 5, 4, 3), np.nan, np.float32)}, "nan"),
+        ({**good, "image": np.full((1, 5, 4, 3), np.nan, np.float32)}, "NaN"),
         ({**good, "image": np.zeros((2, 5, 4, 3), np.float32)}, "samples"),
     ):
         with pytest.raises(UsageError, match=message):

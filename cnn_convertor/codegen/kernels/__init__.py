@@ -18,15 +18,36 @@ _TAKES_A_LIST = {"Concat"}  # functions of any number of maps
 
 def kernel_view(layer: Layer, call: CpuKernelCall) -> dict[str, object]:
     """The maps that a function on the CPU works on, and its call."""
+    if layer.output.type is ElementType.BYTE:
+        return _maximizer_view(layer)
     names = ["x"] if len(layer.inputs) == 1 else [f"x{position}" for position in range(len(layer.inputs))]
     maps = [f"{{{', '.join(names)}}}"] if call.function in _TAKES_A_LIST else names
     arguments = map(_argument, call.arguments)
     return {
+        "parameter": "*",
         "tensors": [
-            f"{name}(io, {tensor.offset}, {', '.join(map(str, tensor.shape))}, {format_name(tensor)})"
+            f"Tensor {name}(io, {tensor.offset}, {', '.join(map(str, tensor.shape))}, {format_name(tensor)})"
             for name, tensor in zip((*names, "y"), (*layer.inputs, layer.output), strict=True)
         ],
         "call": f"{call.function}({', '.join((*maps, 'y', *arguments))})",
+    }
+
+
+def function_of(layer: Layer, call: CpuKernelCall) -> str:
+    """The function that does the work of a layer on the CPU."""
+    return "Maximize" if layer.output.type is ElementType.BYTE else call.function
+
+
+def _maximizer_view(layer: Layer) -> dict[str, object]:
+    """The function that lets the device's maximizer find classes."""
+    (x,), y = layer.inputs, layer.output
+    return {
+        "parameter": "*block",
+        "tensors": [
+            f"Tensor x(io, {x.offset}, {', '.join(map(str, x.shape))}, {format_name(x)})",
+            f"Bytes y(io, {y.offset}, {', '.join(map(str, y.shape))}, kBytes)",
+        ],
+        "call": f"Maximize(*static_cast<Maximizer *>(block), x, y, {x.offset}, {y.offset})",
     }
 
 

@@ -54,10 +54,14 @@ class Cost(NamedTuple):
 
 
 class Device(NamedTuple):
-    """forms: the forms of commands that each level of fusion allows. cost: of a command with these nodes, in order."""
+    """forms: the forms of commands that each level of fusion allows. cost: of a command with these nodes, in order.
+
+    blocks: what the device has, of profile.BLOCKS.
+    """
 
     name: str
     limits: Limits
     rules: tuple[Rule, ...]
     forms: Mapping[Fusion, frozenset[Form]]
     cost: Callable[[Graph, tuple[Node, ...]], Cost]
+    blocks: frozenset[str]

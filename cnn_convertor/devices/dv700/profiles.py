@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700.rules import RULES
 def device_of(profile: Profile) -> Device:
     """The device that has the figures of a profile."""
     forms = {fusion: _possible(profile, fusion) for fusion in Fusion}
-    return Device(profile.name, profile.limits, RULES, forms, command_cost)
+    return Device(profile.name, profile.limits, RULES, forms, command_cost, frozenset(profile.blocks.value))
 
 
 def _possible(profile: Profile, fusion: Fusion) -> frozenset[Form]:

@@ -17,6 +17,7 @@ SMALLEST_BUFFER = 16  # bytes
 class ElementType(Enum):
     """The value is the size of an element in bytes."""
 
+    BYTE = 1
     HALF = 2
     FLOAT = 4
 

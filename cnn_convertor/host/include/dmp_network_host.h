@@ -17,6 +17,9 @@ const std::string &last_message();
 // WantLayerOutputs(), which runs every layer by itself.
 void observe(std::function<void(const fpga_layer &)> function);
 
+// True when a callback writes one byte an element, which get_final_output cannot read.
+bool has_byte_output(const fpga_layer &layer);
+
 // A layer's output as FP32, in the order in which it lies in memory; unrounded with DMP_DV_EXACT=1.
 std::vector<float> read_output(const CDMP_Network &network, const fpga_layer &layer);
 

@@ -31,6 +31,7 @@ class Memory {
   Memory &operator=(const Memory &) = delete;
 
   uint8_t *data() { return data_; }
+  const uint8_t *data() const { return data_; }
   std::size_t size() const { return size_; }
   const Context &context() const { return *context_; }
 

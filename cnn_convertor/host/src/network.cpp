@@ -314,7 +314,21 @@ bool CDMP_Network::RunNetwork() try {
 
 void *CDMP_Network::get_network_input_addr_cpu() { return io_ptr_ + layers_[0].input_offs; }
 
-std::vector<float> dmp_network_host::read_output(const CDMP_Network &network, const fpga_layer &layer) {
+bool dmp_network_host::has_byte_output(const fpga_layer &layer) {
+  return layer.type == LT_CUSTOM && !layer.is_f32_output &&
+         layer.output_size == dv::element_count(layer.output_dim, layer.output_dim_size);
+}
+
+// The layer's bytes as numbers.
+static std::vector<float> read_bytes(const dv::Memory &io, const fpga_layer &layer) {
+  io.check_range(layer.output_offs, layer.output_size, "the output");
+  io.check_written(layer.output_offs, layer.output_size, "the application");
+  const uint8_t *bytes = io.data() + layer.output_offs;
+  return std::vector<float>(bytes, bytes + layer.output_size);
+}
+
+// What get_final_output gives.
+static std::vector<float> read_floats(const CDMP_Network &network, const fpga_layer &layer) {
   const auto io = dv::memory_at(network.get_io_ptr());
   if (!io) throw dv::Error("the network has no memory: call Initialize first");
   const std::size_t offset = layer.output_offs, width = layer.is_f32_output ? 4 : 2;
@@ -330,6 +344,11 @@ std::vector<float> dmp_network_host::read_output(const CDMP_Network &network, co
   return values;
 }
 
+std::vector<float> dmp_network_host::read_output(const CDMP_Network &network, const fpga_layer &layer) {
+  const auto io = dv::memory_at(network.get_io_ptr());
+  return io && has_byte_output(layer) ? read_bytes(*io, layer) : read_floats(network, layer);
+}
+
 void CDMP_Network::get_final_output(std::vector<float> &output, int i_output) {
   const bool exists = i_output >= 0 && i_output < num_output_layers_;
   const fpga_layer *layer = exists ? output_layers_[static_cast<std::size_t>(i_output)] : nullptr;
@@ -339,7 +358,7 @@ void CDMP_Network::get_final_output(std::vector<float> &output, int i_output) {
   }
   const dv::Subject subject(title(*layer));
   try {
-    output = dmp_network_host::read_output(*this, *layer);
+    output = read_floats(*this, *layer);
   } catch (const dv::Error &error) {
     dv::report(error.what());
     output.assign(layer->output_size / (layer->is_f32_output ? 4 : 2), 0.0f);

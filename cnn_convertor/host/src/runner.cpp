@@ -188,11 +188,13 @@ void run(const std::string &weights, const std::string &input_path, const std::s
     check("RunNetwork", [&] { return network.RunNetwork(); });
     doing = "get_final_output";
     for (int i = 0; i < network.get_output_layer_count(); ++i) {
+      const fpga_layer *layer = network.get_output_layers()[static_cast<std::size_t>(i)];
       std::vector<float> values;
-      network.get_final_output(values, i);
-      if (is_first_sample)
-        output_entries.push_back(entry(*network.get_output_layers()[static_cast<std::size_t>(i)], values.size(),
-                                       outputs.count()));
+      if (layer && dmp_network_host::has_byte_output(*layer))
+        values = dmp_network_host::read_output(network, *layer);
+      else
+        network.get_final_output(values, i);
+      if (is_first_sample) output_entries.push_back(entry(*layer, values.size(), outputs.count()));
       outputs.append(values);
     }
     std::fprintf(stderr, "convolution %d us, fully connected %d us, CPU %d us\n", network.get_conv_usec(),

@@ -33,9 +33,13 @@ class Custom:
 
 @dataclass(frozen=True, slots=True)
 class OnCpu:
-    """An operator that runs on the CPU. Only in legalized graphs."""
+    """An operator that runs on the CPU. Only in legalized graphs.
+
+    in_bytes: it writes one byte an element, and a block beside the CPU may do the work.
+    """
 
     op: Op
+    in_bytes: bool = False
 
     def output_shape(self, *xs: Shape) -> Shape:
         return self.op.output_shape(*xs)

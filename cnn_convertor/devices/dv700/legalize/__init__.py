@@ -18,6 +18,7 @@ from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
 from cnn_convertor.devices.dv700.legalize.clamp_strides import clamp_strides
 from cnn_convertor.devices.dv700.legalize.decompose_conv import KERNELS, Rule
+from cnn_convertor.devices.dv700.legalize.maximizers import classes_in_bytes
 from cnn_convertor.devices.dv700.legalize.sdk_softmax import sdk_softmax
 from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
 from cnn_convertor.devices.dv700.legalize.split_pools import split_average, split_max
@@ -47,7 +48,8 @@ def legalize(
         lambda g: g.expand(channel_slices),
         partial(_each, rule=on_cpu, limits=limits),  # the rest
         copies_for_shared_parts,  # after the reshapes: a flattened map may be a part
-        flattened_outputs,  # last: outputs are final
+        flattened_outputs,  # outputs are final
+        lambda g: classes_in_bytes(g, device),  # last: no layer reads an output that has none so far
     )
     for rewrite in rewrites:
         graph = rewrite(graph)

@@ -24,13 +24,15 @@ class Placement(NamedTuple):
 def element_type(graph: Graph, name: str) -> ElementType:
     """The type of the elements in the map's memory.
 
-    Custom layers write FP32. So do generated functions whose result only the application and other functions read. All else is
-    FP16.
+    Custom layers write FP32. So do generated functions whose result only the application and other functions read, except for
+    bytes. All else is FP16.
     """
     node = buffer_owner(graph, name)
     match node.op:
         case Custom():
             return ElementType.FLOAT
+        case OnCpu(in_bytes=True):
+            return ElementType.BYTE
         case OnCpu() if all(isinstance(reader.op, OnCpu) for reader in buffer_users(graph, node.name)):
             return ElementType.FLOAT
         case _:
