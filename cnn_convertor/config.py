@@ -149,6 +149,12 @@ def _softmax(text: str, _: Path) -> str:
     return text.lower()
 
 
+def _input_type(text: str, _: Path) -> str:
+    if text.lower() not in {"fp16", "u8"}:
+        raise ValueError
+    return text.lower()
+
+
 def _layer_names(text: str, _: Path) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",")) if text else ()
     if not all(names) or len(set(names)) < len(names):
@@ -181,6 +187,7 @@ FOLDER = Kind("a folder", _folder)
 NUMBER = Kind("a number other than 0, or a fraction such as 1/127.5", _number)
 NUMBERS = Kind("a number, or one for each channel, separated by commas", _numbers)
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
+INPUT_TYPE = Kind("fp16 or u8", _input_type)
 FUSION = Kind("proven, documented, full or none", _fusion)
 DEVICE = Kind(f"{', '.join(NAMES)}, or a .toml or .json file", read_profile)
 SOFTMAX = Kind("cpu or sdk", _softmax)
@@ -236,6 +243,13 @@ KEYS = (
         LAYER_NAMES,
         "",
         "layers where the network ends; its outputs have this order; empty: the model's own",
+    ),
+    Key(
+        "OUTPUT",
+        "input",
+        INPUT_TYPE,
+        "fp16",
+        "u8: the application writes pixels as bytes, and the device subtracts the mean and scales; fp16: the application does",
     ),
     Key("OUTPUT", "generate_source", FLAG, "0", "write `name_gen.h` and `name_gen.cpp`"),
     Key("OUTPUT", "generate_doxy", FLAG, "0", "write `doc/`, for Doxygen: Doxyfile, pages.dox"),
@@ -304,6 +318,7 @@ class Config:
     level: int | None = None
     output_folder: Path
     outputs: tuple[str, ...] = ()
+    input: str = "fp16"
     generate_source: bool
     generate_doxy: bool
     generate_dot: bool

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from cnn_convertor import __version__
-from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Tensor
+from cnn_convertor.devices.dv700.program import ElementType, Layer, LayerType, Program, Tensor
 from cnn_convertor.files import Digest
 from cnn_convertor.samples import Preparation
 
@@ -54,7 +54,7 @@ def _lines(value: object) -> str:
 def _map(program: Program, given: Tensor) -> dict[str, Any]:
     """shape: height, width, channels. layout: a name of `cnn-convertor layout`. offset: bytes from the I/O buffer's start."""
     order = "HWC" if given.is_plain else ("hwc8" if program.transposed else "whc8")
-    dtype = f"float{8 * given.type.value}"
+    dtype = "uint8" if given.type is ElementType.BYTE else f"float{8 * given.type.value}"
     return {"shape": list(given.shape), "layout": order, "dtype": dtype, "offset": given.offset, "bytes": given.nbytes}
 
 

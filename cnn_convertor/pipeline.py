@@ -13,6 +13,7 @@ from cnn_convertor import codegen, files
 from cnn_convertor.calibration import Calibration, calibrate
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.byte_input import with_byte_input
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
@@ -176,6 +177,8 @@ def quantize(graph: Graph, config: Config, progress: Progress = _silent) -> Quan
         config.overrides,
     )
     program = palettes.choose(plan(graph, config.name, target), options, bind(progress, "palettes"))
+    if config.input == "u8":
+        program = with_byte_input(program, Preparation.of(config).of_every_byte())
     if config.calibrate is None and wanted is None:
         return Quantized(program)
     samples, calibration, kept = samples_of(graph, config), None, None

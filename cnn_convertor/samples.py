@@ -35,23 +35,31 @@ _COARSEST = 8  # random images have blocks of up to this many pixels
 class Preparation:
     """How an image becomes an input: (pixel - mean) * scale, in the given order of channels.
 
-    mean: one number, or one for each channel in the network's order. is_given: whether the ini file has a mean or scale.
+    mean: one number, or one for each channel in the network's order. is_given: whether the ini file says what pixels become.
+    is_whole: pixels are whole numbers, since the application writes bytes.
     """
 
     mean: tuple[float, ...] = (0.0,)
     scale: float = 1.0
     channel_order: str = "RGB"
     is_given: bool = False
+    is_whole: bool = False
 
     @staticmethod
     def of(config: Config) -> Preparation:
         order = config.channel_order or config.origin.channel_order
-        given = bool(config.mean) or config.scale is not None
-        return Preparation(config.mean or (0.0,), 1.0 if config.scale is None else config.scale, order, given)
+        is_whole = config.input == "u8"
+        given = bool(config.mean) or config.scale is not None or is_whole
+        return Preparation(config.mean or (0.0,), 1.0 if config.scale is None else config.scale, order, given, is_whole)
 
     def apply(self, pixels: NDArray[np.floating]) -> Maps:
         """(..., H, W, C) of 0..255, its channels in the network's order, as the network's input."""
+        pixels = np.rint(pixels) if self.is_whole else pixels
         return ((pixels - np.asarray(self.mean, np.float64)) * self.scale).astype(np.float32)
+
+    def of_every_byte(self) -> Maps:
+        """What each byte becomes in each of three channels: (256, 3)."""
+        return self.apply(np.repeat(np.arange(256.0)[:, None], 3, axis=1))
 
     @property
     def range(self) -> tuple[float, float]:

@@ -35,6 +35,10 @@ TAIL = f"""
 - `dv740` has no tiles, and its driver does not check the unified buffer, so its size is the largest possible.
 - A driver that expands palettes (`dv740`) needs memory for them in its command buffer; the summary of a conversion says how
   much.
+- A maximizer (`blocks`): an arg max over 2 to 255 channels of a device map, at the end of the network, gives one byte a pixel. A
+  generated callback sends the block's command; if the driver refuses it, the CPU finds the same classes. Among equal FP16 values
+  the lowest class wins, also where Caffe takes the highest. `get_final_output` cannot read bytes: they lie at the output's
+  `output_offs`, as the comments of `NAME_gen.h` say.
 
 ## A device of your own
 

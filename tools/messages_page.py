@@ -251,6 +251,11 @@ ENTRIES: Mapping[str, Entry] = {
         "[QUANTIZATION] asks for a palette for a layer with PReLU slopes, which the device refuses.",
         "Write fp16 for the layer, or train it with another activation.",
     ),
+    "DV431": Entry(
+        "An input that cannot be bytes",
+        "input = u8 needs one input of 3 channels, which the network's first command alone reads.",
+        "Remove input = u8.",
+    ),
     "DV501": Entry(
         "A weight does not fit FP16",
         "After folding, a weight, bias or slope is beyond 65504 or no number.",
@@ -372,6 +377,11 @@ ENTRIES: Mapping[str, Entry] = {
         "The file given to `run` with --labels has more or fewer names than an output has classes.",
         "Write one name a line, in the order of the classes.",
         is_warning=True,
+    ),
+    "DV725": Entry(
+        "An input that no bytes become",
+        "With input = u8 the device makes each value of a byte, and an array holds values that no byte becomes.",
+        "Give images, or arrays of (pixel - mean) * scale with whole pixels.",
     ),
     "DV730": Entry(
         "A source of a kit cannot be read",

@@ -66,6 +66,14 @@ that the new one does not have are removed, and your own files stay.
 | `NAME_selftest.cpp`, `NAME_selftest.bin` | `selftest = 1`: a test for the board ([verify.md](verify.md#a-test-for-the-board)) |
 | `MODULE.cpp` | `python_module = MODULE`: a Python module, to be built with pybind11 |
 
+## Pixels as bytes
+
+With `input = u8` the application copies pixels of 3 bytes to the network's input, in the channel order and pixel order that the
+FP16 input has, and the device computes `(pixel - mean) * scale` with the `mean` and `scale` of the ini file. `NAME_gen.cpp` calls
+`SetConvertPolicy`: with the runtime's policy if it gives the same FP16 numbers (pixel / 255, pixel - 128, (pixel - 128) / 128, (pixel - 127.5) / 128, pixel), and
+with a table for each channel otherwise. Half as many bytes are read. The network needs one input of 3 channels, which its first
+command alone reads (DV431). `run` and `verify` round images to whole pixels, and take arrays that whole pixels can give.
+
 ## Outputs
 
 `outputs = fc7, prob` ends the network at these layers: their outputs are output 0 and output 1, and layers that only others need

@@ -9,7 +9,8 @@ def description(program: Program) -> list[str]:
     """One line for the memory, one for each input, one for each output."""
     lines = [f"{program.name}: {program.weight_bytes} bytes of weights, {program.io_bytes} bytes of I/O memory."]
     for name, tensor in program.inputs:
-        lines.append(f'Input "{name}": {_map_text(program, tensor)}, FP16 at offset {tensor.offset}.')
+        type = "FP16" if tensor.type is ElementType.HALF else "one byte each"
+        lines.append(f'Input "{name}": {_map_text(program, tensor)}, {type} at offset {tensor.offset}.')
     for position, (index, (name, tensor)) in enumerate(zip(program.outputs, program.results, strict=True)):
         layer = program.layers[index]
         if layer.type is LayerType.FLATTEN:  # the map that was flattened tells more than the length of the vector

@@ -16,6 +16,7 @@ from cnn_convertor.codegen.description import byte_outputs, description, output_
 from cnn_convertor.codegen.drawing import drawing
 from cnn_convertor.codegen.kernels import bundle, function_of
 from cnn_convertor.codegen.layers import layer_view
+from cnn_convertor.devices.dv700.byte_input import OWN_TABLE
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.operators import kernel_call
 from cnn_convertor.devices.dv700.program import Program
@@ -58,6 +59,7 @@ def render(program: Program, options: RenderOptions) -> dict[str, str]:
             {"offset": tensor.offset, "nbytes": tensor.nbytes, "text": f'"{name}" {shape_text(tensor)}'}
             for name, tensor in program.inputs
         ],
+        "byte_input": _byte_input(program),
         "customs": custom_types(program),
         "module": options.python_module,
         "graphviz_path": options.graphviz_path,
@@ -113,6 +115,7 @@ def render_selftest(
         "levels": [f"0x{level:04X}" for level in levels],
         "multiplier": generator[0],
         "increment": generator[1],
+        "takes_bytes": program.byte_input is not None,
         "byte_outputs": " || ".join(f"output == {position}" for position in byte_outputs(program)),
         "output_sizes": [output.size for output in outputs],
         "in_source": in_source,
@@ -130,6 +133,16 @@ def render_selftest(
 def render_text(template: str, source: str, values: Mapping[str, object]) -> str:
     """One template with these values. source: what the text is made from."""
     return _render(template, {"made_by": _made_by(source), **values})
+
+
+def _byte_input(program: Program) -> dict[str, object] | None:
+    """The policy of an input of bytes, and the rows of its table where it is not the SDK's."""
+    given = program.byte_input
+    if given is None:
+        return None
+    values = [f"0x{bits:04X}" for entry in given.table for bits in entry]
+    rows = [", ".join(values[start : start + 12]) for start in range(0, len(values), 12)]
+    return {"policy": given.policy, "rows": rows if given.policy == OWN_TABLE else []}
 
 
 def _made_by(model: str) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.limits import OF_BOARD, Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
-from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
+from cnn_convertor.devices.dv700.program import ByteInput, Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.ir.ops import Order, Shape
 
@@ -160,7 +160,10 @@ def as_maps(memory: Maps, layer: Layer, shape: Shape, *, transposed: bool) -> Ma
 
 
 def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
-    """All samples, each with all inputs one after the other, in FP16. Raises UsageError for inputs that do not fit."""
+    """All samples, each with all inputs one after the other, in FP16 or as the bytes that the device makes it of.
+
+    Raises UsageError for inputs that do not fit.
+    """
     names = [name for name, _ in program.inputs]
     if set(inputs) != set(names):
         problem = f"the network's inputs are {_listed(names)}, but {_listed(inputs) or 'none'} were given"
@@ -175,10 +178,27 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
         if flaw := _beyond_half(values):
             hint = "set [INPUT] mean and scale for images; arrays are used as they are, so prepare them as for training"
             raise UsageError.of("DV706", f'the input "{name}" holds {flaw}', hint=hint)
+        if program.byte_input is not None:
+            values = _bytes_of(values, program.byte_input, name)
         parts.append(to_memory(values, transposed=program.transposed))
     if len({len(part) for part in parts}) != 1:
         raise UsageError.of("DV705", f"the inputs have {_listed(str(len(part)) for part in parts)} samples")
-    return to_half(np.concatenate(parts, axis=1)).astype("<f2", copy=False).tobytes()
+    joined = np.concatenate(parts, axis=1)
+    return joined.astype(np.uint8).tobytes() if program.byte_input else to_half(joined).astype("<f2").tobytes()
+
+
+def _bytes_of(values: Maps, given: ByteInput, name: str) -> Maps:
+    """The bytes that the device's table turns into the values, (N, H, W, C). Raises UsageError when there are none."""
+    halves = to_half(values).view(np.uint16)
+    found = np.empty(values.shape, np.float32)
+    for channel, table in enumerate(np.array(given.table, np.uint16).T):
+        order = np.argsort(table, kind="stable")
+        places = order[np.searchsorted(table[order], halves[..., channel]).clip(0, 255)]
+        if not np.array_equal(table[places], halves[..., channel]):
+            hint = "give images, or arrays of (pixel - mean) * scale with whole pixels"
+            raise UsageError.of("DV725", f'the input "{name}" holds values that no byte becomes', hint=hint)
+        found[..., channel] = places
+    return found
 
 
 def _beyond_half(values: Maps) -> str:

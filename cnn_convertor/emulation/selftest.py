@@ -22,7 +22,7 @@ MULTIPLIER, INCREMENT = 1664525, 1013904223  # of the linear congruential genera
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelfTest:
-    """levels: FP16 bits of the input's possible values. outputs: of the network, each in memory order."""
+    """levels: FP16 bits of the input's possible values, where it is not bytes. outputs: of the network, each in memory order."""
 
     levels: NDArray[np.uint16]
     outputs: tuple[Maps, ...]
@@ -41,10 +41,11 @@ def record(
         problem = "a self-test runs every layer, but the code of custom layers is in the firmware"
         raise UsageError.of("DV708", problem, where, "set selftest = 0")
     levels = np.linspace(low, high, LEVELS).astype("<f2").view(np.uint16)
-    halves = levels[_drawn(sum(tensor.shape.size for _, tensor in program.inputs))]
+    drawn = _drawn(sum(tensor.shape.size for _, tensor in program.inputs))
+    given = drawn.astype(np.uint8) if program.byte_input else levels[drawn]
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
         network = install(graph, program, files, Path(folder), limits=limits)
-        flat = execute(network.executable, network.weights, program, halves.tobytes(), samples=1, limits=limits)
+        flat = execute(network.executable, network.weights, program, given.tobytes(), samples=1, limits=limits)
     sizes = [program.layers[index].output.shape.size for index in program.outputs]
     return SelfTest(levels, tuple(np.split(flat.outputs[0], np.cumsum(sizes)[:-1])))
 

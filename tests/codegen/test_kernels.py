@@ -10,6 +10,7 @@ import pytest
 
 from cnn_convertor.codegen import kernels
 from cnn_convertor.codegen.kernels import bundle
+from cnn_convertor.emulation.build import INCLUDE
 
 FOLDER = Path(kernels.__file__).parent
 HEADERS = sorted(path.name for path in FOLDER.glob("*.h"))
@@ -21,7 +22,7 @@ def test_every_header_compiles_alone_and_without_a_warning(standard: str, tmp_pa
     for header in HEADERS:
         (tmp_path / f"{header}.cpp").write_text(f'#include "{header}"\n#include "{header}"\nint unused;\n')
     sources = [str(tmp_path / f"{header}.cpp") for header in HEADERS]
-    command = ["g++", f"-std={standard}", *WARNINGS, f"-I{FOLDER}", "-fsyntax-only", *sources]
+    command = ["g++", f"-std={standard}", *WARNINGS, f"-I{FOLDER}", f"-I{INCLUDE}", "-fsyntax-only", *sources]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
 
@@ -29,7 +30,7 @@ def test_every_header_compiles_alone_and_without_a_warning(standard: str, tmp_pa
 def test_no_name_looks_like_a_macro() -> None:
     for header in HEADERS:
         code = re.sub(r"^#.*|//.*", "", (FOLDER / header).read_text(), flags=re.MULTILINE)
-        assert set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", code)) <= {"INFINITY"}, header
+        assert set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", code)) <= {"INFINITY", "DMP_DV_DEV_MAXIMIZER"}, header
 
 
 def test_headers_stand_behind_what_they_include() -> None:

@@ -205,12 +205,19 @@ class Layer:
         return starts * given.nbytes + sum(operand.nbytes for operand in operands) + self.output.nbytes
 
 
+class ByteInput(NamedTuple):
+    """How the device converts an input of bytes. policy: the SDK's name of it. table: FP16 bits for each byte and channel."""
+
+    policy: str
+    table: tuple[tuple[int, ...], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """layers in execution order.
 
     outputs: indices into layers, in the order of the user's definition. results: the name of each output, and its map, which
-    may have another shape than the layer's.
+    may have another shape than the layer's. byte_input: None for an input of FP16.
     """
 
     name: str
@@ -220,6 +227,7 @@ class Program:
     results: tuple[tuple[str, Tensor], ...]
     plan: Plan
     transposed: bool
+    byte_input: ByteInput | None = None
 
     @property
     def weight_bytes(self) -> int:

@@ -17,6 +17,9 @@ const std::string &last_message();
 // WantLayerOutputs(), which runs every layer by itself.
 void observe(std::function<void(const fpga_layer &)> function);
 
+// True when the layer's command converts 8-bit input; known from Commit() on.
+bool takes_bytes(const fpga_layer &layer);
+
 // True when a callback writes one byte an element, which get_final_output cannot read.
 bool has_byte_output(const fpga_layer &layer);
 

@@ -284,7 +284,11 @@ static void declare_inputs(const std::vector<fpga_layer> &layers, dv::Memory &io
     }
   if (declared || layers.empty()) return;
   const fpga_layer &first = layers[0];
-  io.declare_written(first.input_offs, 2 * dv::element_count(first.input_dim, first.input_dim_size), dv::Content::kMap);
+  const std::size_t elements = dv::element_count(first.input_dim, first.input_dim_size);
+  if (dmp_network_host::takes_bytes(first))
+    io.declare_written(first.input_offs, elements, dv::Content::kBytes);
+  else
+    io.declare_written(first.input_offs, 2 * elements, dv::Content::kMap);
 }
 
 bool CDMP_Network::RunNetwork() try {
@@ -313,6 +317,11 @@ bool CDMP_Network::RunNetwork() try {
 }
 
 void *CDMP_Network::get_network_input_addr_cpu() { return io_ptr_ + layers_[0].input_offs; }
+
+bool dmp_network_host::takes_bytes(const fpga_layer &layer) {
+  return is_on_device(layer) && layer.conv_conf.header.device_type == DMP_DV_DEV_CONV &&
+         layer.conv_conf.header.version == 1 && layer.conv_conf_v1.u8tofp16_table.mem;
+}
 
 bool dmp_network_host::has_byte_output(const fpga_layer &layer) {
   return layer.type == LT_CUSTOM && !layer.is_f32_output &&

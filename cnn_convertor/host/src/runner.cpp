@@ -80,7 +80,7 @@ std::vector<Input> inputs_of(CDMP_Network &network) {
   }
   if (!inputs.empty()) return inputs;
   const fpga_layer &first = network.get_layer(0);
-  std::size_t bytes = 2;
+  std::size_t bytes = dmp_network_host::takes_bytes(first) ? 1 : 2;
   for (int i = 0; i < first.input_dim_size; ++i) bytes *= static_cast<std::size_t>(first.input_dim[i]);
   return {{first.input_offs, bytes}};
 }

@@ -1,0 +1,67 @@
+"""Lets the application write its input as bytes, which the device converts through a table."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.dv700.program import ByteInput, ElementType, LayerType, Program
+from cnn_convertor.errors import Origin, Problem, UnsupportedError
+
+CHANNELS = 3  # of the device's table
+_VALUES = np.arange(256.0)
+POLICIES = {
+    "CP_DIV_255": _VALUES / 255.0,
+    "CP_MINUS_128": _VALUES - 128.0,
+    "CP_MINUS_128_DIV_128": (_VALUES - 128.0) / 128.0,
+    "CP_MINUS_127_5_DIV_128": (_VALUES - 127.5) / 128.0,
+    "CP_DIRECT_CVT": _VALUES,
+}
+OWN_TABLE = "CP_USER_SPECIFY"
+
+
+def with_byte_input(program: Program, values: NDArray[np.float32]) -> Program:
+    """The program for an input of bytes. values: what each byte means in each channel, (256, channels).
+
+    Raises UnsupportedError with every reason against it.
+    """
+    reasons = list(_reasons(program, values))
+    if reasons:
+        where = next((layer.origins[-1] for layer in program.layers if layer.origins), Origin(program.name))
+        hint = "remove input = u8 from the ini file"
+        raise UnsupportedError([Problem("DV431", reason, where, hint) for reason in reasons])
+    halves = to_half(values)
+    ((name, tensor),) = program.inputs
+    return replace(
+        program,
+        inputs=((name, tensor._replace(type=ElementType.BYTE)),),
+        byte_input=ByteInput(_policy(halves), tuple(map(tuple, halves.view(np.uint16).tolist()))),
+    )
+
+
+def _reasons(program: Program, values: NDArray[np.float32]) -> Iterator[str]:
+    """Why the device cannot convert the input. The runtime gives the table to the first layer alone."""
+    if len(program.inputs) != 1:
+        yield f"an input of bytes is the only one of its network, this one has {len(program.inputs)}"
+        return
+    ((name, tensor),) = program.inputs
+    if tensor.shape.channels != CHANNELS:
+        yield f'the table of bytes has {CHANNELS} channels, the input "{name}" has {tensor.shape.channels}'
+    first, *others = program.layers
+    if first.type is not LayerType.CONV or len(first.inputs) != 1:
+        yield f'the first command converts the bytes, but the first layer, "{first.name}", is none that reads them alone'
+    reader = next((layer for layer in others if None in layer.sources), None)
+    if reader is not None:
+        yield f'the first command alone can convert the bytes, but "{reader.name}" reads the input, too'
+    if not np.isfinite(to_half(values)).all():
+        yield "mean and scale give values beyond FP16"
+
+
+def _policy(halves: NDArray[np.float16]) -> str:
+    """The runtime's policy with the same table, if there is one."""
+    for policy, values in POLICIES.items():
+        if np.array_equal(halves, np.repeat(to_half(values.astype(np.float32))[:, None], CHANNELS, axis=1)):
+            return policy
+    return OWN_TABLE

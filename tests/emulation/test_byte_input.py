@@ -1,0 +1,122 @@
+"""With input = u8 the application writes bytes, and the device makes the same FP16 of them as the application would."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cnn_convertor.audit import audit
+from cnn_convertor.codegen import render_selftest
+from cnn_convertor.devices.dv700.byte_input import POLICIES
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.emulation import selftest
+from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
+from cnn_convertor.emulation.run import input_bytes
+from cnn_convertor.errors import UnsupportedError, UsageError
+from cnn_convertor.files import replace_all
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
+from cnn_convertor.pipeline import build, render
+from cnn_convertor.samples import Preparation, random_samples, shapes_of
+from verification.trials import config, network
+
+needs_compiler = pytest.mark.usefixtures("compiler")
+PATH = Path("graph.keras")
+
+
+def random(*shape: int, seed: int = 0) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return np.random.default_rng(seed).normal(size=shape) / 8
+
+
+def camera(channels: int = 3, *, first: ops.Op | None = None) -> Graph:
+    """An image, and a convolution that reads it unless another operator does."""
+    conv = ops.Conv2d(
+        Constant.of(random(5, channels, 3, 3)), None, Window(Pair(3, 3), Pair(2, 1), padding=Padding(1, 1, 1, 1))
+    )
+    return Graph((Node("image", ops.Input(Shape(6, 9, channels))), Node("out", first or conv, ("image",))), ("out",))
+
+
+PREPARATIONS: dict[str, dict[str, Any]] = {
+    "CP_DIV_255": {"scale": 1 / 255},
+    "CP_MINUS_128": {"mean": (128.0,)},
+    "CP_MINUS_128_DIV_128": {"mean": (128.0,), "scale": 1 / 128},
+    "CP_MINUS_127_5_DIV_128": {"mean": (127.5,), "scale": 1 / 128},
+    "CP_DIRECT_CVT": {},
+    "CP_USER_SPECIFY": {"mean": (103.939, 116.779, 123.68), "scale": 0.017},
+}
+
+
+@pytest.mark.parametrize("policy", PREPARATIONS)
+def test_the_policy_is_the_runtimes_where_it_has_one(policy: str) -> None:
+    program = build(camera(), config(PATH, input="u8", **PREPARATIONS[policy]))
+    assert program.byte_input is not None
+    assert program.byte_input.policy == policy
+    assert set(POLICIES) | {"CP_USER_SPECIFY"} == set(PREPARATIONS)
+
+
+@needs_compiler
+@pytest.mark.parametrize("policy", PREPARATIONS)
+@pytest.mark.parametrize("transposed", [True, False], ids=["HWC", "WHC"])
+def test_bytes_give_the_results_of_fp16(policy: str, transposed: bool, tmp_path: Path) -> None:
+    graph, fields = camera(), {"transpose_weight": transposed, **PREPARATIONS[policy]}
+    with_bytes = config(PATH, input="u8", **fields)
+    given = random_samples(shapes_of(graph), Preparation.of(with_bytes), samples=2, seed=1).inputs
+    made = network(graph, tmp_path / "u8", input="u8", **fields)
+    results = made.run(given, layers=True)
+    plain = network(graph, tmp_path / "fp16", **fields).run(given, layers=True)
+    np.testing.assert_array_equal(results.outputs[0], plain.outputs[0])
+    assert [results.traffic[0].input, plain.traffic[0].input] == [6 * 9 * 3, 6 * 9 * 3 * 2]
+    assert len(input_bytes(made.program, given)) == 2 * 6 * 9 * 3
+    assert audit(tmp_path / "u8" / "net_gen.cpp", tmp_path / "u8" / "net_weights.bin").findings == ()
+
+
+@pytest.mark.parametrize(
+    ("graph", "fields", "reason"),
+    [
+        (camera(1), {}, 'the table of bytes has 3 channels, the input "image" has 1'),
+        (camera(first=ops.Unary(ops.Absolute())), {}, 'the first layer, "out", is none that reads them alone'),
+        (camera(), {"scale": 1000.0}, "mean and scale give values beyond FP16"),
+        (
+            Graph(
+                (*camera().nodes, Node("more", ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))), ("image",))),
+                ("out", "more"),
+            ),
+            {},
+            '"more" reads the input, too',
+        ),
+    ],
+    ids=["channels", "a CPU layer", "FP16", "two readers"],
+)
+def test_inputs_that_cannot_be_bytes(graph: Graph, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UnsupportedError, match="DV431") as refused:
+        build(graph, config(PATH, input="u8", fusion="none", **fields))
+    assert reason in str(refused.value)
+
+
+def test_values_that_no_byte_becomes_are_refused() -> None:
+    program = build(camera(), config(PATH, input="u8", scale=1 / 255))
+    with pytest.raises(UsageError, match="DV725"):
+        input_bytes(program, {"image": np.full((1, 6, 9, 3), 0.3, np.float32)})
+
+
+@needs_compiler
+def test_a_selftest_fills_in_bytes(tmp_path: Path) -> None:
+    configuration = config(PATH, input="u8", **PREPARATIONS["CP_USER_SPECIFY"])
+    program = build(camera(), configuration)
+    files = render(camera(), program, configuration)
+    test = selftest.record(camera(), program, files, low=-1, high=1, limits=Limits())
+    generator = (selftest.MULTIPLIER, selftest.INCREMENT)
+    texts = render_selftest(program, model="m", levels=test.levels, generator=generator, outputs=test.outputs)
+    replace_all(tmp_path, {**render(camera(), program, configuration), **texts})
+    compiler = find_compiler()
+    sources = ["net_selftest.cpp", "net_gen.cpp", str(device_library(compiler))]
+    command = [*compiler.command, "-std=c++14", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{INCLUDE}", *sources]
+    subprocess.run([*command, "-o", "selftest"], cwd=tmp_path, check=True)
+    result = subprocess.run(["./selftest"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.stdout.splitlines() == ["output 0: pass", "pass"]
