@@ -14,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_SLICE = 1 << 16  # values at a time: the intermediate arrays stay in the second-level cache
+_SLICE = 1 << 15  # values at a time: the intermediate arrays stay in the second-level cache
 
 _MAGNITUDE = np.uint32(0x7FFFFFFF)
 _EXPONENT = np.uint32(0x7F800000)
 _SIGN = np.uint32(0x8000)
 _LARGEST = np.uint32(0x477FEFFF)  # the largest FP32 magnitude that rounds to a finite FP16 number
-# 2**-14; an array, since numpy's maximum is slow with a scalar
-_SMALLEST_NORMAL = np.full(_SLICE, 0x38800000, np.uint32)
+_SMALLEST_NORMAL = np.uint32(0x38800000)  # 2**-14
 # Raises the exponent of x to that of 2**23 * u. The 2048 end up in the low bits of the sum, where they make up for the
 # difference between the rounder's exponent field, (e + 140) * 1024 after the shift, and (e + 14) * 1024, modulo 2**16.
 _ROUNDER = np.uint32((13 << 23) + 2048)
@@ -34,33 +33,18 @@ def to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
     """
     flat = values.reshape(-1)
     half = np.empty(flat.size, np.uint16)
-    work = np.empty((3, min(_SLICE, flat.size)), np.uint32)
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, flat.size, _SLICE):
-            part = flat[start : start + _SLICE]
-            _convert(part, half[start : start + _SLICE], work[:, : part.size])
+            part = slice(start, start + _SLICE)
+            bits = flat[part].view(np.uint32)
+            magnitude = bits & _MAGNITUDE
+            rounder = np.maximum(magnitude & _EXPONENT, _SMALLEST_NORMAL) + _ROUNDER
+            total = (magnitude.view(np.float32) + rounder.view(np.float32)).view(np.uint32)
+            half[part] = total + (rounder >> np.uint32(13)) + (bits >> np.uint32(16) & _SIGN)
+            if magnitude.max() > _LARGEST:
+                special = start + np.flatnonzero(magnitude > _LARGEST)
+                half[special] = flat[special].astype(np.float16).view(np.uint16)
     return half.view(np.float16).reshape(values.shape)
-
-
-def _convert(values: NDArray[np.float32], half: NDArray[np.uint16], work: NDArray[np.uint32]) -> None:
-    """Convert one slice, values (n,), into the FP16 bit patterns half (n,), by means of work (3, n)."""
-    bits = values.view(np.uint32)
-    magnitude, rounder, sign = work
-    np.bitwise_and(bits, _MAGNITUDE, out=magnitude)
-    special = np.flatnonzero(magnitude > _LARGEST) if magnitude.max() > _LARGEST else None
-    np.bitwise_and(magnitude, _EXPONENT, out=rounder)
-    np.maximum(rounder, _SMALLEST_NORMAL[: values.size], out=rounder)
-    np.add(rounder, _ROUNDER, out=rounder)
-    total = magnitude.view(np.float32)
-    np.add(total, rounder.view(np.float32), out=total)
-    np.right_shift(rounder, np.uint32(13), out=rounder)
-    np.add(magnitude, rounder, out=magnitude)
-    np.right_shift(bits, np.uint32(16), out=sign)
-    np.bitwise_and(sign, _SIGN, out=sign)
-    np.add(magnitude, sign, out=magnitude)
-    np.copyto(half, magnitude, casting="unsafe")
-    if special is not None:
-        half[special] = values[special].astype(np.float16).view(np.uint16)
 
 
 class Loss(NamedTuple):
