@@ -6,7 +6,7 @@ import numpy as np
 
 from cnn_convertor.frontends.arithmetic import same_padding
 from cnn_convertor.frontends.keras.functions import add_activated, take_activation
-from cnn_convertor.frontends.keras.hdf5 import Variable
+from cnn_convertor.frontends.keras.hdf5 import Index, Variable
 from cnn_convertor.frontends.keras.reading import KerasReading, constant, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.versions import warn_of_theano
@@ -100,7 +100,7 @@ def transposed_convolution(reading: KerasReading) -> Value:
         reading.misfit(f"with output_padding {extra}, no convolution would turn the output into the input again", hint)
     padding, output_padding = transposed_padding(shape, window, Pair(height, width))
     kernel = read_kernel(reading, "kernel", (*window.kernel, filters, shape.channels))
-    weight = transposed_kernel(kernel, flip=is_flipped(reading))
+    weight = convolution_kernel(kernel, flip=is_flipped(reading), transposed=True)
     op = ops.ConvTranspose2d(weight, bias(reading, filters), window._replace(padding=padding), output_padding)
     return add_activated(reading, op, source.node, source.axes, activation)
 
@@ -208,26 +208,18 @@ def bias(reading: KerasReading, size: int) -> Constant | None:
     return reading.vector("bias", size) if reading.flag("use_bias", True) else None
 
 
-def convolution_kernel(kernel: Variable, *, flip: bool = False) -> Constant:
-    """(height, width, in, out) as (out, in, height, width)."""
-    height, width, inputs, outputs = kernel.shape
+def convolution_kernel(kernel: Variable, *, flip: bool = False, transposed: bool = False) -> Constant:
+    """(height, width, in, out), or (height, width, out, in) if transposed, as (out, in, height, width)."""
+    order = (2, 3, 0, 1) if transposed else (3, 2, 0, 1)
+
+    def index(rows: slice) -> Index:
+        return tuple(rows if axis == order[0] else slice(None) for axis in range(4))
 
     def turn(values: Array) -> Array:
-        rows = turned(values.reshape(-1, values.shape[-1])).reshape(-1, height, width, inputs)
-        return np.ascontiguousarray(_flipped(rows.transpose(0, 3, 1, 2), flip))
+        kernels = values.transpose(order)
+        return np.ascontiguousarray(kernels[:, :, ::-1, ::-1] if flip else kernels)
 
-    return constant((outputs, inputs, height, width), kernel, lambda rows: (*_ALL3, rows), turn)
-
-
-def transposed_kernel(kernel: Variable, *, flip: bool = False) -> Constant:
-    """(height, width, out, in) as (out, in, height, width)."""
-    height, width, outputs, inputs = kernel.shape
-    return constant(
-        (outputs, inputs, height, width),
-        kernel,
-        lambda rows: (*_ALL3[:2], rows, slice(None)),
-        lambda values: np.ascontiguousarray(_flipped(values.transpose(2, 3, 0, 1), flip)),
-    )
+    return constant(tuple(kernel.shape[axis] for axis in order), kernel, index, turn)
 
 
 def depthwise_kernel(kernel: Variable) -> Constant:
@@ -237,18 +229,11 @@ def depthwise_kernel(kernel: Variable) -> Constant:
     def read(rows: slice) -> Array:
         first = rows.start // multiplier
         channels = slice(first, -(-rows.stop // multiplier))
-        values = kernel.read((*_ALL3[:2], channels, slice(None))).reshape(height, width, -1)
+        values = kernel.read((slice(None), slice(None), channels, slice(None))).reshape(height, width, -1)
         values = values[..., rows.start - first * multiplier : rows.stop - first * multiplier]
         return np.ascontiguousarray(values.transpose(2, 0, 1)[:, None])
 
     return Constant((inputs * multiplier, 1, height, width), read)
-
-
-_ALL3 = (slice(None),) * 3
-
-
-def _flipped(kernels: Array, flip: bool) -> Array:
-    return kernels[:, :, ::-1, ::-1] if flip else kernels
 
 
 def turned(matrix: Array) -> Array:
