@@ -59,7 +59,6 @@ class ConvertorError(Exception):
 
     @classmethod
     def of(cls: type[E], code: str, message: str, where: Origin | None = None, hint: str = "") -> E:
-        """An error with one problem."""
         return cls(Problem(code, message, where, hint))
 
 

@@ -362,7 +362,6 @@ def _macs(graph: Graph, node: Node) -> int:
 
 
 def _place(step: Command) -> Runs:
-    """Where a step runs."""
     match step.type:
         case LayerType.CONV:
             return Runs.DEVICE

@@ -19,7 +19,6 @@ _MEMBERS = {
 
 
 def check_layer(network: SourceNetwork, layer: SourceLayer, device: AuditedDevice) -> Iterator[Problem]:
-    """What is wrong in one layer."""
     yield from _type(layer)
     yield from _union(layer)
     yield from _dims(layer)

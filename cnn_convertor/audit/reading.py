@@ -89,7 +89,6 @@ class _Reader:
         self._report = followed.report
 
     def _setup(self, what: str, count: int = 1) -> list[int]:
-        """The arguments of a call in Initialize()."""
         if what not in self._followed.setup:
             self._report("DV603", f"{what} is never called in Initialize()", self._line)
         return self._followed.setup.get(what, ([0] * count, 0))[0]

@@ -99,7 +99,6 @@ class Meaning:
 
     @property
     def pool(self) -> RegisterWindow | None:
-        """The window of a max or average pool."""
         run = self.run
         if run.pool_enable not in {MAX_POOL, AVERAGE_POOL}:
             return None

@@ -60,7 +60,6 @@ class Broken(NamedTuple):
 
 
 def check_command(layer: SourceLayer, command: SourceCommand, device: AuditedDevice) -> Iterator[Problem]:
-    """Every rule that the layer's command breaks."""
     runs = list(meanings(command))
     broken = [*_command(command, device), *(b for made in runs for b in _run(made, command, device))]
     for code, field, message in broken or _buffer(command, runs, device):

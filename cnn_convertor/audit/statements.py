@@ -79,7 +79,6 @@ class Statements(Expressions):
         raise NotUnderstoodError(f"a call of {name}, with {len(arguments)} arguments")
 
     def run(self, function: Function, arguments: list[Value]) -> Value:
-        """Execute a function of the source. Gives what it returns."""
         if function.name in self._running:
             raise NotUnderstoodError(f"{function.name} is called inside itself")
         self.called.add(function.name)

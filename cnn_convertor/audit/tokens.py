@@ -164,7 +164,6 @@ class Cursor:
 
 
 def shown(tokens: Sequence[Token], most: int = 80) -> str:
-    """The tokens as one line of text."""
     text = ""
     for token in tokens:
         word = str(token)

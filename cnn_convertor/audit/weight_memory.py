@@ -44,7 +44,6 @@ def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem
 
 
 def streams(network: SourceNetwork) -> Iterator[tuple[SourceLayer, Meaning, Stream]]:
-    """All runs with weights, in order."""
     for layer in network.layers:
         if layer.is_on_device and layer.command is not None:
             for made in meanings(layer.command):

@@ -120,7 +120,6 @@ def used(stream: Stream, channels: int) -> Mask:
 
 
 def faults(stream: Stream, data: Bytes) -> Iterator[Fault]:
-    """What is wrong in the bytes of one convolution."""
     start = 0
     if stream.palette:
         start = PALETTE_BYTES

@@ -97,7 +97,6 @@ class Console:
             _print(escape_controls(text), err=True)
 
     def result(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
-        """Print a title and a table of (label, value)."""
         self.show("\n".join(tables.labeled(title, rows)))
 
     def conversion(self, network: str, title: str, report: Report, *, verbose: bool) -> None:

@@ -25,7 +25,6 @@ class _Field(NamedTuple):
         return f"{self.kind} {self.name}" if self.length is None else f"{self.kind} {self.name}[{self.length}]"
 
     def initializer(self, value: Parameter) -> str:
-        """The value as an initializer of the member."""
         items = [literal(self.kind, item) for item in _items(value)]
         return items[0] if self.length is None else f"{{{', '.join(items)}}}"
 

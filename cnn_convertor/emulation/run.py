@@ -140,7 +140,6 @@ def to_memory(values: Maps, *, transposed: bool) -> Maps:
 
 
 def from_memory(memory: Maps, shape: Shape, *, transposed: bool) -> Maps:
-    """The inverse of to_memory."""
     order = memory_order(shape, transposed=transposed, order=Order.HWC)
     values = np.empty_like(memory)
     values[:, order] = memory

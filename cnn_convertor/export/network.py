@@ -255,7 +255,6 @@ class _Writer:
         yield np.frombuffer(json_of(head, self._entries).encode(), np.uint8)
 
     def summary(self) -> tuple[tuple[str, str], ...]:
-        """The most important figures."""
         rows = [("surfaces", str(len(self._files)))]
         rows += [(name, f"{size:,} bytes") for name, size in self._ends.items()]
         if self._worst is not None and math.isfinite(self._worst[0]):

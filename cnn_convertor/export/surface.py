@@ -49,7 +49,6 @@ class Sparse(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """The total size of the three surfaces."""
         mask, sizes = nbytes(weights.MASK, self.mask.shape), nbytes(weights.GROUP_SIZES, self.group_sizes.shape)
         return self.stored + mask + sizes
 

@@ -30,7 +30,6 @@ def scale_and_shift(channels: int, factor: Numbers = 1.0, shift: Numbers | None 
 
 
 def applied(function: ops.Function | ops.ScalarFunction) -> Op:
-    """The operator that applies a function."""
     if isinstance(function, get_args(ops.ScalarFunction)):
         return ops.Unary(function)
     return ops.Activation(function)  # type: ignore[arg-type]  # mypy cannot follow get_args

@@ -59,7 +59,6 @@ class Constant:
 
     @property
     def size(self) -> int:
-        """Number of elements."""
         return math.prod(self.shape)
 
     def load(self, rows: slice = ALL) -> Array:

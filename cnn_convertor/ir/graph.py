@@ -94,7 +94,6 @@ class Graph:
         return name in self._index
 
     def shape(self, name: str) -> Shape:
-        """The named node's output shape."""
         return self._shapes[name]
 
     def users(self, name: str) -> tuple[str, ...]:

@@ -91,7 +91,6 @@ class TensorQuantization:
         return scaled.clip(limits.min, highest).astype(dtype)
 
     def dequantize(self, values: Array) -> npt.NDArray[np.float64]:
-        """The real values of integers."""
         self.check(values.shape)
         real = values.astype(np.float64)
         match self.type:

@@ -116,7 +116,6 @@ def format_of(name: str) -> Layout:
 
 
 def _of_parts(name: str) -> Layout:
-    """The layout that the parts of a name give."""
     body, _, rotation = name.partition("_rotate_")
     if rotation and not set(body) & {"x", "y"}:
         wrong_at(name, len(body), "there is no x or y to rotate")

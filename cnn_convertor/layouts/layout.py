@@ -119,7 +119,6 @@ class Layout:
         return text + (f" | {' '.join(marks)}" if marks else "")
 
     def of(self, element: npt.DTypeLike | None) -> Layout:
-        """The layout for another element type."""
         return replace(self, element=None if element is None else element_type(element))
 
 

@@ -128,7 +128,6 @@ class _TermParser:
 
 
 def element_of(name: str) -> DType | None:
-    """An element type by its numpy name."""
     try:
         element = np.dtype(name)
     except (TypeError, ValueError, SyntaxError):

@@ -43,7 +43,6 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
 
 
 def optimize(graph: Graph) -> Graph:
-    """Run all passes."""
     for rewrite in PASSES:
         graph = rewrite(graph)
     return graph

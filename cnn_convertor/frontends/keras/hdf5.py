@@ -189,7 +189,6 @@ class Contents:
         return parts if count else None
 
     def children(self, group: str) -> list[str]:
-        """Names of the groups in a group."""
         return [path.rpartition("/")[2] for path in self.groups if path and path.rpartition("/")[0] == group]
 
 

@@ -40,7 +40,6 @@ def batch_normalization(reading: KerasReading) -> Value:
 
 
 def _axis(reading: KerasReading, given: object) -> Axis:
-    """The map's axis that a setting means."""
     axis = reading.input.axes.at(given)
     if axis is None:
         reading.misfit(

@@ -20,7 +20,6 @@ class Shape(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of elements."""
         return math.prod(self)
 
     @property

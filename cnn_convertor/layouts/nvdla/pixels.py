@@ -46,7 +46,6 @@ class Plane:
 
     @property
     def words(self) -> int:
-        """Words per pixel."""
         return 1 if self.is_joined else len(self.fields)
 
     @property
@@ -78,7 +77,6 @@ class PixelFormat:
 
     @property
     def number(self) -> int:
-        """The hardware's format number."""
         return NAMES.index(self.name)
 
     @property
@@ -87,7 +85,6 @@ class PixelFormat:
 
     @property
     def precision(self) -> Precision:
-        """The precision of loaded pixels."""
         if self.name.endswith("_F"):
             return Precision.FP16
         return Precision.INT8 if all(bits == 8 for p in self.planes for _, bits in p.fields) else Precision.INT16

@@ -98,12 +98,10 @@ def transform(weights: Array, precision: Precision, *, stride: int = 1) -> Array
 
 
 def is_for_winograd(rows: int, columns: int, stride: int) -> bool:
-    """Whether Winograd supports kernels of that size and stride."""
     return stride in (1, 2, 3) and {-(-rows // stride), -(-columns // stride)} == {3}
 
 
 def winograd_channels(channels: int, precision: Precision, *, stride: int) -> int:
-    """The number of channels of transformed kernels."""
     return -(-channels // precision.atom) * precision.atom * stride * stride
 
 

@@ -40,7 +40,6 @@ class RunRegisters(NamedTuple):
 
 
 def encode(run: Run) -> RunRegisters:
-    """The registers of one run."""
     convolution, pooling = run.convolution, run.pooling
     dilated = convolution is not None and convolution.dilation != (1, 1)
     actfunc, actfunc_param = _activation(run.activation)

@@ -57,7 +57,6 @@ def legalize(
 
 
 def _each(graph: Graph, *, rule: Rule, limits: Limits) -> Graph:
-    """Apply the rule to every node."""
     return graph.expand(lambda whole, node: rule(whole, node, limits))
 
 
