@@ -473,6 +473,7 @@ class _Reading:
         if values.get("definition") and "data" in values and "origin" in values:
             values["data"] = values["data"] or values["definition"]
             values["origin"] = values["origin"] or self._guessed_origin(values["definition"], values["data"])
+            self._check_data(values)
             self._warn_of_options(values)
         self._warn_of_precisions(values)
         taken = {f"{values.get('name')}_gen", f"{values.get('name')}_selftest"}
@@ -521,6 +522,12 @@ class _Reading:
                 reason = f'"{_short(text)}" cannot be used, the system says: {error.strerror}'
             hint = "paths are relative to the folder of the ini file" if isinstance(error, FileNotFoundError) else ""
             self._wrong("DV107", f"{shown}: {reason}", line, hint)
+
+    def _check_data(self, values: Mapping[str, Any]) -> None:
+        frontend, setting = values["origin"], self._settings.get(("INPUT", "data"))
+        if setting and frontend and frontend.finds_weights and values["data"] != values["definition"]:
+            problem = f"[INPUT] data: expected nothing, since an {frontend.title} model names the files of its weights"
+            self._wrong("DV106", problem, setting.line, "remove the line")
 
     def _warn_of_options(self, values: Mapping[str, Any]) -> None:
         """Warn of keys that the network's framework does not use."""

@@ -242,6 +242,13 @@ def test_a_key_of_another_framework_is_a_warning(folder: Path) -> None:
     assert "[INPUT] stage is for Caffe and is ignored" in complaint(folder, text)
 
 
+def test_weights_beside_a_model_that_names_its_own_are_an_error(folder: Path) -> None:
+    for name in ("net.onnx", "net.data"):
+        (folder / name).touch()
+    text = SMALLEST.replace("definition = net.h5", "definition = net.onnx\ndata = net.data")
+    assert said(problem(folder, text)) == ("DV106", 4)
+
+
 def test_an_origin_that_cannot_be_guessed_is_asked_for(folder: Path) -> None:
     (folder / "model.bin").write_bytes(b"\x18\x07")
     found = problem(folder, SMALLEST.replace("net.h5", "model.bin"))

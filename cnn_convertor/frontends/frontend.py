@@ -35,6 +35,7 @@ class Frontend:
     definitions, data: suffixes of files that hold a network, and of files that hold weights.
     magic: how its files begin; empty where a file's content does not tell.
     channel_order: "RGB" or "BGR", the order its networks are trained with, by custom.
+    finds_weights: whether the definition holds its weights, or names their files, so that no other can be given.
     runner: who computes the reference results for `verify`.
     options: fields of ReadOptions that it uses. importer: the module with the function `read(definition, data, options)`.
     """
@@ -48,6 +49,7 @@ class Frontend:
     runner: str
     options: frozenset[str]
     importer: str
+    finds_weights: bool = False
 
     @property
     def suffixes(self) -> frozenset[str]:

@@ -37,10 +37,11 @@ GRAPH, OUTPUT, NAME = 7, 12, 1  # fields of ModelProto, GraphProto, ValueInfoPro
 def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, DeviceMaxima]) -> Reference:
     names = [*dict.fromkeys((*graph.outputs, *layers_of(model.definition)))]
     file = read_model(model.definition)
+    _check_sizes(file, inputs)
     outputs: list[list[Numbers]] = []
     layers: dict[str, list[Maps]] = {}
     try:
-        session = open_session(model.definition, names)
+        framework, session = open_session(model.definition, names)
         for sample in range(len(next(iter(inputs.values())))):
             results = session(inputs_of(file, inputs, sample))
             outputs.append(results[: len(graph.outputs)])
@@ -53,7 +54,7 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
         problem = f"onnxruntime refuses the model: {first_line(error)}"
         raise ModelError(Problem("DV712", problem, Origin(str(model.definition)), HINT)) from error
     return Reference(
-        framework="onnxruntime",
+        framework=framework,
         outputs={
             place: np.concatenate([blobs_as_output(values, graph.shape(name)) for values in parts])
             for place, (name, *parts) in enumerate(zip(graph.outputs, *outputs, strict=True))
@@ -63,12 +64,12 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
     )
 
 
-def open_session(path: Path, layers: Sequence[str]) -> Session:
-    """A function from a model's inputs to the named values. Raises ImportError without any runtime."""
+def open_session(path: Path, layers: Sequence[str]) -> tuple[str, Session]:
+    """The runtime's name, and a function from a model's inputs to the named values. Raises ImportError without any runtime."""
     try:
         import onnxruntime
     except ImportError:
-        return _reference(path, layers)
+        return "ONNX's reference", _reference(path, layers)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = (
         onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -78,7 +79,7 @@ def open_session(path: Path, layers: Sequence[str]) -> Session:
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
     content = with_outputs(path.read_bytes(), layers)
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    return lambda inputs: list(session.run(list(layers), dict(inputs)))
+    return "onnxruntime", lambda inputs: list(session.run(list(layers), dict(inputs)))
 
 
 def _reference(path: Path, layers: Sequence[str]) -> Session:
@@ -112,6 +113,19 @@ def layers_of(path: Path) -> list[str]:
     return [
         node.outputs[0] for node in model.nodes if node.outputs and node.outputs[0] and node.outputs[0] not in known
     ]
+
+
+def _check_sizes(model: OnnxModel, inputs: Mapping[str, Maps]) -> None:
+    """Raises ModelError where the file fixes other sizes than those of the maps."""
+    for info in model.inputs:
+        height, width = inputs[info.name].shape[1:3] if info.name in inputs else (0, 0)
+        if info.dims is not None and len(info.dims) == 4 and info.name in inputs:
+            fixed = info.dims[2:]
+            if any(n not in (0, size) for n, size in zip(fixed, (height, width), strict=True)):
+                sizes = f"{fixed[0]}x{fixed[1]}, not {height}x{width}"
+                problem = f"onnxruntime runs the model for the size in its file alone: {sizes}"
+                hint = "export the model with open sizes (PyTorch: dynamic_shapes), or leave out width_override"
+                raise ModelError.of("DV712", problem, Origin(str(model.path), info.name, "Input"), hint)
 
 
 def inputs_of(model: OnnxModel, maps: Mapping[str, Maps], sample: int) -> dict[str, Numbers]:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 EXAMPLES = digits.HERE
 KERAS = EXAMPLES / "digits_keras"
 CAFFE = EXAMPLES / "digits_caffe"
-INI_FILES = [KERAS / "net.ini", KERAS / "net_keras2.ini", CAFFE / "net.ini"]
+PYTORCH = EXAMPLES / "digits_pytorch"
+INI_FILES = [KERAS / "net.ini", KERAS / "net_keras2.ini", CAFFE / "net.ini", PYTORCH / "net.ini"]
 
 
 def figures(folder: Path) -> tuple[int, int, float]:
@@ -68,7 +69,7 @@ def test_everything_together_is_smaller_than_a_megabyte() -> None:
     assert sum(path.stat().st_size for path in EXAMPLES.rglob("*") if "__pycache__" not in path.parts) < 1_000_000
 
 
-@pytest.mark.parametrize("folder", [KERAS, CAFFE], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [KERAS, CAFFE, PYTORCH], ids=lambda folder: folder.name)
 def test_at_least_97_percent_of_the_test_split_are_read_right(folder: Path) -> None:
     images, count, accuracy = figures(folder)
     assert images == len(digits.load_test().labels)
@@ -112,6 +113,18 @@ def test_the_caffe_network_is_as_good_as_it_says() -> None:
     net = cv2.dnn.readNetFromCaffe(str(CAFFE / "digits.prototxt"), str(CAFFE / "digits.caffemodel"))
     net.setInput(digits.load_test().inputs()[:, np.newaxis])
     assert right(net.forward().reshape(-1, 10)) == figures(CAFFE)[1]
+
+
+def test_the_pytorch_network_is_as_good_as_it_says() -> None:
+    assert right(np.load(PYTORCH / "expected.npy")) == figures(PYTORCH)[1]
+
+
+def test_the_onnx_file_gives_what_pytorch_does() -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(PYTORCH / "digits.onnx"), providers=["CPUExecutionProvider"])
+    images = digits.load_test().inputs()[:, np.newaxis, np.newaxis]
+    scores = np.concatenate([session.run(None, {"image": image})[0] for image in images])
+    np.testing.assert_allclose(scores, np.load(PYTORCH / "expected.npy"), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

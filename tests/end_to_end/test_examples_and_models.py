@@ -20,7 +20,7 @@ from verification.trials import config
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-INIS = ["digits_caffe/net.ini", "digits_keras/net.ini", "digits_keras/net_keras2.ini"]
+INIS = ["digits_caffe/net.ini", "digits_keras/net.ini", "digits_keras/net_keras2.ini", "digits_pytorch/net.ini"]
 MODES = pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 AT_LEAST_DB, AT_LEAST_COSINE = 45.0, 0.9999
 ALLOWED_LOSS = 0.003  # of accuracy

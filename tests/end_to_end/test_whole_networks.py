@@ -17,6 +17,7 @@ INCLUDE = ROOT / "cnn_convertor" / "host" / "include"
 EXAMPLES = {
     "keras": ("digits_keras/digits.keras", ""),
     "keras2": ("digits_keras/digits_keras2.h5", ""),
+    "onnx": ("digits_pytorch/digits.onnx", ""),
     "caffe": ("digits_caffe/digits.prototxt", "digits_caffe/digits.caffemodel"),
 }
 WAYS = list(itertools.product((0, 1), (0, 1)))  # quantization, transpose_weight
@@ -48,7 +49,10 @@ def test_examples_convert_and_compile_in_every_way(
     subprocess.run(["g++", *strict, "-c", "-I", str(INCLUDE), str(source), "-o", str(tmp_path / "net.o")], check=True)
 
 
-@pytest.mark.parametrize(("folder", "name"), [("digits_keras", "digits"), ("digits_caffe", "digits_caffe")])
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [(name, name.removesuffix("_keras")) for name in ("digits_keras", "digits_caffe", "digits_pytorch")],
+)
 def test_the_outputs_that_the_readme_shows_are_fresh(folder: str, name: str, tmp_path: Path) -> None:
     for file in (ROOT / "examples" / folder).glob("*.*"):
         shutil.copy(file, tmp_path)

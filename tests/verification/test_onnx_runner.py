@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from cnn_convertor.errors import ModelError, UsageError
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Model
-from cnn_convertor.verification import frameworks
+from cnn_convertor.verification import framework_maps, frameworks
 from frontends.onnx.networks import Network, helper, load, results_of
 
 pytest.importorskip("onnxruntime", reason="onnxruntime computes the results")
@@ -41,3 +43,42 @@ def test_results_are_those_of_the_graph(tmp_path: Path, external: bool) -> None:
     for at, sample in enumerate(SAMPLES):
         (expected,) = results_of(graph, {"x": sample.transpose(2, 0, 1)[None]})
         np.testing.assert_allclose(reference.outputs[0][at], expected, rtol=1e-4, atol=1e-4)
+
+
+def reference(network: Network, path: Path, **options: Any) -> framework_maps.Reference:
+    """The results of a network for SAMPLES."""
+    network.write(path)
+    frontend, graph = recognize(path), load(path, **options)
+    assert frontend is not None
+    return frameworks.run(Model(frontend, path, path), graph, {"x": SAMPLES})
+
+
+SMALL = Network([helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("MaxPool", ["s"], ["y"], kernel_shape=[2, 2])],
+                {"x": SAMPLES[:1].transpose(0, 3, 1, 2)}, {}, 18)  # fmt: skip
+
+
+def test_the_reference_of_the_onnx_package_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = reference(SMALL, tmp_path / "net.onnx")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    slow = reference(SMALL, tmp_path / "net.onnx")
+    np.testing.assert_allclose(slow.outputs[0], fast.outputs[0], rtol=1e-5)
+    np.testing.assert_allclose(slow.layers["s"], fast.layers["s"], rtol=1e-5)
+    assert slow.framework == "ONNX's reference" and fast.framework == "onnxruntime"
+
+
+def test_without_any_runtime_the_error_names_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("onnxruntime", "onnx.reference"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match="onnxruntime"):
+        reference(SMALL, tmp_path / "net.onnx")
+
+
+def test_a_size_that_the_file_fixes_cannot_be_verified_at_another_size(tmp_path: Path) -> None:
+    path = SMALL.write(tmp_path / "net.onnx")
+    frontend = recognize(path)
+    assert frontend is not None
+    with pytest.raises(ModelError, match="6x5, not 10x8") as error:
+        frameworks.run(
+            Model(frontend, path, path), load(path, size=(10, 8)), {"x": np.zeros((1, 10, 8, 4), np.float32)}
+        )
+    assert error.value.problems[0].code == "DV712"

@@ -12,4 +12,5 @@ ONNX = Frontend(
     runner="onnxruntime",
     options=frozenset({"size"}),
     importer="cnn_convertor.frontends.onnx.importer",
+    finds_weights=True,
 )

@@ -1,11 +1,12 @@
 """Recognizes functions that exporters spell out as several nodes, and that no single operator of the graph can express.
 
-1. GELU: x * (1 + Erf(x / sqrt(2))) / 2, in any order of the products
+1. GELU: x * (1 + Erf(x / sqrt(2))) / 2, in any order of the products; also its approximation by a Tanh
 2. Swish: x * Sigmoid(x)
 3. Mish: x * Tanh(Softplus(x))
-4. Hard swish: x * HardSigmoid(x); a pass recognizes the form with Clip, for all frontends
-5. LayerNorm: (x - mean) / sqrt(mean of (x - mean)^2 + epsilon)
-6. Focus: the pixels of each block, sliced with steps and joined as channels
+4. Hard sigmoid: Clip(x + 3, 0, 6) / 6
+5. Hard swish: x * hard sigmoid of x; a pass recognizes (x * Clip(x + 3, 0, 6)) / 6, for all frontends
+6. LayerNorm: (x - mean) / sqrt(mean of (x - mean)^2 + epsilon)
+7. Focus: the pixels of each block, sliced with steps and joined as channels
 """
 
 from __future__ import annotations
@@ -56,6 +57,17 @@ class _Nodes:
             return second, number
         return None
 
+    def limits(self, name: str) -> tuple[float | None, float | None]:
+        """The limits of the Clip that makes the value."""
+        node = self.made_by.get(name)
+        if node is None or self.type(name) != "Clip":
+            return None, None
+        given = [node.attributes.get("min"), node.attributes.get("max")]
+        for at, source in enumerate(node.inputs[1:3]):
+            given[at] = self.number(source)
+        low, high = (limit if isinstance(limit, float) else None for limit in given)
+        return low, high
+
 
 def recognize_idioms(model: OnnxModel) -> tuple[OnnxNode, ...]:
     """The nodes, with the last node of each idiom replaced by one that computes all of it. The others may be left unused."""
@@ -83,16 +95,17 @@ def _made(node: OnnxNode, type: str, inputs: Sequence[str], **attributes: Attrib
 
 
 def _gelu(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
-    """A product of x, 1/2 and 1 + Erf(x / sqrt(2))."""
+    """A product of x, 1/2 and 1 + Erf(x / sqrt(2)), or 1 + Tanh(...)."""
     if node.type not in ("Mul", "Div"):
         return None
-    found = (_erf_plus_one(nodes, name) for name in _product(nodes, node.outputs[0])[0])
-    for x in dict.fromkeys(name for name in found if name is not None):
-        factors, number = _product(nodes, node.outputs[0], whole=x)
-        others = [name for name in factors if name != x]
-        is_half = math.isclose(number, 0.5, rel_tol=TOLERANCE)
-        if len(factors) == 2 and len(others) == 1 and is_half and _erf_plus_one(nodes, others[0]) == x:
-            return _made(node, "Gelu", [x])
+    for approximate, gate_of in ((b"none", _erf_plus_one), (b"tanh", _tanh_plus_one)):
+        found = (gate_of(nodes, name) for name in _product(nodes, node.outputs[0])[0])
+        for x in dict.fromkeys(name for name in found if name is not None):
+            factors, number = _product(nodes, node.outputs[0], whole=x)
+            others = [name for name in factors if name != x]
+            is_half = math.isclose(number, 0.5, rel_tol=TOLERANCE)
+            if len(factors) == 2 and len(others) == 1 and is_half and gate_of(nodes, others[0]) == x:
+                return _made(node, "Gelu", [x], approximate=approximate)
     return None
 
 
@@ -123,6 +136,41 @@ def _erf_plus_one(nodes: _Nodes, name: str) -> str | None:
     return None
 
 
+def _tanh_plus_one(nodes: _Nodes, name: str) -> str | None:
+    """x, of 1 + Tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)); the last product may also be x * (1 + 0.044715 * x^2)."""
+    match nodes.with_number(name, "Add"):
+        case (tanh, 1.0):
+            inner = nodes.source(tanh, "Tanh")
+        case _:
+            return None
+    factors, number = _product(nodes, inner or "", depth=1)
+    if len(factors) == 2:
+        factors, number = _product(nodes, inner or "", depth=2)
+    if not math.isclose(number, math.sqrt(2 / math.pi), rel_tol=TOLERANCE):
+        return None
+    for sum in factors:
+        made = nodes.made_by.get(sum)
+        for x in made.inputs if made is not None and nodes.type(sum) == "Add" else ():
+            others = [other for other in made.inputs if other != x] if made is not None else []
+            if factors == [sum] and others and _is_power(nodes, others[0], x, 3):
+                return x
+        match nodes.with_number(sum, "Add"):
+            case (square, 1.0):
+                rest = [factor for factor in factors if factor != sum]
+                if len(rest) == 1 and _is_power(nodes, square, rest[0], 2):
+                    return rest[0]
+    return None
+
+
+def _is_power(nodes: _Nodes, name: str, x: str, exponent: int) -> bool:
+    """Whether the value is 0.044715 * x^exponent."""
+    factors, number = _product(nodes, name, whole=x)
+    is_product = factors == [x] * exponent or (
+        len(factors) == 1 and nodes.with_number(factors[0], "Pow") == (x, exponent)
+    )
+    return is_product and math.isclose(number, 0.044715, rel_tol=TOLERANCE)
+
+
 def _swish(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
     return _gated(node, "Swish", lambda gate: nodes.source(gate, "Sigmoid"))
 
@@ -145,12 +193,30 @@ def _gated(node: OnnxNode, type: str, source: Callable[[str], str | None]) -> On
     return None
 
 
+def _hard_sigmoid(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
+    x = _spelled_hard_sigmoid(nodes, node.outputs[0]) if node.type in ("Mul", "Div") else None
+    return None if x is None else _made(node, "HardSigmoid", [x], alpha=1 / 6, beta=0.5)
+
+
+def _spelled_hard_sigmoid(nodes: _Nodes, name: str) -> str | None:
+    """x, of Clip(x + 3, 0, 6) / 6."""
+    factors, number = _product(nodes, name, depth=1)
+    if len(factors) != 1 or not math.isclose(number, 1 / 6, rel_tol=TOLERANCE) or nodes.limits(factors[0]) != (0, 6):
+        return None
+    match nodes.with_number(nodes.source(factors[0], "Clip") or "", "Add"):
+        case (x, 3.0):
+            return x
+    return None
+
+
 def _hard_swish(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
     def source(gate: str) -> str | None:
         made = nodes.made_by.get(gate)
         alpha = made.attributes.get("alpha", 0.2) if made is not None else None
         is_it = isinstance(alpha, float) and math.isclose(alpha, 1 / 6, rel_tol=1e-6)
-        return nodes.source(gate, "HardSigmoid") if is_it and made and made.attributes.get("beta", 0.5) == 0.5 else None
+        if is_it and made and made.attributes.get("beta", 0.5) == 0.5:
+            return nodes.source(gate, "HardSigmoid")
+        return _spelled_hard_sigmoid(nodes, gate)
 
     return _gated(node, "HardSwish", source)
 
@@ -231,6 +297,7 @@ IDIOMS: tuple[Callable[[_Nodes, OnnxNode], OnnxNode | None], ...] = (
     _swish,
     _mish,
     _hard_swish,
+    _hard_sigmoid,
     _layer_norm,
     _focus,
 )

@@ -50,6 +50,9 @@ def operators(graph: Graph) -> list[type]:
 # --- idioms --------------------------------------------------------------------------------------------------------------
 
 GELU = [make("Div", ["x", "root"], ["d"]), make("Erf", ["d"], ["e"]), make("Add", ["e", "one"], ["a"])]
+TANH = {"three": np.float32(3), "cubic": np.float32(0.044715), "slope": np.float32(math.sqrt(2 / math.pi)),
+        "one": ONE, "half": HALF}  # fmt: skip
+CLIP = {"three": np.float32(3), "low": np.float32(0), "six": np.float32(6), "sixth": np.float32(1 / 6)}
 IDIOMS: Mapping[str, tuple[list[Any], Mapping[str, Any], type]] = {
     "gelu, half last": (
         [*GELU, make("Mul", ["x", "a"], ["m"]), make("Mul", ["m", "half"], ["y"])],
@@ -58,6 +61,33 @@ IDIOMS: Mapping[str, tuple[list[Any], Mapping[str, Any], type]] = {
     "gelu, half first": (
         [*GELU, make("Mul", ["x", "half"], ["h"]), make("Mul", ["h", "a"], ["y"])],
         {"root": ROOT, "one": ONE, "half": HALF}, ops.Unary,
+    ),
+    "gelu by tanh": (
+        [make("Pow", ["x", "three"], ["p"]), make("Mul", ["p", "cubic"], ["c"]), make("Add", ["x", "c"], ["s"]),
+         make("Mul", ["s", "slope"], ["m"]), make("Tanh", ["m"], ["t"]), make("Add", ["t", "one"], ["a"]),
+         make("Mul", ["x", "half"], ["h"]), make("Mul", ["h", "a"], ["y"])],
+        TANH, ops.Unary,
+    ),
+    "gelu by tanh, as products": (
+        [make("Mul", ["x", "x"], ["p"]), make("Mul", ["p", "x"], ["q"]), make("Mul", ["cubic", "q"], ["c"]),
+         make("Add", ["x", "c"], ["s"]), make("Mul", ["s", "slope"], ["m"]), make("Tanh", ["m"], ["t"]),
+         make("Add", ["one", "t"], ["a"]), make("Mul", ["half", "x"], ["h"]), make("Mul", ["h", "a"], ["y"])],
+        TANH, ops.Unary,
+    ),
+    "gelu by tanh, x outside": (
+        [make("Mul", ["x", "cubic"], ["p"]), make("Mul", ["p", "x"], ["q"]), make("Add", ["q", "one"], ["o"]),
+         make("Mul", ["x", "slope"], ["m"]), make("Mul", ["m", "o"], ["n"]), make("Tanh", ["n"], ["t"]),
+         make("Add", ["t", "one"], ["a"]), make("Mul", ["x", "half"], ["h"]), make("Mul", ["h", "a"], ["y"])],
+        TANH, ops.Unary,
+    ),
+    "hard sigmoid of a clip": (
+        [make("Add", ["x", "three"], ["a"]), make("Clip", ["a", "low", "six"], ["c"]), make("Div", ["c", "six"], ["y"])],
+        CLIP, ops.Unary,
+    ),
+    "hard swish of a clip": (
+        [make("Add", ["x", "three"], ["a"]), make("Clip", ["a", "low", "six"], ["c"]), make("Mul", ["c", "sixth"], ["g"]),
+         make("Mul", ["g", "x"], ["y"])],
+        CLIP, ops.Unary,
     ),
     "swish": ([make("Sigmoid", ["x"], ["s"]), make("Mul", ["x", "s"], ["y"])], {}, ops.Unary),
     "mish": (
@@ -95,6 +125,12 @@ def test_an_idiom_is_one_operator(name: str, tmp_path: Path) -> None:
 def test_a_gate_of_another_value_is_not_a_swish(tmp_path: Path) -> None:
     nodes = [make("Abs", ["x"], ["a"]), make("Sigmoid", ["a"], ["s"]), make("Mul", ["x", "s"], ["y"])]
     assert len(operators(agreeing(Network(nodes, {"x": X}, {}, 18), tmp_path / "net.onnx"))) == 3
+
+
+def test_a_clip_to_other_limits_is_not_a_hard_sigmoid(tmp_path: Path) -> None:
+    nodes, constants, _ = IDIOMS["hard sigmoid of a clip"]
+    network = Network(nodes, {"x": X}, {**constants, "low": np.float32(-1)}, 18)
+    assert len(operators(agreeing(network, tmp_path / "net.onnx"))) > 1
 
 
 def test_a_clip_to_the_largest_number_is_a_relu(tmp_path: Path) -> None:

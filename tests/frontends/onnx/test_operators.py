@@ -63,6 +63,7 @@ CASES = {
     "lp pool": node("LpPool", opset=18, p=2, **POOL),
     "gemm": node("Gemm", normal(8, 3), normal(3), x=VECTOR, alpha=0.5, beta=2.0),
     "gemm transposed": node("Gemm", normal(3, 8), normal(1, 3), x=MATRIX, transB=1),
+    "gemm of columns": node("Gemm", normal(5, 3), normal(3), x=MATRIX, transA=1),
     "gemm one bias": node("Gemm", normal(3, 8), normal(1), x=MATRIX, transB=1),
     "matmul": node("MatMul", normal(6, 5)),
     "add channels": node("Add", normal(4, 1, 1)),

@@ -15,15 +15,15 @@ from cnn_convertor.ir.ops import ONE, Window
 
 @onnx.reads(
     "Gemm", settings="alpha beta transA transB", makes=[ops.Dense, ops.Conv2d],
-    limits="B and C: constants; transA: 0; C: a number for each column, or one for all",
+    limits="B and C: constants; C: a number for each column, or one for all",
 )  # fmt: skip
 def read_gemm(reading: OnnxReading) -> OnnxTensor:
     x, matrix = reading.input, reading.needed_stored(1, "the matrix B")
     alpha, beta = reading.number("alpha", 1.0), reading.number("beta", 1.0)
-    if reading.integer("transA", 0):
-        raise reading.unsupported("a product with transA cannot be converted", "put a Transpose node before it")
     if len(matrix.dims) != 2 or x.rank != 2:
         raise reading.wrong(f"Gemm takes matrices, not {x.rank} and {len(matrix.dims)} axes")
+    if reading.integer("transA", 0):
+        x = reading.permute(x, x.dims, (1, 0), x.dims[::-1], part="transposed")
     outputs_are_rows = bool(reading.integer("transB", 0))
     bias = reading.stored(2, "C")
     columns = matrix.dims[0 if outputs_are_rows else 1]

@@ -1,0 +1,1 @@
+"""A PyTorch network that reads handwritten digits, as ONNX."""
