@@ -33,7 +33,7 @@ HEAD: Final = """# Networks that convert
 Well-known architectures, built by `examples/zoo.py` with seeded random weights and converted with FP16 weights. Each runs on
 the emulated device in six ways: at three levels of [fusion](fusion.md) and in both memory orders, on {samples} random images. Each
 way reaches {least:.0f} dB against the framework, without a report of the emulated runtime in
-[strict mode](host-device.md). From a checkout with the extra `verify`,
+[strict mode](host-device.md). From a checkout with the extras `onnx` and `verify`,
 
 ```text
 python -m benchmarks.zoo                  # writes every row of this page
@@ -41,7 +41,7 @@ python -m benchmarks.zoo --missing        # writes the rows that are missing: go
 python -m benchmarks.zoo caffe_resnet50   # writes the rows of the networks named
 ```
 
-Keras networks have the smallest input that they allow, which leaves most layers a few pixels. *Commands* are those of the
+Keras and ONNX networks have a small input, which leaves most layers a few pixels. *Commands* are those of the
 device, at each level of fusion; *CPU layers* run in generated C++ (concatenations in place are not counted). *MACs* are
 multiplications with a weight for one image, in millions. *SQNR* is the lowest of all outputs in all six ways. SegNet unpools
 by the maxima of the device, which are compared themselves ([verify](verify.md)).
@@ -88,7 +88,7 @@ def multiplications(graph: Graph, node: Node) -> int:
 def row(name: str) -> Row:
     """Build a network, convert it in every way, and compare it with its framework. Raises ConvertorError."""
     network = zoo.NETWORKS[name]
-    size = network.smallest if isinstance(network, zoo.Keras) else network.size
+    size = network.size if isinstance(network, zoo.Caffe) else network.smallest
     with tempfile.TemporaryDirectory() as folder:
         config = Config.read(zoo.build(name, Path(folder), size=size))
         graph = load(config)

@@ -1,4 +1,4 @@
-"""Builds well-known architectures with seeded random weights, as Caffe or Keras files, for tests and benchmarks.
+"""Builds well-known architectures with seeded random weights, as Caffe, Keras or ONNX files, for tests and benchmarks.
 
 `python examples/zoo.py NAME ... --output DIR` makes DIR/NAME/ with the model's files and a net.ini; `--list` prints the
 names.
@@ -202,6 +202,10 @@ class CaffeNet:
         self._centering = centering
         self._text = [f'name: "{name}"']
         self._weights: list[tuple[str, str, Callable[[], Iterator[Array]]]] = []
+
+    @property
+    def seed(self) -> int:
+        return self._seed
 
     def input(self, size: int, channels: int = 3, *, header: Header = "layer") -> Map:
         """header: whether a layer declares the input, or one of two forms of lines at the top."""
@@ -902,9 +906,28 @@ class Keras:
         write_ini(folder / "net_h5.ini", f"{name}_h5", f"definition = {name}.h5", *pixels)
 
 
+# --- ONNX -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Onnx:
+    """A network of examples/zoo_onnx.py, by the name of its function. size, smallest: as of the others."""
+
+    layout: str
+    size: int
+    smallest: int = 64
+    centering: float = CENTERING
+
+    def write(self, name: str, folder: Path, seed: int, size: int) -> None:
+        from examples import zoo_onnx
+
+        zoo_onnx.write(self.layout, folder / f"{name}.onnx", seed, size, self.centering)
+        write_ini(folder / "net.ini", name, f"definition = {name}.onnx")
+
+
 # --- the zoo ----------------------------------------------------------------------------------------------------------
 
-NETWORKS: Final[dict[str, Caffe | Keras]] = {
+NETWORKS: Final[dict[str, Caffe | Keras | Onnx]] = {
     "caffe_lenet": Caffe(lenet, 28),
     "caffe_squeezenet_1_1": Caffe(squeezenet_1_1, 227),
     "caffe_mobilenet_v1": Caffe(mobilenet_v1, 224, centering=0.3),
@@ -945,6 +968,25 @@ NETWORKS: Final[dict[str, Caffe | Keras]] = {
     "keras_efficientnet_b3": Keras("EfficientNetB3", 300, takes_pixels=True),
     "keras_efficientnet_v2_b0": Keras("EfficientNetV2B0", 224, takes_pixels=True),
     "keras_convnext_tiny": Keras("ConvNeXtTiny", 224, takes_pixels=True),
+    "onnx_resnet18": Onnx("resnet18", 224),
+    "onnx_mobilenet_v3_small": Onnx("mobilenet_v3_small", 224),
+    "onnx_efficientnet_lite0": Onnx("efficientnet_lite0", 224),
+    "onnx_yolo_nano": Onnx("yolo_nano", 320),
+    "onnx_unet": Onnx("unet", 128),
+    "onnx_deeplab": Onnx("deeplab", 224),
+    "onnx_crnn": Onnx("crnn", 32, smallest=32),
+    "onnx_ssd_heads": Onnx("ssd_heads", 224),
+    # Networks of Caffe's, with the same names and weights.
+    "onnx_lenet": Onnx("lenet", 28, smallest=28),
+    "onnx_squeezenet_1_1": Onnx("squeezenet_1_1", 227),
+    "onnx_mobilenet_v1": Onnx("mobilenet_v1", 224, centering=0.3),
+    "onnx_mobilenet_v2": Onnx("mobilenet_v2", 224),
+    "onnx_googlenet_without_lrn": Onnx("googlenet_without_lrn", 224),
+    "onnx_resnet50": Onnx("resnet50", 224),
+    "onnx_yolov3_tiny": Onnx("yolov3_tiny", 416),
+    "onnx_fcn_8s": Onnx("fcn_8s", 224),
+    "onnx_enet": Onnx("enet", 512),
+    "onnx_mtcnn_onet": Onnx("mtcnn_onet", 48, smallest=48),
 }
 
 

@@ -84,7 +84,8 @@ def trained(digits: Digits) -> Network:
             loss.backward()
             optimizer.step()
             rate.step()
-    return model.eval()
+    model.eval()
+    return model
 
 
 def export(model: nn.Module, path: Path) -> None:

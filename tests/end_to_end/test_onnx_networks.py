@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.pipeline import build, load
 from cnn_convertor.trials import verify
+from examples import zoo
 
 onnx = pytest.importorskip("onnx", reason="the networks come with the onnx package")
 pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
@@ -18,6 +22,17 @@ from benchmarks import onnx_light  # noqa: E402  # it needs the onnx package
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
 AT_LEAST_DB = 45.0
+# Networks that exist in Caffe's form, too, and the size of their input.
+TWINS = {
+    "lenet": 28,
+    "squeezenet_1_1": 96,
+    "mobilenet_v2": 64,
+    "googlenet_without_lrn": 64,
+    "enet": 64,
+    "mtcnn_onet": 48,
+}
+# Architectures as PyTorch exports them.
+ZOO = {"yolo_nano": 64, "ssd_heads": 64, "crnn": 32, "mobilenet_v3_small": 32}
 
 
 @pytest.mark.parametrize(("name", "transposed"), [("light_squeezenet", False), ("light_shufflenet", True)])
@@ -26,3 +41,29 @@ def test_networks_of_the_onnx_package(name: str, transposed: bool, tmp_path: Pat
     result = verify(config, samples=1, layers=True, min_sqnr=AT_LEAST_DB)
     assert result.passed and result.first_jump is None
     assert len(result.layers) >= 30
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_architectures_as_pytorch_exports_them(name: str, tmp_path: Path) -> None:
+    config = Config.read(zoo.build(f"onnx_{name}", tmp_path, size=ZOO[name]))
+    result = verify(config, samples=1, layers=True, min_sqnr=AT_LEAST_DB)
+    assert result.passed and result.first_jump is None
+
+
+class Cost(NamedTuple):
+    commands: int
+    cpu_layers: int
+    traffic: int
+
+
+def cost(name: str, size: int, folder: Path) -> Cost:
+    config = Config.read(zoo.build(name, folder, size=size))
+    program = build(load(config), config)
+    types = [layer.type for layer in program.layers]
+    return Cost(types.count(LayerType.CONV), types.count(LayerType.CUSTOM), program.map_traffic)
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_network_costs_what_it_does_in_the_form_of_caffe(name: str, tmp_path: Path) -> None:
+    size = TWINS[name]
+    assert cost(f"onnx_{name}", size, tmp_path) == cost(f"caffe_{name}", size, tmp_path)

@@ -39,6 +39,8 @@ PARAMETERS = {
     "keras_inception_v3": 23_851_784,
     "keras_densenet121": 8_062_504,
     "keras_vgg16": 138_357_544,
+    "onnx_resnet18": 11_684_712,
+    "onnx_yolo_nano": 1_867_405,
 }
 QUICK = (
     "caffe_lenet",

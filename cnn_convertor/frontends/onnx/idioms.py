@@ -3,10 +3,9 @@
 1. GELU: x * (1 + Erf(x / sqrt(2))) / 2, in any order of the products; also its approximation by a Tanh
 2. Swish: x * Sigmoid(x)
 3. Mish: x * Tanh(Softplus(x))
-4. Hard sigmoid: Clip(x + 3, 0, 6) / 6
-5. Hard swish: x * hard sigmoid of x; a pass recognizes (x * Clip(x + 3, 0, 6)) / 6, for all frontends
-6. LayerNorm: (x - mean) / sqrt(mean of (x - mean)^2 + epsilon)
-7. Focus: the pixels of each block, sliced with steps and joined as channels
+4. Hard swish: x * HardSigmoid(x); a pass recognizes the forms with Clip, for all frontends
+5. LayerNorm: (x - mean) / sqrt(mean of (x - mean)^2 + epsilon)
+6. Focus: the pixels of each block, sliced with steps and joined as channels
 """
 
 from __future__ import annotations
@@ -56,17 +55,6 @@ class _Nodes:
         if type in ("Add", "Mul") and (number := self.number(first)) is not None:
             return second, number
         return None
-
-    def limits(self, name: str) -> tuple[float | None, float | None]:
-        """The limits of the Clip that makes the value."""
-        node = self.made_by.get(name)
-        if node is None or self.type(name) != "Clip":
-            return None, None
-        given = [node.attributes.get("min"), node.attributes.get("max")]
-        for at, source in enumerate(node.inputs[1:3]):
-            given[at] = self.number(source)
-        low, high = (limit if isinstance(limit, float) else None for limit in given)
-        return low, high
 
 
 def recognize_idioms(model: OnnxModel) -> tuple[OnnxNode, ...]:
@@ -193,30 +181,12 @@ def _gated(node: OnnxNode, type: str, source: Callable[[str], str | None]) -> On
     return None
 
 
-def _hard_sigmoid(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
-    x = _spelled_hard_sigmoid(nodes, node.outputs[0]) if node.type in ("Mul", "Div") else None
-    return None if x is None else _made(node, "HardSigmoid", [x], alpha=1 / 6, beta=0.5)
-
-
-def _spelled_hard_sigmoid(nodes: _Nodes, name: str) -> str | None:
-    """x, of Clip(x + 3, 0, 6) / 6."""
-    factors, number = _product(nodes, name, depth=1)
-    if len(factors) != 1 or not math.isclose(number, 1 / 6, rel_tol=TOLERANCE) or nodes.limits(factors[0]) != (0, 6):
-        return None
-    match nodes.with_number(nodes.source(factors[0], "Clip") or "", "Add"):
-        case (x, 3.0):
-            return x
-    return None
-
-
 def _hard_swish(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
     def source(gate: str) -> str | None:
         made = nodes.made_by.get(gate)
         alpha = made.attributes.get("alpha", 0.2) if made is not None else None
         is_it = isinstance(alpha, float) and math.isclose(alpha, 1 / 6, rel_tol=1e-6)
-        if is_it and made and made.attributes.get("beta", 0.5) == 0.5:
-            return nodes.source(gate, "HardSigmoid")
-        return _spelled_hard_sigmoid(nodes, gate)
+        return nodes.source(gate, "HardSigmoid") if is_it and made and made.attributes.get("beta", 0.5) == 0.5 else None
 
     return _gated(node, "HardSwish", source)
 
@@ -297,7 +267,6 @@ IDIOMS: tuple[Callable[[_Nodes, OnnxNode], OnnxNode | None], ...] = (
     _swish,
     _mish,
     _hard_swish,
-    _hard_sigmoid,
     _layer_norm,
     _focus,
 )

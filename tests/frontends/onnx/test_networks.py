@@ -80,10 +80,6 @@ IDIOMS: Mapping[str, tuple[list[Any], Mapping[str, Any], type]] = {
          make("Add", ["t", "one"], ["a"]), make("Mul", ["x", "half"], ["h"]), make("Mul", ["h", "a"], ["y"])],
         TANH, ops.Unary,
     ),
-    "hard sigmoid of a clip": (
-        [make("Add", ["x", "three"], ["a"]), make("Clip", ["a", "low", "six"], ["c"]), make("Div", ["c", "six"], ["y"])],
-        CLIP, ops.Unary,
-    ),
     "hard swish of a clip": (
         [make("Add", ["x", "three"], ["a"]), make("Clip", ["a", "low", "six"], ["c"]), make("Mul", ["c", "sixth"], ["g"]),
          make("Mul", ["g", "x"], ["y"])],
@@ -127,10 +123,9 @@ def test_a_gate_of_another_value_is_not_a_swish(tmp_path: Path) -> None:
     assert len(operators(agreeing(Network(nodes, {"x": X}, {}, 18), tmp_path / "net.onnx"))) == 3
 
 
-def test_a_clip_to_other_limits_is_not_a_hard_sigmoid(tmp_path: Path) -> None:
-    nodes, constants, _ = IDIOMS["hard sigmoid of a clip"]
-    network = Network(nodes, {"x": X}, {**constants, "low": np.float32(-1)}, 18)
-    assert len(operators(agreeing(network, tmp_path / "net.onnx"))) > 1
+def test_a_hard_sigmoid_is_a_relu6_between_scales(tmp_path: Path) -> None:
+    graph = agreeing(Network([make("HardSigmoid", ["x"], ["y"], alpha=0.3)], {"x": X}, {}, 18), tmp_path / "net.onnx")
+    assert [type(node.op) for node in graph.nodes] == [ops.Input, ops.Scale, ops.Activation, ops.Scale]
 
 
 def test_a_clip_to_the_largest_number_is_a_relu(tmp_path: Path) -> None:

@@ -74,9 +74,14 @@ def read_celu(reading: OnnxReading) -> OnnxTensor:
     return reading.add(scale_and_shift(channels, alpha), made, dims=x.dims)
 
 
-@onnx.reads("HardSigmoid", settings="alpha beta", makes=[ops.HardSigmoid])
+@onnx.reads("HardSigmoid", settings="alpha beta", makes=[ops.Scale, ops.Relu6])
 def read_hard_sigmoid(reading: OnnxReading) -> OnnxTensor:
-    return _add(reading, ops.HardSigmoid(reading.number("alpha", 0.2), reading.number("beta", 0.5)))
+    """As a ReLU6 of six times the sum, divided by 6: commands have a ReLU6, and scales fold into their neighbors."""
+    x, alpha, beta = reading.input, reading.number("alpha", 0.2), reading.number("beta", 0.5)
+    channels = reading.shape(x).channels
+    sum = reading.add(scale_and_shift(channels, 6 * alpha, 6 * beta), x, part="sixfold", dims=x.dims)
+    clipped = reading.add(ops.Activation(ops.Relu6()), sum, part="clipped", dims=x.dims)
+    return reading.add(scale_and_shift(channels, 1 / 6), clipped, dims=x.dims)
 
 
 @onnx.reads("Swish", settings="alpha", makes=[ops.Swish])

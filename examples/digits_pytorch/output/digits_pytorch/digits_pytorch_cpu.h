@@ -331,17 +331,10 @@ inline void Layer_4(fpga_layer &, void *, uint8_t *io) {
   Unary(x, y, HardSwish{});
 }
 
-// "hardsigmoid" (HardSigmoid)
-inline void Layer_8(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 0, 1, 1, 16, kHalf);
-  const Tensor y(io, 1536, 1, 1, 16, kFloat);
-  Unary(x, y, HardSigmoid{0.16666667f, 0.5f});
-}
-
 // "mul" (Mul)
 inline void Layer_9(fpga_layer &, void *, uint8_t *io) {
   const Tensor x0(io, 1024, 4, 4, 16, kHalf);
-  const Tensor x1(io, 1536, 1, 1, 16, kFloat);
+  const Tensor x1(io, 1536, 1, 1, 16, kHalf);
   const Tensor y(io, 0, 4, 4, 16, kHalf);
   Binary(x0, x1, y, Multiply{});
 }

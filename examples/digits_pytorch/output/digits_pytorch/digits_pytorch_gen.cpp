@@ -12,7 +12,7 @@
 
 bool Cdigits_pytorch::Initialize() {
   is_weight_transposed = true;
-  if (!ReserveMemory(24448, 1600)) {
+  if (!ReserveMemory(24448, 1568)) {
     return false;
   }
   set_num_layers(18);
@@ -372,6 +372,7 @@ void Cdigits_pytorch::Layer_6() {
 
 // Layer_7: convolution block
 //   "conv2d_3" (Conv)
+//   "hardsigmoid" (HardSigmoid)
 //   4 at 32 -> 16 at 0
 void Cdigits_pytorch::Layer_7() {
   fpga_layer &layer = get_layer(7);
@@ -398,6 +399,7 @@ void Cdigits_pytorch::Layer_7() {
   cmd.output_mode = 0;
 
   // "conv2d_3" (Conv)
+  // "hardsigmoid" (HardSigmoid)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
   cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
@@ -413,12 +415,12 @@ void Cdigits_pytorch::Layer_7() {
   cmd.run[0].pool_stride = 0x0101;
   cmd.run[0].pool_pad = 0x00000000;
   cmd.run[0].pool_avg_param = 0x0000;
-  cmd.run[0].actfunc = 0;
+  cmd.run[0].actfunc = 6;                           // Relu6
   cmd.run[0].actfunc_param = 0x0000;
   cmd.run[0].rectifi_en = 0;
   cmd.run[0].lrn = 0;
 
-  layer.name = "conv2d_3";
+  layer.name = "hardsigmoid/clipped";
   layer.type = LT_CONV;
   layer.input_offs = 32;                            // bytes
   layer.output_offs = 0;                            // bytes
@@ -432,24 +434,66 @@ void Cdigits_pytorch::Layer_7() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_8: hard sigmoid, on the CPU
+// Layer_8: convolution block
 //   "hardsigmoid" (HardSigmoid)
 //   16 at 0 -> 16 at 1536
 void Cdigits_pytorch::Layer_8() {
   fpga_layer &layer = get_layer(8);
+  dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
+  conf.header.size = sizeof(conf);
+  conf.header.device_type = DMP_DV_DEV_CONV;
+  conf.header.version = 1;
+  dmp_dv_cmdraw_conv_v0 &cmd = conf.conv_cmd;
+  cmd.header.size = sizeof(cmd);
+  cmd.header.device_type = DMP_DV_DEV_CONV;
+  cmd.header.version = 0;
+  cmd.topo = 0x00000001;                            // runs that write to external memory
+  cmd.w = 1;
+  cmd.h = 1;
+  cmd.z = 1;
+  cmd.c = 16;
+  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
+  cmd.input_buf.mem = io_mem_;
+  cmd.input_buf.offs = 0;
+  cmd.output_buf.mem = io_mem_;
+  cmd.output_buf.offs = 1536;
+  cmd.eltwise_buf.mem = nullptr;
+  cmd.eltwise_buf.offs = 0;
+  cmd.output_mode = 0;
+
+  // "hardsigmoid" (HardSigmoid)
+  cmd.run[0].m = 16;                                // output channels
+  cmd.run[0].conv_enable = 0;
+  cmd.run[0].p = 0x0101;
+  cmd.run[0].pz = 1;
+  cmd.run[0].weight_buf.mem = nullptr;
+  cmd.run[0].weight_buf.offs = 0;
+  cmd.run[0].weight_fmt = 0;
+  cmd.run[0].conv_pad = 0x00000000;
+  cmd.run[0].conv_stride = 0x0101;
+  cmd.run[0].conv_dilation = 0x0000;
+  cmd.run[0].pool_enable = 2;                       // average
+  cmd.run[0].pool_size = 0x0101;                    // 1x1 (height x width)
+  cmd.run[0].pool_stride = 0x0101;                  // 1x1
+  cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
+  cmd.run[0].pool_avg_param = 0x3155;               // 0.1666667
+  cmd.run[0].actfunc = 0;
+  cmd.run[0].actfunc_param = 0x0000;
+  cmd.run[0].rectifi_en = 0;
+  cmd.run[0].lrn = 0;
+
   layer.name = "hardsigmoid";
-  layer.type = LT_CUSTOM;
+  layer.type = LT_CONV;
   layer.input_offs = 0;                             // bytes
   layer.output_offs = 1536;                         // bytes
-  layer.output_size = 64;                           // bytes
+  layer.output_size = 32;                           // bytes
   layer.input_dim[0] = 16;                          // C
   layer.input_dim_size = 1;
   layer.output_dim[0] = 16;                         // C
   layer.output_dim_size = 1;
   layer.is_output = false;
-  layer.is_f32_output = true;
+  layer.is_f32_output = false;
   layer.is_input_hw_layout = true;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_8;
 }
 
 // Layer_9: x * y, on the CPU

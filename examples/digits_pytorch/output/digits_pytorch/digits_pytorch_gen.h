@@ -7,7 +7,7 @@
 
 #include "dmp_network.h"
 
-// digits_pytorch: 24448 bytes of weights, 1600 bytes of I/O memory.
+// digits_pytorch: 24448 bytes of weights, 1568 bytes of I/O memory.
 // Input "image": 8x8x1 (height x width x channels) in the order H, W, C, FP16 at offset 0.
 // Output 0 "digit": 10 values.
 class Cdigits_pytorch : public CDMP_Network {
