@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from cnn_convertor.errors import ModelError, Problem, SettingsError, UnsupportedError, warn
+from cnn_convertor.frontends import chw_nodes
 from cnn_convertor.frontends import nchw as blobs
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, setting
@@ -16,7 +17,7 @@ from cnn_convertor.frontends.caffe.weights import Blob
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Pair, Reshape, Shape, ShapeError, TransposeReshape, Window
+from cnn_convertor.ir.ops import Axis, Op, Pair, Shape, Window
 
 # Settings that never change what a trained layer computes.
 HARMLESS = frozenset(
@@ -215,45 +216,15 @@ class CaffeReading:
         holds the result's elements in another form is reshaped.
         """
         name = name or (f"{self.layer.name}/{part}" if part else self.layer.name)
-        nodes = [value.node for value in inputs]
-        made = self._shape_after(op, inputs)
-        if dims is not None and made is not None and made != blobs.shape_of(dims):
-            nodes = [self.builder.add(f"{name}/counted", op, nodes, self.layer.origin)]
-            op = Reshape(blobs.shape_of(dims), Order.CHW)
-        node = self.builder.add(name, op, nodes, self.layer.origin)
-        result = CaffeBlob(node, self._dims_after(node, inputs[0]) if dims is None else dims)
-        assert blobs.shape_of(result.dims) == self.builder.shape(node), f"{result.dims} of {self.builder.shape(node)}"
-        return result
-
-    def _shape_after(self, op: Op, inputs: Sequence[CaffeBlob]) -> Shape | None:
-        """The operator's output shape; None when its inputs do not fit, which the builder reports."""
-        try:
-            return op.output_shape(*map(self.shape, inputs))
-        except (ShapeError, TypeError):
-            return None
-
-    def _dims_after(self, node: str, first: CaffeBlob) -> Dims:
-        """The first input's dims, with the lengths of the node's map."""
-        if self.builder.shape(node) == self.shape(first):
-            return first.dims
-        assert blobs.is_plain(first.dims)
-        height, width, channels = self.builder.shape(node)
-        return (1, channels, height, width)[: first.rank]
+        return CaffeBlob(*chw_nodes.append(self.builder, op, inputs, name, self.layer.origin, dims))
 
     def reshape(self, x: CaffeBlob, dims: Dims, *, part: str = "") -> CaffeBlob:
         """The same elements with other axes."""
-        shape = blobs.shape_of(dims)
-        op = Identity() if shape == self.shape(x) else Reshape(shape, Order.CHW)
-        return self.add(op, x, part=part, dims=dims)
+        return self.add(chw_nodes.reshape(self.shape(x), dims), x, part=part, dims=dims)
 
     def permute(self, x: CaffeBlob, split: Dims, axes: Dims, dims: Dims, *, part: str = "") -> CaffeBlob:
         """x seen as an array of the lengths `split`, its axes permuted as in numpy, and seen again as dims."""
-        moved = [axis for axis in axes if split[axis] != 1]
-        if moved == sorted(moved):
-            return self.reshape(x, dims, part=part)
-        kept = sorted(moved)
-        lengths, order = tuple(split[axis] for axis in kept), tuple(map(kept.index, moved))
-        return self.add(TransposeReshape(lengths, order, blobs.shape_of(dims), Order.CHW), x, part=part, dims=dims)
+        return self.add(chw_nodes.permute(self.shape(x), split, axes, dims), x, part=part, dims=dims)
 
     # --- errors
 

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from cnn_convertor.errors import ModelError, SettingsError, UnsupportedError
-from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends import chw_nodes, nchw
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.model import OnnxNode, Subgraph
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Axis, Identity, Op, Order, Reshape, Shape, ShapeError, TransposeReshape
+from cnn_convertor.ir.ops import Axis, Op, Shape
 
 # Attributes that never change what a trained network computes.
 HARMLESS = frozenset({"consumed_inputs"})
@@ -225,43 +225,16 @@ class OnnxReading:
         """
         name = name or self.node.where.layer
         name = f"{name}/{part}" if part else name
-        nodes = [value.node for value in inputs]
-        if dims is not None and self._shape_after(op, inputs) not in (None, nchw.shape_of(dims)):
-            nodes = [self.builder.add(f"{name}/counted", op, nodes, self.node.where)]
-            op = Reshape(nchw.shape_of(dims), Order.CHW)
-        node = self.builder.add(name, op, nodes, self.node.where)
-        result = OnnxTensor(node, self._dims_after(node, inputs[0]) if dims is None else tuple(dims), integers)
-        assert nchw.shape_of(result.dims) == self.builder.shape(node), f"{result.dims} of {self.builder.shape(node)}"
-        return result
-
-    def _shape_after(self, op: Op, inputs: Sequence[OnnxTensor]) -> Shape | None:
-        """The operator's output shape; None when its inputs do not fit, which the builder reports."""
-        try:
-            return op.output_shape(*map(self.shape, inputs))
-        except (ShapeError, TypeError):
-            return None
-
-    def _dims_after(self, node: str, first: OnnxTensor) -> Dims:
-        if self.builder.shape(node) == self.shape(first):
-            return first.dims
-        assert nchw.is_plain(first.dims), first.dims
-        height, width, channels = self.builder.shape(node)
-        return (1, channels, height, width)[: first.rank]
+        made = chw_nodes.append(self.builder, op, inputs, name, self.node.where, dims)
+        return OnnxTensor(*made, integers)
 
     def reshape(self, x: OnnxTensor, dims: Dims, *, part: str = "") -> OnnxTensor:
         """The same elements with other axes."""
-        shape = nchw.shape_of(dims)
-        op = Identity() if shape == self.shape(x) else Reshape(shape, Order.CHW)
-        return self.add(op, x, part=part, dims=dims, integers=x.integers)
+        return self.add(chw_nodes.reshape(self.shape(x), dims), x, part=part, dims=dims, integers=x.integers)
 
     def permute(self, x: OnnxTensor, split: Dims, axes: Sequence[int], dims: Dims, *, part: str = "") -> OnnxTensor:
         """x seen as an array of the lengths `split`, its axes permuted as in numpy, and seen again as dims."""
-        moved = [axis for axis in axes if split[axis] != 1]
-        if moved == sorted(moved):
-            return self.reshape(x, dims, part=part)
-        kept = sorted(moved)
-        lengths, order = tuple(split[axis] for axis in kept), tuple(map(kept.index, moved))
-        op = TransposeReshape(lengths, order, nchw.shape_of(dims), Order.CHW)
+        op = chw_nodes.permute(self.shape(x), split, axes, dims)
         return self.add(op, x, part=part, dims=dims, integers=x.integers)
 
     def on_map_axes(
