@@ -23,12 +23,15 @@ ARRAYS = frozenset({".npy", ".npz"})
 BRIGHTEST = 255.0
 EXPECTED = "expected_"  # prefix of arrays that are results, not inputs
 UNREADABLE = (OSError, ValueError, EOFError, MemoryError, BadZipFile, zlib.error)  # numpy's errors for other files
-INSTALL = (
-    "install the extra `verify` into this Python environment: pip install -e '.[verify]' in a checkout of the project, "
-    f"or pip install 'cnn_convertor-{__version__}-py3-none-any.whl[verify]' with the wheel"
-)
 SAMPLES = 4  # random images, where none are given
 _COARSEST = 8  # random images have blocks of up to this many pixels
+
+
+def how_to_install(extra: str = "verify") -> str:
+    return (
+        f"install the extra `{extra}` into this Python environment: pip install -e '.[{extra}]' in a checkout of the project, "
+        f"or pip install 'cnn_convertor-{__version__}-py3-none-any.whl[{extra}]' with the wheel"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         import cv2
     except ImportError as error:
         problem = "images are read with OpenCV, and the Python package cv2 is not installed"
-        hint = f"{INSTALL}; or give the input as a .npy file"
+        hint = f"{how_to_install()}; or give the input as a .npy file"
         raise UsageError.of("DV711", problem, Origin(str(path)), hint) from error
     if shape.channels not in (1, 3):
         raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")

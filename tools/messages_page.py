@@ -325,11 +325,11 @@ ENTRIES: Mapping[str, Entry] = {
     "DV711": Entry(
         "Not installed",
         "OpenCV, which reads images, or the framework, which computes the expected outputs, is not installed.",
-        "Install the extra `verify`: `pip install -e '.[verify]'` in a checkout, or with the wheel's file name.",
+        "Install the extra `verify`: `pip install -e '.[verify]'` in a checkout, or with the wheel's file name; for ONNX, `onnx`.",
     ),
     "DV712": Entry(
         "The framework refuses the network",
-        "Keras cannot load the model here, or neither OpenCV nor Caffe's formulas can compute the network.",
+        "Keras or onnxruntime cannot load the model here, or neither OpenCV nor Caffe's formulas can compute the network.",
         "For a file of Keras 2, install tf_keras. Or give the expected outputs together with the inputs, see docs/verify.md.",
     ),
     "DV713": Entry(

@@ -11,7 +11,7 @@ from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.frontends.nchw import shape_of
 from cnn_convertor.ir.ops import Order, Shape
-from cnn_convertor.samples import INSTALL
+from cnn_convertor.samples import how_to_install
 from cnn_convertor.verification.unpooling import Maxima
 
 GIVEN = "given results"
@@ -74,10 +74,10 @@ def blobs_as_maps(values: Maps) -> Maps:
     return blobs_as_output(values, shape_of((1, *values.shape[1:])))
 
 
-def missing(package: str) -> UsageError:
-    """package: as users call what computes the expected outputs."""
+def missing(package: str, extra: str = "verify") -> UsageError:
+    """package: as users call what computes the expected outputs. extra: the one that installs it."""
     problem = f"{package} computes the outputs that `verify` expects, and is not installed"
-    return UsageError(Problem("DV711", problem, hint=f"{INSTALL}; or {HINT}"))
+    return UsageError(Problem("DV711", problem, hint=f"{how_to_install(extra)}; or {HINT}"))
 
 
 def first_line(error: Exception) -> str:

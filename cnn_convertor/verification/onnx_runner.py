@@ -49,7 +49,7 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
                 if values.dtype.kind in "fiu" and values.size and values.shape[:1] == (1,):
                     layers.setdefault(name, []).append(blobs_as_maps(values))
     except ImportError as error:
-        raise missing("onnxruntime") from error
+        raise missing("onnxruntime", "onnx") from error
     except Exception as error:  # onnxruntime raises exceptions of any type
         problem = f"onnxruntime refuses the model: {first_line(error)}"
         raise ModelError(Problem("DV712", problem, Origin(str(model.definition)), HINT)) from error

@@ -69,8 +69,9 @@ def test_the_reference_of_the_onnx_package_gives_the_same(tmp_path: Path, monkey
 def test_without_any_runtime_the_error_names_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("onnxruntime", "onnx.reference"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UsageError, match="onnxruntime"):
+    with pytest.raises(UsageError, match="onnxruntime") as error:
         reference(SMALL, tmp_path / "net.onnx")
+    assert "the extra `onnx`" in error.value.problems[0].hint
 
 
 def test_a_size_that_the_file_fixes_cannot_be_verified_at_another_size(tmp_path: Path) -> None:
