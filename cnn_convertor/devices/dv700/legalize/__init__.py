@@ -157,6 +157,8 @@ def _chain(graph: Graph, node: Node, chain: Sequence[ops.MaxPool2d | ops.Average
 def small_pools(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
     """Split pools larger than the device's into chains; a 1x1 max pool becomes a copy."""
     match node.op:
+        case ops.MaxPool2d(window=window) | ops.AveragePool2d(window=window) if window.dilation != ONE:
+            return None
         case ops.MaxPool2d(window=window, activation=function) if window.kernel == ONE and window.padding == NO_PADDING:
             return (replace(node, op=ops.AveragePool2d(window, factor=1.0, activation=function)),)
         case ops.MaxPool2d(window=window, activation=function):

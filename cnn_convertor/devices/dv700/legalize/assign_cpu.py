@@ -8,13 +8,18 @@ from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import NO_PADDING, Axis, Op, Order, Pair, Window
+from cnn_convertor.ir.ops import NO_PADDING, ONE, Axis, Op, Order, Pair, Window
 
 
 def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Pools that the device does not support, and that are no chain of smaller ones. Their activation stays on the device."""
+    """Pools that the device does not support, and that are no chain of smaller ones. Their activation stays on the device.
+
+    The device has no dilated pools.
+    """
     op = node.op
     match op:
+        case ops.MaxPool2d(window=window) | ops.AveragePool2d(window=window) if window.dilation != ONE:
+            pass
         case ops.MaxPool2d(window=Window(kernel=kernel)):
             fits = kernel.width in limits.max_pool_widths and kernel.height in limits.max_pool_heights
             if fits and _is_even_enough(kernel, limits):

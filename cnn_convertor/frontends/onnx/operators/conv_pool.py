@@ -84,6 +84,8 @@ def _window(reading: OnnxReading, x: OnnxTensor, kernel: Sequence[int], *, trans
     window = Window(Pair(*[*kernel, 1][:2]), stride, dilation)
     if min(*window.kernel, *stride, *dilation) < 1:
         raise reading.contradiction("kernel, strides and dilations must be at least 1")
+    spread = (1 if k == 1 else d for k, d in zip(window.kernel, dilation, strict=True))
+    window = window._replace(dilation=Pair(*spread))
     return window._replace(padding=_padding(reading, x, window, transposed=transposed))
 
 

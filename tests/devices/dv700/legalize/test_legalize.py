@@ -312,6 +312,15 @@ REWRITES: dict[str, tuple[Graph, list[str]]] = {
         chain(ops.MaxPool2d(Window(Pair(1, 1), Pair(2, 2)))),
         ["a = AveragePool2d[window=kernel=1x1 stride=2x2 factor=1.0](x) -> 3x3x4"],
     ),
+    "a dilated pool": (
+        chain(ops.MaxPool2d(Window(Pair(2, 2), dilation=Pair(2, 1)))),
+        ["a = OnCpu[op=MaxPool2d[window=kernel=2x2 dilation=2x1]](x) -> 4x5x4"],
+    ),
+    "a dilated average": (
+        chain(ops.AveragePool2d(Window(Pair(9, 1), dilation=Pair(1, 2), padding=Padding(2, 2, 0, 0)), activation=ops.Relu())),
+        ["a/linear = OnCpu[op=AveragePool2d[window=kernel=9x1 dilation=1x2 padding=2x2x0x0]](x) -> 2x6x4",
+         "a = AveragePool2d[window=kernel=1x1 factor=1.0 activation=Relu](a/linear) -> 2x6x4"],
+    ),
     "a large max pool": (
         chain(ops.MaxPool2d(Window(Pair(5, 5), padding=Padding(2, 2, 2, 2)), ops.Relu())),
         ["a/1 = MaxPool2d[window=kernel=3x3 padding=2x2x2x2](x) -> 8x8x4",
