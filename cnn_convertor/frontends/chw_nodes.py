@@ -11,7 +11,7 @@ from cnn_convertor.frontends.nchw import Dims, is_plain, shape_of
 from cnn_convertor.ir.ops import Identity, Op, Order, Reshape, Shape, ShapeError, TransposeReshape
 
 
-class Array(Protocol):
+class ChwArray(Protocol):
     """The node that computes an array, and the array's length along each axis."""
 
     @property
@@ -22,7 +22,7 @@ class Array(Protocol):
 
 
 def append(
-    builder: Builder, op: Op, inputs: Sequence[Array], name: str, where: Origin, dims: Dims | None
+    builder: Builder, op: Op, inputs: Sequence[ChwArray], name: str, where: Origin, dims: Dims | None
 ) -> tuple[str, Dims]:
     """Append a node; gives its unique name and the dims of its result.
 
@@ -47,7 +47,7 @@ def _shape_after(op: Op, shapes: Sequence[Shape]) -> Shape | None:
         return None
 
 
-def _dims_after(builder: Builder, node: str, first: Array) -> Dims:
+def _dims_after(builder: Builder, node: str, first: ChwArray) -> Dims:
     """The first input's dims, with the lengths of the node's map."""
     if builder.shape(node) == builder.shape(first.node):
         return first.dims
