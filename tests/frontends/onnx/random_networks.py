@@ -287,7 +287,8 @@ def broadcast(make: Maker, x: Tensor) -> None:
 def concat(make: Maker, x: Tensor) -> None:
     axis = int(make.random.integers(len(x.dims)))
     same = [y for y in make.tensors if y.dims == x.dims]
-    make.add("Concat", x.name, make.pick(same).name, axis=axis)
+    other = make.normal(*x.dims) if make.chance(0.3) else make.pick(same).name
+    make.add("Concat", x.name, other, axis=axis)
 
 
 def slice_(make: Maker, x: Tensor) -> None:

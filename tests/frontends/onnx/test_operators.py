@@ -116,6 +116,8 @@ CASES = {
     "slice old": node("Slice", opset=9, starts=[1], ends=[3], axes=[1]),
     "gather": node("Gather", np.int64(2), axis=1),
     "gather several": node("Gather", integers(2, 3, 0), axis=3),
+    "concat with constants": node("Concat", normal(1, 2, 7, 6), normal(1, 1, 7, 6), axis=1),
+    "concat of rows, with a constant first": node("Concat", normal(1, 3, 9), x=SEQUENCE, first=False, axis=-2),
     "expand": node("Expand", integers(2, 4, 1, 3), x=normal(4, 1, 1)),
     "tile": node("Tile", integers(1, 2, 1, 3)),
     "pad": node("Pad", integers(0, 0, 1, 2, 0, 0, 3, 0)),

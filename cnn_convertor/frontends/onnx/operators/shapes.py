@@ -11,13 +11,15 @@ import numpy as np
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import crop, scale_and_shift
 from cnn_convertor.frontends.onnx.folding import flattened, reshaped, slice_of, split_sizes
-from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, widened
-from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, numbered, onnx
+from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, numbered, onnx
+from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Padding, Pair, Shape
 
 MOVES = [ops.TransposeReshape, ops.Reshape, ops.Identity]
 LARGEST = 1 << 15  # height or width of a map, far more than any device has
+LARGEST_CONSTANT = 1 << 24  # elements
 MOST_PARTS = 256  # pieces that one node may be cut into
 
 
@@ -235,14 +237,30 @@ def picked(reading: OnnxReading, x: OnnxTensor, axis: int, indices: Sequence[int
 # --- more of the same ----------------------------------------------------------------------------------------------------
 
 
-@onnx.reads("Concat", settings="axis", makes=[ops.Concat, ops.Identity], limits="no constants")
+@onnx.reads("Concat", settings="axis", makes=[ops.Concat, ops.Identity, ops.Crop, ops.Upsample, ops.Scale])
 def read_concat(reading: OnnxReading) -> OnnxTensor:
-    tensors = [reading.tensor(at) for at in range(len(reading.inputs))]
+    like = next(value for value in reading.inputs if isinstance(value, OnnxTensor))
+    tensors = [
+        constant_tensor(reading, like, value, f"constant{at}") if isinstance(value, Stored) else reading.tensor(at)
+        for at, value in enumerate(reading.inputs)
+    ]
     axis = reading.axis_in(tensors[0].dims, reading.integer("axis", 1))
     if len({(*x.dims[:axis], *x.dims[axis + 1 :]) for x in tensors}) != 1 or len({x.rank for x in tensors}) != 1:
         sizes = ", ".join(nchw.text_of(x.dims) for x in tensors)
         raise reading.wrong(f"{sizes} cannot be joined on axis {axis}", "check the sizes of the node's inputs")
     return joined(reading, tensors, axis, "")
+
+
+def constant_tensor(reading: OnnxReading, like: OnnxTensor, stored: Stored, part: str) -> OnnxTensor:
+    """A constant as a tensor: an element of another one, repeated, times 0, plus the constant."""
+    if stored.size > LARGEST_CONSTANT:
+        raise reading.unsupported(f"a constant of {stored.size:,} elements cannot be joined to a map")
+    numbers = as_float(stored.load())
+    flat = reading.reshape(like, (1, math.prod(like.dims)), part=f"{part}/elements")
+    first = part_of(reading, flat, 1, 0, 1, part=f"{part}/first")
+    one = reading.reshape(first, (1,) * numbers.ndim, part=f"{part}/one")
+    wide = expanded(reading, one, numbers.shape, f"{part}/repeated")
+    return scaled(reading, wide, np.float32(0), numbers, part)._replace(integers=like.integers)
 
 
 def joined(reading: OnnxReading, tensors: Sequence[OnnxTensor], axis: int, part: str) -> OnnxTensor:
