@@ -40,10 +40,16 @@ class Comparison:
 
 
 def compare(name: str, device: Maps, reference: Maps, *, least_rms: float = 0.0) -> Comparison:
-    """Compare maps of N samples: (N, H, W, C), or (N, size). least_rms: a weaker reference counts as having this RMS."""
+    """Compare maps of N samples: (N, H, W, C), or (N, size). least_rms: a weaker reference counts as having this RMS.
+
+    NaN and infinity that both sides have at the same places are no error, but a doubt.
+    """
     assert device.shape[0] == reference.shape[0] and device.size == reference.size, f"{device.shape}, {reference.shape}"
     mine = device.reshape(len(device), -1).astype(np.float64)
     theirs = reference.reshape(len(device), -1).astype(np.float64)
+    doubt = _doubt(mine, theirs)
+    shared = ~np.isfinite(mine) & ((mine == theirs) | (np.isnan(mine) & np.isnan(theirs)))
+    mine, theirs = np.where(shared, 0, mine), np.where(shared, 0, theirs)
     with np.errstate(invalid="ignore"):
         error = np.abs(mine - theirs)
     finite = bool(np.isfinite(error).all())
@@ -57,7 +63,7 @@ def compare(name: str, device: Maps, reference: Maps, *, least_rms: float = 0.0)
         cosine=_cosine(mine, theirs) if finite else 0.0,
         agreement=float(np.mean(mine.argmax(axis=1) == theirs.argmax(axis=1))) if is_vector else None,
         largest=max(_largest(mine), _largest(theirs)),
-        doubt=_doubt(mine, theirs),
+        doubt=doubt,
     )
 
 

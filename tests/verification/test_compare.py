@@ -52,6 +52,13 @@ def test_signal_to_noise(device: tuple[float, ...], reference: tuple[float, ...]
     assert sqnr(maps(*device), maps(*reference)) == pytest.approx(expected, abs=1e-5)
 
 
+def test_what_is_not_finite_on_both_sides_is_a_doubt_and_no_error() -> None:
+    result = compare("x", maps(math.nan, math.inf, 2), maps(math.nan, math.inf, 2))
+    assert result.sqnr == math.inf and result.largest == 2 and result.doubt
+    for other in (maps(1, math.inf, 2), maps(math.nan, -math.inf, 2)):
+        assert compare("x", other, maps(math.nan, math.inf, 2)).sqnr == -math.inf
+
+
 def test_values_that_are_no_numbers_never_look_good() -> None:
     result = compare("x", maps(math.nan, 1), maps(0, 1))
     assert (result.max_error, result.sqnr, result.cosine) == (math.inf, -math.inf, 0.0)

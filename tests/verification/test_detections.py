@@ -1,4 +1,4 @@
-"""What judges a network with detections: OpenCV's own ones, and rows in any order."""
+"""What judges a network with detections: those of Caffe's formula, and rows in any order."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from cnn_convertor.ir.ops import BoxCode, DetectionOutput
 from cnn_convertor.verification.compare import matched_detections, sqnr
+from cnn_convertor.verification.detections import detect
 from reference import ir_reference
 
 RANDOM = np.random.default_rng(1)
@@ -25,10 +26,7 @@ OP = DetectionOutput(
     [OP, replace(OP, code=BoxCode.CORNER), replace(OP, share_location=False, background=-1), replace(OP, variance_encoded=True)],
     ids=["center and size", "corners", "boxes of each class", "variance in the boxes"],
 )  # fmt: skip
-def test_opencv_and_the_plain_reading_detect_the_same(op: DetectionOutput) -> None:
-    pytest.importorskip("cv2")
-    from cnn_convertor.verification.detections import detect
-
+def test_the_formula_and_the_plain_reading_detect_the_same(op: DetectionOutput) -> None:
     corners = np.sort(RANDOM.uniform(0, 1, (BOXES, 2, 2)), axis=1).reshape(-1)
     priors = np.stack([corners, np.tile([0.1, 0.1, 0.2, 0.2], BOXES)], axis=1)[None, :, None]
     locations = RANDOM.normal(size=(1, 1, 1, BOXES * 4 * (1 if op.share_location else CLASSES))) / 10
