@@ -61,9 +61,11 @@ class ProbeCommand:
             yield from _features_of(run)
 
     def fits(self, limits: Limits) -> bool:
-        """Whether the device has kernels as large as the command's, and the command fits its unified buffer."""
+        """Whether the device takes maps and kernels as large as the command's, and the command fits its unified buffer."""
         runs = self.runs
         sizes = [max(run.convolution.kernel) for run in runs if run.convolution is not None]
+        if self.input.height > limits.max_height or self.input.width > limits.max_width:
+            return False
         if max(sizes, default=0) > limits.max_kernel_size:
             return False
         if len(runs) == 1:

@@ -35,9 +35,9 @@ _AROUND = Padding(1, 1, 1, 1)
 
 
 def commands(limits: Limits) -> tuple[ProbeCommand, ...]:
-    """All commands that a device with these limits should run."""
+    """All commands that a device with these limits should run. A device without tiles has no command about tiles."""
     made = (replace(command, transposed=transposed) for command in _all(limits) for transposed in (False, True))
-    return tuple(command for command in made if command.fits(limits))
+    return tuple(command for command in made if command.fits(limits) and command.subject in command.aspects(limits))
 
 
 def _all(limits: Limits) -> Iterator[ProbeCommand]:
