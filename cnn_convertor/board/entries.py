@@ -14,8 +14,8 @@ from cnn_convertor.board.blocks import Argmax, BlockCommand, DeviceBlock, Drawin
 from cnn_convertor.board.commands import ProbeCommand
 from cnn_convertor.board.expected import Expected, expect, expect_block, table
 from cnn_convertor.devices.dv700.encode.registers import TRANSPOSED, encode
-from cnn_convertor.devices.dv700.estimate import run_cycles
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.estimate import estimate, run_cycles
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import Run
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import assert_never
@@ -64,13 +64,13 @@ class ProbeEntry(NamedTuple):
 class Tables:
     """Fills the tables, command by command. images: registers of drawings. expected: in hexadecimal."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, profile: Profile) -> None:
         self.data = Data()
         self.commands: list[dict[str, object]] = []
         self.runs: list[tuple[int, ...]] = []
         self.images: list[tuple[int | str, ...]] = []
         self.expected: list[str] = []
-        self._limits = limits
+        self._profile = profile
 
     def add(self, command: ProbeCommand) -> None:
         due = expect(command)
@@ -78,7 +78,7 @@ class Tables:
         batch = command.batch if command.batch > 1 else 0
         entry = ProbeEntry(
             subject=command.subject,
-            aspects=command.aspects(self._limits),
+            aspects=command.aspects(self._profile.limits),
             block=DeviceBlock.CONV,
             width=command.input.width,
             height=command.input.height,
@@ -94,7 +94,7 @@ class Tables:
         name = f"{command.name} ({'HWC' if command.transposed else 'WHC'})"
         due = due._replace(is_exact=command.is_exact)
         work = command.batch * sum(map(run_cycles, command.runs))
-        self._append(name, entry, due, is_u8=command.table, cycles=work, nbytes=_traffic(command, entry, due))
+        self._append(name, entry, due, is_u8=command.table, cycles=work, nbytes=self._traffic(command, due))
 
     def add_block(self, command: BlockCommand) -> None:
         due = expect_block(command)
@@ -132,6 +132,11 @@ class Tables:
         self.commands.append({"name": name, "fields": fields})
         self.expected += hexadecimal(samples)
 
+    def _traffic(self, command: ProbeCommand, due: Expected) -> int:
+        """Bytes of maps and weights, by the model. It takes FP16 inputs for granted, and single commands."""
+        made = estimate(command.runs, operand_bytes=due.operand_bytes, profile=self._profile)
+        return command.batch * made.nbytes - (made.input_bytes // _HALF if command.table else 0)
+
     def _registers(self, run: Run, *, transposed: bool) -> tuple[int, ...]:
         registers = encode(run)
         if run.convolution is None:
@@ -146,13 +151,6 @@ def _samples(due: Expected) -> NDArray[np.float16] | NDArray[np.uint8]:
     count = min(_SAMPLES, due.elements.size)
     places = np.arange(count) * (due.elements.size - 1) // max(1, count - 1)
     return due.elements[places]
-
-
-def _traffic(command: ProbeCommand, entry: ProbeEntry, due: Expected) -> int:
-    """Bytes of maps, an input for each branch, and of weights."""
-    convolutions = (run.convolution for run in command.runs)
-    weights = sum(convolution.weights.nbytes for convolution in convolutions if convolution is not None)
-    return entry.input_bytes * len(command.branches) + due.operand_bytes + due.elements.nbytes + weights * command.batch
 
 
 def hexadecimal(values: NDArray[np.float16] | NDArray[np.uint8]) -> Sequence[str]:

@@ -19,7 +19,7 @@ from cnn_convertor.board.expected import INPUT_SEED, OPERAND_SEED
 from cnn_convertor.board.suite import COMPUTE_BOUND, MEMORY_BOUND, commands
 from cnn_convertor.codegen import render_text
 from cnn_convertor.devices.dv700.fusion.levels import Form
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.files import Contents
 
 DEVICE = Path(__file__).parent / "device"  # C++ that is copied
@@ -33,15 +33,17 @@ class WrittenProbe(NamedTuple):
     commands: int
 
 
-def write_probe(folder: Path, limits: Limits) -> WrittenProbe:
-    """Write the program, for a device with these limits, to a folder. Raises UsageError when it cannot be written."""
-    chosen, others = commands(limits), block_commands()
-    return WrittenProbe(files.replace_all(folder, probe_files(chosen, others, limits)), len(chosen) + len(others))
+def write_probe(folder: Path, profile: Profile) -> WrittenProbe:
+    """Write the program, for such a device, to a folder. Raises UsageError when it cannot be written."""
+    chosen, others = commands(profile.limits), block_commands()
+    return WrittenProbe(files.replace_all(folder, probe_files(chosen, others, profile)), len(chosen) + len(others))
 
 
-def probe_files(chosen: Sequence[ProbeCommand], others: Sequence[BlockCommand], limits: Limits) -> dict[str, Contents]:
+def probe_files(
+    chosen: Sequence[ProbeCommand], others: Sequence[BlockCommand], profile: Profile
+) -> dict[str, Contents]:
     """File name -> contents of a program that runs these commands. The same commands give the same files."""
-    tables = Tables(limits)
+    tables = Tables(profile)
     for command in chosen:
         tables.add(command)
     for other in others:
@@ -52,8 +54,8 @@ def probe_files(chosen: Sequence[ProbeCommand], others: Sequence[BlockCommand], 
         "images": tables.images,
         "expected": tables.expected,
         "suite": zlib.crc32(repr((tables.commands, tables.runs, tables.images, tables.expected)).encode()),
-        "ub_size": limits.ub_size,
-        "max_kernel_size": limits.max_kernel_size,
+        "ub_size": profile.ub_size.value,
+        "max_kernel_size": profile.max_kernel_size.value,
         "input_seed": INPUT_SEED,
         "operand_seed": OPERAND_SEED,
         "tolerance": f"{_TOLERANCE!r}f",

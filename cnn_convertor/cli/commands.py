@@ -387,8 +387,8 @@ def probe(console: Console, folder: Path, device: str | None, **sizes: int | Non
     """Write a program for the board that finds out which forms of commands work there."""
     from cnn_convertor.board.probe import write_probe
 
-    limits = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes).limits
-    console.note(f"{numbered(write_probe(folder, limits).commands, 'command')} in {folder}")
+    profile = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
+    console.note(f"{numbered(write_probe(folder, profile).commands, 'command')} in {folder}")
 
 
 @commands.command("inspect")

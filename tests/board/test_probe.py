@@ -23,7 +23,8 @@ from cnn_convertor.devices.dv700.profiles import device_of
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
-SMALL = Limits(ub_size=65_536)
+UB_SIZE = 65_536
+SMALL = read_profile("dv700", Path()).overridden(ub_size=UB_SIZE)
 OTHER_BLOCKS = {"maximizer", "ipu"}  # beside the convolution, whose counters sysfs has
 # What contains only commands with a fault fails with it.
 CONTAINED = {"branches": {"deep_branch"}, "deconvolution": {"deconv_run"}, "prelu": {"prelu_in_buffer"}}
@@ -38,7 +39,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Path:
     return folder
 
 
-def run(folder: Path, *arguments: str, ub_size: int = SMALL.ub_size, **environment: str) -> tuple[list[str], Any]:
+def run(folder: Path, *arguments: str, ub_size: int = UB_SIZE, **environment: str) -> tuple[list[str], Any]:
     """The lines that the probe prints, and what board.json holds."""
     variables = {**os.environ, "DMP_DV_UB_SIZE": str(ub_size), **environment}
     result = subprocess.run(
@@ -58,7 +59,7 @@ def test_every_form_passes_on_the_emulated_device(probe: Path) -> None:
     assert verdicts(board) == {aspect.name.lower(): "passed" for aspect in ASPECTS}
     assert len(lines) == len(ASPECTS)
     assert {command["result"] for command in board["commands"]} == {"passed"}
-    assert board["device"]["ub_size"] == board["probed"]["ub_size"] == SMALL.ub_size
+    assert board["device"]["ub_size"] == board["probed"]["ub_size"] == UB_SIZE
     assert board["device"]["mac_num"] is None
 
 
@@ -84,7 +85,7 @@ def test_a_refused_command_fails_its_form(probe: Path) -> None:
 
 
 def test_the_probe_goes_on_behind_a_command_that_does_not_return(probe: Path) -> None:
-    variables = {**os.environ, "DMP_DV_UB_SIZE": str(SMALL.ub_size)}
+    variables = {**os.environ, "DMP_DV_UB_SIZE": str(UB_SIZE)}
     for _ in range(2):  # the command in two memory orders
         hung = subprocess.run(
             ["./probe"], cwd=probe, env={**variables, "FAULT": "upsampling", "HANG": "1"}, check=False
@@ -107,7 +108,7 @@ def test_a_board_allows_exactly_what_passed(probe: Path, tmp_path: Path) -> None
     _, board = run(probe)
     profile = read_back(board, tmp_path)
     assert device_of(profile).forms[Fusion.FULL] == frozenset(Form)
-    assert profile.blocks.value == ("conv", "maximizer", "ipu") and profile.limits.ub_size == SMALL.ub_size
+    assert profile.blocks.value == ("conv", "maximizer", "ipu") and profile.limits.ub_size == UB_SIZE
     assert profile.conv_freq.value == board["measured"]["conv_mhz"]
     assert profile.bandwidth.value == pytest.approx(board["measured"]["bytes_per_second"] / 1e6)
     _, board = run(probe, FAULT="chain")
@@ -125,7 +126,7 @@ def test_a_probe_for_another_device_says_so(probe: Path) -> None:
     assert (
         lines[0] == "note: the device has --ub_size 655360 --max_kernel_size 7, but the probe is made for 65536 and 7"
     )
-    assert board["probed"] == {"ub_size": SMALL.ub_size, "max_kernel_size": 7}
+    assert board["probed"] == {"ub_size": UB_SIZE, "max_kernel_size": 7}
 
 
 def test_figures_and_counters_come_from_sysfs(probe: Path, tmp_path: Path) -> None:
@@ -133,6 +134,10 @@ def test_figures_and_counters_come_from_sysfs(probe: Path, tmp_path: Path) -> No
         (tmp_path / name).write_text(text)
     _, board = run(probe, DMP_DV_SYSFS=str(tmp_path))
     assert (board["device"]["mac_num"], board["device"]["svn_version"]) == (576, 93)
+    for command in board["commands"]:
+        if command["form"] not in OTHER_BLOCKS:
+            counted = sum(command[name] for name in ("input_bytes", "output_bytes", "weights_bytes"))
+            assert counted == command["bytes"], command["name"]
     assert all((command["output_bytes"] > 0) is (command["form"] not in OTHER_BLOCKS) for command in board["commands"])
 
 
