@@ -6,7 +6,6 @@ The error of an output is measured on the emulated device, against the same netw
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -66,7 +65,7 @@ def keep_outputs(
         meter = _Meter(variants, samples)
         names = [n for n, indices in variants.layers.items() if any(_is_open(program.weights[i]) for i in indices)]
         fixed = frozenset(variants.layers) - frozenset(names)
-        savings = [_saved(program, variants.layers[name]) for name in names]
+        savings = [variants.saved_bytes[name] for name in names]
         found: dict[Layers, float] = {}
 
         def noise(layers: Layers) -> float:
@@ -95,12 +94,6 @@ def _is_open(weights: Weights) -> bool:
     """Whether a palette may be given up."""
     assert weights.choice is not None, "palettes are chosen first"
     return weights.choice.reason is Reason.KEPT
-
-
-def _saved(program: Program, indices: Layers) -> int:
-    """Bytes that the palettes of some convolutions save."""
-    streams = [program.weights[index] for index in indices]
-    return sum(replace(weights.packed, palette=False).nbytes - weights.nbytes for weights in streams)
 
 
 def _without(program: Program, layers: frozenset[str]) -> Program:

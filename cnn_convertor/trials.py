@@ -17,6 +17,7 @@ from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes, with_weights_of, without_palettes
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.emulation.run import Maps, Outputs
+from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import DeviceOptions, build, load, plan, render_options
@@ -26,7 +27,8 @@ from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import causes_of, compare_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, reference_of, run_all
-from cnn_convertor.verification.results import Beside, Cause, Verification
+from cnn_convertor.verification.results import Beside, Cause, Sensitivity, Verification
+from cnn_convertor.verification.sensitivity import errors_of_palettes, sensitivities
 from cnn_convertor.verification.unpooling import unpoolings
 
 MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
@@ -129,6 +131,7 @@ def verify(
     labels: Path | None = None,
     layers: bool = False,
     attribute: bool = False,
+    sensitivity: bool = False,
     min_sqnr: float | None = None,
     sources: Sequence[Path] = (),
 ) -> Verification:
@@ -136,7 +139,8 @@ def verify(
 
     graph: what to convert in place of the configured model. inputs: images or arrays; None: random images.
     labels: the right class of each input, one number a line. layers: compare every map that exists on both sides, too.
-    attribute: find the causes of each layer's error, too. min_sqnr: dB; None: 40, or 20 with a palette.
+    attribute: find the causes of each layer's error, too. sensitivity: find what the outputs gain from FP16 weights in each layer
+    alone. min_sqnr: dB; None: 40, or 20 with a palette.
     sources: C++ files with the callbacks of custom layers.
     Layers are compared in any case when an output is below the threshold, to name the first one that is wrong.
     Warns of files in the output folder that are not what is verified.
@@ -170,6 +174,8 @@ def verify(
             unjudged=unjudged_layers(network, reference, outputs),
             stale_files=_stale_files(program, config),
         )
+        if sensitivity:
+            result = replace(result, sensitivity=_sensitivity(trial))
         if layers or attribute or result.failed:
             result = _with_layers(result, trial, unfused=layers or attribute, attribute=attribute)
         return result
@@ -179,14 +185,33 @@ def _beside(trial: _Trial, outputs: tuple[Comparison, ...]) -> tuple[Beside, ...
     """The outputs of the same commands with FP16 weights beside those with palettes."""
     plain = trial.installed(without_palettes(trial.program))
     device = run_all(plain, trial.given.inputs)
-    reference = trial.reference
-    if unpoolings(plain.graph, plain.program):  # the framework's follow the maxima of the network that is compared
-        reference = reference_of(trial.config.model, plain, trial.given, device)
-    return beside(plain, device, trial.device, outputs, reference)
+    return beside(plain, device, trial.device, outputs, _reference_for(trial, plain, device))
+
+
+def _reference_for(trial: _Trial, network: EmulatedNetwork, device: Outputs) -> Reference:
+    """The framework's results for other weights. Its unpoolings follow the maxima of the network that is compared."""
+    if unpoolings(network.graph, network.program):
+        return reference_of(trial.config.model, network, trial.given, device)
+    return trial.reference
+
+
+def _sensitivity(trial: _Trial) -> tuple[Sensitivity, ...]:
+    """What FP16 weights in each layer alone do for the outputs; nothing, after a warning, where no layer has a palette."""
+    if not has_palettes(trial.program):
+        problem = "there are no palettes whose effect could be shown: all weights are FP16"
+        warn(Problem("DV721", problem, Origin(trial.config.name), "quantization = 1 or auto in the ini file"))
+        return ()
+
+    def compared(network: EmulatedNetwork) -> tuple[Comparison, ...]:
+        device = run_all(network, trial.given.inputs)
+        return compare_outputs(network, device, _reference_for(trial, network, device))
+
+    return sensitivities(variants_of(trial.installed(without_palettes(trial.program)), trial.program), compared)
 
 
 def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribute: bool) -> Verification:
     """The verification with its layers. unfused: also those that fusion keeps out of memory."""
+    palettes: dict[str, float] = {}
     compared, jump = compare_layers(trial.program, trial.device, trial.reference, palette=result.palette)
     target, network = DeviceOptions.of(trial.config), trial.network
     if unfused:
@@ -204,10 +229,11 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         mirrored = trial.installed(trial.plan(target._replace(transposed=not target.transposed)))
         alone = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
         if result.palette:
-            alone[Cause.PALETTE] = (network, True)
-        causes = causes_of(fp16, alone, trial.given.inputs, trial.reference)
+            palettes = errors_of_palettes(variants_of(fp16, network.program), first_samples(trial.given.inputs))
+        causes = causes_of(fp16, alone, trial.given.inputs, trial.reference, palettes)
         compared = tuple(replace(row, causes=causes.get(row.comparison.name, ())) for row in compared)
-    return replace(result, layers=compared, first_jump=jump)
+    worst = min(palettes, key=palettes.__getitem__, default=None)
+    return replace(result, layers=compared, first_jump=jump, worst_palette=worst)
 
 
 def _stale_files(program: Program, config: Config) -> tuple[str, ...]:

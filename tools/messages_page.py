@@ -378,6 +378,12 @@ ENTRIES: Mapping[str, Entry] = {
         "Write one name a line, in the order of the classes.",
         is_warning=True,
     ),
+    "DV721": Entry(
+        "No palettes to compare",
+        "`verify --sensitivity` shows what FP16 weights would change, but all weights are FP16.",
+        "Set quantization = 1 or auto.",
+        is_warning=True,
+    ),
     "DV725": Entry(
         "An input that no bytes become",
         "With input = u8 the device makes each value of a byte, and an array holds values that no byte becomes.",

@@ -252,6 +252,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 )
 @click.option("--layers", is_flag=True, help="Compare every layer's map, too.")
 @click.option("--attribute", is_flag=True, help="Show the causes of each layer's error.")
+@click.option("--sensitivity", is_flag=True, help="Show what the outputs gain from FP16 weights in each layer alone.")
 @click.option(
     "--min-sqnr", metavar="DB", type=Number(), help="Least SQNR of each output; 40 for FP16, 20 for palettes."
 )
@@ -284,8 +285,10 @@ def verify(
         from cnn_convertor.board.comparison import verify_board
 
         kept = {name: options.pop(name) for name in ("inputs", "min_sqnr", "sources")}
-        if any(options.pop(name) for name in ("labels", "layers", "attribute")):
-            problem = "--labels, --layers and --attribute do not go with --board, which compares all layers"
+        if any(options.pop(name) for name in ("labels", "layers", "attribute", "sensitivity")):
+            problem = (
+                "--labels, --layers, --attribute and --sensitivity do not go with --board, which compares all layers"
+            )
             raise UsageError.of("DV100", problem)
         found = verify_board(config, board, **kept)
         _save_json(json_file, found.to_json())

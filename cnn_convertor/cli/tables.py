@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
     from cnn_convertor.inspection import Inspection, Row
     from cnn_convertor.verification.compare import Comparison
-    from cnn_convertor.verification.results import Verification
+    from cnn_convertor.verification.results import Cause, LayerResult, Verification
 
 LARGEST_HALF = 65504.0
 
@@ -120,6 +120,7 @@ def calibration(network: str, result: Calibration, *, with_layers: bool) -> list
 
 _MEASURES = ("SQNR dB", "cosine", "max error", "mean error", "agreement", "largest")
 _BESIDE = ("FP16 dB", "palette dB", "FP16 agreement", "palette agreement", "same class")
+_SENSITIVITY = ("more bytes", "output dB")
 _UNFUSED = "* compared with fusion = none: the configured fusion keeps this map out of memory"
 
 
@@ -143,19 +144,32 @@ def _verified(result: Verification) -> Iterator[list[str]]:
             for b in result.beside
         ]
         yield _table("weights", rows, _BESIDE)
+    if result.sensitivity:
+        rows = [["none", "", _decibels(result.least_sqnr)]]
+        rows += [[s.layer, f"{s.more_bytes:,}", _decibels(s.sqnr)] for s in result.sensitivity]
+        rows += [["all", f"{sum(s.more_bytes for s in result.sensitivity):,}", _decibels(result.least_fp16_sqnr)]]
+        yield _table("FP16 in", rows, _SENSITIVITY)
     if result.accuracies:
         rows = [[a.output, _share(a.framework), _share(a.device)] for a in result.accuracies]
         yield _table("accuracy", rows, (result.framework, "device"))
     if result.layers:
         causes = tuple(dict.fromkeys(c.cause for layer in result.layers for c in layer.causes))
-        measures = (*_MEASURES, *(f"{cause.value} alone" for cause in causes))
+        measures = (*_MEASURES, *(cause.value for cause in causes))
         rows = [
-            [f"{layer.comparison.name}{'*' * layer.unfused} ({layer.type})", *_cells(layer.comparison)[1:]]
-            + [_decibels(c.sqnr) for c in layer.causes]
+            [
+                f"{layer.comparison.name}{'*' * layer.unfused} ({layer.type})",
+                *_cells(layer.comparison)[1:],
+                *_by_cause(layer, causes),
+            ]
             for layer in result.layers
         ]
         notes = [f"  {_UNFUSED}"] * any(layer.unfused for layer in result.layers)
         yield [*_table("layer", rows, measures), *notes]
+
+
+def _by_cause(layer: LayerResult, causes: Sequence[Cause]) -> list[str]:
+    found = {c.cause: _decibels(c.sqnr) for c in layer.causes}
+    return [found.get(cause, "") for cause in causes]
 
 
 def _verdict(result: Verification) -> Iterator[str]:
@@ -166,6 +180,8 @@ def _verdict(result: Verification) -> Iterator[str]:
             yield f'"{output.name}": {output.doubt}{", so a map before it is compared" * shown}'
     for layer in result.unjudged:
         yield f'not compared: "{layer.layer}": {layer.reason}'
+    if result.worst_palette is not None:
+        yield f'the palette of "{result.worst_palette}" costs the outputs most; --sensitivity shows what FP16 would gain'
     if result.passed:
         yield f"pass: every output has {result.min_sqnr:g} dB or more{jump}"
     elif result.failed:

@@ -18,12 +18,13 @@ from cnn_convertor.ir.ops import DetectionOutput
 class Variants(NamedTuple):
     """network: with FP16 weights. palettes: a file like its weights, with the values that the palettes give.
 
-    layers: the layers with palettes -> the indices of their convolutions.
+    layers: the layers with palettes -> the indices of their convolutions. saved_bytes: what their palettes save.
     """
 
     network: EmulatedNetwork
     palettes: Path
     layers: Mapping[str, frozenset[int]]
+    saved_bytes: Mapping[str, int]
 
     @contextmanager
     def with_palettes(self, layers: Collection[str]) -> Iterator[EmulatedNetwork]:
@@ -52,7 +53,9 @@ def variants_of(network: EmulatedNetwork, program: Program) -> Variants:
     for index, weights in enumerate(program.weights):
         if weights.packed.palette:
             layers[weights.layer] = layers.get(weights.layer, frozenset()) | {index}
-    return Variants(network, path, layers)
+    plain = network.program.weights
+    saved = {name: sum(plain[i].nbytes - program.weights[i].nbytes for i in found) for name, found in layers.items()}
+    return Variants(network, path, layers, saved)
 
 
 def judged_layers(program: Program) -> tuple[int, ...]:

@@ -51,12 +51,13 @@ def causes_of(
     alone: Mapping[Cause, tuple[EmulatedNetwork, bool]],
     inputs: Mapping[str, Maps],
     reference: Reference,
+    palettes: Mapping[str, float],
 ) -> dict[str, tuple[Attribution, ...]]:
     """Framework layer -> its error with each cause alone.
 
     exact: the network with FP16 weights. A run that keeps its maps in FP32 is the baseline, a network without any cause but
     one: its inputs and weights are FP16, which separates it from the framework. alone: for each other cause, the network
-    that adds it, and whether its maps stay in FP32.
+    that adds it, and whether its maps stay in FP32. palettes: layer -> dB of the outputs with its palette alone.
     """
 
     def found(network: EmulatedNetwork, *, in_fp32: bool) -> dict[str, ComparedMap]:
@@ -68,7 +69,11 @@ def causes_of(
 
     def causes(name: str, clean: ComparedMap) -> Iterator[Attribution]:
         for cause in Cause:
-            if cause is Cause.INPUTS_AND_WEIGHTS:
+            if cause is Cause.PALETTE:
+                origins = {origin.layer for origin in exact.program.layers[clean.layer].origins}
+                if own := [palettes[layer] for layer in sorted(origins & palettes.keys())]:
+                    yield Attribution(cause, min(own))
+            elif cause is Cause.INPUTS_AND_WEIGHTS:
                 yield Attribution(cause, sqnr(clean.device, clean.reference))
             elif name in others.get(cause, {}):
                 yield Attribution(cause, sqnr(others[cause][name].device, clean.device))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
@@ -16,15 +17,18 @@ _DIGITS = 9  # significant ones, in JSON
 class Cause(Enum):
     """A cause of an error, switched on alone. The value is its name in tables."""
 
-    MAPS = "maps in FP16"
-    INPUTS_AND_WEIGHTS = "inputs and weights in FP16"
-    PALETTE = "palette"
-    ARITHMETIC = "order of arithmetic"
+    PALETTE = "its palette, at the outputs"
+    MAPS = "maps in FP16 so far"
+    INPUTS_AND_WEIGHTS = "inputs and weights in FP16 so far"
+    ARITHMETIC = "order of arithmetic so far"
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The signal-to-noise ratio of one layer with one cause alone, in dB."""
+    """The SQNR in dB with one cause alone: of the worst output for a palette, which only this layer has; else of the layer.
+
+    The causes of a layer's own error are those of all layers before it, too.
+    """
 
     cause: Cause
     sqnr: float
@@ -57,6 +61,18 @@ class Unjudged:
 
 
 @dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """What the outputs gain when the weights of one layer alone are FP16.
+
+    more_bytes: that takes. sqnr: dB of the worst output then.
+    """
+
+    layer: str
+    more_bytes: int
+    sqnr: float
+
+
+@dataclass(frozen=True, slots=True)
 class Accuracy:
     """Share of the samples whose largest element is the labeled class, on both sides."""
 
@@ -82,10 +98,11 @@ class Verification:
     """How the generated network compares with its framework.
 
     inputs: where they come from. min_sqnr: dB that every output must reach. first_jump: the first layer that is much worse
-    than its inputs; None when there is none, or when layers were not compared. beside: for a network with palettes, each
-    output with FP16 weights, too. accuracies: one for each vector, if labels were given. unjudged: layers that are not
-    compared, since the framework has no results of them. stale_files: files in the output folder that are not what was
-    verified.
+    than its inputs; None when there is none, or when layers were not compared. worst_palette: the layer whose palette costs the
+    outputs most, if causes were asked for. beside: for a network with palettes, each output with FP16 weights, too. sensitivity:
+    of the layers with palettes, if it was asked for. accuracies: one for each vector, if labels were given. unjudged: layers
+    that are not compared, since the framework has no results of them. stale_files: files in the output folder that are not
+    what was verified.
     """
 
     network: str
@@ -98,7 +115,9 @@ class Verification:
     outputs: tuple[Comparison, ...]
     layers: tuple[LayerResult, ...] = ()
     first_jump: str | None = None
+    worst_palette: str | None = None
     beside: tuple[Beside, ...] = ()
+    sensitivity: tuple[Sensitivity, ...] = ()
     accuracies: tuple[Accuracy, ...] = ()
     unjudged: tuple[Unjudged, ...] = ()
     stale_files: tuple[str, ...] = ()
@@ -116,6 +135,16 @@ class Verification:
         return tuple(output for output in doubtful if output.name not in shown)
 
     @property
+    def least_sqnr(self) -> float:
+        """dB of the worst output."""
+        return least_sqnr(self.outputs)
+
+    @property
+    def least_fp16_sqnr(self) -> float:
+        """dB of the worst output with FP16 weights."""
+        return least_sqnr([each.fp16 for each in self.beside] or self.outputs)
+
+    @property
     def passed(self) -> bool:
         return not self.failed and not self.unverified and all(layer.is_verified for layer in self.unjudged)
 
@@ -127,6 +156,11 @@ class Verification:
 def as_json(values: object) -> str:
     """Values as JSON; numbers that are not finite become null."""
     return json.dumps(_plain(values), indent=2, allow_nan=False) + "\n"
+
+
+def least_sqnr(outputs: Sequence[Comparison]) -> float:
+    """dB of the worst of the outputs whose values prove something, if any do."""
+    return min((output.sqnr for output in [o for o in outputs if not o.doubt] or outputs), default=math.inf)
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,100 @@
+"""The layers that are named are those whose palettes cost the outputs most, whatever the layers before and after them do."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn_convertor.cli import main
+from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.weights.options import Override, Quantization
+from cnn_convertor.devices.dv700.weights.palettes import without_palettes
+from cnn_convertor.emulation.network import install
+from cnn_convertor.emulation.variants import variants_of
+from cnn_convertor.errors import ConvertorWarning, Origin
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Pair, Shape, Window
+from cnn_convertor.pipeline import build
+from cnn_convertor.trials import verify
+from cnn_convertor.verification.results import Cause
+from cnn_convertor.verification.sensitivity import errors_of_palettes
+from verification.trials import config
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+CAFFE_INI = Path(__file__).resolve().parents[2] / "examples" / "digits_caffe" / "net.ini"
+
+
+@pytest.fixture
+def digits() -> Config:
+    pytest.importorskip("cv2")
+    return replace(Config.read(CAFFE_INI), quantization=True)
+
+
+def network(bad: str) -> Graph:
+    """Six layers, of which one has more different weights than the others."""
+    random = np.random.default_rng(0)
+    nodes = [Node("x", ops.Input(Shape(6, 6, 32)))]
+    for name in "abcdef":
+        values = random.normal(size=(32, 32, 1, 1)) / np.sqrt(32)
+        weight = Constant.of(values if name == bad else np.round(values * 256) / 256)
+        op = ops.Conv2d(weight, None, Window(Pair(1, 1)))
+        nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name),)))
+    return Graph(tuple(nodes), ("f",))
+
+
+@pytest.mark.parametrize("bad", ["b", "e"])
+def test_the_worst_palette_is_found_wherever_it_is(bad: str, tmp_path: Path) -> None:
+    graph, chosen = network(bad), config(Path("graph.keras"), quantization=Quantization.PALETTE)
+    program = build(graph, chosen)
+    plain = without_palettes(program)
+    files = emit(plain, RenderOptions("a graph"))
+    variants = variants_of(install(graph, plain, files, tmp_path, limits=chosen.limits), program)
+    inputs = {"x": np.random.default_rng(1).normal(size=(2, 6, 6, 32)).astype(np.float16).astype(np.float32)}
+    found = errors_of_palettes(variants, inputs)
+    assert min(found, key=found.__getitem__) == bad
+    assert found[bad] < min(value for layer, value in found.items() if layer != bad) - 3
+
+
+def test_each_layer_shows_the_outputs_that_fp16_for_it_gives(digits: Config) -> None:
+    result = verify(digits, sensitivity=True)
+    found = {each.layer: each for each in result.sensitivity}
+    assert [each.sqnr for each in result.sensitivity] == sorted((each.sqnr for each in found.values()), reverse=True)
+    best = result.sensitivity[0]
+    assert best.sqnr > result.least_sqnr and best.more_bytes > 0
+    override = Override(best.layer, palette=False, where=Origin("net.ini"))
+    changed = verify(replace(digits, overrides=(override,)))
+    assert changed.least_sqnr == best.sqnr
+    assert json.loads(result.to_json())["sensitivity"][0]["layer"] == best.layer
+
+
+def test_without_palettes_there_is_a_warning(digits: Config) -> None:
+    with pytest.warns(ConvertorWarning, match="DV721: there are no palettes"):
+        assert verify(replace(digits, quantization=False), sensitivity=True, samples=1).sensitivity == ()
+
+
+def test_the_causes_name_the_layer_whose_palette_costs_most(digits: Config) -> None:
+    result = verify(digits, attribute=True, sensitivity=True, samples=2)
+    causes = {row.comparison.name: {c.cause: c.sqnr for c in row.causes} for row in result.layers}
+    with_palette = {name: found[Cause.PALETTE] for name, found in causes.items() if Cause.PALETTE in found}
+    assert {"relu1", "ip6"} <= set(with_palette) and "pool2" not in with_palette
+    assert result.worst_palette in [each.layer for each in result.sensitivity[:2]]
+
+
+def test_the_command_line_shows_the_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("cv2")
+    folder, ini = CAFFE_INI.parent, tmp_path / "net.ini"
+    text = CAFFE_INI.read_text().replace("quantization = 0", "quantization = 1")
+    ini.write_text(text.replace("digits.", f"{folder}/digits."))
+    assert main(["verify", str(ini), "--samples", "1", "--sensitivity", "--attribute"]) == 0
+    out = capsys.readouterr().out
+    rows = [line.split() for line in out.splitlines()]
+    start = rows.index(["FP16", "in", "more", "bytes", "output", "dB"])
+    shown = [row[0] for row in rows[start + 1 : rows.index([], start)]]
+    assert shown[0] == "none" and shown[-1] == "all" and "conv1" in shown
+    assert "costs the outputs most; --sensitivity shows" in out
