@@ -35,7 +35,7 @@ no board has confirmed them. The model assumes:
 {"".join(f"| {words} | {evidence} |" + chr(10) for words, evidence in ASSUMPTIONS)}
 Clock, bandwidth and multipliers come from the [device](devices.md); the summary of a conversion names those that are assumed. With
 `device = board.json` the model uses what a probe measured, and shows how far it is from the times of the probe's commands. Layers
-on the CPU are not estimated.
+on the CPU, and commands of other blocks than the convolution's, are not estimated.
 
 - `cnn-convertor inspect NET.ini --cost` shows each command ([inspect](inspect.md#costs)).
 - `cnn-convertor inspect NET.ini --device all` and `--fusion all` show a network on all devices, and at all levels of fusion.

@@ -151,6 +151,20 @@ def test_the_device_has_one_default_size(folder: Path) -> None:
     assert config.limits == limits
 
 
+def test_a_device_of_the_command_line_wins_over_the_ini_file(folder: Path) -> None:
+    (folder / "ours.toml").write_text("[device]\nub_size = 4096\n")
+    text = f"{SMALLEST}[OPTIONAL]\ndevice = ours.toml\n"
+    assert read(folder, text).limits.ub_size == 4096
+    (folder / "net.ini").write_text(text)
+    assert Config.read(folder / "net.ini", device="zia-c2").limits.ub_size == 524_288
+    assert Config.read(folder / "net.ini", device=None, ub_size=8192).limits.ub_size == 8192
+
+
+def test_an_unknown_device_is_named(folder: Path) -> None:
+    found = problem(folder, f"{SMALLEST}[OPTIONAL]\ndevice = zia\n")
+    assert (found.code, found.message) == ("DV150", 'there is no device "zia"; did you mean "zia-c3"?')
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -18,8 +18,8 @@ its figures. `{DEFAULT_DEVICE}` is the default: the limits that have held for al
     cnn-convertor devices [NAME|FILE]... [--json]
 
 lists the devices, or those named, with all figures and their sources. An *assumed* figure has no public source for that device.
-Clock, multipliers and bandwidth change estimated times, never results. Nothing else that is assumed allows more than the
-sources say, except the date of the driver: give it if the board has an old one.
+Clock, multipliers and bandwidth (MB are 10^6 bytes) change estimated times, never results. An assumed revision or date of the
+driver can allow what an older board refuses: give them in a file if your board is older.
 
 | figure | {" | ".join(NAMES)} |
 |---|{"---|" * len(NAMES)}
@@ -64,8 +64,8 @@ blocks = ["conv", "ipu"]
 BOARD = """
 Unknown keys and impossible values are errors (DV150), all at once.
 
-`device = board.json` takes what a probe saw on a board: sizes, clock and bandwidth, and exactly the forms of commands that gave
-the expected results there, at every level of fusion except `none`. A warning (DV151) names other features that failed.
+`device = board.json` takes what a [probe](board.md) saw on a board: sizes, clock and bandwidth, and exactly the forms of commands
+that gave the expected results there, at every level of fusion except `none`. A warning (DV151) names other features that failed.
 """
 
 

@@ -24,8 +24,9 @@ def check(graph: Graph, folder: Path, *, ub_size: int = 655_360, **options: Any)
     """Compare the model with the counters, command by command; gives the number of commands."""
     profile = read_profile("dv700", Path()).with_figures({"ub_size": Figure(ub_size, "test")})
     trial = network(graph, folder, device=profile, **options)
-    draw = np.random.default_rng(0).normal
-    inputs = samples({node.name: draw(size=graph.shape(node.name)) / 8 for node in graph.inputs})
+    random = np.random.default_rng(0)
+    largest = 1.0 if options.get("input") != "u8" else 255.0
+    inputs = samples({node.name: np.round(largest * random.random(graph.shape(node.name))) for node in graph.inputs})
     counted = trial.run(inputs, layers=True).traffic
     made = [row for layer, row in zip(trial.program.layers, counted, strict=True) if layer.runs]
     costs = estimates(trial.program, profile)
@@ -34,8 +35,7 @@ def check(graph: Graph, folder: Path, *, ub_size: int = 655_360, **options: Any)
     return len(made)
 
 
-@pytest.mark.parametrize("palette", [False, True])
-@pytest.mark.parametrize("fusion", ["none", "full"])
+@pytest.mark.parametrize(("fusion", "palette"), [("none", True), ("full", False)])
 @pytest.mark.parametrize("seed", range(2))
 def test_random_networks_move_what_the_model_says(seed: int, fusion: str, palette: bool, tmp_path: Path) -> None:
     graph = random_networks.network(seed, 14)
@@ -57,3 +57,9 @@ def tiled() -> Graph:
 @pytest.mark.parametrize("ub_size", [8192, 16384])
 def test_tiles_read_their_overlap_again(ub_size: int, tmp_path: Path) -> None:
     check(tiled(), tmp_path, ub_size=ub_size)
+
+
+def test_an_input_of_bytes_is_half_as_large(tmp_path: Path) -> None:
+    weight = Constant.of(np.random.default_rng(1).normal(size=(16, 3, 3, 3)))
+    nodes = [Node("x", ops.Input(Shape(12, 40, 3))), Node("conv", ops.Conv2d(weight, None, Window(Pair(3, 3))), ("x",))]
+    check(Graph(tuple(nodes), ("conv",)), tmp_path, ub_size=8192, input="u8")

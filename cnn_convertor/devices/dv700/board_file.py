@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from cnn_convertor.devices.dv700.fusion.levels import Form
-from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Measurement, Profile
+from cnn_convertor.devices.dv700.profile import FIGURES, USUAL_MULTIPLIERS, Figure, Measurement, Profile
 from cnn_convertor.errors import Problem, warn
 
 FORMAT, VERSION = "cnn-convertor board", 1
@@ -77,12 +77,21 @@ def _figures(device: Mapping[str, Any], probed: Mapping[str, Any], measured: Map
     for name, key in (("revision", "svn_version"), ("multipliers", "mac_num")):
         if device.get(key) is not None:
             found[name] = device[key]
-    clock, speed = device.get("conv_freq") or measured.get("conv_mhz"), measured.get("bytes_per_second")
+    clock, speed = device.get("conv_freq") or _clock(device, measured), measured.get("bytes_per_second")
     if clock is not None:
         found["conv_freq"] = clock
     if speed is not None:
         found["bandwidth"] = speed / 1e6 if type(speed) in (int, float) else speed
     return found
+
+
+def _clock(device: Mapping[str, Any], measured: Mapping[str, Any]) -> Any:
+    """The clock in MHz that explains the measured cycles, which are counted for the usual multipliers."""
+    multipliers = device.get("mac_num") or USUAL_MULTIPLIERS
+    cycles: Any = measured.get("conv_mhz")
+    if type(cycles) in (int, float) and type(multipliers) is int:
+        return cycles * USUAL_MULTIPLIERS / multipliers
+    return cycles
 
 
 def _measurements(rows: Any) -> list[Measurement]:

@@ -7,9 +7,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
-from cnn_convertor.devices.dv700.profile import Figure, Profile
+from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Figure, Profile
 from cnn_convertor.devices.dv700.program import Program, Run
-from cnn_convertor.devices.dv700.weights.packing import BLOCK, TILE
+from cnn_convertor.devices.dv700.weights.packing import BLOCK
 from cnn_convertor.ir.ops import ONE, Window
 
 HALF = 2  # bytes of an element
@@ -55,11 +55,11 @@ class Estimate(NamedTuple):
         return {**values, "bytes": self.nbytes, "bound": self.bound, "usec": round(self.usec, 3)}
 
 
-def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile) -> Estimate:
-    """The cost of a command with these runs on a device."""
-    cycles = -(-sum(map(run_cycles, runs)) * BLOCK * TILE // profile.multipliers.value)
+def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile, element_bytes: int = HALF) -> Estimate:
+    """The cost of a command with these runs on a device. element_bytes: of its input."""
+    cycles = -(-sum(map(run_cycles, runs)) * USUAL_MULTIPLIERS // profile.multipliers.value)
     ub_size = profile.ub_size.value
-    input_bytes = sum(_read(run, ub_size) for run in _first_runs(runs))
+    input_bytes = sum(_elements_read(run, ub_size) for run in _first_runs(runs)) * element_bytes
     output_bytes = sum(run.output.size for run in runs if run.external) * HALF
     weights_bytes = sum(run.convolution.weights.nbytes for run in runs if run.convolution is not None)
     nbytes = input_bytes + operand_bytes + output_bytes + weights_bytes
@@ -77,8 +77,13 @@ def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile) -> Es
 def estimates(program: Program, profile: Profile) -> tuple[Estimate, ...]:
     """The cost of each command of a program, in order. What the CPU does is not estimated."""
     return tuple(
-        estimate(layer.runs, operand_bytes=sum(map.nbytes for map in layer.inputs[1:]), profile=profile)
-        for layer in program.layers
+        estimate(
+            layer.runs,
+            operand_bytes=sum(tensor.nbytes for tensor in layer.inputs[1:]),
+            profile=profile,
+            element_bytes=HALF if index or program.byte_input is None else 1,  # the first command alone converts bytes
+        )
+        for index, layer in enumerate(program.layers)
         if layer.runs
     )
 
@@ -101,8 +106,8 @@ def _first_runs(runs: Sequence[Run]) -> list[Run]:
     return [run for index, run in enumerate(runs) if index == 0 or runs[index - 1].external]
 
 
-def _read(run: Run, ub_size: int) -> int:
-    """Bytes that a run reads of the command's input: neighboring tiles share columns."""
+def _elements_read(run: Run, ub_size: int) -> int:
+    """Elements that a run reads of the command's input: neighboring tiles share columns."""
     height, width, channels = run.input
     count = strips(run, ub_size=ub_size) or 1
     columns = width
@@ -110,7 +115,7 @@ def _read(run: Run, ub_size: int) -> int:
         kernel, dilation = run.convolution.kernel, run.convolution.dilation
         reach = max(kernel) | 1 if dilation == ONE else Window(kernel, dilation=dilation).extent.width
         columns = min(width + (count - 1) * min(reach - 1, width), count * width)
-    return height * columns * channels * HALF
+    return height * columns * channels
 
 
 # --- measurements --------------------------------------------------------------------------------------------------------
@@ -127,6 +132,7 @@ class EstimateError(NamedTuple):
 def model_error(profile: Profile) -> EstimateError | None:
     """The error of the model on the commands that a probe measured; None without measurements."""
     clock, bandwidth = profile.conv_freq.value, profile.bandwidth.value
+    clock *= profile.multipliers.value / USUAL_MULTIPLIERS
     errors = [abs(max(row.cycles / clock, row.nbytes / bandwidth) / row.usec - 1) for row in profile.measured]
     return EstimateError(len(errors), median(errors), max(errors)) if errors else None
 

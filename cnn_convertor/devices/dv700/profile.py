@@ -14,6 +14,7 @@ from cnn_convertor.errors import Problem, UsageError
 
 T = TypeVar("T")
 BLOCKS = ("conv", "fc", "maximizer", "ipu")  # what a device can have
+USUAL_MULTIPLIERS = 576  # for which cycles are counted: 72 for each of 8 output channels
 UNRESTRICTED = 93  # first revision with deconvolutions and with pools of any width and height
 TILED_POOLS = date(2019, 7, 29)  # first driver that runs a max pool behind a convolution in several tiles
 
@@ -147,7 +148,7 @@ FIGURES: Mapping[str, FigureKind] = {
     "driver": FigureKind("date of the driver", "", "a date like 2019-07-29", lambda value: type(value) is date),
     "multipliers": FigureKind("multipliers (mac_num)", "", "a whole number above 0", _whole(range(1, 1 << 31))),
     "conv_freq": FigureKind("convolution clock", "MHz", _POSITIVE, _is_positive),
-    "bandwidth": FigureKind("memory bandwidth", "10^6 bytes/s", _POSITIVE, _is_positive),
+    "bandwidth": FigureKind("memory bandwidth", "MB/s", _POSITIVE, _is_positive),
     "blocks": FigureKind("blocks", "", f"a list of conv and {', '.join(BLOCKS[1:])}", _are_blocks),
     "expands_palettes": FigureKind(
         "the driver expands palettes in its command buffer", "", "true or false", lambda value: type(value) is bool

@@ -161,8 +161,10 @@ def test_a_probed_board_has_what_the_probe_saw(tmp_path: Path) -> None:
 
 
 def test_the_measured_clock_stands_in_for_one_that_the_board_does_not_say(tmp_path: Path) -> None:
-    device = {**BOARD["device"], "conv_freq": 0}
+    device = {**BOARD["device"], "conv_freq": 0, "mac_num": None}
     assert read_profile("board.json", board(tmp_path, device=device)).conv_freq.value == 190.5
+    twice = {**device, "mac_num": 1152}  # half the clock explains the same time
+    assert read_profile("board.json", board(tmp_path, device=twice)).conv_freq.value == 190.5 / 2
 
 
 def test_features_that_failed_are_not_used(tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ def test_the_error_of_the_model_is_shown_once_a_board_has_measured() -> None:
     error = model_error(profile)
     assert error is not None and error.commands == 3
     assert [error.median, error.largest] == pytest.approx([0.2, 0.5])
+    twice = profile.with_figures({"multipliers": Figure(1152, "test"), "conv_freq": Figure(50, "test")})
+    assert model_error(twice) == error
     assert provenance(profile) == "model; on 3 commands of the probe its median error is 20%, its largest 50%"
     assert provenance(PROFILE) == "model"
     assert provenance(read_profile("zia-c2", Path())) == "model; assumes clock, bandwidth"
