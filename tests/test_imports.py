@@ -16,7 +16,7 @@ PACKAGE = ROOT / "cnn_convertor"
 # A room imports from the ranks above it in this list, and from itself.
 RANKS = (
     {"__init__"},
-    {"errors", "escaping"},
+    {"dependencies", "errors", "escaping"},
     {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "passes"},
     {"devices"},
@@ -27,7 +27,7 @@ RANKS = (
     {"output_budget"},
     {"manifest", "report"},
     {"pipeline"},
-    {"inspection", "trials"},
+    {"checking", "inspection", "trials"},
     {"board"},
     {"export"},
     {"cli"},

@@ -130,6 +130,11 @@ ENTRIES: Mapping[str, Entry] = {
         "A line of the table has no numbers, a life or size below 0, or an id that came before; or all is too large.",
         "Correct the line.",
     ),
+    "DV123": Entry(
+        "Outputs that would change",
+        "`check` converted a network, and the result differs from the files in its output folder.",
+        "Commit what `cnn-convertor check --update` writes, or undo the change of the input.",
+    ),
     "DV130": Entry(
         "No such layer to store",
         "A line of [QUANTIZATION] names no layer of the network, or one without kernels of its own.",

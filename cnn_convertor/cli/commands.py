@@ -6,13 +6,14 @@ import difflib
 import io
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cnn_convertor import __version__
+from cnn_convertor import __version__, dependencies
 from cnn_convertor.cli import tables
 from cnn_convertor.cli.console import DONE, INTERRUPTED, Console
 from cnn_convertor.cli.parameters import Number, WholeNumber
@@ -92,8 +93,23 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="cnn-convertor", message="%(prog)s %(version)s")
+@click.option(
+    "--cmake-dir",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, given: _print_cmake_folder(context) if given else None,
+    help="Print the folder of the CMake package.",
+)
 def commands() -> None:
     """Turn trained Caffe, Keras and ONNX networks into C++ sources and packed weights for the DV700 accelerator."""
+
+
+def _print_cmake_folder(context: click.Context) -> None:
+    """It is inside the package of a wheel, and beside that of a checkout."""
+    package = Path(__file__).parents[1]
+    click.echo(next(place / "cmake" for place in (package, package.parent) if (place / "cmake").is_dir()))
+    context.exit()
 
 
 def with_device(command: Callable[..., int]) -> Callable[..., int]:
@@ -119,22 +135,59 @@ with_calibration = click.option(
 @commands.command()
 @click.argument("inis", metavar="NET.ini...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @with_calibration
+@click.option(
+    "--output-folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder of the outputs, in place of the ini file's.",
+)
+@click.option(
+    "--depfile",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the files that the outputs depend on, for Make and Ninja.",
+)
+@click.option(
+    "--depfile-target",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="What depends on them, in place of the weights' file.",
+)
 @with_device
 @with_console
-def convert(console: Console, inis: tuple[Path, ...], calibrate: Path | None, **device: Any) -> None:
+def convert(
+    console: Console,
+    inis: tuple[Path, ...],
+    calibrate: Path | None,
+    output_folder: Path | None,
+    depfile: Path | None,
+    depfile_target: Path | None,
+    **device: Any,
+) -> None:
     """Convert networks; the default command."""
+    if depfile is not None and len(inis) > 1:
+        problem = "--depfile needs one NET.ini: each network depends on files of its own"
+        raise UsageError.of("DV100", problem, Origin(str(depfile)), "convert the networks one after the other")
     configs: list[tuple[Path, Config]] = []
-    for ini in inis:
+    written: list[Path] = []
+    with nullcontext(set[Path]()) if depfile is None else dependencies.recorded() as inputs:
+        for ini in inis:
+            with console.attempt():
+                config = Config.read(ini, calibrate=calibrate, output_folder=output_folder, **device)
+                _check_apart(config, ini, configs)
+                configs.append((ini, config))
+        for ini, config in configs:
+            with console.attempt():
+                report = _convert(config, console)
+                console.conversion(config.name, f"{config.name} ({ini})", report, verbose=config.verbose)
+                written += report.files
+    if depfile is not None and console.code == DONE:
         with console.attempt():
-            config = Config.read(ini, calibrate=calibrate, **device)
-            _check_apart(config, ini, configs)
-            configs.append((ini, config))
-    converted = 0
-    for ini, config in configs:
-        with console.attempt():
-            report = _convert(config, console)
-            console.conversion(config.name, f"{config.name} ({ini})", report, verbose=config.verbose)
-            converted += 1
+            from cnn_convertor.files import replace_all
+
+            target = depfile_target or next(path for path in written if path.name.endswith("_weights.bin"))
+            replace_all(depfile.parent, {depfile.name: dependencies.depfile(target, inputs, written[0].parent)})
+    converted = len({path.parent for path in written})
     if len(inis) > 1 and converted < len(inis):
         console.note(f"{converted} of {len(inis)} networks converted")
 

@@ -37,17 +37,6 @@ def test_the_example_reads_its_digit(library: Path, digits: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_example_builds_with_cmake(digits: Path, tmp_path: Path) -> None:
-    if shutil.which("cmake") is None:
-        pytest.skip("no cmake")
-    source = EXAMPLES / "firmware"
-    subprocess.run(["cmake", "-S", source, "-B", tmp_path, f"-DNETWORK_DIR={digits}"], check=True, capture_output=True)
-    built = subprocess.run(["cmake", "--build", tmp_path], check=False, capture_output=True, text=True)
-    assert built.returncode == 0, built.stdout + built.stderr
-    assert read_digit(tmp_path / "firmware", digits).startswith("this is a 3 ")
-
-
-@pytest.mark.slow
 def test_all_sources_compile_without_a_build_system(digits: Path, tmp_path: Path) -> None:
     """The one line of the documentation; optimized, and with what the compiler warns of then."""
     sources = [str(EXAMPLES / "firmware" / "main.cpp"), str(digits / "digits_gen.cpp")]

@@ -1,0 +1,59 @@
+"""Which files a conversion reads, as a dependency file for Make and Ninja."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import cnn_convertor
+
+_VERSION: Final = str(cnn_convertor.__file__)  # it changes with the version
+_PACKAGE: Final = Path(_VERSION).resolve().parent
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+@contextmanager
+def recorded() -> Iterator[set[Path]]:
+    """The files that Python opens for reading inside the block: models, their external data, custom layers, profiles.
+
+    Without those of this package and of the Python installation.
+    """
+    opened: set[Path] = set()
+    active = True
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if active and event == "open" and isinstance(arguments[0], str | bytes) and not arguments[2] & _WRITES:
+            opened.add(Path(os.fsdecode(arguments[0])))
+
+    sys.addaudithook(hook)  # Python has no way to remove it
+    files: set[Path] = set()
+    try:
+        yield files
+    finally:
+        active = False
+        files.update(path for path in opened if _is_input(path))
+
+
+def _is_input(path: Path) -> bool:
+    place = path.resolve()
+    installed = (_PACKAGE, *(Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}))
+    return place.is_file() and not any(place.is_relative_to(root) for root in (*installed, Path("/proc"), Path("/dev")))
+
+
+def depfile(target: Path, inputs: Iterable[Path], folder: Path) -> str:
+    """A rule in the syntax that Make and Ninja share. The inputs are sorted, and end with the convertor's version.
+
+    folder: of the outputs, which a conversion reads to see what changes.
+    """
+    outputs = folder.resolve()
+    needed = [*sorted({str(path) for path in inputs if not path.resolve().is_relative_to(outputs)}), _VERSION]
+    return f"{_escape(str(target))}:" + "".join(f" \\\n  {_escape(path)}" for path in needed) + "\n"
+
+
+def _escape(path: str) -> str:
+    """As GCC writes paths: Make and Ninja take a backslash before a space and a hash, and two dollars for one."""
+    return path.replace("$", "$$").replace("#", "\\#").replace(" ", "\\ ")

@@ -1,0 +1,135 @@
+"""Build systems see every input of a conversion, and rebuild exactly what depends on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import pytest
+
+import cnn_convertor
+from cnn_convertor.cli import main
+from cnn_convertor.dependencies import depfile
+from cnn_convertor.frontends.keras import hdf5
+
+ROOT = Path(__file__).resolve().parents[1]
+DIGITS = ROOT / "examples" / "digits_keras"
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """A copy of the example in a folder with odd characters; gives the ini file."""
+    folder = tmp_path / "a #net $1"
+    folder.mkdir()
+    for name in ("net.ini", "digits.keras"):
+        shutil.copy(DIGITS / name, folder)
+    return folder / "net.ini"
+
+
+def needed(path: Path) -> list[str]:
+    """The inputs that a dependency file names, as Make reads them."""
+    _, _, rule = path.read_text().replace("\\\n", "").partition(": ")
+    marked = rule.replace("\\ ", "\0").replace("\\#", "#").replace("$$", "$")
+    return [name.replace("\0", " ") for name in marked.split()]
+
+
+def test_every_input_is_named(net: Path, tmp_path: Path) -> None:
+    (net.parent / "layers.py").write_text("import helper\ncustom_layer = {}\n")
+    profile = (ROOT / "cnn_convertor" / "devices" / "dv700").glob("**/*.toml")
+    shutil.copy(next(iter(sorted(profile))), net.parent / "board.toml")
+    text = (
+        net.read_text().replace("[INPUT]", "[INPUT]\ncustom_layer = layers.py") + "\n[OPTIONAL]\ndevice = board.toml\n"
+    )
+    net.write_text(text)
+    (net.parent / "helper.py").write_text("")
+    sys.path.insert(0, str(net.parent))
+    try:
+        assert main(["-q", str(net), "--output-folder", str(tmp_path / "out"), "--depfile", str(tmp_path / "d")]) == 0
+    finally:
+        sys.path.remove(str(net.parent))
+    found = needed(tmp_path / "d")
+    assert {str(net.parent / name) for name in ("net.ini", "digits.keras", "layers.py", "board.toml")} <= set(found)
+    assert found[-1] == cnn_convertor.__file__
+    assert not any(name.startswith((sys.prefix, str(tmp_path / "out"))) for name in found)
+
+
+def test_paths_are_escaped() -> None:
+    text = depfile(Path("a b"), [Path("x y"), Path("c$d"), Path("e#f"), Path("out/f")], Path("out"))
+    assert text.startswith("a\\ b: \\\n  c$$d \\\n  e\\#f \\\n  x\\ y \\\n  ")
+
+
+def test_one_network_has_one_dependency_file(net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(net), str(net), "--depfile", str(tmp_path / "d")]) == 2
+    assert "--depfile needs one NET.ini" in capsys.readouterr().err
+
+
+def test_a_failure_writes_no_dependency_file(net: Path, tmp_path: Path) -> None:
+    (net.parent / "digits.keras").unlink()
+    assert main(["-q", str(net), "--depfile", str(tmp_path / "d")]) != 0
+    assert not (tmp_path / "d").exists()
+
+
+def test_make_converts_when_an_input_is_newer(net: Path, tmp_path: Path) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("no make")
+    folder = tmp_path / "plain"  # Make's own rules cannot name files with spaces
+    net.parent.rename(folder)
+    (folder / "Makefile").write_text(
+        "W := out/digits/digits_weights.bin\n"
+        f"$(W): net.ini\n\t{sys.executable} {ROOT}/convertor.py -q net.ini --output-folder out --depfile net.d --depfile-target $@\n"
+        "\ttouch $@\n-include net.d\n"
+    )
+
+    def make() -> str:
+        return subprocess.run(["make"], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+    assert "convertor.py" in make()
+    assert "up to date" in make()
+    later = (folder / "out/digits/digits_weights.bin").stat().st_mtime + 10
+    os.utime(folder / "digits.keras", (later, later))
+    assert "convertor.py" in make()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("generator", ["Ninja", "Unix Makefiles"])
+def test_cmake_rebuilds_what_depends_on_a_change(generator: str, tmp_path: Path) -> None:
+    """A comment or a weight compiles nothing; a palette compiles what includes the header."""
+    if shutil.which("cmake") is None or (generator == "Ninja" and shutil.which("ninja") is None):
+        pytest.skip(f"no cmake for {generator}")
+    shutil.copy(DIGITS / "digits_keras2.h5", tmp_path)
+    ini, model, build = tmp_path / "net.ini", tmp_path / "digits_keras2.h5", tmp_path / "build"
+    ini.write_text((DIGITS / "net.ini").read_text().replace("digits.keras", model.name))
+    flags = [f"-DNETWORK={ini}", f"-DPython3_EXECUTABLE={sys.executable}"]
+    source = ROOT / "examples" / "firmware"
+    subprocess.run(["cmake", "-G", generator, "-S", source, "-B", build, *flags], check=True, capture_output=True)
+
+    def rebuilt() -> list[str]:
+        done = subprocess.run(["cmake", "--build", build, "-v"], check=True, capture_output=True, text=True)
+        lines = done.stdout.splitlines()
+        compiled = [name for name in ("digits_gen.cpp", "main.cpp", "network.cpp") if any(" -c " in line and name in line for line in lines)]  # fmt: skip
+        return [*(["converted"] if any("--depfile-target" in line for line in lines) else []), *compiled]
+
+    assert rebuilt() == ["converted", "digits_gen.cpp", "main.cpp", "network.cpp"]
+    assert rebuilt() == []
+    weights = build / "digits" / "digits" / "digits_weights.bin"
+    run = subprocess.run([build / "firmware", weights], check=True, capture_output=True, text=True)
+    assert run.stdout.startswith("this is a 3 ")
+    before = weights.read_bytes()
+    later = weights.stat().st_mtime + 10
+    ini.write_text(ini.read_text() + "; another comment\n")
+    os.utime(ini, (later, later))
+    assert rebuilt() == ["converted"]
+    assert weights.read_bytes() == before
+    with h5py.File(model, "r+") as file:
+        kernel = next(file[name] for name in hdf5.read_file(model).variables if "stem" in name and "kernel" in name)
+        kernel[0, 0, 0, 0] += 0.25
+    os.utime(model, (later + 10, later + 10))
+    assert rebuilt() == ["converted"]
+    assert weights.read_bytes() != before
+    ini.write_text(ini.read_text() + "[QUANTIZATION]\nstem = palette\n")
+    os.utime(ini, (later + 20, later + 20))
+    assert rebuilt() == ["converted", "digits_gen.cpp", "main.cpp"], "the header says how large the weights are"
