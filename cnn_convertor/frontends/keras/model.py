@@ -17,6 +17,12 @@ MAKE_FUNCTIONAL = (
 )
 KERAS_PACKAGES = frozenset({"keras", "keras_core", "tf_keras", "tensorflow"})  # whose classes are Keras's own
 
+# Keras 3's functions on tensors that have an entry `dtype` of their own, as layers do.
+OPERATIONS_WITH_DTYPE = frozenset(
+    {"Arange", "Array", "Cast", "ConvertToTensor", "Cumprod", "Cumsum", "EmptyLike", "Full", "FullLike", "Geomspace", "Linspace",
+     "Logspace", "MultiHot", "Nancumprod", "Nancumsum", "OneHot", "OnesLike", "Prod", "SaturateCast", "View", "ZerosLike"}
+)  # fmt: skip
+
 
 class TensorRef(NamedTuple):
     """An output, as a configuration refers to it: layer, number of its call, number of the output."""
@@ -288,14 +294,14 @@ def is_foreign(data: Mapping[str, Json]) -> bool:
 def _is_operation(data: Json, config: Json, nodes: Sequence[Json]) -> bool:
     """Whether it is a function on tensors (x + y, keras.ops.relu), which Keras 3 keeps among the layers.
 
-    Whole-model .h5 files do not give the module; but every layer has an entry `trainable` or `dtype`, and of the operations
-    only a cast has one.
+    Whole-model .h5 files do not give the module; but every layer has an entry `trainable` or `dtype`, and few operations
+    do.
     """
     if ".ops" in str(data.get("module")):
         return True
     keras3 = any(isinstance(node, dict) for node in nodes)
-    is_cast = data.get("class_name") == "Cast"
-    return keras3 and not {"trainable", "layers"} & set(config) and (is_cast or "dtype" not in config)
+    may_have_dtype = data.get("class_name") in OPERATIONS_WITH_DTYPE
+    return keras3 and not {"trainable", "layers"} & set(config) and (may_have_dtype or "dtype" not in config)
 
 
 def _short(value: Json) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cnn_convertor.frontends.keras.importer import load
+from cnn_convertor.frontends.keras.model import OPERATIONS_WITH_DTYPE
 from cnn_convertor.frontends.keras.operations import FUNCTIONS
 from cnn_convertor.frontends.keras.reading import operations
 from frontends.keras import networks
@@ -97,3 +101,21 @@ def test_every_operation_of_keras_3_is_in_a_case_that_is_compared(tmp_path: Path
     made = keras.Model(inputs, [make(keras, *inputs) for make in networks.OPERATIONS])
     seen = {type(found).__name__ for found in made.operations}
     assert OF_KERAS_3 - seen == UNWRITTEN
+
+
+def test_operations_that_have_a_dtype_are_known() -> None:
+    """Whole-model .h5 files do not say what is an operation: without its name, it would be taken for a layer."""
+    keras = networks.imported()
+    package = import_module("keras.src.ops")
+    for module in walk_packages(package.__path__, "keras.src.ops."):
+        if not module.name.endswith("_test"):  # Keras ships some of its tests
+            import_module(module.name)
+    operations_of_keras = {c for c in _subclasses(keras.Operation) if not issubclass(c, keras.Layer)}
+    found = {c.__name__ for c in operations_of_keras if "dtype" in signature(c).parameters}
+    assert {"Cast", "Cumsum"} <= found <= OPERATIONS_WITH_DTYPE
+
+
+def _subclasses(of: type[Any]) -> Iterator[type[Any]]:
+    for made in of.__subclasses__():
+        yield made
+        yield from _subclasses(made)

@@ -139,6 +139,11 @@ def test_operations_of_keras_3_are_no_layers(model: Any) -> None:
     assert read(model.keras(add({"trainable": True, "dtype": "float32"}, module="keras.layers"))).outputs == ("sum",)
     for operation in (add({}), add({"dtype": "float32"}, module="keras.src.ops.numpy")):
         assert refused(model.h5(operation)) == ["DV302 the argument 'x2' is missing @sum"]  # it takes no list
+    told = [refused(model.h5(add({"dtype": "float32"}, class_name=name))) for name in ("Cumsum", "Mystery")]
+    assert told == [
+        ["DV301 the operation Cumsum between layers cannot be converted @sum"],
+        ["DV301 layers of the type Mystery cannot be converted @sum"],
+    ]
 
 
 def between(model: Any, function: str, *first: Any, type: str = "TFOpLambda", **keywords: Any) -> Path:
