@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -222,6 +223,14 @@ DETECTING = [
     detecting(ops.BoxCode.CORNER, share=False, keep=40, eta=0.9),
     detecting(ops.BoxCode.CORNER_SIZE, share=True, keep=-1, eta=1.0),
 ]
+
+
+def operators() -> Iterator[Op]:
+    """All that the networks of this file compute."""
+    yield from SINGLES.values()
+    yield from (op for op, _ in PAIRS.values())
+    yield from (ops.MaxUnpool(window) for window in UNPOOLED.values())
+    yield from (node.op for graph in DETECTING for node in graph.nodes)
 
 
 @pytest.mark.parametrize(

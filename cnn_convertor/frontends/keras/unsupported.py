@@ -16,7 +16,7 @@ _ATTENTION = "the device does not multiply maps as matrices: use convolutions, o
 _TEXT = "it does not work on images: do this in the application, and start the network after it"
 _WRAPPER = "use the layer itself, without the wrapper"
 _VOLUME = "the device has no 3D layers: use the 2D layers, with the depth among the channels"
-_ADVICE: Mapping[str, str] = {
+ADVICE: Mapping[str, str] = {
     **dict.fromkeys(("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "StackedRNNCells", "CuDNNLSTM", "CuDNNGRU"), _RECURRENT),
     **dict.fromkeys(("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"), _RECURRENT),
     **dict.fromkeys(("MultiHeadAttention", "GroupQueryAttention", "Attention", "AdditiveAttention", "Dot", "EinsumDense"), _ATTENTION),
@@ -49,4 +49,4 @@ def unsupported(layer: KerasLayer, origin: Origin) -> Problem:
         what = operation_name(type, layer.config)
         hint = "use a layer instead, such as keras.layers.Add"
         return Problem("DV301", f"the operation {what} between layers cannot be converted", origin, hint)
-    return Problem("DV301", f"layers of the type {type} cannot be converted", origin, _ADVICE.get(type, ANYWAY))
+    return Problem("DV301", f"layers of the type {type} cannot be converted", origin, ADVICE.get(type, ANYWAY))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from cnn_convertor.codegen import kernels
 from cnn_convertor.codegen.kernels import bundle
 from cnn_convertor.devices.dv700.commands import layer_type
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu
@@ -16,8 +18,16 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Shape
 from ir.test_ops import SHAPES
+from verification import test_cpu_layers as on_the_cpu
 
 OF_EACH = {type(op): (op, inputs) for op, inputs, _ in SHAPES}  # an instance, and the shapes that it takes
+WITH_KERNEL = [kind for kind, entry in OPERATORS.items() if entry.kernel]
+CPU_PAGE = Path(__file__).parents[3] / "docs/cpu-layers.md"
+
+
+def example(kind: type) -> tuple[Op, list[Shape]]:
+    assert kind in OF_EACH, f"SHAPES in tests/ir/test_ops.py needs a row of {kind.__name__}"
+    return OF_EACH[kind]
 
 
 def graph_of(op: Op, inputs: list[Shape]) -> Graph:
@@ -26,7 +36,8 @@ def graph_of(op: Op, inputs: list[Shape]) -> Graph:
 
 
 def test_every_operator_is_in_the_table() -> None:
-    assert set(OPERATORS) == set(get_args(Op)) == set(OF_EACH)
+    assert set(OPERATORS) == set(get_args(Op))
+    assert set(OF_EACH) == set(OPERATORS), "SHAPES in tests/ir/test_ops.py needs a row of each"
 
 
 def test_every_executor_has_a_meaning() -> None:
@@ -36,7 +47,7 @@ def test_every_executor_has_a_meaning() -> None:
 @pytest.mark.parametrize("kind", OPERATORS, ids=words_of)
 def test_an_operator_runs_where_the_table_says(kind: type) -> None:
     """The CPU takes what has no layer of its own; other operators without a layer are rewritten before."""
-    op, inputs = OF_EACH[kind]
+    op, inputs = example(kind)
     graph, entry = graph_of(op, inputs), OPERATORS[kind]
     if entry.executor is Executor.CPU and entry.layer is None:
         (left,) = on_cpu(graph, graph["op"], Limits()) or ()
@@ -49,10 +60,25 @@ def test_an_operator_runs_where_the_table_says(kind: type) -> None:
         assert layer_type(graph, graph["op"]) is expected
 
 
-@pytest.mark.parametrize("kind", [kind for kind, entry in OPERATORS.items() if entry.kernel], ids=words_of)
-def test_every_kernel_has_a_header(kind: type) -> None:
-    call = kernel_call(OF_EACH[kind][0])
-    assert any(f"void {call.function}(" in body for body in bundle([call.function]).bodies)
+@pytest.mark.parametrize("kind", WITH_KERNEL, ids=words_of)
+def test_every_kernel_has_a_header_and_is_on_the_page(kind: type) -> None:
+    function = kernel_call(example(kind)[0]).function
+    assert any(f"void {function}(" in body for body in bundle([function]).bodies)
+    assert f"`{function}`" in CPU_PAGE.read_text("utf-8"), "docs/cpu-layers.md lists the functions"
+
+
+def test_every_kernel_runs_in_a_test() -> None:
+    """The networks of test_cpu_layers.py, whose tests are slow, compare each with the reference."""
+    tried = {type(op) for op in on_the_cpu.operators()}
+    assert set(WITH_KERNEL) - tried == set()
+
+
+def test_every_scalar_function_has_its_c_plus_plus_and_runs_in_a_test() -> None:
+    header = (Path(kernels.__file__).parent / "unary.h").read_text("utf-8")
+    tried = {type(function) for function in on_the_cpu.FUNCTIONS.values()}
+    for function in get_args(ops.ScalarFunction):
+        assert f"struct {function.__name__} {{" in header, f"unary.h needs a struct {function.__name__}"
+        assert function in tried, f"FUNCTIONS in test_cpu_layers.py needs a row of {function.__name__}"
 
 
 def test_what_operators_are_called() -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, TypeAlias
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -278,6 +279,16 @@ MERGES: list[Make] = [
     *[lambda k, x, y, r, v, axis=axis: k.layers.Concatenate(axis=axis)([r, r, r]) for axis in (1, 2)],
     lambda k, x, y, r, v: k.layers.Concatenate()([v, v]),
 ]  # fmt: skip
+
+
+def merged_types() -> set[str]:
+    """The types of the layers that MERGES makes, named without Keras."""
+    keras = MagicMock()
+    for make in MERGES:
+        make(keras, *(MagicMock() for _ in INPUTS))
+    return {name.partition("(")[0] for name, *_ in keras.layers.mock_calls}
+
+
 OPERATIONS: list[Make] = [
     lambda k, x, y, r, v: x + 3.0,
     lambda k, x, y, r, v: 3.0 - x,

@@ -11,6 +11,8 @@ import pytest
 
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.keras.importer import load
+from cnn_convertor.frontends.keras.reading import keras
+from cnn_convertor.frontends.keras.unsupported import ADVICE
 from frontends.keras import test_keras_layers as layers
 from frontends.keras.conftest import Writer, layer
 from frontends.reasons import PACKAGE, is_said, reasons
@@ -126,6 +128,10 @@ def refusal(path: Path) -> Any:
 def test_it_is_refused_with_the_code_and_the_layer(case: str, model: Writer) -> None:
     problem = refusal(CASES[case](model))
     assert (problem.code, problem.where.layer) == ("DV302", "x")
+
+
+def test_advice_is_for_types_that_do_not_convert() -> None:
+    assert set(ADVICE) & set(keras) == set()
 
 
 def test_each_reason_has_a_case(model: Writer) -> None:

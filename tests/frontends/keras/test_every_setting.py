@@ -19,8 +19,6 @@ from frontends.keras import networks
 from frontends.keras.networks import MAP, ROWS, written
 from reference import ir_reference
 
-pytestmark = pytest.mark.slow
-
 SETTINGS = {type: (*registry[type].settings, *registry[type].ignores - {"*"}) for type in registry}
 # Types that Keras 3 has not: files of Keras 2 have them, or its applications define them. Tests with files written by hand
 # read them (test_keras_layers.py), and tests of whole applications run them.
@@ -30,8 +28,12 @@ NOT_IN_KERAS_3 = {
 }  # fmt: skip
 # Types whose reading looks at no setting: what they do at random they do in training alone.
 RANDOM = {type for type in SETTINGS if type.startswith("Random")}
-# No settings of their own, or tested with inputs of several kinds: networks.MERGES has them.
-JOINS = {"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract", "Concatenate", "InputLayer", "Layer"}
+# Begin every network; and those that Keras cannot save in .h5 files: augmentations, in training alone.
+IN_NO_TABLE = {
+    "InputLayer", "Layer",
+    "RandomBrightness", "RandomColorDegeneration", "RandomPosterization", "RandomSaturation", "RandomSharpness", "RandomShear",
+}  # fmt: skip
+SINGLE = {type for type, *_ in networks.LAYERS}
 # What a trained layer never looks at, by the end of the name; and what all layers have.
 NEVER = ("_initializer", "_regularizer", "_constraint")
 GENERAL = {
@@ -122,7 +124,8 @@ def usual(type: str) -> tuple[dict[str, Any], tuple[int, ...]]:
 
 
 def plain_types() -> list[str]:
-    return sorted(set(SETTINGS) - NOT_IN_KERAS_3 - RANDOM - JOINS)
+    """Of layers with one input and settings."""
+    return sorted(SINGLE - RANDOM)
 
 
 def cases(keras: Any) -> Iterator[Case]:
@@ -133,6 +136,13 @@ def cases(keras: Any) -> Iterator[Case]:
                 yield Case(type, setting, value, {**config, setting: value}, shape)
 
 
+def test_every_type_is_compared_with_keras() -> None:
+    """test_agrees_with_keras.py runs these tables."""
+    tabled = SINGLE | networks.merged_types()
+    assert set(SETTINGS) - tabled == NOT_IN_KERAS_3 | IN_NO_TABLE, "LAYERS or MERGES in networks.py needs a row"
+
+
+@pytest.mark.slow
 def test_every_setting_that_keras_has_is_known(keras: Any) -> None:
     """Either values of it are tried here, or it never matters, or it is listed why none are tried."""
     for type in plain_types():
@@ -145,6 +155,7 @@ def test_every_setting_that_keras_has_is_known(keras: Any) -> None:
     assert {name for name in HARMLESS if name not in GENERAL and not name.endswith(NEVER)} == set()
 
 
+@pytest.mark.slow
 def test_what_is_not_refused_agrees_with_keras(keras: Any, tmp_path: Path) -> None:
     by_shape: dict[tuple[int, ...], list[Case]] = defaultdict(list)
     for case in cases(keras):
@@ -189,6 +200,7 @@ def _compare(keras: Any, shape: tuple[int, ...], every: list[Case], path: Path) 
     return {(case.type, case.setting) for case, _ in made.values()}
 
 
+@pytest.mark.slow
 def test_every_data_format(keras: Any, tmp_path: Path) -> None:
     """TensorFlow on a CPU cannot run channels_first: it is channels_last, which is compared above, with the axes in another order."""
     for shape in (MAP, ROWS):

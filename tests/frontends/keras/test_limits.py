@@ -13,8 +13,6 @@ from frontends.keras import networks
 from frontends.keras.networks import written
 from frontends.keras.test_every_setting import NOT_IN_KERAS_3, SETTINGS
 
-pytestmark = pytest.mark.slow
-
 
 class Limit(NamedTuple):
     """types: that have the setting and this limit. more: other settings that the layer needs."""
@@ -127,6 +125,7 @@ def rows() -> Iterator[tuple[str, Limit]]:
             yield type, limit
 
 
+@pytest.mark.slow
 def test_the_last_value_converts_and_the_first_beyond_it_does_not(tmp_path: Path) -> None:
     keras = networks.imported()
     keras.backend.clear_session()
