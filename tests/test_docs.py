@@ -62,6 +62,19 @@ def test_the_readme_leads_to_every_page() -> None:
     assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name}" not in readme] == []
 
 
+def test_files_that_contributing_names_exist() -> None:
+    """By their whole path, or the end of it."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    found = [
+        *ROOT.glob("*"),
+        *(path for part in ("cnn_convertor", "tests", "tools") for path in (ROOT / part).rglob("*")),
+    ]
+    files = [f"/{path.relative_to(ROOT)}" for path in found]
+    names = re.findall(r"[\w./-]+\.(?:py|h|proto|binpb)\b|\btests/[\w/]+", page)
+    assert len(names) > 50
+    assert [name for name in names if not any(file.endswith(f"/{name.rstrip('/')}") for file in files)] == []
+
+
 # --- commands, options and keys ------------------------------------------------------------------------------------------
 
 
