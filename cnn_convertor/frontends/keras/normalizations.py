@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.frontends import arithmetic
 from cnn_convertor.frontends.keras.merge import ALIKE, combined
-from cnn_convertor.frontends.keras.reading import KerasReading, keras
+from cnn_convertor.frontends.keras.reading import EPSILON, KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.ir import ops
@@ -16,7 +16,6 @@ from cnn_convertor.ir.constant import Array
 from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Order, Shape
 
 Numbers: TypeAlias = NDArray[np.floating[Any]] | float | None
-EPSILON = 1e-7  # keras.backend.epsilon()
 
 
 @keras.reads(

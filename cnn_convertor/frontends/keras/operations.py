@@ -22,8 +22,8 @@ from cnn_convertor.frontends.keras.functions import (
 )
 from cnn_convertor.frontends.keras.merge import ALIKE, combined, joined
 from cnn_convertor.frontends.keras.model import TensorPlace
-from cnn_convertor.frontends.keras.normalizations import EPSILON, map_axes_of, scale_and_shift
-from cnn_convertor.frontends.keras.reading import KerasReading, operations, plain
+from cnn_convertor.frontends.keras.normalizations import map_axes_of, scale_and_shift
+from cnn_convertor.frontends.keras.reading import EPSILON, KerasReading, operations, plain
 from cnn_convertor.frontends.keras.reshape import MOVES, is_order, permuted, reshaped
 from cnn_convertor.frontends.keras.resize import INTERPOLATED, POOLS, RESIZING_FLAGS, pooled, refuse_flags, resized
 from cnn_convertor.frontends.keras.tensors import Axes, Value

@@ -28,6 +28,7 @@ HARMLESS = frozenset(
      "alpha_constraint", "beta_initializer", "gamma_initializer", "moving_mean_initializer", "moving_variance_initializer",
      "beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint"}
 )  # fmt: skip
+EPSILON = 1e-7  # keras.backend.epsilon()
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64", "mixed_float16", "mixed_bfloat16"})
 
 
