@@ -337,6 +337,7 @@ OPERATIONS: list[Make] = [
     lambda k, x, y, r, v: k.ops.reciprocal(k.ops.square(x) + 1),
     lambda k, x, y, r, v: k.activations.relu(x, max_value=1.0, negative_slope=0.1),
     lambda k, x, y, r, v: k.ops.clip(x, -0.5, 0.7),
+    lambda k, x, y, r, v: k.ops.clip(x, 0.0, 6.0),
     lambda k, x, y, r, v: k.ops.maximum(x, 0.0),
     lambda k, x, y, r, v: k.ops.minimum(0.3, x),
     lambda k, x, y, r, v: k.ops.maximum(x, y),
