@@ -395,9 +395,9 @@ ENTRIES: Mapping[str, Entry] = {
         "Give images, or arrays of (pixel - mean) * scale with whole pixels.",
     ),
     "DV730": Entry(
-        "A source of a kit cannot be read",
-        "A C++ file given to `kit` with --source is missing or not UTF-8 text.",
-        "Name the file that defines the callbacks of the custom layers.",
+        "A source of a kit cannot be used",
+        "A C++ file given to `kit` with --source is missing, not UTF-8 text, or has the name of another file of the kit.",
+        "Name the file that defines the callbacks of the custom layers; rename it if its name is taken.",
     ),
     "DV731": Entry(
         "Results of a board cannot be read",

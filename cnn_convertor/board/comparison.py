@@ -132,7 +132,7 @@ def verify_board(
         emitted: dict[str, Contents] = network_files(program, config)
         network = install(graph, program, emitted, Path(scratch), sources=sources, limits=config.limits)
         hashes = {name: _sha256(Path(scratch, name)) for name in emitted}
-        if network_hash(program, hashes) != results.network:
+        if network_hash(hashes) != results.network:
             raise _other(folder, "the kit was made from another network, or by another version", "make the kit again")
         threshold = MIN_SQNR[has_palettes(program)] if min_sqnr is None else min_sqnr
         return _compared(config, network, given, results, threshold)

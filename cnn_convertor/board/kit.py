@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,24 +66,27 @@ def write_kit(config: Config, folder: Path, inputs: Inputs, *, sources: Sequence
         "sources": [f"{program.name}_gen.cpp", *(path.name for path in sources)],
     }
     model = config.definition.name
-    contents: dict[str, Contents] = {
-        **network_files(program, config),
-        **{path.name: _read(path) for path in sources},
+    network = network_files(program, config)
+    own: dict[str, Contents] = {
+        **network,
         "inputs.bin": [np.frombuffer(data, np.uint8)],
         "board.h": (DEVICE / "board.h").read_text(encoding="utf-8"),
         "runner.cpp": (DEVICE / "runner.cpp").read_text(encoding="utf-8"),
         "Makefile": render_text("kit.mk.j2", model, values),
     }
-    written = files.replace_all(folder, contents, description=(HEADER, _header(program, model, values)))
+    contents = {**own, **_callbacks(sources, {*own, HEADER})}
+    written = files.replace_all(folder, contents, description=(HEADER, _header(tuple(network), model, values)))
     return WrittenKit(written, given.count)
 
 
-def _header(program: Program, model: str, values: Mapping[str, object]) -> Callable[[Mapping[str, Digest]], str]:
-    """The text of kit.h, once the network's files are known."""
+def _header(
+    network: Collection[str], model: str, values: Mapping[str, object]
+) -> Callable[[Mapping[str, Digest]], str]:
+    """The text of kit.h, once the files are known. network: the names of the network's own."""
 
     def text(digests: Mapping[str, Digest]) -> str:
-        hashes = {name: digest.sha256 for name, digest in digests.items()}
-        return render_text("kit.h.j2", model, {**values, "network_hash": network_hash(program, hashes)})
+        own = {name: digests[name].sha256 for name in network}
+        return render_text("kit.h.j2", model, {**values, "network_hash": network_hash(own)})
 
     return text
 
@@ -93,10 +96,20 @@ def network_files(program: Program, config: Config) -> dict[str, Contents]:
     return codegen.emit(program, RenderOptions(config.definition.name))
 
 
-def network_hash(program: Program, hashes: Mapping[str, str]) -> str:
-    """SHA-256 of the network's sources and weights. hashes: file name -> SHA-256, for these and any other files."""
-    own = sorted(name for name in hashes if name.startswith(f"{program.name}_"))
-    return hashlib.sha256("".join(f"{name} {hashes[name]}\n" for name in own).encode()).hexdigest()
+def network_hash(hashes: Mapping[str, str]) -> str:
+    """One hash of the network's files. hashes: file name -> SHA-256."""
+    return hashlib.sha256("".join(f"{name} {hashes[name]}\n" for name in sorted(hashes)).encode()).hexdigest()
+
+
+def _callbacks(sources: Sequence[Path], taken: set[str]) -> dict[str, Contents]:
+    """The C++ files of custom layers. taken: names of other files. Raises UsageError."""
+    found: dict[str, Contents] = {}
+    for path in sources:
+        if path.name in taken or path.name in found:
+            problem = f'a kit has only one file "{path.name}"'
+            raise UsageError.of("DV730", problem, Origin(str(path)), "give the file another name")
+        found[path.name] = _read(path)
+    return found
 
 
 def _read(path: Path) -> str:

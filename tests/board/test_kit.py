@@ -174,3 +174,18 @@ def test_make_names_the_sources(kit: Path) -> None:
     said = subprocess.run(command, cwd=kit, capture_output=True, text=True, check=True).stdout
     assert said.startswith("arm-linux-gnueabihf-g++ -std=c++14 -Wall -Wextra")
     assert "runner.cpp digits_caffe_gen.cpp -o runner libruntime.a -ldmpdv" in said
+
+
+def test_callbacks_may_be_named_after_the_network(kit: Path, tmp_path: Path) -> None:
+    own = tmp_path / "digits_caffe_callbacks.cpp"
+    own.write_text("// none")
+    made = write_kit(CONFIG, tmp_path / "kit", Inputs(samples=2, seed=3), sources=[own])
+    assert tmp_path / "kit" / own.name in made.files
+    assert (tmp_path / "kit" / "kit.h").read_text() == (kit / "kit.h").read_text()
+
+
+@pytest.mark.parametrize("name", ["runner.cpp", "kit.h", "digits_caffe_gen.cpp"])
+def test_callbacks_replace_no_file_of_the_kit(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("// none")
+    with pytest.raises(UsageError, match=f'DV730: a kit has only one file "{name}"'):
+        write_kit(CONFIG, tmp_path / "kit", Inputs(), sources=[tmp_path / name])
