@@ -12,10 +12,12 @@ from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.devices.dv700.weights import palettes
-from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
+from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
 from cnn_convertor.output_budget import Kept
 
 _NO_WORK = {LayerType.CONV, LayerType.CONCAT, LayerType.INPUT}  # layers for which the CPU does nothing
+
+_NAMED = 5  # layers that one line names
 
 
 class Report(NamedTuple):
@@ -52,6 +54,7 @@ def summary(program: Program, profile: Profile, kept: Kept | None = None) -> tup
         *evidence,
         ("CPU layers", f"{len(on_cpu)} ({', '.join(dict.fromkeys(on_cpu))})" if on_cpu else "0"),
         ("weights", _weights(program)),
+        *(("weights", line) for line in _with_slopes(program)),
         *([] if kept is None else [("outputs", _outputs(kept))]),
         ("I/O buffer", str(program.plan)),
         *_estimated(program, profile),
@@ -78,6 +81,14 @@ def _weights(program: Program) -> str:
         return text
     before = sum(layer.fp16_bytes for layer in stored)
     return f"{text} (palettes in {with_palette} of {len(stored)} layers; {before:,} bytes in FP16)"
+
+
+def _with_slopes(program: Program) -> list[str]:
+    """The layers that have FP16 weights though palettes were wanted."""
+    names = [f'"{layer.layer}"' for layer in palettes.describe(program) if layer.reason is Reason.PRELU]
+    more = [f"and {len(names) - _NAMED} more"] * (len(names) > _NAMED)
+    shown = ", ".join([*names[:_NAMED], *more])
+    return [f"FP16 for {shown}: the device has no palettes for layers with PReLU"] if names else []
 
 
 def _outputs(kept: Kept) -> str:

@@ -1,0 +1,39 @@
+"""The summary says what a user would not expect."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.errors import Origin
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Pair, Shape, Window
+from cnn_convertor.pipeline import build
+from cnn_convertor.report import summary
+from verification.trials import config
+
+
+def network(names: str) -> Graph:
+    """Convolutions, each with PReLU, and one without."""
+    nodes = [Node("x", ops.Input(Shape(4, 4, 8)))]
+    random = np.random.default_rng(0)
+    for name in (*names, "last"):
+        function = None if name == "last" else ops.PRelu(Constant.of(np.full(8, 0.5)))
+        op = ops.Conv2d(Constant.of(random.normal(size=(8, 8, 1, 1))), None, Window(Pair(1, 1)), activation=function)
+        nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name),)))
+    return Graph(tuple(nodes), ("last",))
+
+
+def told(names: str, quantization: Quantization) -> list[str]:
+    chosen = config(Path("graph.keras"), quantization=quantization)
+    rows = summary(build(network(names), chosen), chosen.profile)
+    return [value for label, value in rows if label == "weights" and "FP16 for" in value]
+
+
+@pytest.mark.parametrize(("names", "shown"), [("ab", '"a", "b"'), ("abcdefg", '"a", "b", "c", "d", "e", and 2 more')])
+def test_layers_that_keep_fp16_weights_are_named(names: str, shown: str) -> None:
+    assert told(names, Quantization.PALETTE) == [f"FP16 for {shown}: the device has no palettes for layers with PReLU"]
+    assert told(names, Quantization.FP16) == []
