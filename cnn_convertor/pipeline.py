@@ -19,6 +19,7 @@ from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
+from cnn_convertor.devices.dv700.legalize.split_slopes import NO_WISHES, Wishes
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import schedule_and_allocate
 from cnn_convertor.devices.dv700.profiles import device_of
@@ -107,11 +108,18 @@ class DeviceOptions(NamedTuple):
     fusion: Fusion
     transposed: bool
     uses_sdk_softmax: bool = False
+    palettes: Wishes = NO_WISHES
 
     @staticmethod
     def of(config: Config) -> DeviceOptions:
+        everywhere = config.quantization is Quantization.PALETTE
+        exceptions = frozenset(override.layer for override in config.overrides if override.palette != everywhere)
         return DeviceOptions(
-            device_of(config.profile), Fusion(config.fusion), config.transpose_weight, config.softmax == "sdk"
+            device_of(config.profile),
+            Fusion(config.fusion),
+            config.transpose_weight,
+            config.softmax == "sdk",
+            Wishes(everywhere, exceptions),
         )
 
 
@@ -125,8 +133,15 @@ class Legalized(NamedTuple):
 
 def legalize_graph(graph: Graph, target: DeviceOptions) -> Legalized:
     """Rewrite a graph for the device."""
-    device, fusion, transposed, uses_sdk_softmax = target
-    graph = legalize(optimize(graph), device, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax)
+    device, fusion, transposed, uses_sdk_softmax, wishes = target
+    graph = legalize(
+        optimize(graph),
+        device,
+        transposed=transposed,
+        fusion=fusion,
+        uses_sdk_softmax=uses_sdk_softmax,
+        palettes=wishes,
+    )
     graph, steps = partition(graph, device, transposed=transposed, fusion=fusion)
     return Legalized(graph, steps, device)
 

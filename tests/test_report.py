@@ -37,3 +37,13 @@ def told(names: str, quantization: Quantization) -> list[str]:
 def test_layers_that_keep_fp16_weights_are_named(names: str, shown: str) -> None:
     assert told(names, Quantization.PALETTE) == [f"FP16 for {shown}: the device has no palettes for layers with PReLU"]
     assert told(names, Quantization.FP16) == []
+
+
+def test_slopes_that_are_split_off_are_no_surprise() -> None:
+    random = np.random.default_rng(0)
+    prelu = ops.PRelu(Constant.of(np.full(32, 0.5)))
+    op = ops.Conv2d(Constant.of(random.normal(size=(32, 64, 3, 3))), None, Window(Pair(3, 3)), activation=prelu)
+    graph = Graph((Node("x", ops.Input(Shape(4, 4, 64))), Node("y", op, ("x",), (Origin("net", "y"),))), ("y",))
+    chosen = config(Path("graph.keras"), quantization=Quantization.PALETTE)
+    rows = dict(summary(build(graph, chosen), chosen.profile))
+    assert "palettes in 1 of 2 layers" in rows["weights"]

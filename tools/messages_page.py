@@ -253,7 +253,7 @@ ENTRIES: Mapping[str, Entry] = {
     # --- numbers ---
     "DV430": Entry(
         "A palette beside PReLU slopes",
-        "[QUANTIZATION] asks for a palette for a layer with PReLU slopes, which the device refuses.",
+        "[QUANTIZATION] asks for a palette for a layer with PReLU, for which the device has none; split off, it takes no fewer bytes.",
         "Write fp16 for the layer, or train it with another activation.",
     ),
     "DV431": Entry(

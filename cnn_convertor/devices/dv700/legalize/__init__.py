@@ -22,6 +22,7 @@ from cnn_convertor.devices.dv700.legalize.maximizers import classes_in_bytes
 from cnn_convertor.devices.dv700.legalize.sdk_softmax import sdk_softmax
 from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
 from cnn_convertor.devices.dv700.legalize.split_pools import split_average, split_max
+from cnn_convertor.devices.dv700.legalize.split_slopes import NO_WISHES, Wishes, split_slopes
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK, LARGEST, is_chunked, memory_order, same_memory
 from cnn_convertor.ir import ops
@@ -31,9 +32,15 @@ from cnn_convertor.ir.ops import NO_PADDING, ONE, Function, Order, Pair, Shape, 
 
 
 def legalize(
-    graph: Graph, device: Device, *, transposed: bool, fusion: Fusion = Fusion.FULL, uses_sdk_softmax: bool = False
+    graph: Graph,
+    device: Device,
+    *,
+    transposed: bool,
+    fusion: Fusion = Fusion.FULL,
+    uses_sdk_softmax: bool = False,
+    palettes: Wishes = NO_WISHES,
 ) -> Graph:
-    """Run every rewrite, in order."""
+    """Run every rewrite, in order. palettes: the layers that are to have them."""
     limits = device.limits
     rewrites: tuple[Callable[[Graph], Graph], ...] = (
         partial(_each, rule=clamp_strides, limits=limits),
@@ -42,7 +49,8 @@ def legalize(
         *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),
         partial(pool_parts, fusion=fusion, device=device),  # pools and convolutions are final
         lambda g: split_activations(g, device, fusion),  # needs to know which nodes can share a run
-        partial(_each, rule=single_operators, limits=limits),  # also those that split_activations makes
+        partial(split_slopes, wishes=palettes),
+        partial(_each, rule=single_operators, limits=limits),  # also those that these two make
         lambda g: g.expand(sdk_softmax) if uses_sdk_softmax else g,
         lambda g: free_reshapes(g, transposed=transposed),
         lambda g: g.expand(channel_slices),

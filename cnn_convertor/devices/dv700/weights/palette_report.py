@@ -15,6 +15,7 @@ class Reason(Enum):
     ASKED = "all layers"
     OVERRIDE = "the ini file says so"
     PRELU = "PReLU"
+    SLOPES = "slopes of PReLU"
     DEPTHWISE = "depthwise"
     LARGER = "a palette is not smaller"
     LOSSLESS = "nothing is lost"

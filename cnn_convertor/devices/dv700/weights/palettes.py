@@ -17,6 +17,7 @@ from cnn_convertor.devices.dv700.weights.packing import BLOCK
 from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason, StoredLayer
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never
 from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import ONE
 from cnn_convertor.quantize import Counted, Counts, fit_all, histogram, measure, processes_to_fit
 
 _ROWS_BYTES = 4 << 20  # of FP32 weights that are counted at a time
@@ -160,10 +161,13 @@ def _stored(weights: Weights, choice: Choice) -> StoredLayer:
 def _wanted(convolution: Convolution, override: bool | None, options: QuantizationOptions) -> _Wanted:
     packed = convolution.weights.packed
     if override is not None:
-        return _Wanted(override, Reason.OVERRIDE)
+        return _Wanted(override and not packed.prelu, Reason.OVERRIDE)
+    is_slopes = packed.prelu and convolution.kind.is_depthwise and convolution.kernel == ONE
     match options.quantization:
         case Quantization.FP16:
             return _Wanted(False, Reason.ASKED)
+        case _ if is_slopes:
+            return _Wanted(False, Reason.SLOPES)
         case Quantization.PALETTE:
             return _Wanted(not packed.prelu, Reason.PRELU if packed.prelu else Reason.ASKED)
         case Quantization.AUTO:
@@ -201,6 +205,7 @@ def _overrides(program: Program, overrides: Sequence[Override]) -> list[bool | N
     if strangers:
         raise UsageError(strangers)
     said = {override.layer: override for override in overrides}
+    split = {weights.layer for weights in program.weights if not weights.packed.prelu}
     refused = [
         Problem(
             "DV430",
@@ -209,7 +214,7 @@ def _overrides(program: Program, overrides: Sequence[Override]) -> list[bool | N
             "fp16 for this layer, or train it with another activation",
         )
         for where, weights in zip(found, program.weights, strict=True)
-        if where.layer in said and said[where.layer].palette and weights.packed.prelu
+        if where.layer in said and said[where.layer].palette and where.layer not in split
     ]
     if refused:
         raise UnsupportedError(refused)
