@@ -28,7 +28,7 @@ from cnn_convertor.verification.layers import causes_of, compare_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, reference_of, run_all
 from cnn_convertor.verification.results import Beside, Cause, Sensitivity, Verification
-from cnn_convertor.verification.sensitivity import errors_of_palettes, sensitivities
+from cnn_convertor.verification.sensitivity import sensitivities
 from cnn_convertor.verification.unpooling import unpoolings
 
 MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
@@ -174,7 +174,7 @@ def verify(
             unjudged=unjudged_layers(network, reference, outputs),
             stale_files=_stale_files(program, config),
         )
-        if sensitivity:
+        if sensitivity or (attribute and palette):
             result = replace(result, sensitivity=_sensitivity(trial))
         if layers or attribute or result.failed:
             result = _with_layers(result, trial, unfused=layers or attribute, attribute=attribute)
@@ -211,7 +211,6 @@ def _sensitivity(trial: _Trial) -> tuple[Sensitivity, ...]:
 
 def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribute: bool) -> Verification:
     """The verification with its layers. unfused: also those that fusion keeps out of memory."""
-    palettes: dict[str, float] = {}
     compared, jump = compare_layers(trial.program, trial.device, trial.reference, palette=result.palette)
     target, network = DeviceOptions.of(trial.config), trial.network
     if unfused:
@@ -228,12 +227,10 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         fp16 = trial.installed(without_palettes(network.program)) if result.palette else network
         mirrored = trial.installed(trial.plan(target._replace(transposed=not target.transposed)))
         alone = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
-        if result.palette:
-            palettes = errors_of_palettes(variants_of(fp16, network.program), first_samples(trial.given.inputs))
+        palettes = {each.layer: each.sqnr for each in result.sensitivity}
         causes = causes_of(fp16, alone, trial.given.inputs, trial.reference, palettes)
         compared = tuple(replace(row, causes=causes.get(row.comparison.name, ())) for row in compared)
-    worst = min(palettes, key=palettes.__getitem__, default=None)
-    return replace(result, layers=compared, first_jump=jump, worst_palette=worst)
+    return replace(result, layers=compared, first_jump=jump)
 
 
 def _stale_files(program: Program, config: Config) -> tuple[str, ...]:

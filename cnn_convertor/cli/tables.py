@@ -180,8 +180,8 @@ def _verdict(result: Verification) -> Iterator[str]:
             yield f'"{output.name}": {output.doubt}{", so a map before it is compared" * shown}'
     for layer in result.unjudged:
         yield f'not compared: "{layer.layer}": {layer.reason}'
-    if result.worst_palette is not None:
-        yield f'the palette of "{result.worst_palette}" costs the outputs most; --sensitivity shows what FP16 would gain'
+    if result.sensitivity and (best := result.sensitivity[0]).sqnr > result.least_sqnr:
+        yield f'FP16 weights in "{best.layer}" alone help most: {_decibels(best.sqnr)} dB at the outputs'
     if result.passed:
         yield f"pass: every output has {result.min_sqnr:g} dB or more{jump}"
     elif result.failed:

@@ -57,7 +57,7 @@ def causes_of(
 
     exact: the network with FP16 weights. A run that keeps its maps in FP32 is the baseline, a network without any cause but
     one: its inputs and weights are FP16, which separates it from the framework. alone: for each other cause, the network
-    that adds it, and whether its maps stay in FP32. palettes: layer -> dB of the outputs with its palette alone.
+    that adds it, and whether its maps stay in FP32. palettes: layer -> dB of the outputs without its palette.
     """
 
     def found(network: EmulatedNetwork, *, in_fp32: bool) -> dict[str, ComparedMap]:
@@ -72,7 +72,7 @@ def causes_of(
             if cause is Cause.PALETTE:
                 origins = {origin.layer for origin in exact.program.layers[clean.layer].origins}
                 if own := [palettes[layer] for layer in sorted(origins & palettes.keys())]:
-                    yield Attribution(cause, min(own))
+                    yield Attribution(cause, max(own))
             elif cause is Cause.INPUTS_AND_WEIGHTS:
                 yield Attribution(cause, sqnr(clean.device, clean.reference))
             elif name in others.get(cause, {}):

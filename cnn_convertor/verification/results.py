@@ -17,7 +17,7 @@ _DIGITS = 9  # significant ones, in JSON
 class Cause(Enum):
     """A cause of an error, switched on alone. The value is its name in tables."""
 
-    PALETTE = "its palette, at the outputs"
+    PALETTE = "outputs without its palette"
     MAPS = "maps in FP16 so far"
     INPUTS_AND_WEIGHTS = "inputs and weights in FP16 so far"
     ARITHMETIC = "order of arithmetic so far"
@@ -25,9 +25,9 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The SQNR in dB with one cause alone: of the worst output for a palette, which only this layer has; else of the layer.
+    """The SQNR of one layer with one cause alone, in dB; the layers before it have that cause, too.
 
-    The causes of a layer's own error are those of all layers before it, too.
+    For a palette, the SQNR of the worst output when this layer alone has none.
     """
 
     cause: Cause
@@ -98,9 +98,8 @@ class Verification:
     """How the generated network compares with its framework.
 
     inputs: where they come from. min_sqnr: dB that every output must reach. first_jump: the first layer that is much worse
-    than its inputs; None when there is none, or when layers were not compared. worst_palette: the layer whose palette costs the
-    outputs most, if causes were asked for. beside: for a network with palettes, each output with FP16 weights, too. sensitivity:
-    of the layers with palettes, if it was asked for. accuracies: one for each vector, if labels were given. unjudged: layers
+    than its inputs; None when there is none, or when layers were not compared. beside: for a network with palettes, each output with FP16 weights, too. sensitivity:
+    of the layers with palettes, if it or the causes were asked for. accuracies: one for each vector, if labels were given. unjudged: layers
     that are not compared, since the framework has no results of them. stale_files: files in the output folder that are not
     what was verified.
     """
@@ -115,7 +114,6 @@ class Verification:
     outputs: tuple[Comparison, ...]
     layers: tuple[LayerResult, ...] = ()
     first_jump: str | None = None
-    worst_palette: str | None = None
     beside: tuple[Beside, ...] = ()
     sensitivity: tuple[Sensitivity, ...] = ()
     accuracies: tuple[Accuracy, ...] = ()

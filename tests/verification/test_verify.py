@@ -91,8 +91,7 @@ def test_errors_are_split_into_their_causes(digits: Config) -> None:
     assert set(tail) == set(Cause) and set(by_name["pool2"]) == set(Cause) - {Cause.PALETTE}
     assert tail[Cause.ARITHMETIC] > 110
     assert 50 < tail[Cause.MAPS] < 90 and 50 < tail[Cause.INPUTS_AND_WEIGHTS] < 90
-    palettes = [found[Cause.PALETTE] for found in by_name.values() if Cause.PALETTE in found]
-    assert min(palettes) < min(tail[Cause.MAPS], tail[Cause.INPUTS_AND_WEIGHTS]), "a palette costs most"
+    assert tail[Cause.PALETTE] < min(tail[Cause.MAPS], tail[Cause.INPUTS_AND_WEIGHTS]), "the other palettes cost most"
     plain = verify(digits, attribute=True)
     assert {c.cause for layer in plain.layers for c in layer.causes} == set(Cause) - {Cause.PALETTE}
 
