@@ -222,6 +222,7 @@ def render(graph: Graph, program: Program, config: Config) -> dict[str, Contents
 
 
 def render_options(config: Config) -> RenderOptions:
+    preparation = Preparation.of(config)
     return RenderOptions(
         model=config.definition.name,
         source=config.generate_source,
@@ -229,6 +230,9 @@ def render_options(config: Config) -> RenderOptions:
         dot=config.generate_dot,
         python_module=config.python_module,
         graphviz_path=config.graphviz_path,
+        mean=preparation.mean,
+        scale=preparation.scale,
+        channel_order=preparation.channel_order,
     )
 
 

@@ -83,6 +83,10 @@ outputs.
 `get_final_output(values, i)` gives output `i`, in that order, or in the model's own. `NAME_gen.h` has a constant for each, named after its
 layer: `CNAME::kOutput_prob`. Characters that C++ does not allow in a name become underscores.
 
+The namespace `CNAME_io` in `NAME_gen.h` has what an application needs to fill inputs and find outputs: `kInputs` and `kOutputs`
+(name, offset and size in bytes, height, width, channels, bytes of an element, layout), `kMean`, `kScale` and `kChannelOrder` for
+images, and `ToHalf` and `FromHalf`, which round as the convertor does.
+
 ## Python module
 
 `MODULE.cpp` has a class `CNAME` and the functions of the SDK's own modules, which take the number of a network: `create`,

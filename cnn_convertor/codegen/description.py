@@ -29,6 +29,13 @@ def _map_text(program: Program, tensor: Tensor) -> str:
     return f"{tensor.shape} (height x width x channels) in the order {order}{chunks}"
 
 
+def map_view(program: Program, name: str, tensor: Tensor) -> dict[str, str]:
+    """An input or output as numbers: offset, bytes, height, width, channels, bytes of an element."""
+    numbers = (tensor.offset, tensor.nbytes, *tensor.shape, tensor.type.value)
+    layout = "HWC" if tensor.is_plain else ("hwc8" if program.transposed else "whc8")
+    return {"name": name, "numbers": ", ".join(map(str, numbers)), "layout": layout}
+
+
 def shape_text(tensor: Tensor) -> str:
     """Height x width x channels; a vector is its length."""
     return str(tensor.shape.channels) if tensor.shape.is_vector else str(tensor.shape)

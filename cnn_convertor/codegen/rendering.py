@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cnn_convertor import __version__, escaping
 from cnn_convertor.codegen.cpp import class_name, literal
 from cnn_convertor.codegen.custom import custom_types
-from cnn_convertor.codegen.description import byte_outputs, description, output_constants, shape_text
+from cnn_convertor.codegen.description import byte_outputs, description, map_view, output_constants, shape_text
 from cnn_convertor.codegen.drawing import drawing
 from cnn_convertor.codegen.kernels import bundle, function_of
 from cnn_convertor.codegen.layers import layer_view
@@ -28,7 +28,10 @@ _MOST_EXPECTED_IN_SOURCE = 1024  # values; more go to a file of their own
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """Which texts to render. model: the file name to name in them; python_module: empty for none."""
+    """Which texts to render. model: the file name to name in them; python_module: empty for none.
+
+    mean, scale, channel_order: what images become, for the application.
+    """
 
     model: str
     source: bool = True
@@ -36,6 +39,9 @@ class RenderOptions:
     dot: bool = False
     python_module: str = ""
     graphviz_path: str = ""
+    mean: tuple[float, ...] = (0.0,)
+    scale: float = 1.0
+    channel_order: str = "RGB"
 
 
 def render(program: Program, options: RenderOptions) -> dict[str, str]:
@@ -60,6 +66,12 @@ def render(program: Program, options: RenderOptions) -> dict[str, str]:
             for name, tensor in program.inputs
         ],
         "byte_input": _byte_input(program),
+        "input_maps": [map_view(program, name, tensor) for name, tensor in program.inputs],
+        "output_maps": [map_view(program, name, tensor) for name, tensor in program.results],
+        "means": ", ".join(literal("float", mean) for mean in options.mean),
+        "scale": literal("float", options.scale),
+        "channel_order": options.channel_order,
+        "half": bundle(["Half"]).bodies[0],
         "customs": custom_types(program),
         "module": options.python_module,
         "graphviz_path": options.graphviz_path,

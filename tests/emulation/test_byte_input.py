@@ -120,3 +120,16 @@ def test_a_selftest_fills_in_bytes(tmp_path: Path) -> None:
     subprocess.run([*command, "-o", "selftest"], cwd=tmp_path, check=True)
     result = subprocess.run(["./selftest"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.stdout.splitlines() == ["output 0: pass", "pass"]
+
+
+def test_the_header_has_what_an_application_needs_to_fill_the_input() -> None:
+    fields: dict[str, Any] = {"mean": (1.5, 2.0, 3.0), "scale": 0.5, "channel_order": "BGR"}
+    made = {}
+    for kind in ("fp16", "u8"):
+        configuration = config(PATH, input=kind, **fields)
+        made[kind] = str(render(camera(), build(camera(), configuration), configuration)["net_gen.h"])
+    assert '{"image", 0, 324, 6, 9, 3, 2, "hwc8"},' in made["fp16"]
+    assert '{"image", 0, 162, 6, 9, 3, 1, "hwc8"},' in made["u8"]
+    for text in made.values():
+        assert "constexpr float kMean[] = {1.5f, 2.0f, 3.0f};\nconstexpr float kScale = 0.5f;" in text
+        assert 'constexpr char kChannelOrder[] = "BGR";' in text
