@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,11 @@ def _parsed(folder: Path, found: Mapping[str, Any]) -> BoardResults:
 
 
 def _measured(found: Mapping[str, Any], usec: int | None) -> Measured:
-    return Measured(usec, found["input_bytes"], found["output_bytes"], found["weights_bytes"])
+    """Raises TypeError for what is no number."""
+    measured = Measured(usec, found["input_bytes"], found["output_bytes"], found["weights_bytes"])
+    if not all(value is None or type(value) is int for value in asdict(measured).values()):
+        raise TypeError
+    return measured
 
 
 def _unreadable(folder: Path, reason: str) -> UsageError:

@@ -112,6 +112,7 @@ def test_outputs_of_the_whole_network_count(results: Path, tmp_path: Path) -> No
         ("results.json", lambda _: b"{", "results.json is damaged"),
         ("results.json", lambda _: b"{}", "results.json is damaged"),
         ("results.json", lambda text: text.replace(b'n": 1', b'n": 2'), "is not cnn-convertor results, version 1"),
+        ("results.json", lambda text: text.replace(b'"input_bytes": null', b'"input_bytes": "7"'), "damaged"),
         ("layers.bin", lambda memory: memory[:-2], "layers.bin has another size"),
         ("outputs.bin", lambda values: values[:-4], "damaged"),
     ],
