@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cnn_convertor.frontends.onnx.operators import onnx as registry
 from frontends.onnx.networks import Network, helper, load, results_of, to_map
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
 
+PAGE = Path(__file__).parents[3] / "docs/onnx.md"
 RANDOM = np.random.default_rng(15)
 INTEGERS = np.int64
 
@@ -90,6 +93,7 @@ CASES = {
     "group norm": node("GroupNormalization", normal(4), normal(4), num_groups=2),
     "layer norm": node("LayerNormalization", normal(6), normal(6)),
     "layer norm of maps": node("LayerNormalization", normal(4, 7, 6), axis=1),
+    "mean-variance norm": node("MeanVarianceNormalization", axes=[2, 3]),
     "lrn": node("LRN", size=3, alpha=0.2, beta=0.6, bias=2.0),
     "softmax": node("Softmax", axis=1),
     "softmax old": node("Softmax", opset=9, axis=2),
@@ -135,6 +139,17 @@ CASES = {
     "upsample": node("Upsample", np.array([1, 1, 2, 3], np.float32), opset=9, mode="nearest"),
     "argmax": node("ArgMax", axis=1),
 }  # fmt: skip
+
+
+# The networks of test_networks.py have them: what idioms become, and what has no meaning alone.
+IN_NETWORKS = {"Focus", "Standardize", "Cast", "QuantizeLinear", "DequantizeLinear"}
+
+
+def test_every_type_is_compared() -> None:
+    """Here, or by a test of the onnx package that passes."""
+    here = {node.op_type for network in CASES.values() for node in network.nodes}
+    passed = set(re.findall(r"^\| `(\w+)` \| [1-9]", PAGE.read_text("utf-8"), re.MULTILINE))
+    assert set(registry) - here - passed - IN_NETWORKS == set(), "CASES needs a row"
 
 
 @pytest.mark.parametrize("name", CASES)
