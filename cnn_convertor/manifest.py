@@ -6,7 +6,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from cnn_convertor import __version__
-from cnn_convertor.devices.dv700.program import ElementType, Layer, LayerType, Program, Tensor
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.estimate import Estimate, estimates
+from cnn_convertor.devices.dv700.fusion.forms import evidence_of
+from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.dv700.program import ElementType, Layer, Program, Tensor
 from cnn_convertor.files import Digest
 from cnn_convertor.samples import Preparation
 
@@ -14,12 +18,16 @@ SCHEMA: Final = 1
 _LARGEST: Final = 1 << 24  # bytes of a manifest that is read back
 
 
-def manifest(program: Program, preparation: Preparation, files: Mapping[str, Digest]) -> str:
+def manifest(program: Program, config: Config, files: Mapping[str, Digest]) -> str:
     """The manifest as JSON; docs/manifest.md describes it. files: those of the conversion, but the manifest itself."""
+    preparation = Preparation.of(config)
+    commands = iter(estimates(program, config.profile))
     values = {
         "schema": SCHEMA,
         "convertor": __version__,
         "network": program.name,
+        "device": config.profile.name,
+        "fusion": config.fusion,
         "transpose_weight": program.transposed,
         "io_bytes": program.io_bytes,
         "io_bytes_lower_bound": program.plan.lower_bound,
@@ -34,7 +42,10 @@ def manifest(program: Program, preparation: Preparation, files: Mapping[str, Dig
             {"index": index, "name": name, "layer": at, **_map(program, result)}
             for index, ((name, result), at) in enumerate(zip(program.results, program.outputs, strict=True))
         ],
-        "layers": [_layer(program, layer) for layer in program.layers],
+        "layers": [
+            {**_layer(program, layer), **(_command(layer, config.profile, next(commands)) if layer.runs else {})}
+            for layer in program.layers
+        ],
         "files": {name: digest._asdict() for name, digest in files.items()},
     }
     return "{\n" + ",\n".join(f"  {json.dumps(key)}: {_lines(value)}" for key, value in values.items()) + "\n}\n"
@@ -59,7 +70,6 @@ def _map(program: Program, given: Tensor) -> dict[str, Any]:
 
 
 def _layer(program: Program, layer: Layer) -> dict[str, Any]:
-    command = {"runs": len(layer.runs), "topo": layer.topo} if layer.type is LayerType.CONV else {}
     weights = [run.convolution.weights for run in layer.runs if run.convolution is not None]
     stored = [{"offset": w.offset, "bytes": w.nbytes, "palette": w.packed.palette} for w in weights]
     origins = list(dict.fromkeys(origin.layer for origin in layer.origins))
@@ -67,9 +77,17 @@ def _layer(program: Program, layer: Layer) -> dict[str, Any]:
         "name": layer.name,
         "type": layer.type.value,
         "computes": origins,
-        **command,
         **({"weights": stored} if stored else {}),
         "output": _map(program, layer.output),
+    }
+
+
+def _command(layer: Layer, profile: Profile, cost: Estimate) -> dict[str, Any]:
+    return {
+        "runs": len(layer.runs),
+        "topo": layer.topo,
+        "evidence": evidence_of(layer, profile).name.lower(),
+        "estimate": cost.to_values(),
     }
 
 

@@ -62,7 +62,7 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     written = files.replace_all(
         folder,
         contents,
-        description=(f"{program.name}.json", bind(manifest, program, Preparation.of(config))),
+        description=(f"{program.name}.json", bind(manifest, program, config)),
         obsolete=earlier_files(folder, program.name),
     )
     return report_of(program, written, calibration, kept, config.profile)

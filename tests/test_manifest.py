@@ -38,6 +38,10 @@ def test_the_manifest_describes_the_conversion(config: Config, tmp_path: Path) -
     assert values["layers"][values["outputs"][0]["layer"]]["name"] == "digit"
     assert values["preprocessing"]["scale"] == pytest.approx(1 / 240, rel=1e-6)
     assert {layer for line in values["layers"] for layer in line["computes"]} >= {"stem", "narrow", "wide", "digit"}
+    assert (values["device"], values["fusion"]) == ("dv700", "documented")
+    commands = [layer for layer in values["layers"] if layer["type"] == "LT_CONV"]
+    assert {command["evidence"] for command in commands} <= {"proven", "documented"}
+    assert all(command["estimate"]["bytes"] > command["output"]["bytes"] for command in commands)
     ends = [w["offset"] + w["bytes"] for layer in values["layers"] for w in layer.get("weights", [])]
     assert max(ends) == values["weight_bytes"] == (tmp_path / "digits/digits_weights.bin").stat().st_size
     assert values["files"] == {
