@@ -7,7 +7,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
@@ -120,7 +120,6 @@ def calibration(network: str, result: Calibration, *, with_layers: bool) -> list
 
 _MEASURES = ("SQNR dB", "cosine", "max error", "mean error", "agreement", "largest")
 _BESIDE = ("FP16 dB", "palette dB", "FP16 agreement", "palette agreement", "same class")
-_SENSITIVITY = ("more bytes", "output dB")
 _UNFUSED = "* compared with fusion = none: the configured fusion keeps this map out of memory"
 
 
@@ -145,10 +144,7 @@ def _verified(result: Verification) -> Iterator[list[str]]:
         ]
         yield _table("weights", rows, _BESIDE)
     if result.sensitivity:
-        rows = [["none", "", _decibels(result.least_sqnr)]]
-        rows += [[s.layer, f"{s.more_bytes:,}", _decibels(s.sqnr)] for s in result.sensitivity]
-        rows += [["all", f"{sum(s.more_bytes for s in result.sensitivity):,}", _decibels(result.least_fp16_sqnr)]]
-        yield _table("FP16 in", rows, _SENSITIVITY)
+        yield _sensitivity(result)
     if result.accuracies:
         rows = [[a.output, _share(a.framework), _share(a.device)] for a in result.accuracies]
         yield _table("accuracy", rows, (result.framework, "device"))
@@ -167,6 +163,22 @@ def _verified(result: Verification) -> Iterator[list[str]]:
         yield [*_table("layer", rows, measures), *notes]
 
 
+def _sensitivity(result: Verification) -> list[str]:
+    """Each output with FP16 weights in one layer alone."""
+    names = [output.name for output in result.outputs]
+
+    def row(layer: str, more_bytes: int, outputs: Mapping[str, float]) -> list[str]:
+        return [layer, f"{more_bytes:,}", *(_decibels(outputs[n]) if n in outputs else "" for n in names)]
+
+    everywhere = {each.fp16.name: each.fp16.sqnr for each in result.beside}
+    rows = [
+        row("none", 0, {output.name: output.sqnr for output in result.outputs}),
+        *(row(each.layer, each.more_bytes, each.outputs) for each in result.sensitivity),
+        row("all", sum(each.more_bytes for each in result.sensitivity), everywhere),
+    ]
+    return _table("FP16 in", rows, ["more bytes", *(f"{name} dB" for name in names)])
+
+
 def _by_cause(layer: LayerResult, causes: Sequence[Cause]) -> list[str]:
     found = {c.cause: _decibels(c.sqnr) for c in layer.causes}
     return [found.get(cause, "") for cause in causes]
@@ -181,7 +193,7 @@ def _verdict(result: Verification) -> Iterator[str]:
     for layer in result.unjudged:
         yield f'not compared: "{layer.layer}": {layer.reason}'
     if result.sensitivity and (best := result.sensitivity[0]).sqnr > result.least_sqnr:
-        yield f'FP16 weights in "{best.layer}" alone help most: {_decibels(best.sqnr)} dB at the outputs'
+        yield f'FP16 weights in "{best.layer}" alone help most: {_decibels(best.sqnr)} dB at the worst output'
     if result.passed:
         yield f"pass: every output has {result.min_sqnr:g} dB or more{jump}"
     elif result.failed:

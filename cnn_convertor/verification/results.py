@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
@@ -64,12 +64,13 @@ class Unjudged:
 class Sensitivity:
     """What the outputs gain when the weights of one layer alone are FP16.
 
-    more_bytes: that takes. sqnr: dB of the worst output then.
+    more_bytes: that takes. sqnr: dB of the worst output then. outputs: dB of each, by its name.
     """
 
     layer: str
     more_bytes: int
     sqnr: float
+    outputs: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +137,6 @@ class Verification:
     def least_sqnr(self) -> float:
         """dB of the worst output."""
         return least_sqnr(self.outputs)
-
-    @property
-    def least_fp16_sqnr(self) -> float:
-        """dB of the worst output with FP16 weights."""
-        return least_sqnr([each.fp16 for each in self.beside] or self.outputs)
 
     @property
     def passed(self) -> bool:

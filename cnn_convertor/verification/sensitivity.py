@@ -18,5 +18,7 @@ def sensitivities(
     found = []
     for layer in variants.layers:
         with variants.with_palettes(variants.layers.keys() - {layer}) as network:
-            found.append(Sensitivity(layer, variants.saved_bytes[layer], least_sqnr(compared(network))))
+            outputs = compared(network)
+        levels = {output.name: output.sqnr for output in outputs}
+        found.append(Sensitivity(layer, variants.saved_bytes[layer], least_sqnr(outputs), levels))
     return tuple(sorted(found, key=lambda each: -each.sqnr))

@@ -71,6 +71,7 @@ def test_each_layer_shows_the_outputs_that_fp16_for_it_gives(digits: Config) -> 
     override = Override(best.layer, palette=False, where=Origin("net.ini"))
     changed = verify(replace(digits, overrides=(override,)))
     assert changed.least_sqnr == best.sqnr
+    assert best.outputs == {output.name: output.sqnr for output in changed.outputs}
     assert json.loads(result.to_json())["sensitivity"][0]["layer"] == best.layer
 
 
@@ -95,7 +96,7 @@ def test_the_command_line_shows_the_layers(tmp_path: Path, capsys: pytest.Captur
     assert main(["verify", str(ini), "--samples", "1", "--sensitivity", "--attribute"]) == 0
     out = capsys.readouterr().out
     rows = [line.split() for line in out.splitlines()]
-    start = rows.index(["FP16", "in", "more", "bytes", "output", "dB"])
+    start = rows.index(["FP16", "in", "more", "bytes", "prob", "dB", "prob", "before", "softmax", "dB"])
     shown = [row[0] for row in rows[start + 1 : rows.index([], start)]]
     assert shown[0] == "none" and shown[-1] == "all" and "conv1" in shown
-    assert f'FP16 weights in "{rows[start + 2][0]}" alone help most: {rows[start + 2][2]} dB at the outputs' in out
+    assert f'FP16 weights in "{rows[start + 2][0]}" alone help most: {rows[start + 2][3]} dB at the worst output' in out
