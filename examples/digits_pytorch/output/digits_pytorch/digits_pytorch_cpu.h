@@ -17,14 +17,6 @@ namespace Cdigits_pytorch_cpu {
 
 const bool kRowByRow = true;  // of the pixels of the device's feature maps
 
-// How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
-// row by row or column by column.
-enum Format {
-  kHalf,       // FP16, in the device's order
-  kFloat,      // FP32, in the device's order
-  kFloatPlain  // FP32, in the order height, width, channels
-};
-
 inline float FromHalf(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, rest = half & 0x7FFFu;
   float value;
@@ -58,6 +50,14 @@ inline uint16_t ToHalf(float value) {
   }
   return static_cast<uint16_t>(sign | half);
 }
+
+// How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
+// row by row or column by column.
+enum Format {
+  kHalf,       // FP16, in the device's order
+  kFloat,      // FP32, in the device's order
+  kFloatPlain  // FP32, in the order height, width, channels
+};
 
 // A map in the I/O memory.
 class Tensor {
