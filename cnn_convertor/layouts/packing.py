@@ -1,10 +1,11 @@
 """Packs arrays into the memory of a layout, and unpacks them.
 
-There are no loops over elements. In a region of memory every digit of the layout has a fixed extent and distance, so the
-region is a view of memory with an axis for each digit, and one assignment moves it in either direction. Arrays that do not
-fill the blocks of a region go through a padded copy.
+There are no loops over elements. Memory is cut into boxes in which every digit of the layout has a fixed extent and
+distance: the whole blocks, and the partial ones at the ends of each axis. A box of the array and its box of memory are views
+of the same shape, so one assignment moves a box in either direction.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -18,6 +19,7 @@ from cnn_convertor.layouts.layout import (
     DType,
     Layout,
     Paddings,
+    Region,
     element_type,
     extents,
     groups,
@@ -37,20 +39,11 @@ PANEL = 1 << 20  # bytes that stay in a cache
 FEW, SOME = 8, 16  # up to FEW lanes are copied one by one, others SOME at a time
 
 
-class _Block(NamedTuple):
-    """A part of the merged array, and the region of memory that holds it.
+class _Segment(NamedTuple):
+    """A range of an axis. start: its first index; digits: (first, count) of each digit, the top one first."""
 
-    inside: its place in the region, whose axes have these extents. memory: the region, with an axis for each digit.
-    """
-
-    part: tuple[slice, ...]
-    inside: tuple[slice, ...]
-    extents: tuple[int, ...]
-    memory: Array
-
-    @property
-    def is_full(self) -> bool:
-        return all(place == slice(0, extent) for place, extent in zip(self.inside, self.extents, strict=True))
+    start: int
+    digits: tuple[tuple[int, int], ...]
 
 
 def pack(
@@ -78,19 +71,25 @@ def pack(
     memory = _aligned(size, layout.base_align, zero=filled) if out is None else bytes_of(out, size, writable=True)
     if np.may_share_memory(memory, array):
         array = array.copy()
+    boxes = list(_boxes(_merge(array, layout, padding), layout, array.shape, padding, memory))
     if filled and fill and out is not None:
-        memory[:] = 0
-    merged = _merge(array, layout, padding)
-    for block in _blocks(merged, layout, array.shape, padding, memory):
-        values, to = merged[block.part], block.memory
-        if not block.is_full:
-            padded = np.zeros(block.extents, array.dtype)
-            if not fill:
-                assign(padded.reshape(to.shape), to)
-            padded[block.inside] = values
-            values = padded
-        assign(to, values.reshape(to.shape))
+        _fill(memory, [box for _, box in boxes])
+    for inside, box in boxes:
+        assign(box, inside)
     return memory
+
+
+def _fill(memory: Bytes, boxes: Sequence[Array]) -> None:
+    """Zero the bytes outside boxes, and boxes with gaps."""
+    end = 0
+    start_of = memory.ctypes.data
+    for box in sorted(boxes, key=lambda box: box.ctypes.data):
+        start = box.ctypes.data - start_of
+        reach = sum((n - 1) * stride for n, stride in zip(box.shape, box.strides, strict=True)) + box.itemsize
+        if reach == box.nbytes:
+            memory[end:start] = 0
+            end = start + reach
+    memory[end:] = 0
 
 
 def unpack(
@@ -126,11 +125,8 @@ def unpack(
     merged = _merge(out, layout, padding)
     if not np.may_share_memory(merged, out):  # the merged axes are not a view of the result
         merged = np.empty(merged.shape, dtype)
-    for block in _blocks(merged, layout, shape, padding, memory):
-        to = merged[block.part] if block.is_full else np.empty(block.extents, dtype)
-        assign(to.reshape(block.memory.shape), block.memory)
-        if not block.is_full:
-            merged[block.part] = to[block.inside]
+    for inside, box in _boxes(merged, layout, shape, padding, memory):
+        assign(inside, box)
     if not np.may_share_memory(merged, out):
         out[...] = _split(merged, layout, shape, padding)
     return out
@@ -219,34 +215,81 @@ def _split(merged: Array, layout: Layout, shape: Sequence[int], padding: Padding
     return array[tuple(slice(fill[a].lower, fill[a].lower + n) for a, n in zip(layout.axes, shape, strict=True))]
 
 
-# --- blocks --------------------------------------------------------------------------------------------------------------
+# --- boxes ---------------------------------------------------------------------------------------------------------------
 
 
-def _blocks(merged: Array, layout: Layout, shape: Sequence[int], padding: Paddings, memory: Bytes) -> Iterator[_Block]:
+def _boxes(
+    merged: Array, layout: Layout, shape: Sequence[int], padding: Paddings, memory: Bytes
+) -> Iterator[tuple[Array, Array]]:
+    """Pairs of views of the same shape: of the merged array, and of memory."""
     names = groups(layout)
+    first = {}  # the index of the merged array's first element in its padded axis
+    for group in names:
+        flip = top_term(layout, group).flip
+        first[group] = padding.get(group, AxisPadding())[1 if flip else 0] if len(group) == 1 else 0
     for region in regions(layout, extents(layout, shape, padding), merged.dtype.itemsize):
-        part, inside, sizes, order = [], [], [], list[int]()
+        terms = {group: _digits(layout, group) for group in names}
+        choices = []
         for axis, group in enumerate(names):
-            # The index of the merged array's first element in its padded axis.
-            first = padding.get(group, AxisPadding())[top_term(layout, group).flip] if len(group) == 1 else 0
-            low = max(first, region.starts[group])
-            high = max(low, min(first + merged.shape[axis], region.ends[group]))
-            part.append(slice(low - first, high - first))
-            inside.append(slice(low - region.starts[group], high - region.starts[group]))
-            digits = _digits(layout, group)
-            sizes.append(math.prod(region.counts[number] for number in digits))
-            order += digits
-        counts, pitches = ([numbers[number] for number in order] for numbers in (region.counts, region.pitches))
-        # The constructor rejects regions outside the memory.
-        view: Array = np.ndarray(counts, merged.dtype, memory, region.base, pitches)
-        if all(place.start < place.stop for place in part):
-            yield _Block(tuple(part), tuple(inside), tuple(sizes), view)
+            low = max(first[group], region.starts[group])
+            high = min(first[group] + merged.shape[axis], region.ends[group])
+            start = region.starts[group]
+            divs = [layout.terms[number].div for number in terms[group]]
+            choices.append(list(_segments(low - start, high - start, divs)) if low < high else [])
+        for segments in itertools.product(*choices):
+            yield _box(merged, layout, region, first, segments, memory)
 
 
 def _digits(layout: Layout, group: str) -> list[int]:
     """The term numbers of an axis, the top digit first."""
     numbers = [number for number, term in enumerate(layout.terms) if term.axis == group]
     return sorted(numbers, key=lambda number: -layout.terms[number].div)
+
+
+def _segments(low: int, high: int, divs: Sequence[int]) -> Iterator[_Segment]:
+    """Cut [low, high) into boxes of digits: whole blocks, and partial ones at both ends."""
+    div, inner = divs[0], divs[1:]
+    if not inner:
+        yield _Segment(low, ((low, high - low),))
+        return
+    (first, before), (last, after) = divmod(low, div), divmod(high, div)
+    if first == last:
+        yield from _partial(first, div, before, after, inner)
+        return
+    if before:
+        yield from _partial(first, div, before, div, inner)
+        first += 1
+    if first < last:
+        whole = tuple((0, outer // own) for outer, own in itertools.pairwise(divs))
+        yield _Segment(first * div, ((first, last - first), *whole))
+    if after:
+        yield from _partial(last, div, 0, after, inner)
+
+
+def _partial(digit: int, div: int, low: int, high: int, inner: Sequence[int]) -> Iterator[_Segment]:
+    for start, digits in _segments(low, high, inner):
+        yield _Segment(digit * div + start, ((digit, 1), *digits))
+
+
+def _box(
+    merged: Array,
+    layout: Layout,
+    region: Region,
+    first: dict[str, int],
+    segments: Sequence[_Segment],
+    memory: Bytes,
+) -> tuple[Array, Array]:
+    place, shape, strides, part = region.base, [], [], []
+    for group, segment in zip(groups(layout), segments, strict=True):
+        start = segment.start + region.starts[group] - first[group]
+        part.append(slice(start, start + math.prod(count for _, count in segment.digits)))
+        for number, (digit, count) in zip(_digits(layout, group), segment.digits, strict=True):
+            place += digit * region.pitches[number]
+            shape.append(count)
+            strides.append(region.pitches[number])
+    # The constructor rejects boxes outside the memory.
+    box: Array = np.ndarray(shape, merged.dtype, memory, place, strides)
+    return merged[tuple(part)].reshape(shape), box
 
 
 def assign(to: Array, values: Array) -> None:
