@@ -22,12 +22,12 @@ from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import DeviceOptions, build, load, plan, render_options
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
-from cnn_convertor.verification.compare import Comparison
+from cnn_convertor.verification.compare import Comparison, layer_of
 from cnn_convertor.verification.framework_maps import Reference
-from cnn_convertor.verification.layers import causes_of, compare_layers
+from cnn_convertor.verification.layers import causes_of, compare_layers, held_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, reference_of, run_all
-from cnn_convertor.verification.results import Beside, Cause, Sensitivity, Verification
+from cnn_convertor.verification.results import Beside, Cause, LayerResult, Sensitivity, Unjudged, Verification
 from cnn_convertor.verification.sensitivity import sensitivities
 from cnn_convertor.verification.unpooling import unpoolings
 
@@ -223,6 +223,7 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
             own = {row.comparison.name: row for row in compared}
             compared = tuple(own.pop(row.comparison.name, row) for row in more) + tuple(own.values())
             jump = jump or its_jump
+        result = replace(result, unjudged=(*result.unjudged, *_layers_without_a_map(network, result, compared)))
     if attribute:
         fp16 = trial.installed(without_palettes(network.program)) if result.palette else network
         mirrored = trial.installed(trial.plan(target._replace(transposed=not target.transposed)))
@@ -231,6 +232,18 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         causes = causes_of(fp16, alone, trial.given.inputs, trial.reference, palettes)
         compared = tuple(replace(row, causes=causes.get(row.comparison.name, ())) for row in compared)
     return replace(result, layers=compared, first_jump=jump)
+
+
+def _layers_without_a_map(
+    network: EmulatedNetwork, result: Verification, compared: Sequence[LayerResult]
+) -> Iterator[Unjudged]:
+    """Layers that are in the device's memory and are compared nowhere."""
+    named = {row.comparison.name for row in compared} | {layer.layer for layer in result.unjudged}
+    named |= {layer_of(network.graph, output) for output in network.graph.outputs}
+    for layer in held_layers(network.program).values():
+        if layer not in named:
+            reason = f"{result.framework} has no single map of this layer, which has several outputs or calls"
+            yield Unjudged(layer, reason, is_verified=True)
 
 
 def _stale_files(program: Program, config: Config) -> tuple[str, ...]:

@@ -125,6 +125,19 @@ def test_an_output_without_a_result_is_not_verified(tmp_path: Path, monkeypatch:
     assert lines[-1].startswith('not verified: "sum" cannot be compared; give the expected outputs')
 
 
+# --- layers without a single map -----------------------------------------------------------------------------------------
+
+
+def test_layers_that_are_called_twice_are_listed(keras: Any, tmp_path: Path) -> None:
+    source = keras.Input((6, 5, 3))
+    twice, x = keras.layers.Conv2D(4, 3, padding="same", name="twice"), keras.layers.Conv2D(3, 1, name="first")(source)
+    x = keras.layers.Add(name="sum")([twice(source), twice(x)])
+    keras.Model(source, keras.layers.ReLU(name="last")(x)).save(tmp_path / "m.keras")
+    result = verify(config(tmp_path / "m.keras"), samples=1, layers=True)
+    assert result.passed and [layer.layer for layer in result.unjudged] == ["twice"]
+    assert "several outputs or calls" in result.unjudged[0].reason
+
+
 # --- the order of axes ---------------------------------------------------------------------------------------------------
 
 
