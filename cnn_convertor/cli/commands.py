@@ -170,6 +170,7 @@ def convert(
         raise UsageError.of("DV100", problem, Origin(str(depfile)), "convert the networks one after the other")
     configs: list[tuple[Path, Config]] = []
     written: list[Path] = []
+    converted = 0
     with nullcontext(set[Path]()) if depfile is None else dependencies.recorded() as inputs:
         for ini in inis:
             with console.attempt():
@@ -181,13 +182,13 @@ def convert(
                 report = _convert(config, console)
                 console.conversion(config.name, f"{config.name} ({ini})", report, verbose=config.verbose)
                 written += report.files
+                converted += 1
     if depfile is not None and console.code == DONE:
         with console.attempt():
             from cnn_convertor.files import replace_all
 
             target = depfile_target or next(path for path in written if path.name.endswith("_weights.bin"))
             replace_all(depfile.parent, {depfile.name: dependencies.depfile(target, inputs, written[0].parent)})
-    converted = len({path.parent for path in written})
     if len(inis) > 1 and converted < len(inis):
         console.note(f"{converted} of {len(inis)} networks converted")
 
