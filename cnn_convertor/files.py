@@ -238,7 +238,7 @@ def _exchange(folder: Path, staging: Path, same: Iterable[str], replaced: Collec
             (new / path).parent.mkdir(parents=True, exist_ok=True)
             os.link(folder / path, new / path, follow_symlinks=False)
     shutil.copymode(folder, new)
-    (staging / _JOURNAL).write_text(json.dumps(_Journal(moved=folders)))
+    _begin(staging, _Journal(moved=folders))
     _exchange_names(folder, new)
 
 
@@ -278,7 +278,7 @@ def _replace_one_by_one(folder: Path, staging: Path, changed: Sequence[str], rem
         replaced=[file for file in (*changed, *removed) if (folder / file).exists()],
         added=[file for file in changed if not (folder / file).exists()],
     )
-    (staging / _JOURNAL).write_text(json.dumps(journal))
+    _begin(staging, journal)
     for file in (*changed, *removed):
         for place in (folder, old):
             (place / file).parent.mkdir(parents=True, exist_ok=True)
@@ -287,6 +287,13 @@ def _replace_one_by_one(folder: Path, staging: Path, changed: Sequence[str], rem
         if file not in removed:
             (new / file).replace(folder / file)
     (staging / _JOURNAL).unlink()  # From here on it is not undone.
+
+
+def _begin(staging: Path, journal: _Journal) -> None:
+    """Write the journal, which is there as a whole or not at all."""
+    draft = staging / "draft"
+    draft.write_text(json.dumps(journal))
+    draft.replace(staging / _JOURNAL)
 
 
 def _settle(folder: Path, staging: Path) -> None:
