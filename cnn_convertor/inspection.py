@@ -22,6 +22,7 @@ from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.frontends.unsupported_formats import explain
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Conv2d, ConvTranspose2d, Dense, Identity, Input, Op, Reshape, Shape
+from cnn_convertor.normalization import Normalization, input_normalizations
 from cnn_convertor.pipeline import DeviceOptions, Legalized, find_violations, legalize_graph, read
 
 SCHEMA = 1  # of the JSON form; increases when the meaning of an entry changes
@@ -88,6 +89,7 @@ class Inspection:
     framework: its name in the ini file. commands: of the device; cpu_layers: of the program. boundaries: neighboring layers
     of the device in different commands, and the reasons. problems: everything that prevents a conversion, in network order.
     costs: of each command with FP16 weights; empty when there are problems. provenance: where these come from.
+    normalizations: of inputs, by the first layers.
     """
 
     network: str
@@ -103,6 +105,7 @@ class Inspection:
     fusion: str
     costs: tuple[CommandCost, ...]
     provenance: str
+    normalizations: tuple[Normalization, ...]
 
     @property
     def usec(self) -> float:
@@ -171,6 +174,7 @@ class Inspection:
                 "usec": None if self.problems else round(self.usec, 3),
             },
             "boundaries": [boundary._asdict() for boundary in self.boundaries],
+            "normalizations": [normalization._asdict() for normalization in self.normalizations],
             "problems": [{**_problem_values(problem), **_place_values(problem.where)} for problem in self.problems],
             "costs": {
                 "provenance": self.provenance,
@@ -253,6 +257,7 @@ def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
         fusion=config.fusion,
         costs=() if problems else tuple(_costs(legalized.graph, work, config)),
         provenance=provenance(config.profile),
+        normalizations=() if partial_graph.problems else input_normalizations(partial_graph.graph),
     )
 
 

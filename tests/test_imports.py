@@ -18,7 +18,7 @@ RANKS = (
     {"__init__"},
     {"dependencies", "errors", "escaping"},
     {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},
-    {"frontends", "passes"},
+    {"frontends", "normalization", "passes"},
     {"devices"},
     {"config"},
     {"codegen", "emulation"},

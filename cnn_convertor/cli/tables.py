@@ -340,6 +340,7 @@ def _totals(result: Inspection) -> Iterator[str]:
     yield ""
     if any(row.guessed for row in result.rows):
         yield "~ is a guess: a layer before it cannot be read. Values that depend on it are unknown."
+    yield from map(str, result.normalizations)
     if not result.problems:
         yield "It can be converted, as far as is known before its weights are packed."
         return
