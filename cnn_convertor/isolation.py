@@ -1,5 +1,6 @@
 """Runs a function in a child process, where neither a loop, nor a crash, nor a flood of memory can do harm."""
 
+import faulthandler
 import os
 import pickle
 import resource
@@ -62,6 +63,7 @@ def isolated(function: Callable[[], T], *, seconds: int, memory: int) -> T:
 def _run(function: Callable[[], Any], target: BinaryIO, seconds: int, memory: int) -> NoReturn:
     """In the child: answer, and end without the parent's clean-up."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    faulthandler.disable()  # the parent reports a crash in plain words
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     _limit_memory(memory)
