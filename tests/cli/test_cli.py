@@ -368,6 +368,7 @@ def test_the_program_runs_from_a_checkout(entry: list[str]) -> None:
 def test_ctrl_c_while_modules_load_ends_the_program_in_silence() -> None:
     code = """
 import builtins, os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 from cnn_convertor.__main__ import run
 plain = builtins.__import__
 def slowly(name, *rest):
