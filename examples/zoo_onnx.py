@@ -176,7 +176,7 @@ class OnnxNet(CaffeNet):
         self.node("Softmax", name, x, axis=1)
         return super().softmax(x, name)
 
-    # --- what Caffe has not
+    # --- layers that Caffe does not have
 
     def pool(self, x: Map, name: str, kernel: int, stride: int = 1, pad: int = 0) -> Map:
         """A max pooling that rounds down, as PyTorch's do."""
