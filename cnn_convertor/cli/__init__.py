@@ -1,5 +1,9 @@
 """The command line; the only room that prints or exits."""
 
-from cnn_convertor.cli import checks as checks
-from cnn_convertor.cli.commands import commands as commands
-from cnn_convertor.cli.commands import main as main
+# ruff: noqa: I001  # in the order of docs/commands.md
+from cnn_convertor.cli.program import commands as commands
+from cnn_convertor.cli.program import main as main
+from cnn_convertor.cli import conversions as conversions
+from cnn_convertor.cli import trials as trials
+from cnn_convertor.cli import boards as boards
+from cnn_convertor.cli import layouts as layouts

@@ -1,5 +1,9 @@
-"""The numbers that options take, with messages in plain words."""
+"""Options that several commands share, and the numbers that options take, with messages in plain words."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -27,3 +31,58 @@ class Number(click.types.FloatParamType):
             return super().convert(value, param, ctx)
         except click.BadParameter:
             self.fail(f'"{value}" is not a number', param, ctx)
+
+
+FILE = click.Path(path_type=Path)
+COUNT = WholeNumber(1)
+OUT = click.option("--out", "folder", metavar="DIR", required=True, type=FILE, help="Folder to copy to the board.")
+with_calibration = click.option(
+    "--calibrate",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Fit palettes to sample inputs: a .npz or .npy file, an image, or a folder of them.",
+)
+with_sources = click.option(
+    "--source",
+    "sources",
+    metavar="FILE.cpp",
+    multiple=True,
+    type=FILE,
+    help="C++ file with the callbacks of custom layers; can be repeated.",
+)
+
+
+def with_device(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that describe the device."""
+    name = click.option(
+        "--device", metavar="NAME|FILE", help="The board (see docs/devices.md), in place of the ini file's."
+    )
+    kernel = click.option(
+        "--max_kernel_size", metavar="N", type=int, help="Largest kernel size, in place of the device's."
+    )
+    buffer = click.option("--ub_size", metavar="BYTES", type=int, help="Unified buffer, in place of the device's.")
+    return name(kernel(buffer(command)))
+
+
+def with_inputs(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that choose samples."""
+    paths = click.option(
+        "--inputs", metavar="PATH", type=FILE, help="A .npz or .npy file, an image, or a folder of them."
+    )
+    count = click.option(
+        "--samples",
+        metavar="N",
+        type=COUNT,
+        default=4,
+        show_default=True,
+        help="Number of random images, without --inputs.",
+    )
+    seed = click.option(
+        "--seed",
+        metavar="N",
+        type=WholeNumber(0),
+        default=0,
+        show_default=True,
+        help="Seed of the random images.",
+    )
+    return paths(count(seed(command)))

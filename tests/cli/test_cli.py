@@ -228,7 +228,7 @@ def test_an_unforeseen_error_is_no_traceback(
     assert cli.main(["a.ini"]) == 1
     err = capsys.readouterr().err
     assert re.search(
-        r"^error DV000: internal error, IndexError: list index out of range \(cnn_convertor/cli/commands.py:\d+\)$",
+        r"^error DV000: internal error, IndexError: list index out of range \(cnn_convertor/cli/conversions.py:\d+\)$",
         err,
         re.MULTILINE,
     )
@@ -405,7 +405,7 @@ def test_help_imports_nothing_that_takes_long() -> None:
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
     assert {"click", "cnn_convertor"} <= imported
     slow = {"numpy", "h5py", "google", "jinja2", "rich", "tensorflow", "keras", "cv2"}
-    assert imported & slow == set(), "cli/commands.py and config.py, with what they import, are to do without them"
+    assert imported & slow == set(), "cli and config.py, with what they import, are to do without them"
 
 
 def test_importing_the_package_imports_nothing_else() -> None:

@@ -1,0 +1,68 @@
+"""The commands about boards: devices, probe, kit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cnn_convertor.cli import tables
+from cnn_convertor.cli.console import Console
+from cnn_convertor.cli.parameters import FILE, OUT, with_calibration, with_device, with_inputs, with_sources
+from cnn_convertor.cli.program import commands, with_console
+from cnn_convertor.cli.tables import numbered
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
+
+
+@commands.command("devices")
+@click.argument("names", metavar="[NAME|FILE]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print the devices as JSON.")
+@with_console
+def list_devices(console: Console, names: tuple[str, ...], as_json: bool) -> None:
+    """List devices with their figures, and where each figure comes from."""
+    profiles = [read_profile(name, Path()) for name in names or NAMES]
+    if as_json:
+        console.data(tables.devices_as_json(profiles))
+    else:
+        console.show("\n".join(tables.devices(profiles)))
+
+
+@commands.command()
+@OUT
+@with_device
+@with_console
+def probe(console: Console, folder: Path, device: str | None, **sizes: int | None) -> None:
+    """Write a program for the board that finds out which forms of commands work there."""
+    from cnn_convertor.board.probe import write_probe
+
+    profile = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
+    console.note(f"{numbered(write_probe(folder, profile).commands, 'command')} in {folder}")
+
+
+@commands.command()
+@click.argument("ini", metavar="NET.ini", type=FILE)
+@with_inputs
+@OUT
+@with_calibration
+@with_sources
+@with_device
+@with_console
+def kit(
+    console: Console,
+    ini: Path,
+    inputs: Path | None,
+    samples: int,
+    seed: int,
+    folder: Path,
+    calibrate: Path | None,
+    sources: tuple[Path, ...],
+    **device: Any,
+) -> None:
+    """Write a folder with which a network runs on the board, for `verify --board`."""
+    from cnn_convertor.board.kit import Inputs, write_kit
+
+    config = Config.read(ini, calibrate=calibrate, **device)
+    made = write_kit(config, folder, Inputs(inputs, samples, seed), sources=sources)
+    console.note(f"{config.name} with {numbered(made.samples, 'sample')} in {folder}")

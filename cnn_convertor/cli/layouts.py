@@ -1,0 +1,225 @@
+"""The commands about memory and files of the device: audit, export, layout, plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cnn_convertor.cli.console import Console
+from cnn_convertor.cli.parameters import COUNT, FILE, WholeNumber, with_device, with_sources
+from cnn_convertor.cli.program import commands, with_console
+from cnn_convertor.cli.tables import numbered
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
+from cnn_convertor.devices.dv700.limits import OF_BOARD
+from cnn_convertor.errors import Origin, Problem, UsageError
+
+
+@commands.command()
+@click.argument("source", metavar="NAME_gen.cpp", type=FILE)
+@click.argument("weights", metavar="[NAME_weights.bin]", required=False, type=FILE)
+@with_device
+@with_console
+def audit(console: Console, source: Path, weights: Path | None, device: str | None, **sizes: int | None) -> None:
+    """Check a generated source and its weights, and list its commands."""
+    from cnn_convertor.audit import audit
+    from cnn_convertor.audit.rules import AuditedDevice
+
+    limits = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes).limits
+    result = audit(source, weights, AuditedDevice(**{name: getattr(limits, name) for name in OF_BOARD}))
+    for finding in result.findings:
+        console.find(finding)
+    for note in result.notes:
+        console.complain("warning", note)
+    console.show(result.listing)
+    console.show(f"{result.name}: {numbered(result.commands, 'command')}, {numbered(len(result.findings), 'finding')}")
+
+
+@commands.command()
+@click.argument("ini", metavar="NET.ini", type=FILE)
+@click.option(
+    "--target",
+    metavar="NAME",
+    required=True,
+    help="nvdla-fp16, nvdla-int16, nvdla-int8 (each with :image,winograd,compressed or some of these), "
+    "cldnn:FORMAT[,FORMAT...], bpu[:ALIGN], bpu:x3 or dv700.",
+)
+@click.option("--output", metavar="DIR", required=True, type=FILE, help="Folder of the surfaces and manifest.json.")
+@click.option("--input", "given", metavar="FILE", type=FILE, help="Image or array to write as the input map.")
+@click.option("--element", metavar="TYPE", help="For cldnn and bpu: float32, float16, int16 or int8.")
+@click.option("--run", is_flag=True, help="Write the output maps of the emulated device, too.")
+@with_sources
+@with_device
+@with_console
+def export(
+    console: Console,
+    ini: Path,
+    target: str,
+    output: Path,
+    given: Path | None,
+    element: str | None,
+    run: bool,
+    sources: tuple[Path, ...],
+    **device: Any,
+) -> None:
+    """Write a network's weights and maps in the memory formats of an accelerator."""
+    from cnn_convertor.export import export
+
+    config = Config.read(ini, **device)
+    made = export(config, target, output, given=given, element=element, run=run, sources=sources)
+    console.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
+
+
+def _numbers(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
+    """Parse positive numbers separated by commas or x."""
+    if text is None:
+        return None
+    parts = text.replace("x", ",").split(",")
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise click.BadParameter(f'"{text}" is not a shape like 1,3,224,224')
+    return tuple(map(int, parts))
+
+
+with_element = click.option("--element", metavar="TYPE", help="Type of the elements, like float16.")
+
+
+@commands.group()
+def layout() -> None:
+    """Look at memory layouts of accelerators, and move arrays into and out of them."""
+
+
+@layout.command("list")
+@click.argument("family", metavar="[FAMILY]", required=False)
+@with_console
+def list_layouts(console: Console, family: str | None) -> None:
+    """List the named layouts of all families, or of one (plain, dv700, nvdla, bpu or cldnn)."""
+    from cnn_convertor.layouts.names import LAYOUTS
+    from cnn_convertor.layouts.nvdla.pixels import FORMATS
+
+    rows = [(kind, layout.name, str(layout)) for kind, layout in LAYOUTS.values()]
+    rows += [("nvdla", name, f"pixels: {pixels}") for name, pixels in FORMATS.items()]
+    rows = [row for row in rows if family in (None, row[0])]
+    if not rows:
+        families = ", ".join(dict.fromkeys(kind for kind, _ in LAYOUTS.values()))
+        raise UsageError.of("DV841", f'no family of layouts is called "{family}"', hint=families)
+    console.show("\n".join(f"{own:6} {name:46} {text}" for own, name, text in rows))
+
+
+@layout.command("describe")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--shape",
+    metavar="N,N,...",
+    callback=_numbers,
+    required=True,
+    help="Shape of the array, in the order of the layout's axes.",
+)
+@with_element
+@click.option("--svg", "picture", metavar="FILE.svg", type=FILE, help="Draw the memory.")
+@with_console
+def describe_layout(
+    console: Console, name: str, shape: tuple[int, ...], element: str | None, picture: Path | None
+) -> None:
+    """Show where elements lie in a layout: formula, size, first elements."""
+    from cnn_convertor.files import replace_all
+    from cnn_convertor.layouts.describe import describe, svg
+    from cnn_convertor.layouts.names import layout_of
+
+    given, kind = layout_of(name), _element(element)
+    console.show(describe(given, shape, element=kind))
+    if picture is not None:
+        replace_all(picture.parent, {picture.name: svg(given, shape, element=kind)})
+
+
+def _element(name: str | None) -> Any:
+    from cnn_convertor.layouts.text import element_of
+
+    if name is not None and element_of(name) is None:
+        raise UsageError.of("DV841", f'no element type is called "{name}"', hint="int8, int16, float16, float32")
+    return None if name is None else element_of(name)
+
+
+def _moves(name: str, text: str, **plain: str) -> None:
+    """Add a command that reads a file in one layout and writes it in another. plain: the side with a default, and which."""
+
+    def which(option: str, side: str, help_text: str) -> Callable[..., Any]:
+        default = plain.get(side)
+        return click.option(
+            option,
+            side,
+            metavar="NAME",
+            help=help_text,
+            required=default is None,
+            default=default,
+            show_default=default is not None,
+        )
+
+    @layout.command(name, help=text)
+    @which("--from", "given", "The layout of the input.")
+    @which("--to", "to", "The layout of the output.")
+    @click.option(
+        "--shape", metavar="N,N,...", callback=_numbers, help="Shape of the input, in the order of its layout's axes."
+    )
+    @with_element
+    @click.argument("source", metavar="IN", type=FILE)
+    @click.argument("target", metavar="OUT", type=FILE)
+    @with_console
+    def move(
+        given: str, to: str, shape: tuple[int, ...] | None, element: str | None, source: Path, target: Path, **_: Any
+    ) -> None:
+        from cnn_convertor.files import replace_all
+        from cnn_convertor.layouts import files
+
+        before, after = files.form_of(given), files.form_of(to)
+        array = files.rearranged(files.read(source, before, shape or (), _element(element)), before, after)
+        replace_all(target.parent, {target.name: (files.contents(target, array, after),)})
+
+
+_moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.", given="NCHW")
+_moves("unpack", "Unpack memory, IN.bin, into an array, OUT.npy, of the given --shape and --element.", to="NCHW")
+_moves(
+    "convert",
+    "Move an array from one layout into another; .npy files hold arrays, others memory.",
+    given="NCHW",
+)
+
+
+@commands.command()
+@click.argument("table", metavar="FILE.csv", type=FILE)
+@click.option("--capacity", metavar="N", type=WholeNumber(0), help="Exit with 1 when more than N is needed.")
+@click.option("--alignment", metavar="N", type=COUNT, default=1, show_default=True, help="Offsets are multiples of N.")
+@click.option(
+    "--nodes",
+    metavar="N",
+    type=WholeNumber(0),
+    default=1_000_000,
+    show_default=True,
+    help="Limit of the search, in nodes.",
+)
+@click.option(
+    "--output", metavar="OUT.csv", type=FILE, help="File for the table with offsets, in place of standard output."
+)
+@with_console
+def plan(console: Console, table: Path, capacity: int | None, alignment: int, nodes: int, output: Path | None) -> None:
+    """Find offsets for a table of buffers: id,lower,upper,size (half-open live ranges)."""
+    from cnn_convertor import files
+    from cnn_convertor.memory import planning
+    from cnn_convertor.memory import table as tables
+
+    buffers = tables.load(table)
+    made = planning.plan(buffers, alignment=alignment, nodes=nodes, enough=capacity or 0)
+    text = tables.write(buffers, made.offsets)
+    if output is None:
+        console.show(text)
+    else:
+        files.replace_all(output.parent, {output.name: text})
+    console.note(f"{table}: {len(buffers)} buffers in {made}")
+    if capacity is not None and made.size > capacity:
+        reason = f"{made.size:,} is the smallest plan found, {capacity:,} is the capacity"
+        hint = "no plan is smaller" if made.proven else "use a larger --nodes"
+        if made.lower_bound > capacity:
+            hint = f"use a capacity of at least {made.lower_bound:,}: no plan is smaller"
+        console.find(Problem("DV120", reason, Origin(str(table)), hint))

@@ -1,0 +1,126 @@
+"""The program: its group of commands, what every command does, and exit codes."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cnn_convertor import __version__
+from cnn_convertor.cli.console import DONE, INTERRUPTED, Console
+from cnn_convertor.errors import Problem
+
+
+class Commands(click.Group):
+    """Commands, with `convert` as the default: `a.ini b.ini` means `convert a.ini b.ini`."""
+
+    default = "convert"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:
+            ctx.fail("expected a NET.ini or a command")
+        own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        if args[0] not in {*own, *self.commands}:
+            self._look_for_misspelling(ctx, *args[:1])
+            self._look_for_a_late_command(ctx, args)
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def _look_for_misspelling(self, ctx: click.Context, word: str = "") -> None:
+        """Reject a word that looks more like a command than like a file."""
+        close = difflib.get_close_matches(word, self.commands)
+        if close and not Path(word).suffix and not Path(word).exists():
+            ctx.fail(f'there is no command "{word}"; did you mean "{close[0]}"?')
+
+    def _look_for_a_late_command(self, ctx: click.Context, args: list[str]) -> None:
+        """Reject options before a command: they belong to the command."""
+        command = next((arg for arg in args[1:] if arg in self.commands and not Path(arg).exists()), None)
+        if command is not None and args[0].startswith("-"):
+            ctx.fail(f"options go after the command: {ctx.command_path} {command} ... {args[0]}")
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "[convert] [OPTIONS] NET.ini...")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options of the default command and of the program, then the commands."""
+        parameters = (*self.commands[self.default].params, *self.get_params(ctx))
+        with formatter.section("Options"):
+            formatter.write_dl(
+                [row for p in parameters if isinstance(p, click.Option) and (row := p.get_help_record(ctx))]
+            )
+        self.format_commands(ctx, formatter)
+
+
+def with_console(command: Callable[..., None]) -> Callable[..., int]:
+    """Add the options of every command, pass them on as a Console, which prints errors, and return its exit code."""
+
+    @wraps(command)
+    def run(verbose: int, quiet: bool, strict: bool, **others: Any) -> int:
+        if verbose and quiet:
+            raise click.UsageError("use either -v or -q")
+        console = Console(-1 if quiet else verbose, strict=strict)
+        with console.attempt():
+            command(console=console, **others)
+        return console.code
+
+    quiet = click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
+    verbose = click.option(
+        "-v",
+        "--verbose",
+        count=True,
+        help="Print the time of each step, how weights are stored and more; -vv: tracebacks too.",
+    )
+    strict = click.option("--strict", is_flag=True, help="Treat warnings, like unknown keys of an ini file, as errors.")
+    return verbose(quiet(strict(run)))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="cnn-convertor", message="%(prog)s %(version)s")
+@click.option(
+    "--cmake-dir",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, given: _print_cmake_folder(context) if given else None,
+    help="Print the folder of the CMake package.",
+)
+def commands() -> None:
+    """Turn trained Caffe, Keras and ONNX networks into C++ sources and packed weights for the DV700 accelerator."""
+
+
+def _print_cmake_folder(context: click.Context) -> None:
+    """It is inside the package of a wheel, and beside that of a checkout."""
+    package = Path(__file__).parents[1]
+    click.echo(next(place / "cmake" for place in (package, package.parent) if (place / "cmake").is_dir()))
+    context.exit()
+
+
+def _program(script: str) -> str:
+    """How to call the program that was started as a script of this name."""
+    if script == "__main__.py":
+        return "python -m cnn_convertor"
+    return f"python {script}" if script.endswith(".py") else script
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code: 0 done, 1 a network cannot be converted, 2 usage or ini file."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    program = _program(Path(sys.argv[0]).name)
+    try:
+        return int(commands.main(arguments, prog_name=program, standalone_mode=False) or DONE)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        help_of = context.command_path if context else program
+        Console(0).complain("error", Problem("DV100", error.format_message(), hint=f"{help_of} --help"))
+        return error.exit_code
+    except click.Abort:
+        Console(0).note("interrupted")
+        return INTERRUPTED

@@ -1,0 +1,160 @@
+"""The commands that look at networks and run them on the PC: inspect, run, verify."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cnn_convertor.cli import tables
+from cnn_convertor.cli.console import Console
+from cnn_convertor.cli.parameters import COUNT, FILE, Number, with_calibration, with_device, with_inputs, with_sources
+from cnn_convertor.cli.program import commands, with_console
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.device_file import NAMES
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.errors import UsageError
+
+
+@commands.command("inspect")
+@click.argument("source", metavar="MODEL_OR_INI", type=FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print the inspection as JSON.")
+@click.option("--cost", is_flag=True, help="Show what each command costs, by a model.")
+@click.option(
+    "--fusion",
+    type=click.Choice([*(level.value for level in Fusion), "all"]),
+    help="Level of fusion, in place of the ini file's; all compares them. --device all compares devices.",
+)
+@with_device
+@with_console
+def inspect_network(
+    console: Console,
+    source: Path,
+    as_json: bool,
+    cost: bool,
+    fusion: str | None,
+    device: str | None,
+    **sizes: int | None,
+) -> None:
+    """Look at a network (an .ini, .prototxt, .h5 or .keras) without converting it; the exit code is 1 when it cannot be converted."""
+    from cnn_convertor.inspection import compare, inspections_as_json
+
+    devices = NAMES if device == "all" else (device,)
+    levels = tuple(level.value for level in Fusion) if fusion == "all" else (fusion,)
+    results = compare(source, devices=devices, levels=levels, **sizes)
+    if as_json:
+        console.data(inspections_as_json(results) if "all" in (device, fusion) else results[0].to_json())
+    elif "all" in (device, fusion):
+        console.show("\n".join(tables.comparison(results)))
+    else:
+        console.inspection(results[0])
+        if cost:
+            console.show("\n".join(tables.costs(results[0])))
+    for result in results:
+        console.judge(result)
+
+
+@commands.command()
+@click.argument("ini", metavar="NET.ini", type=FILE)
+@click.option("--input", "given", metavar="FILE", required=True, type=FILE, help="An image, a .npy or a .npz file.")
+@click.option("--output", metavar="FILE.npz", type=FILE, help="Save the outputs, each as (N, H, W, C).")
+@click.option("--top", metavar="N", type=COUNT, default=5, show_default=True, help="Number of best classes to show.")
+@click.option("--labels", metavar="FILE", type=FILE, help="Class names, one a line.")
+@with_sources
+@with_device
+@with_console
+def run(
+    console: Console,
+    ini: Path,
+    given: Path,
+    output: Path | None,
+    top: int,
+    labels: Path | None,
+    sources: tuple[Path, ...],
+    **device: Any,
+) -> None:
+    """Run the generated C++ of a network on the emulated device."""
+    from cnn_convertor import trials
+
+    config = Config.read(ini, **device)
+    names = () if labels is None else trials.read_labels(labels)
+    results = trials.run(config, given, sources=sources)
+    if labels is not None:
+        trials.check_labels(labels, names, results)
+    if output is not None:
+        trials.save(output, results)
+    for name, values in results.items():
+        console.result(name, _shown(values, top, names))
+
+
+def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]]:
+    """(label, value) rows for one output, (N, H, W, C): the best classes of a vector, the range of a map."""
+    rows = []
+    for number, sample in enumerate(values):
+        prefix = f"sample {number}: " if len(values) > 1 else ""
+        if sample.shape[:2] == (1, 1):
+            scores = sample.reshape(-1)
+            best = scores.argsort(kind="stable")[::-1][:top]
+            rows += [(f"{prefix}{labels[i] if i < len(labels) else i}", f"{scores[i]:.6g}") for i in best]
+        else:
+            size = "x".join(map(str, sample.shape))
+            rows.append((f"{prefix}map {size}", f"{sample.min():.6g} to {sample.max():.6g}"))
+    return rows
+
+
+@commands.command()
+@click.argument("ini", metavar="NET.ini", type=FILE)
+@with_inputs
+@click.option(
+    "--labels", metavar="FILE", type=FILE, help="The right class of each sample, a number a line: shows accuracy."
+)
+@click.option("--layers", is_flag=True, help="Compare every layer's map, too.")
+@click.option("--attribute", is_flag=True, help="Show the causes of each layer's error.")
+@click.option("--sensitivity", is_flag=True, help="Show what the outputs gain from FP16 weights in each layer alone.")
+@click.option(
+    "--min-sqnr", metavar="DB", type=Number(), help="Least SQNR of each output; 40 for FP16, 20 for palettes."
+)
+@click.option("--board", metavar="DIR", type=FILE, help="Compare the results of a kit on the board, with its inputs.")
+@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the results as JSON.")
+@with_calibration
+@with_sources
+@with_device
+@with_console
+def verify(
+    console: Console,
+    ini: Path,
+    board: Path | None,
+    calibrate: Path | None,
+    json_file: Path | None,
+    device: str | None,
+    max_kernel_size: int | None,
+    ub_size: int | None,
+    **options: Any,
+) -> None:
+    """Compare a network on the emulated device with its framework; the exit code is 1 unless every output is verified."""
+    config = Config.read(ini, calibrate=calibrate, device=device, max_kernel_size=max_kernel_size, ub_size=ub_size)
+    if board is None:
+        from cnn_convertor.trials import verify
+
+        result = verify(config, **options)
+        _save_json(json_file, result.to_json())
+        console.verification(result)
+    else:
+        from cnn_convertor.board.comparison import verify_board
+
+        kept = {name: options.pop(name) for name in ("inputs", "min_sqnr", "sources")}
+        if any(options.pop(name) for name in ("labels", "layers", "attribute", "sensitivity")):
+            problem = (
+                "--labels, --layers, --attribute and --sensitivity do not go with --board, which compares all layers"
+            )
+            raise UsageError.of("DV100", problem)
+        found = verify_board(config, board, **kept)
+        _save_json(json_file, found.to_json())
+        console.board_verification(found)
+
+
+def _save_json(path: Path | None, text: str) -> None:
+    if path is not None:
+        path.write_text(text, encoding="utf-8", newline="\n")
