@@ -55,16 +55,22 @@ class Improvement(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """program: with the better palettes. samples: their number; source: where they come from.
+    """What sample inputs improved. samples: their number; source: where they come from.
 
     outputs: one for each output of the network, or for the input of its softmax. layers: one for each convolution.
     """
 
-    program: Program
     samples: int
     source: str
     outputs: tuple[Improvement, ...]
     layers: tuple[Improvement, ...]
+
+
+class Calibrated(NamedTuple):
+    """The program with the better palettes, and what they improved."""
+
+    program: Program
+    effect: Calibration
 
 
 class Moments(NamedTuple):
@@ -76,7 +82,7 @@ class Moments(NamedTuple):
 
 def calibrate(
     graph: Graph, program: Program, samples: Samples, *, unfused: Program, limits: Limits
-) -> Calibration | None:
+) -> Calibrated | None:
     """The program with palettes, and biases, fitted to sample inputs; None, after a warning, when it has no palettes.
 
     unfused: the same network with FP16 weights and a command for each convolution, so that the inputs of all are in memory.
@@ -107,7 +113,7 @@ def calibrate(
         hint = "use more samples, like those that the network will see"
         warn(Problem("DV717", problem, Origin(program.name), hint))
         calibrated = program
-    return Calibration(calibrated, samples.count, samples.source, outputs, layers)
+    return Calibrated(calibrated, Calibration(samples.count, samples.source, outputs, layers))
 
 
 def refuse_custom_layers(program: Program, what: str, hint: str) -> None:

@@ -200,8 +200,8 @@ def quantize(graph: Graph, config: Config, progress: Progress = _silent) -> Quan
     if config.calibrate is not None:
         progress("calibrate", 0, 1)
         unfused = plan(graph, config.name, target._replace(fusion=Fusion.NONE))
-        calibration = calibrate(graph, program, samples, unfused=unfused, limits=config.limits)
-        program = program if calibration is None else calibration.program
+        if calibrated := calibrate(graph, program, samples, unfused=unfused, limits=config.limits):
+            program, calibration = calibrated
     if wanted is not None:
         progress("measure outputs", 0, 1)
         program, kept = keep_outputs(graph, program, samples, sqnr=wanted, limits=config.limits)

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor import calibration, cli
-from cnn_convertor.calibration import Calibration, calibrate
+from cnn_convertor.calibration import Calibrated, calibrate
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.limits import Limits
@@ -86,7 +86,7 @@ def calibrated(
     transposed: bool = True,
     quantization: Quantization = Quantization.PALETTE,
     fusion: str = "proven",
-) -> tuple[Program, Calibration | None]:
+) -> tuple[Program, Calibrated | None]:
     """The program before, and what calibrating it gave."""
     chosen = config(Path("graph.keras"), transpose_weight=transposed, quantization=quantization, fusion=fusion)
     program = build(graph, chosen)
@@ -113,11 +113,11 @@ def test_the_mean_error_of_each_channel_leaves(transposed: bool, tmp_path: Path)
     """It does so only if the mean of what meets each element of the kernel is right, whatever window goes over the map."""
     graph, inputs = every_kind(), images(6)
     before, result = calibrated(graph, inputs, tmp_path, transposed)
-    assert result is not None and result.samples == 6
+    assert result is not None and result.effect.samples == 6
     plain = without_palettes(before)
     made = {"plain": plain, "before": before, "after": result.program}
     outputs = {name: outputs_of(graph, program, inputs, tmp_path / name) for name, program in made.items()}
-    for i, (kind, improvement) in enumerate(zip(KINDS, result.outputs, strict=True)):
+    for i, (kind, improvement) in enumerate(zip(KINDS, result.effect.outputs, strict=True)):
         right = outputs["plain"][i]
         errors = {name: np.abs((outputs[name][i] - right).mean(axis=(0, 1, 2))).max() for name in ("before", "after")}
         (bias,) = (w.stored_bias for w in result.program.weights if w.where is not None and w.where.layer == kind)
@@ -163,7 +163,7 @@ def test_what_convolutions_of_one_command_read_is_known(tmp_path: Path) -> None:
     assert result is not None
     assert any(not run.external for layer in before.layers for run in layer.runs), "the case is one command"
     assert [has_own_bias(weights) for weights in result.program.weights] == [True, True]
-    assert result.outputs[0].after > result.outputs[0].before + 1
+    assert result.effect.outputs[0].after > result.effect.outputs[0].before + 1
 
 
 def test_inputs_that_the_firmware_is_told_of_are_known(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_palette_that_loses_nothing_is_left_alone(tmp_path: Path) -> None:
     few = Constant.of(np.round(normal(24, 16, 3, 3).load() * 20) / 7)
     before, result = calibrated(graph_of(ops.Conv2d(few, None, window((3, 3)))), images(3), tmp_path)
     assert result is not None and result.program == before
-    assert result.outputs[0].before == result.outputs[0].after == np.inf
+    assert result.effect.outputs[0].before == result.effect.outputs[0].after == np.inf
 
 
 def test_inputs_that_never_change_tell_nothing(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_palettes_that_are_not_better_are_not_taken(tmp_path: Path, monkeypatch:
     with pytest.warns(ConvertorWarning, match="DV717: calibration does not improve the outputs"):
         before, result = calibrated(graph_of(KINDS["3x3 padded"]), images(2), tmp_path)
     assert result is not None and result.program is before
-    assert result.outputs[0].after < result.outputs[0].before
+    assert result.effect.outputs[0].after < result.effect.outputs[0].before
 
 
 def test_custom_layers_are_refused(tmp_path: Path) -> None:

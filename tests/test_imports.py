@@ -17,6 +17,7 @@ PACKAGE = ROOT / "cnn_convertor"
 RANKS = (
     {"__init__"},
     {"dependencies", "errors", "escaping"},
+    {"failures", "workers"},
     {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "normalization", "passes"},
     {"devices"},
@@ -27,7 +28,8 @@ RANKS = (
     {"output_budget"},
     {"manifest", "report"},
     {"pipeline"},
-    {"checking", "inspection", "trials"},
+    {"cache", "checking", "inspection", "trials"},
+    {"bulk", "sweep"},
     {"board"},
     {"export"},
     {"cli"},

@@ -22,8 +22,23 @@ NO_CODES = {"DV700"}  # is the device's name
 
 # Who may speak of what: the rooms of the package that may use the codes of a group.
 ROOMS = {
-    "0": {"cli"},
-    "1": {"cli", "config", "files", "memory", "quantize", "frontends", "trials", "devices", "pipeline"},
+    "0": {"failures"},
+    "1": {
+        "bulk",
+        "cache",
+        "cli",
+        "config",
+        "failures",
+        "selection",
+        "sweep",
+        "files",
+        "memory",
+        "quantize",
+        "frontends",
+        "trials",
+        "devices",
+        "pipeline",
+    },
     "2": {"frontends", "ir"},
     "3": {"frontends"},
     "4": {"devices"},

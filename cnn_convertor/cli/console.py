@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import time
-import traceback
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cnn_convertor.cli import tables
 from cnn_convertor.cli.tables import escape_controls
-from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Problem, UsageError
+from cnn_convertor.errors import Problem
+from cnn_convertor.failures import DEBUG, Attempt, Outcome
 
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardVerification
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from cnn_convertor.verification.results import Verification
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
-DEBUG = "CNN_CONVERTOR_DEBUG"
 
 
 class Console:
@@ -39,7 +36,7 @@ class Console:
     def __init__(self, level: int, *, strict: bool = False) -> None:
         self.code = DONE
         self._level = level
-        self._strict = strict
+        self.strict = strict
         self._debugging = level > 1 or os.environ.get(DEBUG, "0") != "0"
 
     @contextmanager
@@ -48,31 +45,21 @@ class Console:
 
         With --strict the first warning ends the block, so that it writes no files.
         """
-        failure: Exception | None = None
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("error" if self._strict else "always", ConvertorWarning)
-            try:
-                yield
-            except BrokenPipeError:  # the reader of the output has gone
-                raise
-            except Exception as error:  # noqa: BLE001  # no traceback reaches a user
-                failure = error
-        # Print each warning once, however many places issue it.
-        issued = [w.message.problems for w in caught if isinstance(w.message, ConvertorWarning)]
-        for problem in dict.fromkeys(problem for problems in issued for problem in problems):
-            self.complain("warning", problem)
-        for other in caught:
-            if self._debugging and not isinstance(other.message, ConvertorWarning):
-                _print(warnings.formatwarning(other.message, other.category, other.filename, other.lineno), err=True)
-        if failure is not None:
-            self._fail(failure)
+        with Attempt(strict=self.strict) as attempt:
+            yield
+        self.judge_outcome(attempt.outcome)
 
-    def _fail(self, error: Exception) -> None:
+    def judge_outcome(self, outcome: Outcome[Any]) -> None:
+        """Print the warnings and the problems of a piece of work."""
+        for problem in outcome.warnings:
+            self.complain("warning", problem)
         if self._debugging:
-            _print("".join(traceback.format_exception(error)), err=True)
-        for problem in _problems(error):
+            for text in (*outcome.python_warnings, outcome.trace):
+                _print(text, err=True)
+        for problem in outcome.problems:
             self.complain("error", problem)
-        self.code = max(self.code, MISUSED if isinstance(error, UsageError) else FAILED)
+        if outcome.problems:
+            self.code = max(self.code, MISUSED if outcome.is_misuse else FAILED)
 
     def complain(self, kind: str, problem: Problem) -> None:
         color = {"error": "red", "warning": "yellow"}[kind]
@@ -200,27 +187,3 @@ def _draws(stream: Any) -> bool:
 
 def _print(text: str, *, err: bool = False) -> None:
     click.echo(text, err=err, color=False if os.environ.get("NO_COLOR") else None)
-
-
-def _problems(error: Exception) -> tuple[Problem, ...]:
-    """What to tell the user of an exception."""
-    match error:
-        case ConvertorError() | ConvertorWarning():
-            return error.problems
-        case OSError(errno=int(), filename=name):
-            return (Problem("DV113", f"the system says: {error.strerror}", Origin(str(name)) if name else None),)
-        case MemoryError():
-            hint = "check the network's sizes; convert for a smaller input, or where there is more memory"
-            return (Problem("DV113", "there is not enough memory", hint=hint),)
-        case _:
-            hint = f"please report this, with the ini file and the output of the same command with {DEBUG}=1 set"
-            message = f"internal error, {type(error).__name__}: {error} ({_culprit(error)})"
-            return (Problem("DV000", message, hint=hint),)
-
-
-def _culprit(error: Exception) -> str:
-    """The last line of this package that an exception passed, as file:line."""
-    package = Path(__file__).parents[1]
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(package)]
-    return f"{Path(ours[-1].filename).relative_to(package.parent).as_posix()}:{ours[-1].lineno}"

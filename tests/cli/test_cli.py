@@ -17,10 +17,10 @@ import pytest
 
 from audit.vendor import branches
 from cnn_convertor import cli
-from cnn_convertor.cli import console
 from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
+from cnn_convertor.failures import DEBUG
 
 ROOT = Path(__file__).resolve().parents[2]
 INI = "[INPUT]\nname = {name}\ndefinition = net.h5\n[OUTPUT]\noutput_folder = out\n"
@@ -223,7 +223,7 @@ def test_warnings_come_once_with_their_code(folder: Path, converts: Any, capsys:
 def test_an_unforeseen_error_is_no_traceback(
     folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(console.DEBUG, raising=False)
+    monkeypatch.delenv(DEBUG, raising=False)
     converts(raises(IndexError("list index out of range")))
     assert cli.main(["a.ini"]) == 1
     err = capsys.readouterr().err
@@ -239,7 +239,7 @@ def test_an_unforeseen_error_is_no_traceback(
 def test_developers_get_the_traceback(
     folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setenv(console.DEBUG, "1" if how == "variable" else "0")
+    monkeypatch.setenv(DEBUG, "1" if how == "variable" else "0")
     converts(raises(IndexError("x")))
     assert cli.main(["a.ini", *([how] if how == "-vv" else [])]) == 1
     err = capsys.readouterr().err
