@@ -1,0 +1,112 @@
+"""Runs a function over many items in several processes; the end of a process costs one item, not the others."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing import connection, get_context
+from typing import Any, Final, NamedTuple, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_PATIENCE: Final = 5.0  # seconds in which an interrupted process may clean up
+
+
+class Lost(NamedTuple):
+    """In place of a result: the process has ended. reason: how."""
+
+    reason: str
+
+
+def spread(
+    work: Callable[[T], R],
+    items: Sequence[T],
+    *,
+    jobs: int,
+    preload: Sequence[str] = (),
+    started: Callable[[int], None] = lambda _: None,
+) -> Iterator[tuple[int, R | Lost]]:
+    """The number of each item and its result, in the order in which they end.
+
+    work: a function of a module; it, the items and the results are pickled. jobs: processes at a time.
+    preload: modules that `work` needs, which one process imports for all. started: called with the number of an item.
+    When the caller stops, the processes are interrupted as by Ctrl-C.
+    """
+    context: Any = get_context("forkserver")  # each process begins without our threads and open files
+    context.set_forkserver_preload([*preload])
+    idle = [_Worker(context, work) for _ in range(min(jobs, len(items)))]
+    busy: dict[Any, tuple[_Worker, int]] = {}
+    waiting = list(enumerate(items))[::-1]
+    try:
+        while waiting or busy:
+            while waiting and idle:
+                worker, (number, item) = idle.pop(), waiting.pop()
+                worker.give(item)
+                busy[worker.pipe] = worker, number
+                started(number)
+            for pipe in connection.wait([*busy]):
+                worker, number = busy.pop(pipe)
+                result = worker.take()
+                idle.append(_Worker(context, work) if isinstance(result, Lost) else worker)
+                yield number, result
+    finally:
+        working = [worker for worker, _ in busy.values()]
+        for worker in working:
+            worker.interrupt()
+        for worker in (*idle, *working):
+            worker.end()
+
+
+class _Worker:
+    """A process, and our end of the pipe to it."""
+
+    def __init__(self, context: Any, work: Callable[[Any], Any]) -> None:
+        self.pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(work, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def give(self, item: object) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # the process has ended, as the next read finds
+            self.pipe.send(item)
+
+    def take(self) -> Any:
+        """The result, or Lost."""
+        try:
+            return self.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            return Lost(self.end())
+
+    def interrupt(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGINT)
+
+    def end(self) -> str:
+        """Close the pipe, and wait for the end of the process; says how it ended."""
+        self.pipe.close()
+        self._process.join(_PATIENCE)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+        code: int = self._process.exitcode
+        return f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
+
+
+def _serve(work: Callable[[Any], Any], pipe: Any) -> None:
+    """In the process: work until the pipe closes or an interruption comes."""
+    os.setpgrp()  # Ctrl-C reaches the parent alone, which interrupts this process once
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+        while True:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            item = pipe.recv()
+            signal.signal(signal.SIGINT, _stop)
+            pipe.send(work(item))
+
+
+def _stop(*_: object) -> None:
+    """Let the work clean up, undisturbed by further interruptions."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
