@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,22 +22,40 @@ _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 def recorded() -> Iterator[set[Path]]:
     """The files that Python opens for reading inside the block: models, their external data, custom layers, profiles.
 
-    Without those of this package and of the Python installation.
+    Without those of this package and of the Python installation. A compiled module stands for its source.
     """
-    opened: set[Path] = set()
-    active = True
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if active and event == "open" and isinstance(arguments[0], str | bytes) and not arguments[2] & _WRITES:
-            opened.add(Path(os.fsdecode(arguments[0])))
-
-    sys.addaudithook(hook)  # Python has no way to remove it
+    opened: set[str] = set()
+    recordings = _recordings()
+    recordings.append(opened)
     files: set[Path] = set()
     try:
         yield files
     finally:
-        active = False
-        files.update(path for path in opened if _is_input(path))
+        recordings[:] = [names for names in recordings if names is not opened]
+        files.update(path for path in map(_source, opened) if _is_input(path))
+
+
+@cache
+def _recordings() -> list[set[str]]:
+    """The sets that take the names of files which are opened for reading."""
+    recordings: list[set[str]] = []
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if recordings and event == "open" and isinstance(arguments[0], str | bytes) and not arguments[2] & _WRITES:
+            for names in recordings:
+                names.add(os.fsdecode(arguments[0]))
+
+    sys.addaudithook(hook)  # Python has no way to remove it, so that there is one
+    return recordings
+
+
+def _source(name: str) -> Path:
+    """The file, or the source of a compiled module."""
+    path = Path(name)
+    if path.suffix == ".pyc" and path.parent.name == "__pycache__":
+        with suppress(ValueError):
+            return Path(source_from_cache(name))
+    return path
 
 
 def _is_input(path: Path) -> bool:

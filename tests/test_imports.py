@@ -16,8 +16,8 @@ PACKAGE = ROOT / "cnn_convertor"
 # A room imports from the ranks above it in this list, and from itself.
 RANKS = (
     {"__init__"},
-    {"dependencies", "errors", "escaping"},
-    {"failures", "workers"},
+    {"dependencies", "errors", "escaping", "values"},
+    {"failures", "selection", "workers"},
     {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "normalization", "passes"},
     {"devices"},

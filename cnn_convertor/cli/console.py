@@ -18,6 +18,7 @@ from cnn_convertor.failures import DEBUG, Attempt, Outcome
 
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardVerification
+    from cnn_convertor.cli.live import LiveTable
     from cnn_convertor.inspection import Inspection
     from cnn_convertor.pipeline import Progress
     from cnn_convertor.report import Report
@@ -128,6 +129,17 @@ class Console:
             self.code = max(self.code, FAILED)
 
     @contextmanager
+    def table(self, names: Sequence[str]) -> Iterator[LiveTable | _NoTable]:
+        """Show on a terminal which networks are converted at this moment."""
+        if self._level < 0 or not _draws(sys.stderr):
+            yield _NoTable()
+            return
+        from cnn_convertor.cli.live import LiveTable
+
+        with LiveTable([escape_controls(name) for name in names]).shown() as table:
+            yield table
+
+    @contextmanager
     def progress(self, title: str, *, verbose: bool) -> Iterator[Progress]:
         """Show the progress of `title`: a bar on a terminal, a line for each step elsewhere."""
         timed = verbose or self._level > 0
@@ -140,6 +152,20 @@ class Console:
         else:
             with _bar(title) as bar:
                 yield bar
+
+
+class _NoTable:
+    """In place of LiveTable, where no terminal shows one."""
+
+    def start(self, number: int) -> None:
+        pass
+
+    def end(self, number: int, *, failed: bool) -> None:
+        pass
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        yield
 
 
 class _Steps:

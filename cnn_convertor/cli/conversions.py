@@ -11,83 +11,101 @@ import click
 
 from cnn_convertor import dependencies
 from cnn_convertor.cli.console import DONE, Console
-from cnn_convertor.cli.parameters import FILE, with_calibration, with_device
+from cnn_convertor.cli.parameters import COUNT, FILE, with_calibration, with_device
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.failures import Outcome
+from cnn_convertor.selection import ini_files
 
 if TYPE_CHECKING:
-    from cnn_convertor.report import Report
+    from cnn_convertor.bulk import Converted
 
 
 @commands.command()
-@click.argument("inis", metavar="NET.ini...", nargs=-1, required=True, type=FILE)
+@click.argument("given", metavar="NET.ini...", nargs=-1, required=True, type=FILE)
 @with_calibration
+@click.option("--jobs", metavar="N", type=COUNT, default=1, show_default=True, help="Networks to convert at a time.")
+@click.option("--cache", metavar="DIR", type=FILE, help="Keep outputs there, and take them from there.")
+@click.option("--output-folder", metavar="DIR", type=FILE, help="Folder of the outputs, in place of the ini file's.")
 @click.option(
-    "--output-folder",
-    metavar="DIR",
-    type=FILE,
-    help="Folder of the outputs, in place of the ini file's.",
+    "--depfile", metavar="FILE", type=FILE, help="Write the files that the outputs depend on, for Make and Ninja."
 )
 @click.option(
-    "--depfile",
-    metavar="FILE",
-    type=FILE,
-    help="Write the files that the outputs depend on, for Make and Ninja.",
-)
-@click.option(
-    "--depfile-target",
-    metavar="FILE",
-    type=FILE,
-    help="What depends on them, in place of the weights' file.",
+    "--depfile-target", metavar="FILE", type=FILE, help="What depends on them, in place of the weights' file."
 )
 @with_device
 @with_console
 def convert(
     console: Console,
-    inis: tuple[Path, ...],
-    calibrate: Path | None,
-    output_folder: Path | None,
+    given: tuple[Path, ...],
+    jobs: int,
+    cache: Path | None,
     depfile: Path | None,
     depfile_target: Path | None,
-    **device: Any,
+    **options: Any,
 ) -> None:
-    """Convert networks; the default command."""
+    """Convert networks; the default command. A folder or a pattern stands for the ini files in it."""
+    inis = ini_files(given)
     if depfile is not None and len(inis) > 1:
         problem = "--depfile needs one NET.ini: each network depends on files of its own"
         raise UsageError.of("DV100", problem, Origin(str(depfile)), "convert the networks one after the other")
     configs: list[tuple[Path, Config]] = []
-    written: list[Path] = []
-    converted = 0
     with nullcontext(set[Path]()) if depfile is None else dependencies.recorded() as inputs:
         for ini in inis:
             with console.attempt():
-                config = Config.read(ini, calibrate=calibrate, output_folder=output_folder, **device)
+                config = Config.read(ini, **options)
                 _check_apart(config, ini, configs)
                 configs.append((ini, config))
-        for ini, config in configs:
-            with console.attempt():
-                report = _convert(config, console)
-                console.conversion(config.name, f"{config.name} ({ini})", report, verbose=config.verbose)
-                written += report.files
-                converted += 1
+        converted = _convert(configs, console, jobs=jobs, cache=cache)
     if depfile is not None and console.code == DONE:
         with console.attempt():
             from cnn_convertor.files import replace_all
 
+            (written,) = (done.report.files for done in converted)
             target = depfile_target or next(path for path in written if path.name.endswith("_weights.bin"))
             replace_all(depfile.parent, {depfile.name: dependencies.depfile(target, inputs, written[0].parent)})
-    if len(inis) > 1 and converted < len(inis):
-        console.note(f"{converted} of {len(inis)} networks converted")
+    known = sum(done.is_known for done in converted)
+    if len(inis) > 1 and (known or len(converted) < len(inis)):
+        from_cache = f", {known} of them from the cache" if known else ""
+        console.note(f"{len(converted)} of {len(inis)} networks converted{from_cache}")
 
 
-def _convert(config: Config, console: Console) -> Report:
-    # Imported here, so that --help stays fast.
-    from cnn_convertor.pipeline import convert
+def _convert(
+    configs: Sequence[tuple[Path, Config]], console: Console, *, jobs: int, cache: Path | None
+) -> list[Converted]:
+    """Convert, and print the outcomes in the order of the networks; gives those that succeed."""
+    from cnn_convertor import bulk  # here, so that --help stays fast
 
-    with console.progress(config.name, verbose=config.verbose) as progress:
-        return convert(config, progress)
+    tasks = [bulk.Task(config, cache, console.strict) for _, config in configs]
+    converted: list[Converted] = []
+
+    def show(number: int, outcome: Outcome[Converted]) -> None:
+        ini, config = configs[number]
+        console.judge_outcome(outcome)
+        if outcome.result is not None:
+            report = outcome.result.report
+            console.conversion(config.name, f"{config.name} ({ini})", report, verbose=config.verbose)
+            converted.append(outcome.result)
+
+    if min(jobs, len(tasks)) < 2:
+        for number, task in enumerate(tasks):
+            with console.progress(task.config.name, verbose=task.config.verbose) as progress:
+                outcome = bulk.convert_one(task, progress)
+            show(number, outcome)
+        return converted
+    waiting: dict[int, Outcome[Converted]] = {}
+    number = 0
+    with console.table([config.name for _, config in configs]) as table:
+        for ended, outcome in bulk.convert_all(tasks, jobs=jobs, started=table.start):
+            table.end(ended, failed=outcome.result is None)
+            waiting[ended] = outcome
+            while number in waiting:
+                with table.paused():
+                    show(number, waiting.pop(number))
+                number += 1
+    return converted
 
 
 def _check_apart(config: Config, ini: Path, others: Sequence[tuple[Path, Config]]) -> None:
@@ -108,7 +126,7 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
     from cnn_convertor.checking import check
     from cnn_convertor.pipeline import convert
 
-    for ini in inis:
+    for ini in ini_files(inis):
         with console.attempt():
             config = Config.read(ini, **device)
             found = check(config)

@@ -228,7 +228,7 @@ def test_an_unforeseen_error_is_no_traceback(
     assert cli.main(["a.ini"]) == 1
     err = capsys.readouterr().err
     assert re.search(
-        r"^error DV000: internal error, IndexError: list index out of range \(cnn_convertor/cli/conversions.py:\d+\)$",
+        r"^error DV000: internal error, IndexError: list index out of range \(cnn_convertor/cache.py:\d+\)$",
         err,
         re.MULTILINE,
     )

@@ -1,0 +1,62 @@
+"""Converts many networks: one after the other, or in several processes; one that fails does not stop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from cnn_convertor import cache
+from cnn_convertor.config import Config
+from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.failures import Outcome, attempted
+from cnn_convertor.pipeline import Progress
+from cnn_convertor.report import Report
+from cnn_convertor.workers import Lost, spread
+
+
+class Task(NamedTuple):
+    """A conversion as a value, for any process. cache: a folder, or None. strict: warnings are errors."""
+
+    config: Config
+    cache: Path | None = None
+    strict: bool = False
+
+
+class Converted(NamedTuple):
+    """is_known: the files come from the cache."""
+
+    report: Report
+    is_known: bool
+
+
+def convert_one(task: Task, progress: Progress = lambda *_: None) -> Outcome[Converted]:
+    """Convert a network; all that goes wrong is in the outcome."""
+    steps: set[str] = set()
+
+    def note(step: str, done: int, total: int) -> None:
+        steps.add(step)
+        progress(step, done, total)
+
+    def work() -> Converted:
+        report = cache.convert(task.config, note, folder=task.cache)
+        return Converted(report, cache.FROM_CACHE in steps)
+
+    return attempted(work, strict=task.strict)
+
+
+def convert_all(
+    tasks: Sequence[Task], *, jobs: int, started: Callable[[int], None] = lambda _: None
+) -> Iterator[tuple[int, Outcome[Converted]]]:
+    """The number of each task and its outcome, in the order in which they end. jobs: processes at a time.
+
+    Of tasks that write the same files, one alone may be given. started: called with the number of a task.
+    """
+    for number, outcome in spread(convert_one, tasks, jobs=jobs, preload=[__name__], started=started):
+        yield number, _lost(tasks[number], outcome.reason) if isinstance(outcome, Lost) else outcome
+
+
+def _lost(task: Task, reason: str) -> Outcome[Converted]:
+    where = Origin(str(task.config.definition))
+    problem = f"the process that converted {task.config.name} ended with {reason}"
+    return Outcome(problems=(Problem("DV127", problem, where, "if memory was short, convert with fewer --jobs"),))

@@ -1,0 +1,348 @@
+"""Keeps the outputs of conversions: the same inputs, options and convertor give the same files without a conversion.
+
+    FOLDER/CACHEDIR.TAG     marks the folder; backup programs leave it out
+    FOLDER/entries/KEY      what a conversion gave: its files by their SHA-256, its report and its warnings
+    FOLDER/files/SHA256     contents
+    FOLDER/work/            conversions that go on, or were killed
+
+Files appear by renaming, and everything is checked when it is read. So processes can share a folder, and damage is a conversion
+more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import fields, replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cnn_convertor
+from cnn_convertor import dependencies, files, pipeline
+from cnn_convertor.config import Config
+from cnn_convertor.errors import ConvertorWarning, Origin, Problem, UsageError, warn
+from cnn_convertor.manifest import earlier_files
+from cnn_convertor.pipeline import Progress
+from cnn_convertor.report import Report
+from cnn_convertor.values import from_plain, to_plain
+
+FROM_CACHE: Final = "take from the cache"  # the step of `Progress` when nothing is converted
+_SCHEMA: Final = 1
+_PACKAGE: Final = Path(cnn_convertor.__file__).parent
+_TAG: Final = "CACHEDIR.TAG"
+_TAG_TEXT: Final = "Signature: 8a477f597d28d172789f06886806bc55\n# Conversions of cnn-convertor.\n"
+_WITHOUT_EFFECT: Final = {"output_folder", "verbose"}  # fields of Config that change no output
+_NAMED: Final = ("definition", "data", "calibrate")  # fields of Config that name inputs
+_LIBRARIES: Final = ("h5py", "jinja2", "numpy", "protobuf")
+_PIECE: Final = 1 << 20  # bytes read at a time
+_ABANDONED: Final = 24 * 3600  # seconds after which the folder of a conversion is one that was killed
+
+
+class Input(NamedTuple):
+    path: Path
+    sha256: str
+
+
+class Content(NamedTuple):
+    """A file of the outputs. name: relative to the folder of the network."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class Entry(NamedTuple):
+    """What a conversion gave. others: inputs beside those that the configuration names, like external data."""
+
+    others: tuple[Input, ...]
+    contents: tuple[Content, ...]
+    report: Report
+    warnings: tuple[Problem, ...]
+
+
+class Statistics(NamedTuple):
+    """Of a cache. bytes: of all contents."""
+
+    entries: int
+    bytes: int
+
+
+class _DamagedError(Exception):
+    """A file of the cache does not hold what its name says."""
+
+
+def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Path | None) -> Report:
+    """Convert a network, or take its files from the cache. folder: of the cache; None: without one.
+
+    A network with a custom layer is always converted: that Python code may read anything.
+    Raises ConvertorError, also for a folder that is no cache.
+    """
+    if folder is None or config.custom_layer is not None:
+        return pipeline.convert(config, progress)
+    store = Cache(folder)
+    store.prepare()
+    files.check_writable(config.output_folder / config.name)
+    key = _key(config)
+    if (entry := store.find(key)) is not None:
+        warn(*entry.warnings)
+        try:
+            installed = _install(config, {c.name: _pieces(store.place(c.sha256), c) for c in entry.contents})
+        except FileNotFoundError:  # removed by another process
+            pass
+        except _DamagedError as error:
+            store.forget(key, str(error))
+        else:
+            progress(FROM_CACHE, 0, 1)
+            return entry.report._replace(files=installed)
+    return _converted(store, key, config, progress)
+
+
+def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Report:
+    """Convert in a folder of the cache, and keep what comes out unless an input has changed meanwhile."""
+    with store.workplace() as place:
+        with dependencies.recorded() as read, _overheard() as issued:
+            report = pipeline.convert(replace(config, output_folder=place), progress)
+        folder = place / config.name
+        contents = tuple(_content(path.relative_to(folder).as_posix(), path) for path in report.files)
+        installed = _install(config, {c.name: _pieces(folder / c.name, c) for c in contents})
+        others = tuple(Input(path, _sha256(path)) for path in _others(config, read, store.folder))
+        if _key(config) == key:
+            problems = tuple(problem for warning in issued for problem in warning.problems)
+            store.add(key, Entry(others, contents, report._replace(files=()), problems), folder)
+    return report._replace(files=installed)
+
+
+def _install(config: Config, contents: dict[str, Iterator[NDArray[np.uint8]]]) -> tuple[Path, ...]:
+    folder = config.output_folder / config.name
+    return files.replace_all(folder, contents, obsolete=earlier_files(folder, config.name))
+
+
+@contextmanager
+def _overheard() -> Iterator[list[ConvertorWarning]]:
+    """The warnings of a block, which reach the caller, too."""
+    issued: list[ConvertorWarning] = []
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            yield issued
+    finally:
+        for each in caught:
+            if isinstance(each.message, ConvertorWarning):
+                issued.append(each.message)
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+
+# --- what outputs depend on ----------------------------------------------------------------------------------------------
+
+
+def _key(config: Config) -> str:
+    """The name of a conversion: of its inputs' contents, its options and the convertor.
+
+    The paths of inputs are options, as warnings name them. Raises OSError for an input that cannot be read.
+    """
+    options = {f.name: to_plain(getattr(config, f.name)) for f in fields(config) if f.name not in _WITHOUT_EFFECT}
+    paths = {path for name in _NAMED if (path := getattr(config, name)) is not None}
+    inputs = {str(path): _sha256_of_all(path) for path in sorted(paths)}
+    text = json.dumps([_SCHEMA, _convertor(), options, inputs], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _others(config: Config, read: Iterable[Path], own: Path) -> list[Path]:
+    """The inputs that the configuration does not name."""
+    named = [path.resolve() for name in _NAMED if (path := getattr(config, name)) is not None]
+    known = (*named, own.resolve(), _templates().resolve())
+    return sorted(path for path in read if not any(path.resolve().is_relative_to(place) for place in known))
+
+
+@cache
+def _convertor() -> str:
+    """What computes: this package, byte by byte, and the versions of what it uses."""
+    parts = [_sha256_of_all(_PACKAGE), _sha256_of_all(_templates()), *map(version, _LIBRARIES)]
+    return " ".join([*parts, sys.platform, platform.machine(), *map(str, sys.version_info[:2])])
+
+
+def _templates() -> Path:
+    """They are inside the package of a wheel, and beside that of a checkout."""
+    return next(place / "templates" for place in (_PACKAGE, _PACKAGE.parent) if (place / "templates").is_dir())
+
+
+def _sha256_of_all(path: Path) -> str:
+    """Of a file, or of the names and contents of all files in a folder."""
+    if not path.is_dir():
+        return _sha256(path)
+    found = sorted(p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    listing = "".join(f"{p.relative_to(path).as_posix()}\0{_sha256(p)}\n" for p in found)
+    return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    return _content("", path).sha256
+
+
+def _content(name: str, path: Path) -> Content:
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb", buffering=0) as stream:
+        while piece := stream.read(_PIECE):
+            digest.update(piece)
+            size += len(piece)
+    return Content(name, size, digest.hexdigest())
+
+
+def _pieces(path: Path, content: Content) -> Iterator[NDArray[np.uint8]]:
+    """The contents of a file, which are checked at the end. Raises _DamagedError."""
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as stream:
+        while piece := stream.read(_PIECE):
+            digest.update(piece)
+            yield np.frombuffer(piece, np.uint8)
+    if digest.hexdigest() != content.sha256:
+        raise _DamagedError(str(path))
+
+
+# --- the folder ----------------------------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> Entry:
+    """Raises FileNotFoundError and _DamagedError."""
+    try:
+        digest, _, text = path.read_text(encoding="utf-8").partition("\n")
+        if hashlib.sha256(text.encode()).hexdigest() != digest:
+            raise _DamagedError(str(path))
+        return from_plain(Entry, json.loads(text))
+    except (ValueError, TypeError, LookupError) as error:
+        raise _DamagedError(str(path)) from error
+
+
+class Cache(NamedTuple):
+    """A folder with conversions."""
+
+    folder: Path
+
+    def prepare(self) -> None:
+        """Make the folder. Raises UsageError when it is something else, or cannot be written."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not self._is_marked:
+                if any(self.folder.iterdir()) and not self._is_marked:  # another process may have made it meanwhile
+                    raise self._refusal("the folder has other files")
+                self._write(self.folder / _TAG, _TAG_TEXT)
+            for part in ("entries", "files", "work"):
+                (self.folder / part).mkdir(exist_ok=True)
+        except OSError as error:
+            raise self._refusal(f"the system says: {error.strerror}") from error
+
+    @property
+    def _is_marked(self) -> bool:
+        return (self.folder / _TAG).is_file()
+
+    def _refusal(self, reason: str) -> UsageError:
+        problem = f"this is no cache of conversions: {reason}"
+        return UsageError.of(
+            "DV126", problem, Origin(str(self.folder)), "name a new folder, or one of an earlier --cache"
+        )
+
+    def require(self) -> None:
+        """Raises UsageError unless the folder is a cache."""
+        if not self._is_marked:
+            raise self._refusal("nothing was converted with it" if not self.folder.exists() else f"it has no {_TAG}")
+
+    def place(self, sha256: str) -> Path:
+        return self.folder / "files" / sha256[:2] / sha256
+
+    def _entry(self, key: str) -> Path:
+        return self.folder / "entries" / key[:2] / key
+
+    def find(self, key: str) -> Entry | None:
+        """The conversion of this name whose other inputs are as they were. Warns of a damaged entry."""
+        path = self._entry(key)
+        try:
+            entry = _read(path)
+        except FileNotFoundError:
+            return None
+        except _DamagedError:
+            self.forget(key, str(path))
+            return None
+        if any(not other.path.is_file() or _sha256(other.path) != other.sha256 for other in entry.others):
+            return None
+        with suppress(OSError):
+            os.utime(path)  # `prune` removes what was used least recently
+        return entry
+
+    def forget(self, key: str, damaged: str) -> None:
+        """Remove a damaged file and its entry, with a warning."""
+        for path in (Path(damaged), self._entry(key)):
+            path.unlink(missing_ok=True)
+        problem = "a file of the cache is damaged, so the network is converted"
+        warn(Problem("DV125", problem, Origin(damaged), "check the disk if this comes again"))
+
+    def add(self, key: str, entry: Entry, folder: Path) -> None:
+        """Keep a conversion. folder: its files, which move into the cache."""
+        for content in entry.contents:
+            place = self.place(content.sha256)
+            place.parent.mkdir(exist_ok=True)
+            (folder / content.name).replace(place)
+        text = json.dumps(to_plain(entry))
+        self._entry(key).parent.mkdir(exist_ok=True)
+        self._write(self._entry(key), f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+
+    def _write(self, path: Path, text: str) -> None:
+        """Write a file that other processes see as a whole or not at all."""
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as draft:
+            draft.write(text)
+        Path(draft.name).replace(path)
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(dir=self.folder / "work", ignore_cleanup_errors=True) as name:
+            yield Path(name)
+
+    def statistics(self) -> Statistics:
+        return Statistics(len(self._files("entries")), sum(path.stat().st_size for path in self._files("files")))
+
+    def clear(self) -> Statistics:
+        """Remove all; gives what there was."""
+        found = self.statistics()
+        for part in ("entries", "files", "work"):
+            shutil.rmtree(self.folder / part, ignore_errors=True)
+        return found
+
+    def prune(self, most: int) -> Statistics:
+        """Remove what was used least recently, until the contents have at most so many bytes; gives what is removed."""
+        before = self.statistics()
+        kept: set[str] = set()
+        size = 0
+        for path in sorted(self._files("entries"), key=lambda path: path.stat().st_mtime, reverse=True):
+            more: dict[str, int] = {}
+            with suppress(FileNotFoundError, _DamagedError):
+                more = {c.sha256: c.bytes for c in _read(path).contents}
+            new = {name: size for name, size in more.items() if name not in kept}
+            if not more or size + sum(new.values()) > most:
+                path.unlink(missing_ok=True)
+            else:
+                size += sum(new.values())
+                kept |= set(new)
+        for path in self._files("files"):
+            if path.name not in kept:
+                path.unlink(missing_ok=True)
+        for path in (self.folder / "work").glob("*"):
+            if time.time() - path.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(path, ignore_errors=True)
+        after = self.statistics()
+        return Statistics(before.entries - after.entries, before.bytes - after.bytes)
+
+    def _files(self, part: str) -> list[Path]:
+        return [path for path in (self.folder / part).rglob("*") if path.is_file()]

@@ -1,0 +1,53 @@
+"""A table on the terminal of the networks that are converted at this moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+_MOST = 16  # rows of the table
+
+
+class LiveTable:
+    """What runs, since when, and how many are done. It is redrawn four times a second, and leaves no trace."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._running: dict[int, float] = {}
+        self._done = self._failed = 0
+        screen = Console(stderr=True)
+        self._live = Live(get_renderable=self._drawn, console=screen, transient=True, redirect_stdout=False)
+
+    def start(self, number: int) -> None:
+        self._running[number] = time.monotonic()
+
+    def end(self, number: int, *, failed: bool) -> None:
+        del self._running[number]
+        self._done += 1
+        self._failed += failed
+
+    @contextmanager
+    def shown(self) -> Iterator[LiveTable]:
+        with self._live:
+            yield self
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Without the table, so that results can be printed."""
+        self._live.stop()
+        yield
+        self._live.start()
+
+    def _drawn(self) -> Group:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        now = time.monotonic()
+        for number, since in [*self._running.items()][:_MOST]:
+            table.add_row(Text(self._names[number]), f"{now - since:.0f} s")
+        failed = f", {self._failed} failed" if self._failed else ""
+        return Group(table, Text(f"{self._done} of {len(self._names)} networks done{failed}"))

@@ -1,0 +1,76 @@
+"""Values as JSON, and back by their types: tuples, records, enumerations, paths and plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping, Set
+from datetime import date
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+def to_plain(value: object) -> Any:
+    """What `json` can write; equal values give the same. Raises TypeError for values of other kinds."""
+    match value:
+        case Enum():
+            return value.name
+        case None | bool() | int() | float() | str():
+            return value
+        case Path():
+            return str(value)
+        case bytes():
+            return value.hex()
+        case date():
+            return value.isoformat()
+        case Mapping():
+            return {str(key): to_plain(item) for key, item in value.items()}
+        case Set():
+            return sorted(map(to_plain, value))
+        case tuple() | list():
+            return [to_plain(item) for item in value]
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return [to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)]
+        case _:
+            raise TypeError(f"no JSON for a {type(value).__name__}")
+
+
+def from_plain(kind: type[T], plain: Any) -> T:
+    """The value of a type that `to_plain` gave. Raises TypeError, ValueError or LookupError for what is no such value."""
+    found: T = _from_plain(kind, plain)
+    return found
+
+
+def _from_plain(kind: Any, plain: Any) -> Any:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        (inner,) = (argument for argument in arguments if argument is not type(None))
+        return None if plain is None else _from_plain(inner, plain)
+    if origin is tuple:
+        if arguments[1:] == (...,):
+            arguments = arguments[:1] * len(plain)
+        return tuple(_from_plain(argument, item) for argument, item in zip(arguments, plain, strict=True))
+    if issubclass(kind, Enum):
+        return kind[plain]
+    if issubclass(kind, Path):
+        return Path(plain)
+    if fields := _fields(kind):
+        return kind(*(_from_plain(field, item) for field, item in zip(fields, plain, strict=True)))
+    if not isinstance(plain, (int, float) if kind is float else kind):
+        raise TypeError(f"expected {kind.__name__}, not {plain!r}")
+    return kind(plain)
+
+
+@cache
+def _fields(kind: type) -> tuple[Any, ...]:
+    """The types of a record's fields; none for other types."""
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+    else:
+        names = list(getattr(kind, "_fields", ()))
+    hints = get_type_hints(kind) if names else {}
+    return tuple(hints[name] for name in names)
