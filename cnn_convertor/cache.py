@@ -95,12 +95,11 @@ def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Pat
         return pipeline.convert(config, progress)
     store = Cache(folder)
     store.prepare()
-    files.check_writable(config.output_folder / config.name)
     key = _key(config)
     if (entry := store.find(key)) is not None:
         warn(*entry.warnings)
         try:
-            installed = _install(config, {c.name: _pieces(store.place(c.sha256), c) for c in entry.contents})
+            installed = _taken(store, entry, config)
         except FileNotFoundError:  # removed by another process
             pass
         except _DamagedError as error:
@@ -111,8 +110,18 @@ def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Pat
     return _converted(store, key, config, progress)
 
 
+def _taken(store: Cache, entry: Entry, config: Config) -> tuple[Path, ...]:
+    """Put the files of an entry in their place, unless they are there. Raises FileNotFoundError and _DamagedError."""
+    folder = config.output_folder / config.name
+    with suppress(OSError):
+        if all(_content(c.name, folder / c.name) == c for c in entry.contents):
+            return tuple(folder / c.name for c in entry.contents)
+    return _install(config, {c.name: _pieces(store.place(c.sha256), c) for c in entry.contents})
+
+
 def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Report:
     """Convert in a folder of the cache, and keep what comes out unless an input has changed meanwhile."""
+    files.check_writable(config.output_folder / config.name)
     with store.workplace() as place:
         with dependencies.recorded() as read, _overheard() as issued:
             report = pipeline.convert(replace(config, output_folder=place), progress)

@@ -47,8 +47,7 @@ def summary(program: Program, profile: Profile, kept: Kept | None = None) -> tup
     commands = sum(layer.type is LayerType.CONV for layer in program.layers)
     accepted = count_accepted(program, profile)
     evidence = [("evidence", f"{accepted} of {commands} commands rest on the driver's check alone")] if accepted else []
-    working = [layer for layer in program.layers if layer.type not in _NO_WORK]
-    on_cpu = [layer.type.name.lower() if layer.cpu is None else describe(layer.cpu) for layer in working]
+    on_cpu = cpu_layers(program)
     return (
         ("device commands", str(commands)),
         *evidence,
@@ -60,6 +59,12 @@ def summary(program: Program, profile: Profile, kept: Kept | None = None) -> tup
         *_estimated(program, profile),
         *(("network", line) for line in codegen.description(program)[1:]),
     )
+
+
+def cpu_layers(program: Program) -> list[str]:
+    """What the CPU computes, in words, for each layer of its own."""
+    working = [layer for layer in program.layers if layer.type not in _NO_WORK]
+    return [layer.type.name.lower() if layer.cpu is None else describe(layer.cpu) for layer in working]
 
 
 def _estimated(program: Program, profile: Profile) -> Iterator[tuple[str, str]]:

@@ -135,6 +135,32 @@ ENTRIES: Mapping[str, Entry] = {
         "`check` converted a network, and the result differs from the files in its output folder.",
         "Commit what `cnn-convertor check --update` writes, or undo the change of the input.",
     ),
+    "DV124": Entry(
+        "No ini file found",
+        "A folder, with those inside, or a pattern has no file that ends with .ini; hidden ones do not count.",
+        "Correct the path; write a pattern in quotes.",
+    ),
+    "DV125": Entry(
+        "Damage in the cache",
+        "A file in the folder of --cache does not have the contents with which it was written.",
+        "Nothing for this conversion: the network is converted again. Check the disk if this happens often.",
+        is_warning=True,
+    ),
+    "DV126": Entry(
+        "No cache",
+        "The folder of --cache, or of a `cache` command, holds other files, does not exist or cannot be used.",
+        "Name a new folder, or one of an earlier --cache.",
+    ),
+    "DV127": Entry(
+        "A process ended",
+        "With --jobs, the process that worked on a network ended early: often since the memory was short.",
+        "Use fewer --jobs; if it happens with one, report it.",
+    ),
+    "DV128": Entry(
+        "Wrong variants",
+        "`sweep --vary` names a key that it cannot vary, one twice, or a value that the key does not take.",
+        "Write --vary KEY=VALUE,... with a value that the message names.",
+    ),
     "DV130": Entry(
         "No such layer to store",
         "A line of [QUANTIZATION] names no layer of the network, or one without kernels of its own.",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cnn_convertor.inspection import Inspection
     from cnn_convertor.pipeline import Progress
     from cnn_convertor.report import Report
+    from cnn_convertor.sweep import Sweep
     from cnn_convertor.verification.results import Verification
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
@@ -113,6 +114,14 @@ class Console:
             self.code = max(self.code, FAILED)
         if self._level >= 0 or not result.passed:
             _print(escape_controls("\n".join(tables.board_verification(result))))
+
+    def sweep(self, result: Sweep) -> None:
+        """Print a comparison of variants, and why some of them cannot be converted; the exit code is then 1."""
+        self.show("\n".join(tables.sweep(result)))
+        for problem in dict.fromkeys(problem for row in result.rows for problem in row.warnings):
+            self.complain("warning", problem)
+        for problem in dict.fromkeys(problem for row in result.rows for problem in row.problems):
+            self.find(problem)
 
     def inspection(self, result: Inspection) -> None:
         """Print an inspection, and the problems that are of no single layer."""

@@ -1,4 +1,4 @@
-"""The commands that convert networks: convert, check."""
+"""The commands that convert networks, and keep what comes out: convert, check, cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from cnn_convertor import dependencies
 from cnn_convertor.cli.console import DONE, Console
-from cnn_convertor.cli.parameters import COUNT, FILE, with_calibration, with_device
+from cnn_convertor.cli.parameters import FILE, WholeNumber, with_calibration, with_device, with_jobs
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
@@ -21,12 +21,13 @@ from cnn_convertor.selection import ini_files
 
 if TYPE_CHECKING:
     from cnn_convertor.bulk import Converted
+    from cnn_convertor.cache import Cache, Statistics
 
 
 @commands.command()
 @click.argument("given", metavar="NET.ini...", nargs=-1, required=True, type=FILE)
 @with_calibration
-@click.option("--jobs", metavar="N", type=COUNT, default=1, show_default=True, help="Networks to convert at a time.")
+@with_jobs
 @click.option("--cache", metavar="DIR", type=FILE, help="Keep outputs there, and take them from there.")
 @click.option("--output-folder", metavar="DIR", type=FILE, help="Folder of the outputs, in place of the ini file's.")
 @click.option(
@@ -52,11 +53,12 @@ def convert(
         problem = "--depfile needs one NET.ini: each network depends on files of its own"
         raise UsageError.of("DV100", problem, Origin(str(depfile)), "convert the networks one after the other")
     configs: list[tuple[Path, Config]] = []
+    taken: dict[Path, Path] = {}
     with nullcontext(set[Path]()) if depfile is None else dependencies.recorded() as inputs:
         for ini in inis:
             with console.attempt():
                 config = Config.read(ini, **options)
-                _check_apart(config, ini, configs)
+                _check_apart(config, ini, taken)
                 configs.append((ini, config))
         converted = _convert(configs, console, jobs=jobs, cache=cache)
     if depfile is not None and console.code == DONE:
@@ -108,12 +110,12 @@ def _convert(
     return converted
 
 
-def _check_apart(config: Config, ini: Path, others: Sequence[tuple[Path, Config]]) -> None:
-    """Reject a network that would overwrite another one's files."""
-    for other, its in others:
-        if (its.output_folder.resolve(), its.name) == (config.output_folder.resolve(), config.name):
-            problem = f'[INPUT] name: the files of "{config.name}" would replace those of {other}'
-            raise UsageError.of("DV114", problem, Origin(str(ini)), "use another name or another output_folder")
+def _check_apart(config: Config, ini: Path, taken: dict[Path, Path]) -> None:
+    """Reject a network that would overwrite another one's files. taken: folder -> the ini file whose files go there."""
+    other = taken.setdefault(config.output_folder.resolve() / config.name, ini)
+    if other is not ini:
+        problem = f'[INPUT] name: the files of "{config.name}" would replace those of {other}'
+        raise UsageError.of("DV114", problem, Origin(str(ini)), "use another name or another output_folder")
 
 
 @commands.command()
@@ -141,3 +143,45 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
                 console.find(Problem("DV123", problem, Origin(str(ini)), hint))
             else:
                 console.note(f"{ini}: the outputs are up to date")
+
+
+@commands.group("cache")
+def caches() -> None:
+    """Look after folders of `--cache`."""
+
+
+@caches.command()
+@click.argument("folder", metavar="DIR", type=FILE)
+@with_console
+def stats(console: Console, folder: Path) -> None:
+    """Show how much a cache holds."""
+    console.show(_size(_cache(folder).statistics()))
+
+
+@caches.command()
+@click.argument("folder", metavar="DIR", type=FILE)
+@with_console
+def clear(console: Console, folder: Path) -> None:
+    """Remove everything from a cache."""
+    console.note(f"removed: {_size(_cache(folder).clear())}")
+
+
+@caches.command()
+@click.argument("folder", metavar="DIR", type=FILE)
+@click.option("--size", metavar="BYTES", type=WholeNumber(0), required=True, help="What the cache may hold afterwards.")
+@with_console
+def prune(console: Console, folder: Path, size: int) -> None:
+    """Remove the conversions that were used least recently."""
+    console.note(f"removed: {_size(_cache(folder).prune(size))}")
+
+
+def _cache(folder: Path) -> Cache:
+    from cnn_convertor.cache import Cache
+
+    found = Cache(folder)
+    found.require()
+    return found
+
+
+def _size(found: Statistics) -> str:
+    return f"{numbered(found.entries, 'conversion')}, {found.bytes:,} bytes"

@@ -42,6 +42,7 @@ with_calibration = click.option(
     type=click.Path(path_type=Path),
     help="Fit palettes to sample inputs: a .npz or .npy file, an image, or a folder of them.",
 )
+with_jobs = click.option("--jobs", metavar="N", type=COUNT, default=1, show_default=True, help="Processes at a time.")
 with_sources = click.option(
     "--source",
     "sources",

@@ -10,7 +10,16 @@ import click
 
 from cnn_convertor.cli import tables
 from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.parameters import COUNT, FILE, Number, with_calibration, with_device, with_inputs, with_sources
+from cnn_convertor.cli.parameters import (
+    COUNT,
+    FILE,
+    Number,
+    with_calibration,
+    with_device,
+    with_inputs,
+    with_jobs,
+    with_sources,
+)
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import NAMES
@@ -139,7 +148,7 @@ def verify(
         from cnn_convertor.trials import verify
 
         result = verify(config, **options)
-        _save_json(json_file, result.to_json())
+        _save(json_file, result.to_json())
         console.verification(result)
     else:
         from cnn_convertor.board.comparison import verify_board
@@ -151,10 +160,41 @@ def verify(
             )
             raise UsageError.of("DV100", problem)
         found = verify_board(config, board, **kept)
-        _save_json(json_file, found.to_json())
+        _save(json_file, found.to_json())
         console.board_verification(found)
 
 
-def _save_json(path: Path | None, text: str) -> None:
+def _save(path: Path | None, text: str) -> None:
     if path is not None:
         path.write_text(text, encoding="utf-8", newline="\n")
+
+
+@commands.command()
+@click.argument("ini", metavar="NET.ini", type=FILE)
+@click.option(
+    "--vary", metavar="KEY=A,B,...", multiple=True, required=True, help="Values of a key to try; can be repeated."
+)
+@click.option("--verify", "verified", is_flag=True, help="Compare each variant with its framework, too.")
+@with_jobs
+@click.option("--csv", "csv_file", metavar="FILE", type=FILE, help="Write the table as CSV.")
+@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the table as JSON.")
+@with_calibration
+@with_device
+@with_console
+def sweep(
+    console: Console,
+    ini: Path,
+    vary: tuple[str, ...],
+    verified: bool,
+    jobs: int,
+    csv_file: Path | None,
+    json_file: Path | None,
+    **options: Any,
+) -> None:
+    """Compare all combinations of some settings: time, memory and precision; writes no outputs."""
+    from cnn_convertor.sweep import sweep, variants
+
+    result = sweep(variants(ini, vary, verified=verified, **options), jobs=jobs)
+    _save(csv_file, result.to_csv())
+    _save(json_file, result.to_json())
+    console.sweep(result)

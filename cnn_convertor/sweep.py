@@ -1,0 +1,208 @@
+"""Converts a network with every combination of some settings, and compares time, memory and precision."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cnn_convertor.config import KEYS, Config
+from cnn_convertor.devices.dv700.estimate import estimates, total_usec
+from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.failures import Outcome, attempted
+from cnn_convertor.pipeline import load, quantize
+from cnn_convertor.report import cpu_layers
+from cnn_convertor.trials import verify
+from cnn_convertor.workers import Lost, spread
+
+_SCHEMA: Final = 1  # of the JSON form; increases when the meaning of an entry changes
+EXACT: Final = "exact"  # the SQNR of an output without any error
+VARIED: Final = (
+    "quantization",
+    "quantization_threshold",
+    "quantization_output_sqnr",
+    "transpose_weight",
+    "input",
+    "device",
+    "fusion",
+    "softmax",
+)
+
+
+class Variant(NamedTuple):
+    """One combination, as a value for any process. settings: key -> text. verified: measure the SQNR, too."""
+
+    ini: Path
+    settings: tuple[tuple[str, str], ...]
+    options: tuple[tuple[str, Any], ...] = ()
+    verified: bool = False
+
+
+class Figures(NamedTuple):
+    """What a variant needs. usec, traffic_bytes: of all commands, by the model of costs.
+
+    sqnr: dB of the worst output against the framework; None where it is not measured.
+    """
+
+    commands: int
+    cpu_layers: int
+    usec: float
+    traffic_bytes: int
+    weight_bytes: int
+    io_bytes: int
+    sqnr: float | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the board: weights and maps."""
+        return self.weight_bytes + self.io_bytes
+
+    def is_beaten_by(self, other: Figures) -> bool:
+        """Whether the other one is nowhere worse, and better somewhere: in time, bytes or SQNR, where an unknown one is worst."""
+        own, its = ((f.usec, f.nbytes, math.inf if f.sqnr is None else -f.sqnr) for f in (self, other))
+        return all(y <= x for x, y in zip(own, its, strict=True)) and its != own
+
+
+class SweptVariant(NamedTuple):
+    """A variant and its figures, or why it has none. is_best: no other is better in time, bytes and SQNR together."""
+
+    settings: Mapping[str, str]
+    figures: Figures | None
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    is_best: bool = False
+
+    def shown(self) -> dict[str, int | float | str]:
+        """The figures for other programs; nothing after a failure."""
+        if self.figures is None:
+            return {}
+        values = self.figures._asdict()
+        sqnr = "" if values["sqnr"] is None else round(values["sqnr"], 3) if math.isfinite(values["sqnr"]) else EXACT
+        return {**values, "usec": round(values["usec"], 3), "sqnr": sqnr}
+
+
+class Sweep(NamedTuple):
+    """network: its ini file. rows: in the order of the combinations; the last key varies fastest."""
+
+    network: str
+    rows: tuple[SweptVariant, ...]
+
+    def to_json(self) -> str:
+        """An exact SQNR is null; one that is not measured is missing."""
+        rows = [
+            {
+                "settings": dict(row.settings),
+                "best": row.is_best,
+                **{name: value if value != EXACT else None for name, value in row.shown().items() if value != ""},
+                **({"problems": [str(problem) for problem in row.problems]} if row.problems else {}),
+            }
+            for row in self.rows
+        ]
+        return json.dumps({"schema": _SCHEMA, "network": self.network, "rows": rows}, indent=2) + "\n"
+
+    def to_csv(self) -> str:
+        page = io.StringIO()
+        writer = csv.writer(page, lineterminator="\n")
+        writer.writerow([*self.rows[0].settings, *Figures._fields, "best", "problem"])
+        for row in self.rows:
+            shown = row.shown()
+            figures = [shown.get(name, "") for name in Figures._fields]
+            codes = " ".join(problem.code for problem in row.problems)
+            writer.writerow([*row.settings.values(), *figures, int(row.is_best), codes])
+        return page.getvalue()
+
+
+def variants(ini: Path, vary: Sequence[str], *, verified: bool = False, **options: Any) -> tuple[Variant, ...]:
+    """Every combination. vary: texts like quantization=0,1,auto. options: fields of Config that win over the ini file's.
+
+    Raises UsageError for keys and values that cannot be varied, and for what is wrong in the ini file.
+    """
+    Config.read(ini, **options)
+    choices: dict[str, list[str]] = {}
+    for text in vary:
+        key, equals, values = text.partition("=")
+        if not equals or key not in VARIED or key in choices:
+            reason = "each key once" if key in choices else f"one of {', '.join(VARIED)}"
+            raise UsageError.of(
+                "DV128", f"--vary {text}: expected KEY=VALUE,..., {reason}", hint="--vary quantization=0,1"
+            )
+        choices[key] = list(dict.fromkeys(value.strip() for value in values.split(",")))
+        for value in choices[key]:
+            _parsed(key, value, ini)
+    given = tuple((name, value) for name, value in options.items() if value is not None)
+    combinations = (tuple(zip(choices, values, strict=True)) for values in itertools.product(*choices.values()))
+    return tuple(Variant(ini, settings, given, verified) for settings in combinations)
+
+
+def _parsed(name: str, text: str, ini: Path) -> Any:
+    """The value of a key. Raises UsageError."""
+    key = next(key for key in KEYS if key.name == name)
+    try:
+        return key.kind.parse(text, ini.parent)
+    except (ValueError, OSError):
+        raise UsageError.of("DV128", f'--vary {name}: expected {key.kind.expected}, not "{text}"') from None
+
+
+def sweep(given: Sequence[Variant], *, jobs: int = 1, ended: Callable[[int, bool], None] = lambda *_: None) -> Sweep:
+    """The figures of each variant. jobs: processes at a time. ended: called with the number of a variant, and if it failed."""
+    outcomes: dict[int, Outcome[Figures]] = {}
+    for number, outcome in _measured(given, jobs):
+        outcomes[number] = outcome
+        ended(number, outcome.result is None)
+    rows = [
+        SweptVariant(dict(v.settings), outcomes[i].result, outcomes[i].problems, outcomes[i].warnings)
+        for i, v in enumerate(given)
+    ]
+    all_figures = [row.figures for row in rows if row.figures is not None]
+    marked = (
+        row._replace(is_best=row.figures is not None and not any(map(row.figures.is_beaten_by, all_figures)))
+        for row in rows
+    )
+    return Sweep(str(given[0].ini), tuple(marked))
+
+
+def _measured(given: Sequence[Variant], jobs: int) -> Iterator[tuple[int, Outcome[Figures]]]:
+    if min(jobs, len(given)) < 2:
+        yield from enumerate(map(measure, given))
+        return
+    for number, outcome in spread(measure, given, jobs=jobs, preload=[__name__]):
+        if isinstance(outcome, Lost):
+            problem = Problem("DV127", f"the process of a variant ended with {outcome.reason}", hint="use fewer --jobs")
+            yield number, Outcome(problems=(problem,))
+        else:
+            yield number, outcome
+
+
+def measure(variant: Variant) -> Outcome[Figures]:
+    """The figures of a variant, in memory: nothing is written."""
+    return attempted(lambda: _figures(variant))
+
+
+def _figures(variant: Variant) -> Figures:
+    values = {key: _parsed(key, text, variant.ini) for key, text in variant.settings}
+    config = Config.read(variant.ini, **dict(variant.options) | values)
+    graph = load(config)
+    program = quantize(graph, config).program
+    costs = estimates(program, config.profile)
+    figures = Figures(
+        commands=sum(layer.type is LayerType.CONV for layer in program.layers),
+        cpu_layers=len(cpu_layers(program)),
+        usec=total_usec(costs),
+        traffic_bytes=sum(cost.nbytes for cost in costs),
+        weight_bytes=program.weight_bytes,
+        io_bytes=program.io_bytes,
+    )
+    if not variant.verified:
+        return figures
+    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:  # the outputs of other settings are no concern
+        result = verify(replace(config, output_folder=Path(folder)))
+    is_judged = not result.unverified and all(layer.is_verified for layer in result.unjudged)
+    return figures._replace(sqnr=result.least_sqnr if is_judged else None)
