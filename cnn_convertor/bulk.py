@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 from cnn_convertor import cache
 from cnn_convertor.config import Config
-from cnn_convertor.errors import Origin, Problem
-from cnn_convertor.failures import Outcome, attempted
+from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.pipeline import Progress
 from cnn_convertor.report import Report
-from cnn_convertor.workers import Lost, spread
+from cnn_convertor.workers import spread
 
 
-class Task(NamedTuple):
+class ConversionJob(NamedTuple):
     """A conversion as a value, for any process. cache: a folder, or None. strict: warnings are errors."""
 
     config: Config
@@ -30,7 +29,7 @@ class Converted(NamedTuple):
     is_known: bool
 
 
-def convert_one(task: Task, progress: Progress = lambda *_: None) -> Outcome[Converted]:
+def convert_one(task: ConversionJob, progress: Progress = lambda *_: None) -> Ending[Converted]:
     """Convert a network; all that goes wrong is in the outcome."""
     steps: set[str] = set()
 
@@ -46,17 +45,11 @@ def convert_one(task: Task, progress: Progress = lambda *_: None) -> Outcome[Con
 
 
 def convert_all(
-    tasks: Sequence[Task], *, jobs: int, started: Callable[[int], None] = lambda _: None
-) -> Iterator[tuple[int, Outcome[Converted]]]:
+    tasks: Sequence[ConversionJob], *, jobs: int, started: Callable[[int], None] = lambda _: None
+) -> Iterator[tuple[int, Ending[Converted]]]:
     """The number of each task and its outcome, in the order in which they end. jobs: processes at a time.
 
     Of tasks that write the same files, one alone may be given. started: called with the number of a task.
     """
-    for number, outcome in spread(convert_one, tasks, jobs=jobs, preload=[__name__], started=started):
-        yield number, _lost(tasks[number], outcome.reason) if isinstance(outcome, Lost) else outcome
-
-
-def _lost(task: Task, reason: str) -> Outcome[Converted]:
-    where = Origin(str(task.config.definition))
-    problem = f"the process that converted {task.config.name} ended with {reason}"
-    return Outcome(problems=(Problem("DV127", problem, where, "if memory was short, convert with fewer --jobs"),))
+    names = [task.config.name for task in tasks]
+    return spread(convert_one, tasks, names=names, jobs=jobs, preload=[__name__], started=started)

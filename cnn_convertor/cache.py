@@ -52,7 +52,7 @@ _PIECE: Final = 1 << 20  # bytes read at a time
 _ABANDONED: Final = 24 * 3600  # seconds after which the folder of a conversion is one that was killed
 
 
-class Input(NamedTuple):
+class HashedInput(NamedTuple):
     path: Path
     sha256: str
 
@@ -65,10 +65,10 @@ class Content(NamedTuple):
     sha256: str
 
 
-class Entry(NamedTuple):
+class CachedConversion(NamedTuple):
     """What a conversion gave. others: inputs beside those that the configuration names, like external data."""
 
-    others: tuple[Input, ...]
+    others: tuple[HashedInput, ...]
     contents: tuple[Content, ...]
     report: Report
     warnings: tuple[Problem, ...]
@@ -110,7 +110,7 @@ def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Pat
     return _converted(store, key, config, progress)
 
 
-def _taken(store: Cache, entry: Entry, config: Config) -> tuple[Path, ...]:
+def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path, ...]:
     """Put the files of an entry in their place, unless they are there. Raises FileNotFoundError and _DamagedError."""
     folder = config.output_folder / config.name
     with suppress(OSError):
@@ -128,10 +128,10 @@ def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Re
         folder = place / config.name
         contents = tuple(_content(path.relative_to(folder).as_posix(), path) for path in report.files)
         installed = _install(config, {c.name: _pieces(folder / c.name, c) for c in contents})
-        others = tuple(Input(path, _sha256(path)) for path in _others(config, read, store.folder))
+        others = tuple(HashedInput(path, _sha256(path)) for path in _others(config, read, store.folder))
         if _key(config) == key:
             problems = tuple(problem for warning in issued for problem in warning.problems)
-            store.add(key, Entry(others, contents, report._replace(files=()), problems), folder)
+            store.add(key, CachedConversion(others, contents, report._replace(files=()), problems), folder)
     return report._replace(files=installed)
 
 
@@ -225,13 +225,13 @@ def _pieces(path: Path, content: Content) -> Iterator[NDArray[np.uint8]]:
 # --- the folder ----------------------------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> Entry:
+def _read(path: Path) -> CachedConversion:
     """Raises FileNotFoundError and _DamagedError."""
     try:
         digest, _, text = path.read_text(encoding="utf-8").partition("\n")
         if hashlib.sha256(text.encode()).hexdigest() != digest:
             raise _DamagedError(str(path))
-        return from_plain(Entry, json.loads(text))
+        return from_plain(CachedConversion, json.loads(text))
     except (ValueError, TypeError, LookupError) as error:
         raise _DamagedError(str(path)) from error
 
@@ -249,8 +249,6 @@ class Cache(NamedTuple):
                 if any(self.folder.iterdir()) and not self._is_marked:  # another process may have made it meanwhile
                     raise self._refusal("the folder has other files")
                 self._write(self.folder / _TAG, _TAG_TEXT)
-            for part in ("entries", "files", "work"):
-                (self.folder / part).mkdir(exist_ok=True)
         except OSError as error:
             raise self._refusal(f"the system says: {error.strerror}") from error
 
@@ -275,7 +273,7 @@ class Cache(NamedTuple):
     def _entry(self, key: str) -> Path:
         return self.folder / "entries" / key[:2] / key
 
-    def find(self, key: str) -> Entry | None:
+    def find(self, key: str) -> CachedConversion | None:
         """The conversion of this name whose other inputs are as they were. Warns of a damaged entry."""
         path = self._entry(key)
         try:
@@ -298,14 +296,14 @@ class Cache(NamedTuple):
         problem = "a file of the cache is damaged, so the network is converted"
         warn(Problem("DV125", problem, Origin(damaged), "check the disk if this comes again"))
 
-    def add(self, key: str, entry: Entry, folder: Path) -> None:
+    def add(self, key: str, entry: CachedConversion, folder: Path) -> None:
         """Keep a conversion. folder: its files, which move into the cache."""
         for content in entry.contents:
             place = self.place(content.sha256)
-            place.parent.mkdir(exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
             (folder / content.name).replace(place)
         text = json.dumps(to_plain(entry))
-        self._entry(key).parent.mkdir(exist_ok=True)
+        self._entry(key).parent.mkdir(parents=True, exist_ok=True)
         self._write(self._entry(key), f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
 
     def _write(self, path: Path, text: str) -> None:
@@ -316,6 +314,7 @@ class Cache(NamedTuple):
 
     @contextmanager
     def workplace(self) -> Iterator[Path]:
+        (self.folder / "work").mkdir(exist_ok=True)  # it may have been cleared
         with tempfile.TemporaryDirectory(dir=self.folder / "work", ignore_cleanup_errors=True) as name:
             yield Path(name)
 
@@ -323,10 +322,11 @@ class Cache(NamedTuple):
         return Statistics(len(self._files("entries")), sum(path.stat().st_size for path in self._files("files")))
 
     def clear(self) -> Statistics:
-        """Remove all; gives what there was."""
+        """Remove all but the conversions that go on; gives what there was."""
         found = self.statistics()
-        for part in ("entries", "files", "work"):
+        for part in ("entries", "files"):
             shutil.rmtree(self.folder / part, ignore_errors=True)
+        self._remove_abandoned()
         return found
 
     def prune(self, most: int) -> Statistics:
@@ -347,11 +347,15 @@ class Cache(NamedTuple):
         for path in self._files("files"):
             if path.name not in kept:
                 path.unlink(missing_ok=True)
-        for path in (self.folder / "work").glob("*"):
-            if time.time() - path.stat().st_mtime > _ABANDONED:
-                shutil.rmtree(path, ignore_errors=True)
+        self._remove_abandoned()
         after = self.statistics()
         return Statistics(before.entries - after.entries, before.bytes - after.bytes)
+
+    def _remove_abandoned(self) -> None:
+        for path in (self.folder / "work").glob("*"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _ABANDONED:
+                    shutil.rmtree(path)
 
     def _files(self, part: str) -> list[Path]:
         return [path for path in (self.folder / part).rglob("*") if path.is_file()]

@@ -18,7 +18,7 @@ DEBUG = "CNN_CONVERTOR_DEBUG"  # in the environment: show tracebacks
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
+class Ending(Generic[T]):
     """How a piece of work ended. It can be pickled when the result can.
 
     result: None after a failure. problems: why it failed; is_misuse: the command line, an ini file or an input is wrong.
@@ -40,7 +40,7 @@ class Attempt(AbstractContextManager["Attempt"]):
     """
 
     def __init__(self, *, strict: bool = False) -> None:
-        self.outcome: Outcome[None] = Outcome()
+        self.outcome: Ending[None] = Ending()
         self._strict = strict
         self._catching = warnings.catch_warnings(record=True)
 
@@ -55,7 +55,7 @@ class Attempt(AbstractContextManager["Attempt"]):
         self._catching.__exit__(kind, error, trace)
         failure = error if isinstance(error, Exception) else None
         issued = [w.message.problems for w in self._caught or () if isinstance(w.message, ConvertorWarning)]
-        self.outcome = Outcome(
+        self.outcome = Ending(
             problems=() if failure is None else problems_of(failure),
             is_misuse=isinstance(failure, UsageError),
             # Each warning once, however many places issue it.
@@ -70,13 +70,13 @@ class Attempt(AbstractContextManager["Attempt"]):
         return failure is not None and not isinstance(failure, BrokenPipeError)  # the reader of the output has gone
 
 
-def attempted(work: Callable[[], T], *, strict: bool = False) -> Outcome[T]:
+def attempted(work: Callable[[], T], *, strict: bool = False) -> Ending[T]:
     """The outcome of a function."""
     result: T | None = None
     with Attempt(strict=strict) as attempt:
         result = work()
     ended = attempt.outcome
-    return Outcome(result, ended.problems, ended.is_misuse, ended.warnings, ended.trace, ended.python_warnings)
+    return Ending(result, ended.problems, ended.is_misuse, ended.warnings, ended.trace, ended.python_warnings)
 
 
 def problems_of(error: Exception) -> tuple[Problem, ...]:

@@ -17,11 +17,11 @@ from cnn_convertor.config import KEYS, Config
 from cnn_convertor.devices.dv700.estimate import estimates, total_usec
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import Problem, UsageError
-from cnn_convertor.failures import Outcome, attempted
+from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.pipeline import load, quantize
 from cnn_convertor.report import cpu_layers
 from cnn_convertor.trials import verify
-from cnn_convertor.workers import Lost, spread
+from cnn_convertor.workers import spread
 
 _SCHEMA: Final = 1  # of the JSON form; increases when the meaning of an entry changes
 EXACT: Final = "exact"  # the SQNR of an output without any error
@@ -153,7 +153,7 @@ def _parsed(name: str, text: str, ini: Path) -> Any:
 
 def sweep(given: Sequence[Variant], *, jobs: int = 1, ended: Callable[[int, bool], None] = lambda *_: None) -> Sweep:
     """The figures of each variant. jobs: processes at a time. ended: called with the number of a variant, and if it failed."""
-    outcomes: dict[int, Outcome[Figures]] = {}
+    outcomes: dict[int, Ending[Figures]] = {}
     for number, outcome in _measured(given, jobs):
         outcomes[number] = outcome
         ended(number, outcome.result is None)
@@ -169,19 +169,15 @@ def sweep(given: Sequence[Variant], *, jobs: int = 1, ended: Callable[[int, bool
     return Sweep(str(given[0].ini), tuple(marked))
 
 
-def _measured(given: Sequence[Variant], jobs: int) -> Iterator[tuple[int, Outcome[Figures]]]:
+def _measured(given: Sequence[Variant], jobs: int) -> Iterator[tuple[int, Ending[Figures]]]:
     if min(jobs, len(given)) < 2:
         yield from enumerate(map(measure, given))
         return
-    for number, outcome in spread(measure, given, jobs=jobs, preload=[__name__]):
-        if isinstance(outcome, Lost):
-            problem = Problem("DV127", f"the process of a variant ended with {outcome.reason}", hint="use fewer --jobs")
-            yield number, Outcome(problems=(problem,))
-        else:
-            yield number, outcome
+    names = [", ".join(f"{key} = {text}" for key, text in variant.settings) for variant in given]
+    yield from spread(measure, given, names=names, jobs=jobs, preload=[__name__])
 
 
-def measure(variant: Variant) -> Outcome[Figures]:
+def measure(variant: Variant) -> Ending[Figures]:
     """The figures of a variant, in memory: nothing is written."""
     return attempted(lambda: _figures(variant))
 

@@ -7,7 +7,10 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import connection, get_context
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
+
+from cnn_convertor.errors import Problem
+from cnn_convertor.failures import Ending
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -15,23 +18,18 @@ R = TypeVar("R")
 _PATIENCE: Final = 5.0  # seconds in which an interrupted process may clean up
 
 
-class Lost(NamedTuple):
-    """In place of a result: the process has ended. reason: how."""
-
-    reason: str
-
-
 def spread(
-    work: Callable[[T], R],
+    work: Callable[[T], Ending[R]],
     items: Sequence[T],
     *,
+    names: Sequence[str],
     jobs: int,
     preload: Sequence[str] = (),
     started: Callable[[int], None] = lambda _: None,
-) -> Iterator[tuple[int, R | Lost]]:
-    """The number of each item and its result, in the order in which they end.
+) -> Iterator[tuple[int, Ending[R]]]:
+    """The number of each item and what came of it, in the order in which they end.
 
-    work: a function of a module; it, the items and the results are pickled. jobs: processes at a time.
+    work: a function of a module; it, the items and the results are pickled. names: of the items. jobs: processes at a time.
     preload: modules that `work` needs, which one process imports for all. started: called with the number of an item.
     When the caller stops, the processes are interrupted as by Ctrl-C.
     """
@@ -49,15 +47,24 @@ def spread(
                 started(number)
             for pipe in connection.wait([*busy]):
                 worker, number = busy.pop(pipe)
-                result = worker.take()
-                idle.append(_Worker(context, work) if isinstance(result, Lost) else worker)
-                yield number, result
+                try:
+                    ending = worker.take()
+                except EOFError:
+                    ending = _lost(names[number], worker.end())
+                    worker = _Worker(context, work)
+                idle.append(worker)
+                yield number, ending
     finally:
         working = [worker for worker, _ in busy.values()]
         for worker in working:
             worker.interrupt()
         for worker in (*idle, *working):
             worker.end()
+
+
+def _lost(name: str, how: str) -> Ending[Any]:
+    problem = f"the process that worked on {name} ended with {how}"
+    return Ending(problems=(Problem("DV127", problem, hint="if memory was short, use fewer --jobs"),))
 
 
 class _Worker:
@@ -74,11 +81,11 @@ class _Worker:
             self.pipe.send(item)
 
     def take(self) -> Any:
-        """The result, or Lost."""
+        """The result. Raises EOFError when the process has ended."""
         try:
             return self.pipe.recv()
-        except (EOFError, ConnectionResetError):
-            return Lost(self.end())
+        except ConnectionResetError as error:
+            raise EOFError from error
 
     def interrupt(self) -> None:
         with suppress(ProcessLookupError):

@@ -17,7 +17,8 @@ PACKAGE = ROOT / "cnn_convertor"
 RANKS = (
     {"__init__"},
     {"dependencies", "errors", "escaping", "values"},
-    {"failures", "selection", "workers"},
+    {"failures", "selection"},
+    {"workers"},
     {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "normalization", "passes"},
     {"devices"},

@@ -24,13 +24,13 @@ NO_CODES = {"DV700"}  # is the device's name
 ROOMS = {
     "0": {"failures"},
     "1": {
-        "bulk",
         "cache",
         "cli",
         "config",
         "failures",
         "selection",
         "sweep",
+        "workers",
         "files",
         "memory",
         "quantize",

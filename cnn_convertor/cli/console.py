@@ -14,7 +14,7 @@ import click
 from cnn_convertor.cli import tables
 from cnn_convertor.cli.tables import escape_controls
 from cnn_convertor.errors import Problem
-from cnn_convertor.failures import DEBUG, Attempt, Outcome
+from cnn_convertor.failures import DEBUG, Attempt, Ending
 
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardVerification
@@ -51,7 +51,7 @@ class Console:
             yield
         self.judge_outcome(attempt.outcome)
 
-    def judge_outcome(self, outcome: Outcome[Any]) -> None:
+    def judge_outcome(self, outcome: Ending[Any]) -> None:
         """Print the warnings and the problems of a piece of work."""
         for problem in outcome.warnings:
             self.complain("warning", problem)

@@ -16,7 +16,7 @@ from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, Problem, UsageError
-from cnn_convertor.failures import Outcome
+from cnn_convertor.failures import Ending
 from cnn_convertor.selection import ini_files
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def _convert(
     """Convert, and print the outcomes in the order of the networks; gives those that succeed."""
     from cnn_convertor import bulk  # here, so that --help stays fast
 
-    tasks = [bulk.Task(config, cache, console.strict) for _, config in configs]
+    tasks = [bulk.ConversionJob(config, cache, console.strict) for _, config in configs]
     converted: list[Converted] = []
 
-    def show(number: int, outcome: Outcome[Converted]) -> None:
+    def show(number: int, outcome: Ending[Converted]) -> None:
         ini, config = configs[number]
         console.judge_outcome(outcome)
         if outcome.result is not None:
@@ -97,7 +97,7 @@ def _convert(
                 outcome = bulk.convert_one(task, progress)
             show(number, outcome)
         return converted
-    waiting: dict[int, Outcome[Converted]] = {}
+    waiting: dict[int, Ending[Converted]] = {}
     number = 0
     with console.table([config.name for _, config in configs]) as table:
         for ended, outcome in bulk.convert_all(tasks, jobs=jobs, started=table.start):
