@@ -1,0 +1,232 @@
+"""A cache gives the files of a conversion again, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import cnn_convertor
+from cnn_convertor import cache, cli, pipeline
+from cnn_convertor.cache import FROM_CACHE, Cache
+from cnn_convertor.config import Config
+from cnn_convertor.errors import ConvertorWarning, UsageError
+
+ROOT = Path(__file__).resolve().parents[1]
+DIGITS = ROOT / "examples" / "digits_keras"
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """The ini file of a copy of the example."""
+    for name in ("net.ini", "digits.keras"):
+        shutil.copy(DIGITS / name, tmp_path)
+    return tmp_path / "net.ini"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def contents(config: Config) -> dict[str, bytes]:
+    place = config.output_folder / config.name
+    return {path.name: path.read_bytes() for path in place.iterdir()}
+
+
+def is_known(config: Config, folder: Path) -> bool:
+    """Convert; whether the files come from the cache."""
+    steps: list[str] = []
+    cache.convert(config, lambda step, *_: steps.append(step), folder=folder)
+    return steps == [FROM_CACHE]
+
+
+def test_the_same_network_is_converted_once(net: Path, folder: Path, tmp_path: Path) -> None:
+    config = Config.read(net)
+    plain = replace(config, output_folder=tmp_path / "plain")
+    expected = pipeline.convert(plain)
+    first = cache.convert(config, folder=folder)
+    made = contents(config)
+    shutil.rmtree(config.output_folder)
+    assert is_known(config, folder)
+    assert contents(config) == made == contents(plain)
+    again = cache.convert(config, folder=folder)
+    assert again == first
+    assert again._replace(files=()) == expected._replace(files=())
+
+
+def test_files_that_are_there_are_not_touched(net: Path, folder: Path) -> None:
+    config = Config.read(net)
+    times = []
+    for _ in range(2):
+        files = cache.convert(config, folder=folder).files
+        times.append([path.stat().st_mtime_ns for path in files])
+    assert times[0] == times[1]
+
+
+def test_files_that_a_user_changed_come_back(net: Path, folder: Path) -> None:
+    config = Config.read(net)
+    path = cache.convert(config, folder=folder).files[0]
+    before = path.read_bytes()
+    path.write_text("something else")
+    assert is_known(config, folder) and path.read_bytes() == before
+
+
+@pytest.mark.parametrize("setting", ["quantization = 1", "fusion = none", "name = other", "transpose_weight = 0"])
+def test_another_option_is_another_conversion(setting: str, net: Path, folder: Path) -> None:
+    key, _, value = setting.partition(" = ")
+    assert not is_known(Config.read(net), folder)
+    value_ = {"quantization": True, "transpose_weight": False}.get(key, value)
+    changed = replace(Config.read(net), **{key: value_})  # type: ignore[arg-type]  # of several types
+    assert not is_known(changed, folder)
+    assert is_known(changed, folder) and is_known(Config.read(net), folder)
+
+
+def test_another_folder_of_outputs_is_the_same_conversion(net: Path, folder: Path, tmp_path: Path) -> None:
+    config = Config.read(net)
+    assert not is_known(config, folder)
+    assert is_known(replace(config, output_folder=tmp_path / "elsewhere"), folder)
+
+
+def test_other_weights_are_another_conversion(net: Path, folder: Path) -> None:
+    shutil.copy(DIGITS / "digits_keras2.h5", net.parent)
+    net.write_text(net.read_text().replace("digits.keras", "digits_keras2.h5"))
+    config = Config.read(net)
+    cache.convert(config, folder=folder)
+    data = bytearray(config.data.read_bytes())
+    data[-1] ^= 1
+    config.data.write_bytes(data)
+    assert cache._key(config) != cache._key(replace(config, data=DIGITS / "digits_keras2.h5"))  # noqa: SLF001  # it needs no conversion
+    config.data.write_bytes((DIGITS / "digits_keras2.h5").read_bytes())
+    assert is_known(config, folder)
+
+
+def test_another_convertor_is_another_conversion(net: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = Config.read(net)
+    cache.convert(config, folder=folder)
+    monkeypatch.setattr(cache, "_convertor", lambda: "another")
+    assert not is_known(config, folder)
+
+
+def test_external_data_counts(net: Path, folder: Path) -> None:
+    """What a conversion reads beside the files of the ini file."""
+    config = Config.read(net)
+    cache.convert(config, folder=folder)
+    (path,) = Cache(folder)._files("entries")  # noqa: SLF001
+    key = path.name
+    found = Cache(folder).find(key)
+    assert found is not None and found.others == ()
+    other = net.parent / "external"
+    other.write_bytes(b"1")
+    entry = found._replace(others=(cache.HashedInput(other, cache._sha256(other)),))  # noqa: SLF001
+    Cache(folder).add(key, entry._replace(contents=()), folder)
+    assert Cache(folder).find(key) is not None
+    other.write_bytes(b"2")
+    assert Cache(folder).find(key) is None
+    other.unlink()
+    assert Cache(folder).find(key) is None
+
+
+def test_an_input_that_changes_meanwhile_is_not_kept(net: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, convert = Config.read(net), pipeline.convert
+
+    def changing(*arguments: object) -> object:
+        report = convert(*arguments)  # type: ignore[arg-type]  # as they come
+        config.definition.touch()
+        config.definition.write_bytes(config.definition.read_bytes() + b" ")
+        return report
+
+    monkeypatch.setattr(pipeline, "convert", changing)
+    cache.convert(config, folder=folder)
+    assert Cache(folder).statistics().entries == 0
+
+
+def test_a_network_with_a_custom_layer_is_not_kept(net: Path, folder: Path) -> None:
+    (net.parent / "layers.py").write_text("custom_layer = {}\n")
+    net.write_text(net.read_text().replace("[INPUT]", "[INPUT]\ncustom_layer = layers.py"))
+    for _ in range(2):
+        assert not is_known(Config.read(net), folder)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("part", ["entries", "files"])
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\xff\x00"])
+def test_damage_is_found_and_repaired(part: str, damage: bytes, net: Path, folder: Path) -> None:
+    config = Config.read(net)
+    cache.convert(config, folder=folder)
+    expected = contents(config)
+    shutil.rmtree(config.output_folder)
+    for path in Cache(folder)._files(part):  # noqa: SLF001
+        path.write_bytes(damage)
+    with pytest.warns(ConvertorWarning, match="DV125"):
+        assert not is_known(config, folder)
+    assert contents(config) == expected
+    assert is_known(config, folder)
+
+
+def test_a_file_that_is_gone_is_made_again(net: Path, folder: Path) -> None:
+    config = Config.read(net)
+    cache.convert(config, folder=folder)
+    shutil.rmtree(config.output_folder)
+    Cache(folder)._files("files")[0].unlink()  # noqa: SLF001
+    assert not is_known(config, folder)
+    assert is_known(config, folder)
+
+
+def test_warnings_come_again(net: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, convert = Config.read(net), pipeline.convert
+
+    def warning(*arguments: object) -> object:
+        cnn_convertor.errors.warn(cnn_convertor.errors.Problem("DV501", "a weight is lost"))  # type: ignore[attr-defined]
+        return convert(*arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "convert", warning)
+        with pytest.warns(ConvertorWarning, match="DV501"):
+            cache.convert(config, folder=folder)
+    with pytest.warns(ConvertorWarning, match="DV501"):
+        assert is_known(config, folder)
+
+
+def test_a_folder_with_other_files_is_no_cache(net: Path, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "precious").write_text("")
+    with pytest.raises(UsageError, match="DV126"):
+        cache.convert(Config.read(net), folder=folder)
+    for command in (["clear"], ["stats"], ["prune", "--size", "0"]):
+        assert cli.main(["cache", *command[:1], str(folder), *command[1:]]) == 2
+    assert [path.name for path in folder.iterdir()] == ["precious"]
+
+
+def test_a_cache_is_pruned_to_what_was_used_last(net: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = Config.read(net), replace(Config.read(net), name="other")
+    cache.convert(old, folder=folder)
+    for path in Cache(folder)._files("entries"):  # noqa: SLF001
+        os.utime(path, (1, 1))
+    size = Cache(folder).statistics().bytes
+    cache.convert(new, folder=folder)
+    assert cli.main(["cache", "prune", str(folder), "--size", str(size)]) == 0
+    assert cli.main(["cache", "stats", str(folder)]) == 0
+    assert capsys.readouterr().out.startswith("1 conversion, ")
+    assert is_known(new, folder) and not is_known(old, folder)
+    assert cli.main(["cache", "clear", str(folder)]) == 0
+    assert Cache(folder).statistics() == (0, 0)
+    assert not is_known(new, folder)
+
+
+def test_processes_share_a_cache(net: Path, folder: Path, tmp_path: Path) -> None:
+    programs = [
+        subprocess.Popen(
+            [sys.executable, ROOT / "convertor.py", "-q", net, "--cache", folder, "--output-folder", tmp_path / f"{i}"]
+        )
+        for i in range(3)
+    ]
+    assert [program.wait() for program in programs] == [0, 0, 0]
+    config = replace(Config.read(net), output_folder=tmp_path / "0")
+    assert is_known(config, folder)
+    assert contents(config) == contents(replace(config, output_folder=tmp_path / "1"))

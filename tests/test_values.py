@@ -1,0 +1,61 @@
+"""Values become JSON and come back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cnn_convertor.calibration import Calibration, Improvement
+from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
+from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.output_budget import Kept
+from cnn_convertor.report import Report
+from cnn_convertor.values import from_plain, to_plain
+
+LAYER = StoredLayer("conv1", True, Reason.CLOSE, 144, 0.25, float("inf"), 2336, 1696)
+REPORT = Report(
+    (Path("a/b"),),
+    (("commands", "9"),),
+    (LAYER, LAYER._replace(sqnr=None, zeros=None)),
+    Calibration(3, "three", (Improvement("y", 40.5, 50.25),), ()),
+    Kept(30.0, 31.5, 20.25, 8, "random"),
+    (("more", "rows"),),
+)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [REPORT, REPORT._replace(calibration=None, kept=None), Problem("DV501", "lost", Origin("f", "l", line=3), "hint")],
+)
+def test_values_come_back(value: Any) -> None:
+    assert from_plain(type(value), json.loads(json.dumps(to_plain(value)))) == value
+
+
+def test_what_has_no_order_gets_one() -> None:
+    names = [f"name{i}" for i in range(100)]
+    assert to_plain(frozenset(names)) == to_plain(frozenset(reversed(names))) == sorted(names)
+    assert to_plain((date(2020, 1, 2), b"\x01\xff", {"a": Reason.CLOSE})) == ["2020-01-02", "01ff", {"a": "CLOSE"}]
+
+
+def test_what_is_no_value_is_refused() -> None:
+    with pytest.raises(TypeError):
+        to_plain(object())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda plain: plain[:-1],
+        lambda plain: [1, *plain[1:]],
+        lambda plain: [*plain[:2], [["conv1"]], *plain[3:]],
+        lambda plain: {},
+    ],
+)
+def test_damaged_values_are_refused(damage: Callable[[Any], Any]) -> None:
+    with pytest.raises((TypeError, ValueError, LookupError)):
+        from_plain(Report, damage(to_plain(REPORT)))

@@ -1,0 +1,84 @@
+"""Work is spread over processes; the end of one costs one item."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from cnn_convertor.failures import Ending, attempted
+
+ROOT = Path(__file__).resolve().parents[1]
+DEADLY = {3: "signal 9 (SIGKILL)", 4: "exit code 7"}
+PROGRAM = """
+import os, signal, sys, time
+from cnn_convertor.failures import Ending
+
+{work}
+
+if __name__ == "__main__":
+    {main}
+"""
+
+
+def run(folder: Path, work: str, main: str) -> subprocess.CompletedProcess[str]:
+    """A program of its own, since the processes import the module of their function."""
+    script = folder / "program.py"
+    script.write_text(PROGRAM.format(work=work, main=main))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_each_item_has_its_result_however_others_end(tmp_path: Path) -> None:
+    work = """
+def work(item):
+    if item == 3: os.kill(os.getpid(), signal.SIGKILL)
+    if item == 4: os._exit(7)
+    return Ending(item * item)
+"""
+    main = """names = [f"n{i}" for i in range(8)]
+    for number, ending in sorted(spread(work, range(8), names=names, jobs=2), key=lambda pair: pair[0]):
+        print(number, ending.result, *(problem.message for problem in ending.problems))
+"""
+    expected = [
+        f"{i} None the process that worked on n{i} ended with {DEADLY[i]}" if i in DEADLY else f"{i} {i * i}"
+        for i in range(8)
+    ]
+    done = run(tmp_path, work, main)
+    assert (done.stdout.splitlines(), done.stderr) == (expected, "")
+
+
+def test_processes_clean_up_when_the_caller_stops(tmp_path: Path) -> None:
+    work = f"""
+def work(item):
+    if item == 0: return Ending(0)
+    try:
+        open({str(tmp_path / "begun")!r}, "w").close()
+        time.sleep(60)
+    finally:
+        open({str(tmp_path / "cleaned")!r}, "w").close()
+"""
+    main = f"""
+    for _ in spread(work, range(2), names="ab", jobs=2):
+        while not os.path.exists({str(tmp_path / "begun")!r}): time.sleep(0.01)
+        break
+"""
+    begin = time.monotonic()
+    done = run(tmp_path, work, main)
+    assert (tmp_path / "cleaned").exists()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.monotonic() - begin < 30
+
+
+def test_an_ending_has_what_the_work_gave() -> None:
+    assert attempted(lambda: 3) == Ending(3)
+    failed = attempted(lambda: 1 // 0)
+    assert failed.result is None and failed.problems[0].code == "DV000" and not failed.is_misuse
+    assert "ZeroDivisionError" in failed.trace
+
+
+def test_the_signals_that_end_programs_are_named() -> None:
+    assert DEADLY[3] == f"signal {signal.SIGKILL.value} ({signal.SIGKILL.name})"
