@@ -16,6 +16,7 @@ DEADLY = {3: "signal 9 (SIGKILL)", 4: "exit code 7"}
 PROGRAM = """
 import os, signal, sys, time
 from cnn_convertor.failures import Ending
+from cnn_convertor.workers import spread
 
 {work}
 
