@@ -1,11 +1,17 @@
 """The program: python -m cnn_convertor, cnn-convertor and convertor.py."""
 
+import os
 import signal
 import sys
+from contextlib import suppress
+
+from cnn_convertor import __version__
 
 
 def run() -> int:
     """Run the command line; returns the exit code. While its modules load, Ctrl-C ends the program at once and in silence."""
+    if sys.argv[1:] == ["--version"]:
+        return _print_version()
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -14,6 +20,13 @@ def run() -> int:
     if interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     return main()
+
+
+def _print_version() -> int:
+    """As click does it, without loading the command line: build systems ask often."""
+    with suppress(AttributeError, OSError, ValueError):  # there is no standard output, or its reader has gone
+        os.write(sys.stdout.fileno(), f"cnn-convertor {__version__}\n".encode())
+    return 0
 
 
 if __name__ == "__main__":
