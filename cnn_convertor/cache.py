@@ -24,7 +24,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -180,6 +179,8 @@ def _others(config: Config, read: Iterable[Path], own: Path) -> list[Path]:
 @cache
 def _convertor() -> str:
     """What computes: this package, byte by byte, and the versions of what it uses."""
+    from importlib.metadata import version  # here, as it takes long
+
     parts = [_sha256_of_all(_PACKAGE), _sha256_of_all(_templates()), *map(version, _LIBRARIES)]
     return " ".join([*parts, sys.platform, platform.machine(), *map(str, sys.version_info[:2])])
 

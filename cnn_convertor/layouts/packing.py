@@ -7,6 +7,7 @@ of the same shape, so one assignment moves a box in either direction.
 
 import itertools
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -61,7 +62,7 @@ def pack(
     fill: False leaves the bytes between elements in `out` unchanged
     copy: False allows the result to be a view of an `array` that already has the layout
     """
-    if isinstance(array, np.ma.MaskedArray):
+    if _is_masked(array):
         refuse("DV804", "a masked array has missing elements", "fill them")
     array = _little_endian(np.asarray(array), layout)
     if not copy and out is None and (view := _as_it_lies(array, layout, padding)) is not None:
@@ -77,6 +78,12 @@ def pack(
     for inside, box in boxes:
         assign(box, inside)
     return memory
+
+
+def _is_masked(array: object) -> bool:
+    """Nothing is before numpy.ma is imported, which takes long."""
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and isinstance(array, masked.MaskedArray)
 
 
 def _fill(memory: Bytes, boxes: Sequence[Array]) -> None:
