@@ -28,6 +28,10 @@ class Converted(NamedTuple):
     report: Report
     is_known: bool
 
+    @property
+    def how(self) -> str:
+        return "from the cache" if self.is_known else "converted"
+
 
 def convert_one(task: ConversionJob, progress: Progress = lambda *_: None) -> Ending[Converted]:
     """Convert a network; all that goes wrong is in the outcome."""

@@ -19,10 +19,11 @@ _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 @contextmanager
-def recorded() -> Iterator[set[Path]]:
+def recorded(*others: Path | None) -> Iterator[set[Path]]:
     """The files that Python opens for reading inside the block: models, their external data, custom layers, profiles.
 
     Without those of this package and of the Python installation. A compiled module stands for its source.
+    others: files, and folders of files, that libraries open by themselves, like images; None stands for nothing.
     """
     opened: set[str] = set()
     recordings = _recordings()
@@ -33,6 +34,8 @@ def recorded() -> Iterator[set[Path]]:
     finally:
         recordings[:] = [names for names in recordings if names is not opened]
         files.update(path for path in map(_source, opened) if _is_input(path))
+        for other in filter(None, others):
+            files.update(path for path in (other, *other.rglob("*")) if path.is_file())
 
 
 @cache

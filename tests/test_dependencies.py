@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import h5py
@@ -13,7 +14,7 @@ import pytest
 
 import cnn_convertor
 from cnn_convertor.cli import main
-from cnn_convertor.dependencies import depfile
+from cnn_convertor.dependencies import depfile, recorded
 from cnn_convertor.frontends.keras import hdf5
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +56,38 @@ def test_every_input_is_named(net: Path, tmp_path: Path) -> None:
     assert {str(net.parent / name) for name in ("net.ini", "digits.keras", "layers.py", "board.toml")} <= set(found)
     assert found[-1] == cnn_convertor.__file__
     assert not any(name.startswith((sys.prefix, str(tmp_path / "out"))) for name in found)
+
+
+def test_images_are_inputs_though_a_library_opens_them(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        (tmp_path / "images" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "images" / name).touch()
+    with recorded(tmp_path / "images", None) as inputs:
+        pass
+    assert inputs == {tmp_path / "images" / "a.png", tmp_path / "images" / "b.png"}
+
+
+def test_a_compiled_module_stands_for_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "helper_of_a_layer.py").write_text("")
+    for _ in range(2):
+        with recorded() as inputs:
+            import_module("helper_of_a_layer")
+        assert tmp_path / "helper_of_a_layer.py" in inputs
+        assert not any(path.suffix == ".pyc" for path in inputs)
+        del sys.modules["helper_of_a_layer"]
+
+
+def test_recordings_do_not_disturb_each_other(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).touch()
+    with recorded() as outer:
+        (tmp_path / "a").read_text()
+        with recorded() as inner:
+            (tmp_path / "b").read_text()
+    (tmp_path / "a").read_text()
+    assert (outer, inner) == ({tmp_path / "a", tmp_path / "b"}, {tmp_path / "b"})
 
 
 def test_paths_are_escaped() -> None:

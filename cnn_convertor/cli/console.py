@@ -138,10 +138,10 @@ class Console:
             self.code = max(self.code, FAILED)
 
     @contextmanager
-    def table(self, names: Sequence[str]) -> Iterator[LiveTable | _NoTable]:
-        """Show on a terminal which networks are converted at this moment."""
+    def table(self, names: Sequence[str]) -> Iterator[LiveTable | _Lines]:
+        """Show which networks are converted: those of this moment on a terminal, a line for each elsewhere."""
         if self._level < 0 or not _draws(sys.stderr):
-            yield _NoTable()
+            yield _Lines(names, self.note)
             return
         from cnn_convertor.cli.live import LiveTable
 
@@ -163,8 +163,12 @@ class Console:
                 yield bar
 
 
-class _NoTable:
-    """In place of LiveTable, where no terminal shows one."""
+class _Lines:
+    """In place of LiveTable, where no terminal shows one: a line for each network that is done, in their order."""
+
+    def __init__(self, names: Sequence[str], say: Callable[[str], None]) -> None:
+        self._names = names
+        self._say = say
 
     def start(self, number: int) -> None:
         pass
@@ -173,7 +177,8 @@ class _NoTable:
         pass
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self, number: int, how: str) -> Iterator[None]:
+        self._say(f"{self._names[number]}: {how}")
         yield
 
 

@@ -54,7 +54,7 @@ def convert(
         raise UsageError.of("DV100", problem, Origin(str(depfile)), "convert the networks one after the other")
     configs: list[tuple[Path, Config]] = []
     taken: dict[Path, Path] = {}
-    with nullcontext(set[Path]()) if depfile is None else dependencies.recorded() as inputs:
+    with nullcontext(set[Path]()) if depfile is None else dependencies.recorded(options["calibrate"]) as inputs:
         for ini in inis:
             with console.attempt():
                 config = Config.read(ini, **options)
@@ -104,8 +104,9 @@ def _convert(
             table.end(ended, failed=outcome.result is None)
             waiting[ended] = outcome
             while number in waiting:
-                with table.paused():
-                    show(number, waiting.pop(number))
+                ready = waiting.pop(number)
+                with table.paused(number, "failed" if ready.result is None else ready.result.how):
+                    show(number, ready)
                 number += 1
     return converted
 

@@ -38,8 +38,8 @@ class LiveTable:
             yield self
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Without the table, so that results can be printed."""
+    def paused(self, _number: int, _how: str) -> Iterator[None]:
+        """Without the table, so that the result of a network can be printed."""
         self._live.stop()
         yield
         self._live.start()
