@@ -182,7 +182,7 @@ def test_warnings_come_again(net: Path, folder: Path, monkeypatch: pytest.Monkey
     config, convert = Config.read(net), pipeline.convert
 
     def warning(*arguments: object) -> object:
-        cnn_convertor.errors.warn(cnn_convertor.errors.Problem("DV501", "a weight is lost"))  # type: ignore[attr-defined]
+        cnn_convertor.errors.warn(cnn_convertor.errors.Problem("DV501", "a weight is lost"))
         return convert(*arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
