@@ -121,14 +121,16 @@ def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path,
 def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Report:
     """Convert in a folder of the cache, and keep what comes out unless an input has changed meanwhile."""
     files.check_writable(config.output_folder / config.name)
+    begin = time.time_ns()
     with store.workplace() as place:
         with dependencies.recorded() as read, _overheard() as issued:
             report = pipeline.convert(replace(config, output_folder=place), progress)
         folder = place / config.name
         contents = tuple(_content(path.relative_to(folder).as_posix(), path) for path in report.files)
         installed = _install(config, {c.name: _pieces(folder / c.name, c) for c in contents})
-        others = tuple(HashedInput(path, _sha256(path)) for path in _others(config, read, store.folder))
-        if _key(config) == key:
+        paths = _others(config, read, store.folder)
+        others = tuple(HashedInput(path, _sha256(path)) for path in paths)
+        if _key(config) == key and all(path.stat().st_ctime_ns < begin for path in paths):
             problems = tuple(problem for warning in issued for problem in warning.problems)
             store.add(key, CachedConversion(others, contents, report._replace(files=()), problems), folder)
     return report._replace(files=installed)
@@ -172,7 +174,7 @@ def _key(config: Config) -> str:
 def _others(config: Config, read: Iterable[Path], own: Path) -> list[Path]:
     """The inputs that the configuration does not name."""
     named = [path.resolve() for name in _NAMED if (path := getattr(config, name)) is not None]
-    known = (*named, own.resolve(), _templates().resolve())
+    known = (*named, own.resolve())
     return sorted(path for path in read if not any(path.resolve().is_relative_to(place) for place in known))
 
 

@@ -63,7 +63,11 @@ def _source(name: str) -> Path:
 
 def _is_input(path: Path) -> bool:
     place = path.resolve()
-    installed = (_PACKAGE, *(Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}))
+    installed = (
+        _PACKAGE,
+        _PACKAGE.parent / "templates",
+        *(Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}),
+    )
     return place.is_file() and not any(place.is_relative_to(root) for root in (*installed, Path("/proc"), Path("/dev")))
 
 

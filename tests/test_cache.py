@@ -146,6 +146,31 @@ def test_an_input_that_changes_meanwhile_is_not_kept(net: Path, folder: Path, mo
     assert Cache(folder).statistics().entries == 0
 
 
+def test_external_data_that_changes_meanwhile_is_not_kept(
+    net: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their contents are hashed after the conversion, which may have read others."""
+    config, other, convert = Config.read(net), net.parent / "external", pipeline.convert
+
+    def changing(*arguments: object) -> object:
+        other.write_text("new")
+        return convert(*arguments)  # type: ignore[arg-type]  # as they come
+
+    monkeypatch.setattr(cache, "_others", lambda *_: [other])
+    monkeypatch.setattr(pipeline, "convert", changing)
+    assert not is_known(config, folder) and not is_known(config, folder)
+    monkeypatch.setattr(pipeline, "convert", convert)
+    assert not is_known(config, folder) and is_known(config, folder)
+
+
+def test_a_dependency_file_is_the_same_from_the_cache(net: Path, folder: Path, tmp_path: Path) -> None:
+    texts = []
+    for _ in range(2):
+        assert cli.main(["-q", str(net), "--cache", str(folder), "--depfile", str(tmp_path / "d")]) == 0
+        texts.append((tmp_path / "d").read_text())
+    assert texts[0] == texts[1] and str(net) in texts[0] and str(folder) not in texts[0]
+
+
 def test_a_network_with_a_custom_layer_is_not_kept(net: Path, folder: Path) -> None:
     (net.parent / "layers.py").write_text("custom_layer = {}\n")
     net.write_text(net.read_text().replace("[INPUT]", "[INPUT]\ncustom_layer = layers.py"))
