@@ -71,13 +71,14 @@ def _is_input(path: Path) -> bool:
     return place.is_file() and not any(place.is_relative_to(root) for root in (*installed, Path("/proc"), Path("/dev")))
 
 
-def depfile(target: Path, inputs: Iterable[Path], folder: Path) -> str:
+def depfile(target: Path, inputs: Iterable[Path], *folders: Path | None) -> str:
     """A rule in the syntax that Make and Ninja share. The inputs are sorted, and end with the convertor's version.
 
-    folder: of the outputs, which a conversion reads to see what changes.
+    folders: whose files are no inputs: the outputs, which a conversion reads to see what changes, and a cache.
     """
-    outputs = folder.resolve()
-    needed = [*sorted({str(path) for path in inputs if not path.resolve().is_relative_to(outputs)}), _VERSION]
+    own = [folder.resolve() for folder in folders if folder is not None]
+    names = {str(path) for path in inputs if not any(path.resolve().is_relative_to(folder) for folder in own)}
+    needed = [*sorted(names), _VERSION]
     return f"{_escape(str(target))}:" + "".join(f" \\\n  {_escape(path)}" for path in needed) + "\n"
 
 

@@ -67,7 +67,7 @@ def convert(
 
             (written,) = (done.report.files for done in converted)
             target = depfile_target or next(path for path in written if path.name.endswith("_weights.bin"))
-            replace_all(depfile.parent, {depfile.name: dependencies.depfile(target, inputs, written[0].parent)})
+            replace_all(depfile.parent, {depfile.name: dependencies.depfile(target, inputs, written[0].parent, cache)})
     known = sum(done.is_known for done in converted)
     if len(inis) > 1 and (known or len(converted) < len(inis)):
         from_cache = f", {known} of them from the cache" if known else ""
