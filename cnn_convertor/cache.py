@@ -48,6 +48,7 @@ _WITHOUT_EFFECT: Final = {"output_folder", "verbose"}  # fields of Config that c
 _NAMED: Final = ("definition", "data", "calibrate")  # fields of Config that name inputs
 _LIBRARIES: Final = ("h5py", "jinja2", "numpy", "protobuf")
 _PIECE: Final = 1 << 20  # bytes read at a time
+_CLOCKS: Final = 2.0  # seconds by which the time of a file and that of this process may differ
 _ABANDONED: Final = 24 * 3600  # seconds after which the folder of a conversion is one that was killed
 
 
@@ -121,7 +122,7 @@ def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path,
 def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Report:
     """Convert in a folder of the cache, and keep what comes out unless an input has changed meanwhile."""
     files.check_writable(config.output_folder / config.name)
-    begin = time.time_ns()
+    begin = time.time() - _CLOCKS
     with store.workplace() as place:
         with dependencies.recorded() as read, _overheard() as issued:
             report = pipeline.convert(replace(config, output_folder=place), progress)
@@ -130,7 +131,7 @@ def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Re
         installed = _install(config, {c.name: _pieces(folder / c.name, c) for c in contents})
         paths = _others(config, read, store.folder)
         others = tuple(HashedInput(path, _sha256(path)) for path in paths)
-        if _key(config) == key and all(path.stat().st_ctime_ns < begin for path in paths):
+        if _key(config) == key and all(path.stat().st_ctime < begin for path in paths):
             problems = tuple(problem for warning in issued for problem in warning.problems)
             store.add(key, CachedConversion(others, contents, report._replace(files=()), problems), folder)
     return report._replace(files=installed)

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -160,6 +161,8 @@ def test_external_data_that_changes_meanwhile_is_not_kept(
     monkeypatch.setattr(pipeline, "convert", changing)
     assert not is_known(config, folder) and not is_known(config, folder)
     monkeypatch.setattr(pipeline, "convert", convert)
+    monkeypatch.setattr(cache, "_CLOCKS", 0.1)
+    time.sleep(0.2)
     assert not is_known(config, folder) and is_known(config, folder)
 
 
