@@ -1,5 +1,6 @@
 """Recognizes models in formats that cannot be read, and says how to get from them to one that can."""
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +10,7 @@ from cnn_convertor.errors import Origin, Problem
 
 
 class Format(NamedTuple):
-    """what: its name. way: from it to a file that can be read."""
+    """what: its name. way: from it to a file that can be read; FILE stands for the quoted name of the file."""
 
     what: str
     way: str
@@ -20,14 +21,27 @@ REBUILD = (
     "build the same network in Keras, copy the weights layer by layer (a convolution's (O, I, H, W) becomes (H, W, I, O)), "
     "and save it: model.save('model.keras')"
 )
-EXPORT = (
-    "export it to ONNX, with the size of one image: model = ...  # as in training, with load_state_dict(torch.load('FILE')); "
-    "model.eval(); image = torch.zeros(1, 3, 224, 224); torch.onnx.export(model, image, 'model.onnx')"
+PYTORCH = Format(
+    "a PyTorch model",
+    """export it to ONNX. In Python, with your class as in training, and the size of one image:
+
+import torch
+model = Network()
+model.load_state_dict(torch.load(FILE, map_location="cpu"))
+torch.onnx.export(model.eval(), (torch.zeros(1, 3, 224, 224),), "model.onnx")""",
 )
-PYTORCH = Format("a PyTorch model", EXPORT)
+TORCHSCRIPT = Format(
+    "a TorchScript model",
+    """export it to ONNX. In Python, with the size of one image:
+
+import torch
+model = torch.jit.load(FILE, map_location="cpu")
+torch.onnx.export(model.eval(), (torch.zeros(1, 3, 224, 224),), "model.onnx", dynamo=False)""",
+)
 LITE = Format(
     "a TensorFlow Lite model",
-    f"if its weights are not rounded, python -m tf2onnx.convert --tflite FILE --output model.onnx; else {SAVE}",
+    "if its weights are not rounded, python -m tf2onnx.convert --tflite FILE --output model.onnx "
+    f"--inputs NAME --inputs-as-nchw NAME; else {SAVE}",
 )
 CHECKPOINT = Format(
     "a TensorFlow checkpoint", "load it into its Keras model: model.load_weights(...), then model.save('model.keras')"
@@ -49,14 +63,15 @@ FORMATS: Mapping[str, Format] = {
     ".mlmodel": Format("a Core ML model", f"export the model that it was made from to ONNX, or {REBUILD}"),
     ".pb": Format(
         "a TensorFlow graph",
-        f"python -m tf2onnx.convert --graphdef FILE --output model.onnx --inputs NAMES --outputs NAMES; or {SAVE}",
+        "python -m tf2onnx.convert --graphdef FILE --output model.onnx --inputs NAME --inputs-as-nchw NAME "
+        f"--outputs NAME; or {SAVE}",
     ),
     ".pdmodel": Format("a PaddlePaddle model", "export it to ONNX with paddle2onnx"),
     ".pt": PYTORCH,
     ".pth": PYTORCH,
     ".safetensors": Format("a file of weights without a network", REBUILD),
     ".tflite": LITE,
-    ".torchscript": PYTORCH,
+    ".torchscript": TORCHSCRIPT,
 }
 
 
@@ -65,7 +80,8 @@ def explain(path: Path) -> Problem | None:
     found = _format_of(path)
     if found is None:
         return None
-    return Problem("DV208", f"this is {found.what}, which cannot be read", Origin(str(path)), found.way)
+    way = found.way.replace("FILE", json.dumps(path.name))
+    return Problem("DV208", f"this is {found.what}, which cannot be read", Origin(str(path)), way)
 
 
 def _format_of(path: Path) -> Format | None:
@@ -95,6 +111,9 @@ def _by_contents(path: Path) -> Format | None:
         return LITE
     if start.startswith(b"PK\3\4") and zipfile.is_zipfile(path):
         with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
-            if any(name.endswith("/data.pkl") for name in archive.namelist()):
+            names = archive.namelist()
+            if any("/code/" in name for name in names):
+                return TORCHSCRIPT
+            if any(name.endswith("/data.pkl") for name in names):
                 return PYTORCH
     return by_name

@@ -21,19 +21,24 @@ def test_each_format_says_what_it_is_and_what_to_do(tmp_path: Path, suffix: str)
         path.write_bytes(b"something")
         problem = explain(path)
         assert problem is not None and problem.code == "DV208"
-        assert FORMATS[suffix].what in problem.message and problem.hint == FORMATS[suffix].way
+        assert FORMATS[suffix].what in problem.message
+        assert problem.hint == FORMATS[suffix].way.replace("FILE", f'"{path.name}"')
 
 
 def test_some_are_known_by_their_contents(tmp_path: Path) -> None:
     (tmp_path / "lite").write_bytes(b"\x1c\0\0\0TFL3" + b"\0" * 20)
     with zipfile.ZipFile(tmp_path / "torch", "w") as archive:
         archive.writestr("net/data.pkl", b"")
+    with zipfile.ZipFile(tmp_path / "script", "w") as archive:
+        archive.writestr("net/data.pkl", b"")
+        archive.writestr("net/code/__torch__.py", b"")
     (tmp_path / "saved").mkdir()
     (tmp_path / "saved" / "saved_model.pb").touch()
-    found = {name: explain(tmp_path / name) for name in ("lite", "torch", "saved", "saved/saved_model.pb")}
+    found = {name: explain(tmp_path / name) for name in ("lite", "torch", "script", "saved", "saved/saved_model.pb")}
     assert [problem.message for problem in found.values() if problem is not None] == [
         "this is a TensorFlow Lite model, which cannot be read",
         "this is a PyTorch model, which cannot be read",
+        "this is a TorchScript model, which cannot be read",
         "this is a TensorFlow SavedModel folder, which cannot be read",
         "this is a TensorFlow SavedModel folder, which cannot be read",
     ]
@@ -64,7 +69,21 @@ def test_the_command_line_says_how_to_export(
     assert cli.main([*command, str(tmp_path / "net.pt")]) == code
     error = capsys.readouterr().err
     assert error.startswith("error DV208: this is a PyTorch model, which cannot be read\n")
-    assert "torch.onnx.export(model, image, 'model.onnx')" in error
+    _, lines = error.split("\n\n")
+    assert lines.splitlines() == [
+        "import torch",
+        "model = Network()",
+        'model.load_state_dict(torch.load("net.pt", map_location="cpu"))',
+        'torch.onnx.export(model.eval(), (torch.zeros(1, 3, 224, 224),), "model.onnx")',
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".torchscript"])
+def test_the_lines_that_export_a_model_are_python(suffix: str, tmp_path: Path) -> None:
+    problem = explain(tmp_path / f'my "net"{suffix}')
+    assert problem is not None
+    _, lines = problem.hint.split("\n\n")
+    compile(lines, "lines", "exec")
 
 
 def test_an_inspection_of_one_is_an_error(tmp_path: Path) -> None:
