@@ -428,7 +428,7 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert (
         out
         == """\
-net (Caffe, net.prototxt, without weights)
+net (Caffe, net.prototxt, without weights); sizes are height x width x channels
 
 layer   type         output    parameters    MACs  runs       how
 x       Input        16x16x3                       none       the application writes it

@@ -25,7 +25,9 @@ _ACTIVATIONS = {1: "tanh", 3: "sigmoid", 4: "PReLU", 5: "ELU", 6: "ReLU6"}
 def listing(network: SourceNetwork, flow: Flow) -> str:
     """A line for each layer, a line for each of its runs, and totals."""
     order = "HWC" if network.transposed else "WHC"
-    lines = [f"{network.name}: {len(network.layers)} layers, maps in {order} order"]
+    lines = [
+        f"{network.name}: {len(network.layers)} layers, maps in {order} order; sizes are height x width x channels"
+    ]
     commands = macs = 0
     for layer in network.layers:
         lines.append(_layer(layer))

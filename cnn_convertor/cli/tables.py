@@ -310,7 +310,7 @@ def inspection(result: Inspection, *, verbose: bool, draws: bool) -> list[str]:
     """
     stored = "" if result.has_weights else ", without weights"
     framework = next(frontend.title for frontend in FRONTENDS if frontend.name == result.framework)
-    lines = [f"{result.network} ({framework}, {result.file}{stored})", ""]
+    lines = [f"{result.network} ({framework}, {result.file}{stored}); sizes are height x width x channels", ""]
     lines += _layers(result, with_steps=verbose, draws=draws)
     if verbose and result.boundaries:
         lines += ["", "Neighboring layers of the device in different commands:"]

@@ -95,7 +95,9 @@ def run(
     if output is not None:
         trials.save(output, results)
     for name, values in results.items():
-        console.result(name, _shown(values, top, names))
+        size = values.shape[1:]
+        title = name if size[:2] == (1, 1) else f"{name}: {'x'.join(map(str, size))} (height x width x channels)"
+        console.result(title, _shown(values, top, names))
 
 
 def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]]:
@@ -108,8 +110,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
             best = scores.argsort(kind="stable")[::-1][:top]
             rows += [(f"{prefix}{labels[i] if i < len(labels) else i}", f"{scores[i]:.6g}") for i in best]
         else:
-            size = "x".join(map(str, sample.shape))
-            rows.append((f"{prefix}map {size}", f"{sample.min():.6g} to {sample.max():.6g}"))
+            rows.append((f"{prefix}range", f"{sample.min():.6g} to {sample.max():.6g}"))
     return rows
 
 

@@ -158,7 +158,7 @@ def _run_comments(run: Run) -> dict[str, str]:
     if convolution is not None:
         comments |= {
             "conv_enable": convolution.kind.name.lower().replace("_", " "),
-            "p": f"kernel {convolution.kernel} (height x width)",
+            "p": f"kernel {convolution.kernel}",
             "weight_buf.offs": f"{convolution.weights.nbytes} bytes",
             "weight_fmt": "8-bit palette" if convolution.weights.packed.palette else "FP16",
             "conv_pad": "left {2}, right {3}, top {0}, bottom {1}".format(*convolution.padding),
@@ -168,7 +168,7 @@ def _run_comments(run: Run) -> dict[str, str]:
     if pooling is not None:
         comments |= {
             "pool_enable": pooling.kind.name.lower(),
-            "pool_size": f"{pooling.kernel} (height x width)",
+            "pool_size": str(pooling.kernel),
             "pool_stride": str(pooling.stride),
             "pool_pad": "left {2}, right {3}, top {0}, bottom {1}".format(*pooling.padding),
         }

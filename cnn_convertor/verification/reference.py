@@ -70,7 +70,8 @@ def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:
     height, width, channels = shape
     axes = (channels, height, width) if order is Order.CHW else (height, width, channels)
     if values[:1].size != shape.size:
-        return f"holds {values[:1].size:,} numbers for each sample, not {shape.size:,}, as many as {shape}"
+        whole = f"{shape.size:,}, as many as {shape} (height x width x channels)"
+        return f"holds {values[:1].size:,} numbers for each sample, not {whole}"
     given, wanted = ([size for size in sizes if size != 1] for sizes in (values.shape[1:], axes))
     if (
         given == wanted or values.ndim > 4

@@ -143,7 +143,7 @@ def test_a_callback_with_a_list_of_input_layers_is_found(tmp_path: Path) -> None
 
 
 LISTING = """\
-Net: 7 layers, maps in WHC order
+Net: 7 layers, maps in WHC order; sizes are height x width x channels
    0  conv "pool": 16x16x3@0 -> 8x8x16@2048, 2048 bytes
        conv 3x3 s1 p1 3->16 FP16 @0 2336 bytes, max pool 2x2 s2, ReLU
    1  conv "dw": 8x8x16@2048 -> 8x8x16@0, 2048 bytes

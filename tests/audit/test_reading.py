@@ -200,7 +200,7 @@ def test_the_plain_form_is_read(tmp_path: Path) -> None:
     result = audit(source, None)
     assert not result.findings
     assert result.listing.startswith(
-        'Tiny: 2 layers, maps in WHC order\n   0  conv "po\\"ol": 4x4x8@0 -> 2x2x8@256, 64 bytes\n       max pool 2x2 s2\n'
+        'Tiny: 2 layers, maps in WHC order; sizes are height x width x channels\n   0  conv "po\\"ol": 4x4x8@0 -> 2x2x8@256, 64 bytes\n       max pool 2x2 s2\n'
     )
 
 

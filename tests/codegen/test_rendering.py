@@ -291,6 +291,13 @@ def test_comments_behind_values_stand_in_one_column() -> None:
     assert len({line.index("  // ") for line in source.splitlines() if re.match(r"  \w.*;.*//", line)}) == 1
 
 
+def test_sources_and_the_drawing_say_once_what_sizes_are() -> None:
+    texts = render(build(every_kind_of_layer()), EVERYTHING)
+    for name in ("net_gen.cpp", "net.dot"):
+        assert texts[name].count("height x width x channels") == 1
+    assert "kernel 3x5\n" in texts["net_gen.cpp"]
+
+
 def test_sources_use_the_runtime_as_it_is() -> None:
     """Moving a string into a layer crashes; Commit builds the command lists, and a second one fails."""
     texts = render(build(every_kind_of_layer()), RenderOptions("m"))
@@ -305,7 +312,7 @@ STRING = r'"(?:[^"\\\n]|\\.)*"'
 DOT_LINES = [
     rf"digraph {STRING} \{{",
     r"  rankdir = TB;",
-    rf"  (node|edge) \[(\w+ = (\w+|{STRING})(, )?)+\];",
+    rf"  (graph|node|edge) \[(\w+ = (\w+|{STRING})(, )?)+\];",
     rf"  \w+ \[label = {STRING}(, fillcolor = (\w+|{STRING}))?\];",
     rf"  (\w+) -> (\w+) \[label = {STRING}\];",
     r"\}",

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.usefixtures("compiler")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CAFFE_INI = EXAMPLES / "digits_caffe" / "net.ini"
 SAMPLES = EXAMPLES / "digits_samples"
+FILES = {"definition": "digits.prototxt", "data": "digits.caffemodel"}
 
 
 @pytest.fixture
@@ -182,6 +183,17 @@ def test_run_shows_the_best_classes(digits: Config, tmp_path: Path, capsys: pyte
         assert code == 0 and lines[0] == "prob" and lines[1].split()[0] == word and len(lines) == 3
         with np.load(output) as saved:
             assert saved["prob"].shape == (1, 1, 1, 10) and saved["prob"].argmax() == label
+
+
+def test_run_says_what_the_size_of_a_map_means(
+    digits: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = "\n".join(f"{key} = {CAFFE_INI.with_name(name)}" for key, name in FILES.items())
+    ini = tmp_path / "net.ini"
+    ini.write_text(f"[INPUT]\nname = cut\n{files}\n[OUTPUT]\noutput_folder = out\noutputs = concat4\n")
+    assert main(["run", str(ini), "--input", str(SAMPLES / "digit_1.png")]) == 0
+    title, values = capsys.readouterr().out.splitlines()
+    assert title == "concat4: 4x4x32 (height x width x channels)" and values.split()[0] == "range"
 
 
 @pytest.mark.parametrize(("names", "warns"), [(9, True), (10, False), (11, True)])

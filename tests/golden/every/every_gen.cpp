@@ -5,6 +5,8 @@
 
 #include "every_cpu.h"
 
+// Sizes are height x width x channels, or height x width.
+//
 // Values of the registers:
 //   topo: bit i is 1 if run i writes to external memory, and 0 if run i + 1 reads its output
 //   conv_enable: 0 off, 1 convolution, 3 depthwise, 5 deconvolution, 7 depthwise deconvolution
@@ -114,7 +116,7 @@ void Cevery::Layer_2() {
   // "relu1" (Activation)
   cmd.run[0].m = 8;                                 // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 0;                   // 1168 bytes
@@ -180,7 +182,7 @@ void Cevery::Layer_3() {
   // "conv2" (Conv2D)
   cmd.run[0].m = 8;                                 // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0305;                            // kernel 3x5 (height x width)
+  cmd.run[0].p = 0x0305;                            // kernel 3x5
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 1168;                // 17520 bytes
@@ -255,7 +257,7 @@ void Cevery::Layer_4() {
   cmd.run[0].conv_stride = 0x0101;
   cmd.run[0].conv_dilation = 0x0000;
   cmd.run[0].pool_enable = 2;                       // average
-  cmd.run[0].pool_size = 0x0101;                    // 1x1 (height x width)
+  cmd.run[0].pool_size = 0x0101;                    // 1x1
   cmd.run[0].pool_stride = 0x0101;                  // 1x1
   cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x3C00;               // 1
@@ -343,7 +345,7 @@ void Cevery::Layer_6() {
   // "pool" (MaxPooling2D)
   cmd.run[0].m = 12;                                // output channels
   cmd.run[0].conv_enable = 5;                       // deconvolution
-  cmd.run[0].p = 0x0404;                            // kernel 4x4 (height x width)
+  cmd.run[0].p = 0x0404;                            // kernel 4x4
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 18688;               // 13888 bytes
@@ -352,7 +354,7 @@ void Cevery::Layer_6() {
   cmd.run[0].conv_stride = 0x0202;                  // 2x2
   cmd.run[0].conv_dilation = 0x0000;                // 1x1
   cmd.run[0].pool_enable = 1;                       // max
-  cmd.run[0].pool_size = 0x0203;                    // 2x3 (height x width)
+  cmd.run[0].pool_size = 0x0203;                    // 2x3
   cmd.run[0].pool_stride = 0x0203;                  // 2x3
   cmd.run[0].pool_pad = 0x00000200;                 // left 0, right 2, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x0000;
@@ -418,7 +420,7 @@ void Cevery::Layer_7() {
   cmd.run[0].conv_stride = 0x0101;
   cmd.run[0].conv_dilation = 0x0000;
   cmd.run[0].pool_enable = 2;                       // average
-  cmd.run[0].pool_size = 0x0406;                    // 4x6 (height x width)
+  cmd.run[0].pool_size = 0x0406;                    // 4x6
   cmd.run[0].pool_stride = 0x0401;                  // 4x1
   cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x2955;               // 0.04166667
@@ -439,7 +441,7 @@ void Cevery::Layer_7() {
   cmd.run[1].conv_stride = 0x0101;
   cmd.run[1].conv_dilation = 0x0000;
   cmd.run[1].pool_enable = 2;                       // average
-  cmd.run[1].pool_size = 0x0201;                    // 2x1 (height x width)
+  cmd.run[1].pool_size = 0x0201;                    // 2x1
   cmd.run[1].pool_stride = 0x0101;                  // 1x1
   cmd.run[1].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[1].pool_avg_param = 0x3800;               // 0.5
@@ -494,7 +496,7 @@ void Cevery::Layer_8() {
   // "fc" (Dense)
   cmd.run[0].m = 5;                                 // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 32576;               // 736 bytes

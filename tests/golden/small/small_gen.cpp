@@ -3,6 +3,8 @@
 
 #include "small_cpu.h"
 
+// Sizes are height x width x channels, or height x width.
+//
 // Values of the registers:
 //   topo: bit i is 1 if run i writes to external memory, and 0 if run i + 1 reads its output
 //   conv_enable: 0 off, 1 convolution, 3 depthwise, 5 deconvolution, 7 depthwise deconvolution
@@ -59,7 +61,7 @@ void Csmall::Layer_0() {
   // "max_pooling2d" (MaxPooling2D)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 0;                   // 1696 bytes
@@ -68,7 +70,7 @@ void Csmall::Layer_0() {
   cmd.run[0].conv_stride = 0x0101;                  // 1x1
   cmd.run[0].conv_dilation = 0x0000;                // 1x1
   cmd.run[0].pool_enable = 1;                       // max
-  cmd.run[0].pool_size = 0x0202;                    // 2x2 (height x width)
+  cmd.run[0].pool_size = 0x0202;                    // 2x2
   cmd.run[0].pool_stride = 0x0202;                  // 2x2
   cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x0000;
@@ -127,7 +129,7 @@ void Csmall::Layer_1() {
   // "dense" (Dense)
   cmd.run[0].m = 10;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 1696;                // 3424 bytes

@@ -3,6 +3,8 @@
 
 #include "digits_caffe_cpu.h"
 
+// Sizes are height x width x channels, or height x width.
+//
 // Values of the registers:
 //   topo: bit i is 1 if run i writes to external memory, and 0 if run i + 1 reads its output
 //   conv_enable: 0 off, 1 convolution, 3 depthwise, 5 deconvolution, 7 depthwise deconvolution
@@ -65,7 +67,7 @@ void Cdigits_caffe::Layer_0() {
   // "relu1" (ReLU)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 0;                   // 2336 bytes
@@ -133,7 +135,7 @@ void Cdigits_caffe::Layer_1() {
   // "prelu2" (PReLU)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 2336;                // 4672 bytes
@@ -208,7 +210,7 @@ void Cdigits_caffe::Layer_2() {
   cmd.run[0].conv_stride = 0x0101;
   cmd.run[0].conv_dilation = 0x0000;
   cmd.run[0].pool_enable = 1;                       // max
-  cmd.run[0].pool_size = 0x0303;                    // 3x3 (height x width)
+  cmd.run[0].pool_size = 0x0303;                    // 3x3
   cmd.run[0].pool_stride = 0x0202;                  // 2x2
   cmd.run[0].pool_pad = 0x01000100;                 // left 0, right 1, top 0, bottom 1
   cmd.run[0].pool_avg_param = 0x0000;
@@ -273,7 +275,7 @@ void Cdigits_caffe::Layer_3() {
   // "relu3" (ReLU)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 7008;                // 4640 bytes
@@ -344,7 +346,7 @@ void Cdigits_caffe::Layer_4() {
   // "relu4a" (ReLU)
   cmd.run[0].m = 8;                                 // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 11648;               // 1168 bytes
@@ -366,7 +368,7 @@ void Cdigits_caffe::Layer_4() {
   // "relu4b" (ReLU)
   cmd.run[1].m = 24;                                // output channels
   cmd.run[1].conv_enable = 1;                       // convolution
-  cmd.run[1].p = 0x0301;                            // kernel 3x1 (height x width)
+  cmd.run[1].p = 0x0301;                            // kernel 3x1
   cmd.run[1].pz = 1;
   cmd.run[1].weight_buf.mem = weights_mem_;
   cmd.run[1].weight_buf.offs = 12816;               // 6960 bytes
@@ -441,7 +443,7 @@ void Cdigits_caffe::Layer_5() {
   cmd.run[0].conv_stride = 0x0101;
   cmd.run[0].conv_dilation = 0x0000;
   cmd.run[0].pool_enable = 2;                       // average
-  cmd.run[0].pool_size = 0x0202;                    // 2x2 (height x width)
+  cmd.run[0].pool_size = 0x0202;                    // 2x2
   cmd.run[0].pool_stride = 0x0202;                  // 2x2
   cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x3400;               // 0.25
@@ -500,7 +502,7 @@ void Cdigits_caffe::Layer_6() {
   // "relu5" (ReLU)
   cmd.run[0].m = 32;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 19776;               // 9280 bytes
@@ -564,7 +566,7 @@ void Cdigits_caffe::Layer_7() {
   // "ip6" (InnerProduct)
   cmd.run[0].m = 10;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 29056;               // 1472 bytes

@@ -3,6 +3,8 @@
 
 #include "digits_cpu.h"
 
+// Sizes are height x width x channels, or height x width.
+//
 // Values of the registers:
 //   topo: bit i is 1 if run i writes to external memory, and 0 if run i + 1 reads its output
 //   conv_enable: 0 off, 1 convolution, 3 depthwise, 5 deconvolution, 7 depthwise deconvolution
@@ -61,7 +63,7 @@ void Cdigits::Layer_0() {
   // "stem_relu" (ReLU)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 0;                   // 2336 bytes
@@ -131,7 +133,7 @@ void Cdigits::Layer_1() {
   // "depthwise_leaky" (LeakyReLU)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 3;                       // depthwise
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 2336;                // 2336 bytes
@@ -205,7 +207,7 @@ void Cdigits::Layer_2() {
   // "halve" (MaxPooling2D)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 4672;                // 2336 bytes
@@ -214,7 +216,7 @@ void Cdigits::Layer_2() {
   cmd.run[0].conv_stride = 0x0101;                  // 1x1
   cmd.run[0].conv_dilation = 0x0000;                // 1x1
   cmd.run[0].pool_enable = 1;                       // max
-  cmd.run[0].pool_size = 0x0202;                    // 2x2 (height x width)
+  cmd.run[0].pool_size = 0x0202;                    // 2x2
   cmd.run[0].pool_stride = 0x0202;                  // 2x2
   cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x0000;
@@ -274,7 +276,7 @@ void Cdigits::Layer_3() {
   // "narrow" (Conv2D)
   cmd.run[0].m = 8;                                 // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 7008;                // 1168 bytes
@@ -296,7 +298,7 @@ void Cdigits::Layer_3() {
   // "wide_prelu" (PReLU)
   cmd.run[1].m = 16;                                // output channels
   cmd.run[1].conv_enable = 1;                       // convolution
-  cmd.run[1].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[1].p = 0x0303;                            // kernel 3x3
   cmd.run[1].pz = 1;
   cmd.run[1].weight_buf.mem = weights_mem_;
   cmd.run[1].weight_buf.offs = 8176;                // 4672 bytes
@@ -362,7 +364,7 @@ void Cdigits::Layer_4() {
   // "tail" (Conv2D)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 12848;               // 6944 bytes
@@ -430,7 +432,7 @@ void Cdigits::Layer_5() {
   // "digit" (Dense)
   cmd.run[0].m = 10;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 19792;               // 1472 bytes

@@ -3,6 +3,8 @@
 
 #include "digits_pytorch_cpu.h"
 
+// Sizes are height x width x channels, or height x width.
+//
 // Values of the registers:
 //   topo: bit i is 1 if run i writes to external memory, and 0 if run i + 1 reads its output
 //   conv_enable: 0 off, 1 convolution, 3 depthwise, 5 deconvolution, 7 depthwise deconvolution
@@ -92,7 +94,7 @@ void Cdigits_pytorch::Layer_1() {
   // "getitem" (Conv)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 0;                   // 2336 bytes
@@ -182,7 +184,7 @@ void Cdigits_pytorch::Layer_3() {
   // "getitem_3" (Conv)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 3;                       // depthwise
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 2336;                // 2336 bytes
@@ -281,7 +283,7 @@ void Cdigits_pytorch::Layer_5() {
   cmd.run[0].conv_stride = 0x0101;
   cmd.run[0].conv_dilation = 0x0000;
   cmd.run[0].pool_enable = 2;                       // average
-  cmd.run[0].pool_size = 0x0404;                    // 4x4 (height x width)
+  cmd.run[0].pool_size = 0x0404;                    // 4x4
   cmd.run[0].pool_stride = 0x0101;                  // 1x1
   cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x2C00;               // 0.0625
@@ -338,7 +340,7 @@ void Cdigits_pytorch::Layer_6() {
   // "relu" (Relu)
   cmd.run[0].m = 4;                                 // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 4672;                // 592 bytes
@@ -402,7 +404,7 @@ void Cdigits_pytorch::Layer_7() {
   // "hardsigmoid" (HardSigmoid)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 5264;                // 2336 bytes
@@ -473,7 +475,7 @@ void Cdigits_pytorch::Layer_8() {
   cmd.run[0].conv_stride = 0x0101;
   cmd.run[0].conv_dilation = 0x0000;
   cmd.run[0].pool_enable = 2;                       // average
-  cmd.run[0].pool_size = 0x0101;                    // 1x1 (height x width)
+  cmd.run[0].pool_size = 0x0101;                    // 1x1
   cmd.run[0].pool_stride = 0x0101;                  // 1x1
   cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[0].pool_avg_param = 0x3155;               // 0.1666667
@@ -552,7 +554,7 @@ void Cdigits_pytorch::Layer_10() {
   // "add" (Add)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 7600;                // 2336 bytes
@@ -618,7 +620,7 @@ void Cdigits_pytorch::Layer_11() {
   // "conv2d_5" (Conv)
   cmd.run[0].m = 8;                                 // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 9936;                // 1168 bytes
@@ -710,7 +712,7 @@ void Cdigits_pytorch::Layer_13() {
   // "prelu" (PRelu)
   cmd.run[0].m = 16;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0303;                            // kernel 3x3 (height x width)
+  cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 11104;               // 4672 bytes
@@ -826,7 +828,7 @@ void Cdigits_pytorch::Layer_16() {
   // "linear" (Gemm)
   cmd.run[0].m = 10;                                // output channels
   cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1 (height x width)
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
   cmd.run[0].weight_buf.offs = 15776;               // 8672 bytes
