@@ -272,7 +272,7 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV310": Entry(
         "Feature maps are not quantized",
-        "An ONNX model rounds feature maps to integers and back. The network is converted without that.",
+        "An ONNX model rounds feature maps to integers and back. The network keeps their range, but does not round.",
         "Convert the model from before its quantization, or compare the results with those of the model.",
         is_warning=True,
     ),

@@ -11,8 +11,9 @@ import numpy as np
 
 from cnn_convertor.errors import ModelError, UnsupportedError
 from cnn_convertor.frontends.onnx.model import Attribute, OnnxNode
+from cnn_convertor.frontends.onnx.steps import steps_of
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
-from cnn_convertor.frontends.onnx.tensors import BFLOAT16, TYPES
+from cnn_convertor.frontends.onnx.tensors import BFLOAT16, TYPES, as_bfloat16
 
 MOST = 1 << 28  # elements of a computed array, more than the weights of any layer
 
@@ -138,7 +139,6 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "LessOrEqual": np.less_equal,
     "Where": np.where,
     "Identity": lambda x: x,
-    "Dropout": lambda x, *_: x,
     "MatMul": np.matmul,
     "Pow": lambda x, y: np.power(x, y).astype(x.dtype),
 }
@@ -176,10 +176,19 @@ def _clip(folding: Folding) -> Numbers:
     )
 
 
+@folds("Dropout")
+def _dropout(folding: Folding) -> list[Numbers]:
+    training = folding.get(2)
+    if training is not None and training.any():
+        problem = "a dropout in training mode gives random results"
+        raise UnsupportedError.of("DV302", problem, folding.node.where, "export the model for inference")
+    return [folding[0], np.ones(folding[0].shape, np.bool_)]
+
+
 @folds("Cast")
 def _cast(folding: Folding) -> Numbers:
     to = folding.attribute("to")
-    return folding[0].astype(np.float32 if to == BFLOAT16 else TYPES[to])
+    return as_bfloat16(folding[0]) if to == BFLOAT16 else folding[0].astype(TYPES[to])
 
 
 @folds("CastLike")
@@ -189,30 +198,18 @@ def _cast_like(folding: Folding) -> Numbers:
 
 @folds("DequantizeLinear")
 def _dequantize(folding: Folding) -> Numbers:
-    x, scale, zero = folding[0], folding[1], folding.get(2)
-    if folding.attribute("block_size", 0):
-        raise ValueError("weights that are quantized in blocks")
-    around = [1] * x.ndim
-    if scale.ndim == 1 and scale.size > 1:
-        around[folding.attribute("axis", 1)] = scale.size
-    steps = scale.reshape(around) if scale.ndim == 1 else scale
-    numbers = x.astype(np.float32)
-    if zero is not None:
-        numbers = numbers - zero.astype(np.float32).reshape(steps.shape)
-    return np.asarray(numbers * steps)
+    x, scale = folding[0], folding[1]
+    steps = steps_of(x.shape, scale, folding.get(2), folding.node.attributes, x.dtype)
+    return np.asarray((x - steps.zero) * steps.scale).astype(scale.dtype)
 
 
 @folds("QuantizeLinear")
 def _quantize(folding: Folding) -> Numbers:
-    x, scale, zero = folding[0], folding[1], folding.get(2)
-    zero = np.zeros(scale.shape, np.uint8) if zero is None else zero
-    around = [1] * x.ndim
-    if scale.ndim == 1 and scale.size > 1:
-        around[folding.attribute("axis", 1)] = scale.size
-    steps = scale.reshape(around) if scale.ndim == 1 else scale
-    limits = np.iinfo(zero.dtype)
-    shifted = np.rint(x / steps) + zero.astype(np.float64).reshape(steps.shape)
-    return np.asarray(np.clip(shifted, limits.min, limits.max).astype(zero.dtype))
+    x, scale = folding[0], folding[1]
+    steps = steps_of(x.shape, scale, folding.get(2), folding.node.attributes)
+    limits = np.iinfo(steps.type)
+    numbers = np.rint(x / steps.scale.astype(scale.dtype)) + steps.zero
+    return np.asarray(np.clip(numbers, limits.min, limits.max).astype(steps.type))
 
 
 # --- parts and shapes ----------------------------------------------------------------------------------------------------

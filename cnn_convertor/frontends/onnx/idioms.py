@@ -40,9 +40,10 @@ class _Nodes:
         return node.inputs[0] if node is not None and self.type(name) == type and node.inputs else None
 
     def number(self, name: str) -> float | None:
-        """The value of a constant of one element."""
+        """The value of a constant of one element. One of several axes may give the result more axes than x has."""
         stored = self.constants.get(name)
-        return float(stored.load().reshape(-1)[0]) if stored is not None and stored.size == 1 else None
+        is_number = stored is not None and stored.size == 1 and len(stored.dims) <= 1
+        return float(stored.load().reshape(-1)[0]) if stored is not None and is_number else None
 
     def with_number(self, name: str, type: str) -> tuple[str, float] | None:
         """The other input of a node of this type that has a number as one input; that of Sub, Div and Pow must be the second."""
@@ -212,15 +213,14 @@ def _layer_norm(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
 
 
 def _mean_axes(nodes: _Nodes, name: str) -> tuple[int, ...] | None:
-    """The axes of a ReduceMean that keeps them."""
+    """The axes of a ReduceMean that keeps them; None where it names none, which may mean all or none."""
     node = nodes.made_by.get(name)
     if node is None or nodes.type(name) != "ReduceMean" or node.attributes.get("keepdims", 1) != 1:
         return None
     given = node.attributes.get("axes")
-    if isinstance(given, tuple):
-        return tuple(int(n) for n in given)
     stored = nodes.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
-    return None if stored is None else tuple(int(n) for n in np.atleast_1d(stored.load()))
+    listed = given if isinstance(given, tuple) else () if stored is None else np.atleast_1d(stored.load())
+    return tuple(int(n) for n in listed) or None
 
 
 LAST = 1 << 30  # ends of slices above it mean the end of the axis

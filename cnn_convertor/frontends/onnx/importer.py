@@ -19,6 +19,7 @@ from cnn_convertor.frontends.onnx.idioms import recognize_idioms
 from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
 from cnn_convertor.frontends.onnx.operators import onnx
 from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, OnnxTensor, Value
+from cnn_convertor.frontends.onnx.steps import range_of
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import FLOATS, TYPES
 from cnn_convertor.frontends.readers import Settings
@@ -112,7 +113,7 @@ class _Importer:
         def read_input() -> list[str]:
             dims = self._input_dims(info, where)
             node = self._builder.add(info.name, Input(shape_of(dims)), (), where)
-            found.append(OnnxTensor(node, dims, info.type not in FLOATS))
+            found.append(OnnxTensor(node, dims, None if info.type in FLOATS else range_of(TYPES[info.type])))
             return [node]
 
         (name,) = self._builder.read((), read_input, (info.name, where))
@@ -198,7 +199,7 @@ class _Importer:
             raise self._unknown(node)
         settings = Settings(node.attributes, frozenset(reader.settings), HARMLESS.union(reader.ignores))
         reading = OnnxReading(node, settings, inputs, needed, self._model.opset, self._builder)
-        if any(tensor.integers for tensor in tensors) and node.type not in TAKES_INTEGERS:
+        if any(tensor.integers is not None for tensor in tensors) and node.type not in TAKES_INTEGERS:
             raise reading.unsupported(
                 "arithmetic of integers cannot be converted", "cast the input to floating point first"
             )

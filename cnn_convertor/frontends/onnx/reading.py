@@ -15,6 +15,7 @@ from cnn_convertor.frontends import chw_nodes, nchw
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.model import OnnxNode, Subgraph
+from cnn_convertor.frontends.onnx.steps import Steps
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir.constant import Constant
@@ -44,17 +45,20 @@ TAKES_INTEGERS = frozenset(
 )
 
 
+Range: TypeAlias = tuple[int, int]  # the least and the largest
+
+
 class OnnxTensor(NamedTuple):
     """Numbers that depend on the network's input: the node that computes them, and their length along each axis.
 
-    integers: whether all are whole numbers, of an integer type. quantized: the scale and the zero point, where the file has
+    integers: the range of whole numbers, of an integer type. quantized: their scale and zero point, where the file has
     integers that stand for the numbers of the graph.
     """
 
     node: str
     dims: Dims
-    integers: bool = False
-    quantized: tuple[Stored, Stored | None] | None = None
+    integers: Range | None = None
+    quantized: Steps | None = None
 
     @property
     def rank(self) -> int:
@@ -216,7 +220,7 @@ class OnnxReading:
         name: str = "",
         part: str = "",
         dims: Dims | None = None,
-        integers: bool = False,
+        integers: Range | None = None,
     ) -> OnnxTensor:
         """Append a node, named as the first output unless `name` says otherwise. part: names one of several nodes.
 

@@ -188,5 +188,12 @@ def _from_bfloat16(bits: Numbers) -> Numbers:
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
+def as_bfloat16(values: Numbers) -> Numbers:
+    """Rounded to the nearest bfloat16; of two, to the even one. In FP32, which holds them."""
+    bits = values.astype(np.float32).view(np.uint32)
+    rounded = bits + 0x7FFF + (bits >> 16 & 1)
+    return np.where(np.isnan(values), bits, rounded & 0xFFFF0000).astype(np.uint32).view(np.float32)
+
+
 def _dtype(type: int) -> np.dtype[Any]:
     return np.dtype(np.float32) if type == BFLOAT16 else TYPES[type]

@@ -60,3 +60,14 @@ def results_of(graph: Graph, inputs: Mapping[str, Array]) -> list[Array]:
 
 def load(path: Path, **options: Any) -> Graph:
     return importer.load(path, **options)
+
+
+def agreeing(network: Network, path: Path, tolerance: float = 1e-4) -> Graph:
+    """The network's graph, which computes what onnxruntime does."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
+    network.write(path)
+    (wanted,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, network.inputs)
+    graph = load(path)
+    (found,) = results_of(graph, network.inputs)
+    np.testing.assert_allclose(found, to_map(wanted), rtol=tolerance, atol=tolerance)
+    return graph

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.errors import ConvertorError, ConvertorWarning
+from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimize
-from frontends.onnx.networks import Network, helper, load, onnx, results_of, to_map
+from frontends.onnx.networks import Network, agreeing, helper, load, numpy_helper, onnx
 
 RANDOM = np.random.default_rng(16)
 make = helper.make_node
@@ -30,17 +30,6 @@ def integers(*numbers: int) -> Any:
 
 X = normal(1, 4, 6, 8)
 HALF, ONE, ROOT = np.float32(0.5), np.float32(1), np.float32(math.sqrt(2))
-
-
-def agreeing(network: Network, path: Path) -> Graph:
-    """The network's graph, which computes what onnxruntime does."""
-    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
-    network.write(path)
-    (wanted,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, network.inputs)
-    graph = load(path)
-    (found,) = results_of(graph, network.inputs)
-    np.testing.assert_allclose(found, to_map(wanted), rtol=1e-4, atol=1e-4)
-    return graph
 
 
 def operators(graph: Graph) -> list[type]:
@@ -121,6 +110,37 @@ def test_an_idiom_is_one_operator(name: str, tmp_path: Path) -> None:
 def test_a_gate_of_another_value_is_not_a_swish(tmp_path: Path) -> None:
     nodes = [make("Abs", ["x"], ["a"]), make("Sigmoid", ["a"], ["s"]), make("Mul", ["x", "s"], ["y"])]
     assert len(operators(agreeing(Network(nodes, {"x": X}, {}, 18), tmp_path / "net.onnx"))) == 3
+
+
+def layer_norm(axes: Any, epsilon: Any, **attributes: Any) -> Network:
+    nodes = [
+        make("ReduceMean", ["x", "axes"], ["mean"], **attributes), make("Sub", ["x", "mean"], ["c"]),
+        make("Mul", ["c", "c"], ["p"]), make("ReduceMean", ["p", "axes"], ["v"], **attributes),
+        make("Add", ["v", "eps"], ["e"]), make("Sqrt", ["e"], ["s"]), make("Div", ["c", "s"], ["d"]),
+        make("Softmax", ["d"], ["y"], axis=1),
+    ]  # fmt: skip
+    constants: Mapping[str, Any] = {"axes": axes, "eps": np.asarray(epsilon, np.float32)}
+    return Network(nodes, {"x": normal(3, 6)}, constants, 18)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        layer_norm(integers(), 1e-2),  # over all axes
+        layer_norm(integers(), 1e-2, noop_with_empty_axes=1),  # over none
+        layer_norm(integers(1), [[[1e-2]]]),  # the quotient has three axes
+    ],
+)
+def test_what_resembles_a_layer_norm_stays_right(network: Network, tmp_path: Path) -> None:
+    agreeing(network, tmp_path / "net.onnx")
+
+
+def test_numbers_of_many_axes_make_no_gelu(tmp_path: Path) -> None:
+    """The product has the axes of its longest factor. An Erf alone cannot be converted."""
+    nodes = [*GELU, make("Mul", ["x", "a"], ["m"]), make("Mul", ["m", "half"], ["y"])]
+    constants: Mapping[str, Any] = {"root": ROOT, "one": ONE, "half": np.full((1, 1, 1), HALF)}
+    with pytest.raises(ConvertorError, match="Erf"):
+        load(Network(nodes, {"x": normal(3, 4)}, constants, 18).write(tmp_path / "net.onnx"))
 
 
 def test_a_hard_sigmoid_is_a_relu6_between_scales(tmp_path: Path) -> None:
@@ -273,21 +293,13 @@ def test_quantized_weights_are_dequantized(tmp_path: Path) -> None:
     agreeing(Network(nodes, {"x": X}, {"w": weight, "s": scales, "z": zeros}, 18), tmp_path / "net.onnx")
 
 
-def test_the_rounding_of_feature_maps_is_left_out(tmp_path: Path) -> None:
-    scale, zero = np.float32(0.1), np.int8(0)
-    nodes = [
-        make("QuantizeLinear", ["x", "s", "z"], ["q"]), make("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        make("Relu", ["d"], ["y"]),
-    ]  # fmt: skip
-    network = Network(nodes, {"x": X}, {"s": scale, "z": zero}, 18)
-    with pytest.warns(ConvertorWarning, match="DV310"):
-        graph = load(network.write(tmp_path / "net.onnx"))
-    np.testing.assert_allclose(results_of(graph, {"x": X})[0], np.maximum(to_map(X), 0))
-
-
 # --- refusals ------------------------------------------------------------------------------------------------------------
 
 REFUSED: Mapping[str, tuple[list[Any], str]] = {
+    "constant dropout in training": (
+        [make("Constant", [], ["t"], value=numpy_helper.from_array(np.array(True))),
+         make("Dropout", ["one", "one", "t"], ["d"]), make("Add", ["x", "d"], ["y"])], "DV302",
+    ),
     "unknown type": ([make("NonMaxSuppression", ["x"], ["y"])], "DV301"),
     "another domain": ([make("Relu", ["x"], ["y"], domain="com.example")], "DV301"),
     "unknown attribute": ([make("Relu", ["x"], ["y"], strange=1)], "DV302"),
@@ -310,6 +322,15 @@ def test_what_cannot_be_converted_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConvertorError) as raised:
         load(Network(nodes, {"x": X}, {"one": ONE}).write(tmp_path / "net.onnx"))
     assert code in {problem.code for problem in raised.value.problems}
+
+
+@pytest.mark.parametrize("opset", [8, 9])
+def test_a_batch_norm_with_statistics_as_outputs_is_in_training(opset: int, tmp_path: Path) -> None:
+    """Until operator set 13, the number of outputs chooses the mode."""
+    norm = make("BatchNormalization", ["x", "c", "c", "c", "c"], ["y", "m", "v", "sm", "sv"])
+    path = Network([norm], {"x": X}, {"c": np.abs(normal(4))}, opset).write(tmp_path / "net.onnx", ["y"])
+    with pytest.raises(ConvertorError, match="training"):
+        load(path)
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:

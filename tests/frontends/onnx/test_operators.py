@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ def integers(*numbers: int) -> Any:
 
 X = normal(1, 4, 7, 6)
 SEQUENCE, MATRIX, VECTOR = normal(1, 4, 9), normal(5, 8), normal(1, 8)
+
+
+def followed_by(network: Network, type: str, **attributes: Any) -> Network:
+    """The network with one more node, which depends on the axes of the result."""
+    more = helper.make_node(type, ["y"], ["z"], **attributes)
+    return replace(network, nodes=[*network.nodes, more])
 
 
 def node(type: str, *constants: Any, x: Any = X, opset: int = 21, first: bool = True, **attributes: Any) -> Network:
@@ -68,7 +75,11 @@ CASES = {
     "gemm transposed": node("Gemm", normal(3, 8), normal(1, 3), x=MATRIX, transB=1),
     "gemm of columns": node("Gemm", normal(5, 3), normal(3), x=MATRIX, transA=1),
     "gemm one bias": node("Gemm", normal(3, 8), normal(1), x=MATRIX, transB=1),
+    "gemm column of biases": node("Gemm", normal(5, 3), normal(3, 1), x=normal(3, 5), beta=2.0),
+    "gemm one number": node("Gemm", normal(5, 3), np.float32(4), x=normal(4, 5)),
+    "gemm matrix of biases": node("Gemm", normal(5, 3), normal(4, 3), x=normal(4, 5)),
     "matmul": node("MatMul", normal(6, 5)),
+    "matmul of more axes": followed_by(node("MatMul", normal(1, 8, 5), x=MATRIX), "Softmax", axis=1),
     "add channels": node("Add", normal(4, 1, 1)),
     "add pixels": node("Add", normal(7, 6)),
     "subtract from": node("Sub", normal(6), first=False),
@@ -94,6 +105,7 @@ CASES = {
     "layer norm": node("LayerNormalization", normal(6), normal(6)),
     "layer norm of maps": node("LayerNormalization", normal(4, 7, 6), axis=1),
     "mean-variance norm": node("MeanVarianceNormalization", axes=[2, 3]),
+    "mean-variance norm of almost equal numbers": node("MeanVarianceNormalization", x=X * np.float32(1e-5)),
     "lrn": node("LRN", size=3, alpha=0.2, beta=0.6, bias=2.0),
     "softmax": node("Softmax", axis=1),
     "softmax old": node("Softmax", opset=9, axis=2),
@@ -104,7 +116,10 @@ CASES = {
     "reduce channels": node("ReduceMax", integers(1), keepdims=0),
     "reduce all": node("ReduceSum"),
     "reduce l2": node("ReduceL2", integers(1, 3)),
-
+    "reduce nothing": node("ReduceSum", integers(), noop_with_empty_axes=1),
+    "reduce nothing l1": node("ReduceL1", integers(), noop_with_empty_axes=1),
+    "reduce nothing l2": node("ReduceL2", noop_with_empty_axes=1),
+    "reduce nothing squared": node("ReduceSumSquare", integers(), noop_with_empty_axes=1),
     "flatten": node("Flatten"),
     "flatten at 2": node("Flatten", axis=2),
     "reshape": node("Reshape", integers(0, 2, -1, 3)),

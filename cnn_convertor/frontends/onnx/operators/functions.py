@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from cnn_convertor.frontends.arithmetic import scale_and_shift
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
+from cnn_convertor.frontends.onnx.steps import range_of
 from cnn_convertor.frontends.onnx.tensors import BOOL, FLOATS, TYPES
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Function, Op, ScalarFunction
@@ -143,9 +144,9 @@ def read_thresholded_relu(reading: OnnxReading) -> OnnxTensor:
 # --- nodes that pass their input on --------------------------------------------------------------------------------------
 
 
-def _passed(reading: OnnxReading, *, integers: bool | None = None) -> OnnxTensor:
+def _passed(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
-    return reading.add(ops.Identity(), x, dims=x.dims, integers=x.integers if integers is None else integers)
+    return reading.add(ops.Identity(), x, dims=x.dims, integers=x.integers)
 
 
 @onnx.reads("Identity", makes=[ops.Identity])
@@ -163,12 +164,21 @@ def read_dropout(reading: OnnxReading) -> OnnxTensor:
     return _passed(reading)
 
 
+LARGEST_FP16 = 65504
+
+
 @onnx.reads(
-    "Cast", settings="to saturate", makes=[ops.Identity], limits="between types of floating point, or from integers",
+    "Cast", settings="to", ignores="saturate round_mode", makes=[ops.Identity],
+    limits="between types of floating point, or from integers; no cast that cuts integers",
 )  # fmt: skip
 def read_cast(reading: OnnxReading) -> OnnxTensor:
-    reading.take("saturate")
-    to = reading.integer("to", 1)
-    if to not in TYPES or to == BOOL or (to not in FLOATS and not reading.input.integers):
+    to, integers = reading.integer("to", 1), reading.input.integers
+    if to in FLOATS:
+        return _passed(reading)._replace(integers=None)
+    if to not in TYPES or to == BOOL or integers is None:
         raise reading.unsupported("a cast of numbers to integers or booleans cannot be converted")
-    return _passed(reading, integers=to not in FLOATS)
+    least, largest = range_of(TYPES[to])
+    if least > max(integers[0], -LARGEST_FP16) or min(integers[1], LARGEST_FP16) > largest:
+        low, high = integers
+        raise reading.unsupported(f"a cast of integers of {low:,} to {high:,} to {TYPES[to]} cannot be converted")
+    return _passed(reading)

@@ -25,7 +25,8 @@ def read_batch_normalization(reading: OnnxReading) -> OnnxTensor:
         raise reading.wrong("the input has no channels")
     if reading.integer("spatial", 1) == 0:
         raise reading.unsupported("statistics for each pixel cannot be converted")
-    if reading.integer("training_mode", 0):
+    gives_statistics = reading.opset < 14 and any(reading.node.outputs[1:])
+    if reading.integer("training_mode", 0) or gives_statistics:
         raise reading.unsupported("a normalization in training mode cannot be converted", "export it for inference")
     scale, shift, mean, variance = (_vector(reading, at, x.dims[1]) for at in range(1, 5))
     epsilon = reading.number("epsilon", 1e-5)
@@ -87,11 +88,18 @@ def read_standardize(reading: OnnxReading) -> OnnxTensor:
 def read_mean_variance_normalization(reading: OnnxReading) -> OnnxTensor:
     axes = reading.integers("axes", (0, 2, 3)) or ()
     x = reading.input
-    return standardized(reading, x, [reading.axis_in(x.dims, axis) for axis in axes], 1e-9, part="")
+    axes = [reading.axis_in(x.dims, axis) for axis in axes]
+    return standardized(reading, x, axes, 1e-9, part="", epsilon_outside=True)
 
 
 def standardized(
-    reading: OnnxReading, x: OnnxTensor, axes: Sequence[int], epsilon: float, part: str = "normal"
+    reading: OnnxReading,
+    x: OnnxTensor,
+    axes: Sequence[int],
+    epsilon: float,
+    part: str = "normal",
+    *,
+    epsilon_outside: bool = False,
 ) -> OnnxTensor:
     """(x - mean) / deviation, over some axes."""
     inside = f"{part}/" if part else ""
@@ -101,7 +109,8 @@ def standardized(
         found = ALL
     is_whole = counted.dims == x.dims
     made = part if is_whole else f"{inside}along"
-    normal = reading.add(ops.MeanVarianceNorm(found, epsilon), counted, part=made, dims=counted.dims)
+    op = ops.MeanVarianceNorm(found, epsilon, epsilon_outside=epsilon_outside)
+    normal = reading.add(op, counted, part=made, dims=counted.dims)
     return normal if is_whole else reading.reshape(normal, x.dims, part=part)
 
 

@@ -5,46 +5,69 @@ from __future__ import annotations
 import numpy as np
 
 from cnn_convertor.errors import Problem, warn
+from cnn_convertor.frontends.onnx.operators.elementwise import scaled
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
-from cnn_convertor.frontends.onnx.stored import Stored
+from cnn_convertor.frontends.onnx.steps import Steps, range_of, steps_of
 from cnn_convertor.ir import ops
 
 
 @onnx.reads(
-    "QuantizeLinear", settings="axis saturate output_dtype precision", ignores="block_size", makes=[ops.Identity],
-    limits="each QuantizeLinear is followed by DequantizeLinear; the rounding is left out, with a warning",
+    "QuantizeLinear", settings="axis saturate output_dtype block_size", ignores="precision",
+    makes=[ops.Scale, ops.Relu6, ops.Clip],
+    limits="each QuantizeLinear is followed by DequantizeLinear; the rounding is left out, with a warning; no blocks",
 )  # fmt: skip
 def read_quantize(reading: OnnxReading) -> OnnxTensor:
-    for name in ("axis", "saturate", "output_dtype", "precision"):
-        reading.take(name)
-    problem = (
-        "feature maps are not rounded to integers, nor limited to their range: results differ a little from the model's"
-    )
+    problem = "feature maps are not rounded to integers: results differ a little from the model's"
     warn(Problem("DV310", problem, reading.node.where, "convert the model from before its quantization"))
-    x, scale, zero = reading.input, reading.needed_stored(1, "the scale"), reading.stored(2, "the zero point")
-    # The lower end of the range may be a ReLU that an optimizer has removed.
-    is_relu = np.all((0 if zero is None else zero.load()) == np.iinfo(np.uint8 if zero is None else zero.dtype).min)
-    op: ops.Op = ops.Activation(ops.Relu()) if is_relu else ops.Identity()
-    return reading.add(op, x, dims=x.dims, integers=True)._replace(quantized=(scale, zero))
+    reading.take("saturate")  # of 8-bit floating point
+    steps = _steps(reading)
+    if steps.scale.min() <= 0 or not np.isfinite(steps.scale).all():
+        raise reading.wrong("a scale is not above 0")
+    made = _clipped(reading, steps)
+    return made._replace(integers=range_of(steps.type), quantized=steps)
 
 
-@onnx.reads("DequantizeLinear", settings="axis", ignores="block_size output_dtype", makes=[ops.Identity])
+@onnx.reads(
+    "DequantizeLinear", settings="axis block_size", ignores="output_dtype", makes=[ops.Identity], limits="no blocks"
+)
 def read_dequantize(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
-    reading.take("axis")
     if x.quantized is None:
         raise reading.unsupported(
             "an input of integers with a scale cannot be converted", "scale it in the application"
         )
-    given = (reading.needed_stored(1, "the scale"), reading.stored(2, "the zero point"))
-    if not all(map(_same, given, x.quantized)):
+    if not _steps(reading, x.quantized).is_same(x.quantized):
         raise reading.unsupported(
             "the scales of QuantizeLinear and DequantizeLinear differ", "multiply by a constant instead"
         )
     return reading.add(ops.Identity(), x, dims=x.dims)
 
 
-def _same(a: Stored | None, b: Stored | None) -> bool:
-    """Whether both hold the same numbers. A zero point that is left out is 0."""
-    first, second = (np.zeros((), np.uint8) if x is None else x.load() for x in (a, b))
-    return bool(np.array_equal(np.broadcast_to(first, second.shape) if not first.any() else first, second))
+def _steps(reading: OnnxReading, like: Steps | None = None) -> Steps:
+    names = ("axis", "block_size", *(["output_dtype"] if like is None else []))
+    attributes = {name: reading.take(name) for name in names if name in reading.attributes}
+    scale, zero = reading.numbers(1, "the scale"), reading.numbers(2, "the zero point")
+    try:
+        return steps_of(reading.input.dims, scale, zero, attributes, None if like is None else like.type)
+    except ValueError as error:
+        raise reading.unsupported(f"the quantization cannot be converted: {error}") from None
+
+
+# Integers of 8 bits are steps of 1/255 of the range; FP16 is finer than that in 0..6.
+FINE = 1
+
+
+def _clipped(reading: OnnxReading, steps: Steps) -> OnnxTensor:
+    """The input, limited to the range of the integers: that may be an activation which an optimizer has removed.
+
+    As a ReLU6 between scales, which commands have; of finer integers, as a clip.
+    """
+    x, low, high = reading.input, steps.low, steps.high
+    if steps.type.itemsize > FINE and np.any(low != 0):
+        if low.size > 1:
+            raise reading.unsupported(f"{low.size} ranges of {steps.type} cannot be converted")
+        return reading.add(ops.Unary(ops.Clip(float(low), float(high))), x, dims=x.dims)
+    factor = 6 / (high - low)
+    sixfold = scaled(reading, x, factor, -low * factor, "sixfold")
+    clipped = reading.add(ops.Activation(ops.Relu6()), sixfold, part="clipped", dims=x.dims)
+    return scaled(reading, clipped, 1 / factor, low)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.nchw import Dims
@@ -21,6 +21,12 @@ REDUCTIONS = {
     "ReduceL2": Reduction.SUM_OF_SQUARES,
     "ReduceSumSquare": Reduction.SUM_OF_SQUARES,
 }
+# Those that change a single number.
+OF_ONE_NUMBER: Mapping[str, ops.Op] = {
+    "ReduceL1": ops.Unary(ops.Absolute()),
+    "ReduceL2": ops.Unary(ops.Absolute()),
+    "ReduceSumSquare": ops.Unary(ops.Power(2.0)),
+}
 
 
 @onnx.reads(
@@ -32,7 +38,7 @@ def read_reduction(reading: OnnxReading) -> OnnxTensor:
     keeps = bool(reading.integer("keepdims", 1))
     keeps_all = bool(reading.integer("noop_with_empty_axes", 0))
     if not given and keeps_all:
-        return reading.add(ops.Identity(), x, dims=x.dims)
+        return reading.add(OF_ONE_NUMBER.get(reading.node.type, ops.Identity()), x, dims=x.dims)
     axes = [reading.axis_in(x.dims, axis) for axis in given or range(x.rank)]
     is_root = reading.node.type == "ReduceL2"
     reduced = _reduced(reading, x, REDUCTIONS[reading.node.type], sorted({*axes}), "reduced")
@@ -98,6 +104,8 @@ def read_arg_max(reading: OnnxReading) -> OnnxTensor:
     last = bool(reading.integer("select_last_index", 0))
     counted, (on,) = reading.on_map_axes(x, [axis], "argmax")
     lengths = tuple(1 if nchw.axis_of(counted.dims, at) is on else n for at, n in enumerate(counted.dims))
-    made = reading.add(ops.ArgMax(on, last_of_equals=last), counted, part="argmax", dims=lengths, integers=True)
+    made = reading.add(
+        ops.ArgMax(on, last_of_equals=last), counted, part="argmax", dims=lengths, integers=(0, x.dims[axis] - 1)
+    )
     keeps = bool(reading.integer("keepdims", 1))
     return reading.reshape(made, (*x.dims[:axis], *[1] * keeps, *x.dims[axis + 1 :]))

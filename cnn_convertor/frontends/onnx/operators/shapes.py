@@ -260,13 +260,15 @@ def constant_tensor(reading: OnnxReading, like: OnnxTensor, stored: Stored, part
     first = part_of(reading, flat, 1, 0, 1, part=f"{part}/first")
     one = reading.reshape(first, (1,) * numbers.ndim, part=f"{part}/one")
     wide = expanded(reading, one, numbers.shape, f"{part}/repeated")
-    return scaled(reading, wide, np.float32(0), numbers, part)._replace(integers=like.integers)
+    integers = None if like.integers is None else (int(numbers.min()), int(numbers.max()))
+    return scaled(reading, wide, np.float32(0), numbers, part)._replace(integers=integers)
 
 
 def joined(reading: OnnxReading, tensors: Sequence[OnnxTensor], axis: int, part: str) -> OnnxTensor:
     first, inside = tensors[0], f"{part}/" if part else ""
     dims = (*first.dims[:axis], sum(x.dims[axis] for x in tensors), *first.dims[axis + 1 :])
-    integers = all(x.integers for x in tensors)
+    ranges = [x.integers for x in tensors if x.integers is not None]
+    integers = (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None
     if len(tensors) == 1:
         return reading.add(ops.Identity(), first, part=part, dims=dims, integers=integers)
     # An array of one axis more than the batch may be of length 1 on it, and change its map once it is longer.

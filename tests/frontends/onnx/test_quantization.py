@@ -1,0 +1,138 @@
+"""Quantized feature maps and constants, and other conversions between types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cnn_convertor.errors import ConvertorError, ConvertorWarning
+from frontends.onnx.networks import Network, agreeing, helper, load, onnx, results_of, to_map
+
+RANDOM = np.random.default_rng(17)
+make = helper.make_node
+
+
+def normal(*dims: int) -> Any:
+    return RANDOM.standard_normal(dims).astype(np.float32)
+
+
+X = normal(1, 4, 6, 8)
+HALF = np.float32(0.5)
+
+
+def rounded(path: Path, scale: Any, zero: Any, other: Any = None, **attributes: Any) -> Path:
+    """A network that rounds its input to integers and back. zero: None where it is left out. other: the second zero point."""
+    names = ["s", *([] if zero is None else ["z"])]
+    back = {name: value for name, value in attributes.items() if name == "axis"}
+    nodes = [
+        make("QuantizeLinear", ["x", *names], ["q"], **attributes),
+        make("DequantizeLinear", ["q", "s", *(names[1:] if other is None else ["o"])], ["y"], **back),
+    ]
+    constants = {"s": np.asarray(scale, np.float32), "z": zero, "o": other}
+    return Network(nodes, {"x": X * 4}, {name: x for name, x in constants.items() if x is not None}).write(path)
+
+
+INT8 = onnx.TensorProto.INT8
+QUANTIZED: Mapping[str, tuple[Any, Any, Mapping[str, Any]]] = {
+    "relu": (0.05, np.uint8(0), {}),
+    "relu of int8": (0.05, np.int8(-128), {}),
+    "relu6": (6 / 255, np.uint8(0), {}),
+    "hard tanh": (2 / 255, np.uint8(128), {}),
+    "symmetric": (0.01, np.int8(0), {}),
+    "type by attribute": (0.01, None, {"output_dtype": INT8}),
+    "no zero point": (0.01, None, {}),
+    "16 bits": (1e-4, np.int16(0), {}),
+    "channels": (np.array([0.01, 0.02, 0.005, 0.03]), np.array([0, 50, 100, 255], np.uint8), {"axis": 1}),
+    "columns": (np.linspace(0.01, 0.02, 8), np.zeros(8, np.int8), {"axis": -1}),
+}
+
+
+@pytest.mark.parametrize("name", QUANTIZED)
+def test_of_quantization_only_the_rounding_is_left_out(name: str, tmp_path: Path) -> None:
+    """Numbers outside of the integers' range are limited to it, which may be an activation."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
+    scale, zero, attributes = QUANTIZED[name]
+    path = rounded(tmp_path / "net.onnx", scale, zero, **attributes)
+    with pytest.warns(ConvertorWarning, match="DV310"):
+        graph = load(path)
+    (wanted,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"x": X * 4})
+    np.testing.assert_allclose(results_of(graph, {"x": X * 4})[0], to_map(wanted), atol=np.max(scale) * 0.51)
+
+
+FOUR = np.full(4, 0.1)
+MISMATCHES: Mapping[str, tuple[Any, Any, Any, Mapping[str, Any]]] = {
+    "another zero point": (0.1, np.uint8(0), np.uint8(1), {}),
+    "zero points of another number": (0.1, np.zeros(3, np.uint8), None, {}),
+    "zero points of different numbers": (FOUR, np.zeros(4, np.int8), np.zeros(3, np.int8), {"axis": 1}),
+    "a zero point of floating point": (0.1, np.float32(0), None, {}),
+    "scales for another axis": (FOUR, np.zeros(4, np.int8), None, {"axis": 2}),
+    "no scale": (np.zeros(0), None, None, {}),
+    "a scale of 0": (0, np.int8(0), None, {}),
+    "blocks": (np.ones((1, 2, 6, 8)), np.zeros((1, 2, 6, 8), np.int8), None, {"axis": 1, "block_size": 2}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+@pytest.mark.parametrize("name", MISMATCHES)
+def test_quantization_that_does_not_fit_is_refused(name: str, tmp_path: Path) -> None:
+    scale, zero, other, attributes = MISMATCHES[name]
+    with pytest.raises(ConvertorError, match=r"DV302|DV206"):
+        load(rounded(tmp_path / "net.onnx", scale, zero, other, **attributes))
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+def test_scales_along_different_axes_differ(tmp_path: Path) -> None:
+    nodes = [
+        make("QuantizeLinear", ["x", "s", "z"], ["q"], axis=1), make("DequantizeLinear", ["q", "s", "z"], ["y"], axis=2),
+    ]  # fmt: skip
+    constants: Mapping[str, Any] = {"s": np.array([0.1, 0.2, 0.3], np.float32), "z": np.zeros(3, np.int8)}
+    with pytest.raises(ConvertorError, match="differ"):
+        load(Network(nodes, {"x": normal(1, 3, 3)}, constants).write(tmp_path / "net.onnx"))
+
+
+# --- constants -----------------------------------------------------------------------------------------------------------
+
+FOLDED: Mapping[str, tuple[list[Any], Mapping[str, Any]]] = {
+    "quantized by attribute": (
+        [make("QuantizeLinear", ["c", "s"], ["q"], output_dtype=INT8), make("DequantizeLinear", ["q", "s"], ["d"])],
+        {"s": np.float32(0.02)},
+    ),
+    "quantized by columns": (
+        [make("QuantizeLinear", ["c", "s", "z"], ["q"], axis=-1),
+         make("DequantizeLinear", ["q", "s", "z"], ["d"], axis=-1)],
+        {"s": np.linspace(0.01, 0.1, 8, dtype=np.float32), "z": np.arange(8, dtype=np.uint8)},
+    ),
+    "bfloat16": ([make("Cast", ["c"], ["b"], to=16), make("Cast", ["b"], ["d"], to=1)], {}),
+    "dropout": ([make("Dropout", ["c", "r"], ["d", "mask"])], {"r": HALF}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_constants_are_computed_as_by_onnxruntime(name: str, tmp_path: Path) -> None:
+    nodes, constants = FOLDED[name]
+    network = Network([*nodes, make("Add", ["x", "d"], ["y"])], {"x": X}, {"c": normal(6, 8), **constants})
+    agreeing(network, tmp_path / "net.onnx", tolerance=1e-5)
+
+
+CASTS: Mapping[str, tuple[type, int, bool]] = {
+    "wider": (np.uint8, onnx.TensorProto.INT64, True),
+    "an index": (np.int64, onnx.TensorProto.INT32, True),
+    "narrower": (np.int32, onnx.TensorProto.UINT8, False),
+    "without a sign": (np.int8, onnx.TensorProto.UINT64, False),
+}
+
+
+@pytest.mark.parametrize("name", CASTS)
+def test_casts_that_cut_integers_are_refused(name: str, tmp_path: Path) -> None:
+    given, to, is_allowed = CASTS[name]
+    nodes = [make("Cast", ["x"], ["i"], to=to), make("Cast", ["i"], ["y"], to=1)]
+    network = Network(nodes, {"x": np.array([[1, 2, 100]], given)}, {})
+    if is_allowed:
+        agreeing(network, tmp_path / "net.onnx")
+        return
+    with pytest.raises(ConvertorError, match="a cast of integers"):
+        load(network.write(tmp_path / "net.onnx"))
