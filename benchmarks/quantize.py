@@ -32,7 +32,7 @@ from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import DeviceOptions, convert, load, plan
 from cnn_convertor.quantize import FREE, fit
-from cnn_convertor.report import Report
+from cnn_convertor.report.values import Report
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from examples import zoo
 
@@ -194,12 +194,12 @@ def conversion(models: tuple[str, ...]) -> None:
             start, work = time.perf_counter(), cpu_seconds()
             report: Report | None = None
             with told_if_refused(name):
-                report = convert(replace(config, quantization=Quantization.PALETTE))
+                report = convert(replace(config, quantization=Quantization.PALETTE)).report
             if report is None:
                 continue
             seconds, work = time.perf_counter() - start, cpu_seconds() - work
             megabytes = [resource.getrusage(who).ru_maxrss / 1000 for who in PROCESSES]
-            sizes = [sum(sizes) for sizes in zip(*((y.fp16_bytes, y.nbytes) for y in report.weights), strict=True)]
+            sizes = [sum(sizes) for sizes in zip(*((y.fp16_bytes, y.bytes) for y in report.weights), strict=True)]
             least = min(layer.sqnr for layer in report.weights if layer.sqnr is not None)
             print(
                 f"{seconds:8.2f} {work:6.2f} {megabytes[0]:5.0f} {megabytes[1]:7.0f} {sizes[0]:12,} {sizes[1]:12,} "

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from cnn_convertor import cache
 from cnn_convertor.config import Config
 from cnn_convertor.failures import Ending, attempted
-from cnn_convertor.pipeline import Progress
-from cnn_convertor.report import Report
+from cnn_convertor.pipeline import Conversion, Progress
 from cnn_convertor.workers import spread
 
 
@@ -25,7 +24,7 @@ class ConversionJob(NamedTuple):
 class Converted(NamedTuple):
     """is_known: the files come from the cache."""
 
-    report: Report
+    conversion: Conversion
     is_known: bool
 
     @property
@@ -42,8 +41,8 @@ def convert_one(task: ConversionJob, progress: Progress = lambda *_: None) -> En
         progress(step, done, total)
 
     def work() -> Converted:
-        report = cache.convert(task.config, note, folder=task.cache)
-        return Converted(report, cache.FROM_CACHE in steps)
+        conversion = cache.convert(task.config, note, folder=task.cache)
+        return Converted(conversion, cache.FROM_CACHE in steps)
 
     return attempted(work, strict=task.strict)
 

@@ -35,7 +35,7 @@ from cnn_convertor import dependencies, files, pipeline
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, Origin, Problem, UsageError, warn
 from cnn_convertor.manifest import earlier_files
-from cnn_convertor.pipeline import Progress
+from cnn_convertor.pipeline import Conversion, Progress
 from cnn_convertor.report import Report
 from cnn_convertor.values import from_plain, to_plain
 
@@ -85,7 +85,7 @@ class _DamagedError(Exception):
     """A file of the cache does not hold what its name says."""
 
 
-def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Path | None) -> Report:
+def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Path | None) -> Conversion:
     """Convert a network, or take its files from the cache. folder: of the cache; None: without one.
 
     A network with a custom layer is always converted: that Python code may read anything.
@@ -106,7 +106,7 @@ def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Pat
             store.forget(key, str(error))
         else:
             progress(FROM_CACHE, 0, 1)
-            return entry.report._replace(files=installed)
+            return Conversion(installed, entry.report)
     return _converted(store, key, config, progress)
 
 
@@ -119,22 +119,22 @@ def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path,
     return _install(config, {c.name: _pieces(store.place(c.sha256), c) for c in entry.contents})
 
 
-def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Report:
+def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Conversion:
     """Convert in a folder of the cache, and keep what comes out unless an input has changed meanwhile."""
     files.check_writable(config.output_folder / config.name)
     begin = time.time() - _CLOCKS
     with store.workplace() as place:
         with dependencies.recorded() as read, _overheard() as issued:
-            report = pipeline.convert(replace(config, output_folder=place), progress)
+            made = pipeline.convert(replace(config, output_folder=place), progress)
         folder = place / config.name
-        contents = tuple(_content(path.relative_to(folder).as_posix(), path) for path in report.files)
+        contents = tuple(_content(path.relative_to(folder).as_posix(), path) for path in made.files)
         installed = _install(config, {c.name: _pieces(folder / c.name, c) for c in contents})
         paths = _others(config, read, store.folder)
         others = tuple(HashedInput(path, _sha256(path)) for path in paths)
         if _key(config) == key and all(path.stat().st_ctime < begin for path in paths):
             problems = tuple(problem for warning in issued for problem in warning.problems)
-            store.add(key, CachedConversion(others, contents, report._replace(files=()), problems), folder)
-    return report._replace(files=installed)
+            store.add(key, CachedConversion(others, contents, made.report, problems), folder)
+    return Conversion(installed, made.report)
 
 
 def _install(config: Config, contents: dict[str, Iterator[NDArray[np.uint8]]]) -> tuple[Path, ...]:

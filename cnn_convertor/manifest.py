@@ -5,50 +5,37 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from cnn_convertor import __version__
-from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.estimate import Estimate, estimates
-from cnn_convertor.devices.dv700.fusion.forms import evidence_of
-from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import ElementType, Layer, Program, Tensor
 from cnn_convertor.files import Digest
-from cnn_convertor.samples import Preparation
+from cnn_convertor.report import values
+from cnn_convertor.report.form import to_values
 
 SCHEMA: Final = 1
 _LARGEST: Final = 1 << 24  # bytes of a manifest that is read back
 
 
-def manifest(program: Program, config: Config, files: Mapping[str, Digest]) -> str:
+def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
     """The manifest as JSON; docs/manifest.md describes it. files: those of the conversion, but the manifest itself."""
-    preparation = Preparation.of(config)
-    commands = iter(estimates(program, config.profile))
-    values = {
+    assert report.memory is not None
+    content = {
         "schema": SCHEMA,
-        "convertor": __version__,
-        "network": program.name,
-        "device": config.profile.name,
-        "fusion": config.fusion,
-        "transpose_weight": program.transposed,
-        "io_bytes": program.io_bytes,
-        "io_bytes_lower_bound": program.plan.lower_bound,
-        "weight_bytes": program.weight_bytes,
-        "inputs": [{"name": name, **_map(program, given)} for name, given in program.inputs],
-        "preprocessing": {
-            "channel_order": preparation.channel_order,
-            "mean": list(preparation.mean),
-            "scale": preparation.scale,
-        },
+        "convertor": report.convertor,
+        "network": report.network,
+        "device": report.device.name,
+        "fusion": report.device.fusion,
+        "transpose_weight": report.device.transposed,
+        "io_bytes": report.memory.bytes,
+        "io_bytes_lower_bound": report.memory.lower_bound,
+        "weight_bytes": report.weight_bytes,
+        "inputs": [{"name": given.name, **to_values(given.map)} for given in report.inputs],
+        "preprocessing": to_values(report.preprocessing),
         "outputs": [
-            {"index": index, "name": name, "layer": at, **_map(program, result)}
-            for index, ((name, result), at) in enumerate(zip(program.results, program.outputs, strict=True))
+            {"index": index, "name": output.name, "layer": output.step, **to_values(output.map)}
+            for index, output in enumerate(report.outputs)
         ],
-        "layers": [
-            {**_layer(program, layer), **(_command(layer, config.profile, next(commands)) if layer.runs else {})}
-            for layer in program.layers
-        ],
+        "layers": [{**_layer(step), **_command(step)} for step in report.steps],
         "files": {name: digest._asdict() for name, digest in files.items()},
     }
-    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {_lines(value)}" for key, value in values.items()) + "\n}\n"
+    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {_lines(value)}" for key, value in content.items()) + "\n}\n"
 
 
 def _lines(value: object) -> str:
@@ -62,33 +49,29 @@ def _lines(value: object) -> str:
             return json.dumps(value)
 
 
-def _map(program: Program, given: Tensor) -> dict[str, Any]:
-    """shape: height, width, channels. layout: a name of `cnn-convertor layout`. offset: bytes from the I/O buffer's start."""
-    order = "HWC" if given.is_plain else ("hwc8" if program.transposed else "whc8")
-    dtype = "uint8" if given.type is ElementType.BYTE else f"float{8 * given.type.value}"
-    return {"shape": list(given.shape), "layout": order, "dtype": dtype, "offset": given.offset, "bytes": given.nbytes}
-
-
-def _layer(program: Program, layer: Layer) -> dict[str, Any]:
-    weights = [run.convolution.weights for run in layer.runs if run.convolution is not None]
-    stored = [{"offset": w.offset, "bytes": w.nbytes, "palette": w.packed.palette} for w in weights]
-    origins = list(dict.fromkeys(origin.layer for origin in layer.origins))
+def _layer(step: values.Step) -> dict[str, Any]:
     return {
-        "name": layer.name,
-        "type": layer.type.value,
-        "computes": origins,
-        **({"weights": stored} if stored else {}),
-        "output": _map(program, layer.output),
+        "name": step.name,
+        "type": step.type,
+        "computes": list(step.layers),
+        **({"weights": to_values(step.weights)} if step.weights else {}),
+        "output": to_values(step.output),
     }
 
 
-def _command(layer: Layer, profile: Profile, cost: Estimate) -> dict[str, Any]:
+def _command(step: values.Step) -> dict[str, Any]:
+    if step.cost is None:
+        return {}
+    estimate = {name: value for name, value in to_values(step.cost).items() if name not in _TIMES}
     return {
-        "runs": len(layer.runs),
-        "topo": layer.topo,
-        "evidence": evidence_of(layer, profile).name.lower(),
-        "estimate": cost.to_values(),
+        "runs": len(step.runs),
+        "topo": step.topo,
+        "evidence": step.evidence,
+        "estimate": {**estimate, "bound": step.cost.bound, "usec": round(step.cost.usec, 3)},
     }
+
+
+_TIMES: Final = {"compute_usec", "memory_usec", "usec", "bound"}
 
 
 def earlier_files(folder: Path, name: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial as bind
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,7 +36,8 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.manifest import earlier_files, manifest
 from cnn_convertor.output_budget import Kept, keep_outputs
 from cnn_convertor.passes import optimize
-from cnn_convertor.report import Report, report_of
+from cnn_convertor.report import Report
+from cnn_convertor.report.collecting import report_of
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # step, done, total
@@ -45,7 +47,14 @@ def _silent(_step: str, _done: int, _total: int) -> None:
     """Report no progress."""
 
 
-def convert(config: Config, progress: Progress = _silent) -> Report:
+class Conversion(NamedTuple):
+    """files: what was written. report: what it contains."""
+
+    files: tuple[Path, ...]
+    report: Report
+
+
+def convert(config: Config, progress: Progress = _silent) -> Conversion:
     """Convert one network and write its files.
 
     Raises ConvertorError (one of its kinds, with every reason); earlier outputs then stay as they are.
@@ -57,15 +66,16 @@ def convert(config: Config, progress: Progress = _silent) -> Report:
     progress("optimize", 0, 1)
     program, calibration, kept = quantize(graph, config, progress)
     contents = render(graph, program, config)
+    report = report_of(program, config, calibration=calibration, kept=kept)
     weights = f"{program.name}_weights.bin"
     contents[weights] = _counted(contents[weights], program.weight_bytes, progress)
     written = files.replace_all(
         folder,
         contents,
-        description=(f"{program.name}.json", bind(manifest, program, config)),
+        description=(f"{program.name}.json", bind(manifest, report)),
         obsolete=earlier_files(folder, program.name),
     )
-    return report_of(program, written, calibration, kept, config.profile)
+    return Conversion(written, report)
 
 
 def load(config: Config) -> Graph:

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cnn_convertor.config import KEYS, Config
-from cnn_convertor.devices.dv700.estimate import estimates, total_usec
-from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.pipeline import load, quantize
-from cnn_convertor.report import cpu_layers
+from cnn_convertor.report.collecting import report_of
 from cnn_convertor.trials import verify
 from cnn_convertor.workers import spread
 
@@ -185,15 +183,14 @@ def measure(variant: Variant) -> Ending[Figures]:
 def _figures(variant: Variant) -> Figures:
     values = {key: _parsed(key, text, variant.ini) for key, text in variant.settings}
     config = Config.read(variant.ini, **dict(variant.options) | values)
-    graph = load(config)
-    program = quantize(graph, config).program
-    costs = estimates(program, config.profile)
+    program = quantize(load(config), config).program
+    report = report_of(program, config)
     figures = Figures(
-        commands=sum(layer.type is LayerType.CONV for layer in program.layers),
-        cpu_layers=len(cpu_layers(program)),
-        usec=total_usec(costs),
-        traffic_bytes=sum(cost.nbytes for cost in costs),
-        weight_bytes=program.weight_bytes,
+        commands=len(report.commands),
+        cpu_layers=len(report.on_cpu),
+        usec=report.usec,
+        traffic_bytes=report.traffic,
+        weight_bytes=report.weight_bytes,
         io_bytes=program.io_bytes,
     )
     if not variant.verified:

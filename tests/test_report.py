@@ -12,7 +12,8 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
-from cnn_convertor.report import summary
+from cnn_convertor.report.collecting import report_of
+from cnn_convertor.report.summary import summary
 from verification.trials import config
 
 
@@ -29,7 +30,7 @@ def network(names: str) -> Graph:
 
 def told(names: str, quantization: Quantization) -> list[str]:
     chosen = config(Path("graph.keras"), quantization=quantization)
-    rows = summary(build(network(names), chosen), chosen.profile)
+    rows = summary(report_of(build(network(names), chosen), chosen))
     return [value for label, value in rows if label == "weights" and "FP16 for" in value]
 
 
@@ -45,5 +46,5 @@ def test_slopes_that_are_split_off_are_no_surprise() -> None:
     op = ops.Conv2d(Constant.of(random.normal(size=(32, 64, 3, 3))), None, Window(Pair(3, 3)), activation=prelu)
     graph = Graph((Node("x", ops.Input(Shape(4, 4, 64))), Node("y", op, ("x",), (Origin("net", "y"),))), ("y",))
     chosen = config(Path("graph.keras"), quantization=Quantization.PALETTE)
-    rows = dict(summary(build(graph, chosen), chosen.profile))
+    rows = dict(summary(report_of(build(graph, chosen), chosen)))
     assert "palettes in 1 of 2 layers" in rows["weights"]

@@ -14,7 +14,8 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
-from cnn_convertor.report import summary
+from cnn_convertor.report.collecting import report_of
+from cnn_convertor.report.summary import summary
 from reference import ir_reference
 from verification.trials import config
 
@@ -55,7 +56,7 @@ def test_an_output_has_one_name_everywhere(tmp_path: Path, monkeypatch: pytest.M
 
     program = build(graph, chosen)
     header = codegen.render(program, codegen.RenderOptions("a graph"))["net_gen.h"]
-    told = "\n".join(value for _, value in summary(program, chosen.profile))
+    told = "\n".join(value for _, value in summary(report_of(program, chosen)))
     for text in (header, told):
         assert [f'"{name}"' for name in NAMES if f'"{name}"' in text] == [f'"{name}"' for name in NAMES]
         assert "boxes/" not in text

@@ -4,33 +4,54 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cnn_convertor.calibration import Calibration, Improvement
+from cnn_convertor.cache import HashedInput
 from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
 from cnn_convertor.errors import Origin, Problem
-from cnn_convertor.output_budget import Kept
-from cnn_convertor.report import Report
+from cnn_convertor.report.values import (
+    Calibration,
+    Device,
+    Figure,
+    Improvement,
+    Kept,
+    Map,
+    NetworkInput,
+    Preprocessing,
+    Report,
+)
 from cnn_convertor.values import from_plain, to_plain
 
 LAYER = StoredLayer("conv1", True, Reason.CLOSE, 144, 0.25, float("inf"), 2336, 1696)
 REPORT = Report(
-    (Path("a/b"),),
-    (("commands", "9"),),
-    (LAYER, LAYER._replace(sqnr=None, zeros=None)),
-    Calibration(3, "three", (Improvement("y", 40.5, 50.25),), ()),
-    Kept(30.0, 31.5, 20.25, 8, "random"),
-    (("more", "rows"),),
+    1,
+    "1.0",
+    "net",
+    "net.keras",
+    "Keras",
+    Device("board", "a board", "documented", False, "guessed", (Figure("clock", "200", "MHz", "a page", True),)),
+    Preprocessing("bgr", (0.5, 0.25, 0.125), 1 / 255),
+    inputs=(NetworkInput("x", Map((8, 16, 3), "whc8", "float16", 0, 768)),),
+    calibration=Calibration(3, "three", (Improvement("y", 40.5, float("inf")),), ()),
+    kept=Kept(30.0, 31.5, 20.25, 8, "random"),
 )
 
 
 @pytest.mark.parametrize(
     "value",
-    [REPORT, REPORT._replace(calibration=None, kept=None), Problem("DV501", "lost", Origin("f", "l", line=3), "hint")],
+    [
+        REPORT,
+        replace(REPORT, calibration=None, kept=None),
+        LAYER,
+        LAYER._replace(sqnr=None, zeros=None),
+        HashedInput(Path("a/b"), "00"),
+        Problem("DV501", "lost", Origin("f", "l", line=3), "hint"),
+    ],
 )
 def test_values_come_back(value: Any) -> None:
     assert from_plain(type(value), json.loads(json.dumps(to_plain(value)))) == value
@@ -51,8 +72,8 @@ def test_what_is_no_value_is_refused() -> None:
     "damage",
     [
         lambda plain: plain[:-1],
-        lambda plain: [1, *plain[1:]],
-        lambda plain: [*plain[:2], [["conv1"]], *plain[3:]],
+        lambda plain: ["1", *plain[1:]],
+        lambda plain: [*plain[:5], [["board"]], *plain[6:]],
         lambda plain: {},
     ],
 )

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardVerification
     from cnn_convertor.cli.live import LiveTable
     from cnn_convertor.inspection import Inspection
-    from cnn_convertor.pipeline import Progress
-    from cnn_convertor.report import Report
+    from cnn_convertor.pipeline import Conversion, Progress
     from cnn_convertor.sweep import Sweep
     from cnn_convertor.verification.results import Verification
 
@@ -88,17 +87,21 @@ class Console:
     def result(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
         self.show("\n".join(tables.labeled(title, rows)))
 
-    def conversion(self, network: str, title: str, report: Report, *, verbose: bool) -> None:
+    def conversion(self, network: str, title: str, made: Conversion, *, verbose: bool) -> None:
         """Print what a conversion made; if verbose, or with -v, also how weights are stored and further details."""
+        from cnn_convertor.report.summary import details, summary
+
         verbose = verbose or self._level > 0
+        report = made.report
         if report.calibration is not None:
             self.show("\n".join(tables.calibration(network, report.calibration, with_layers=verbose)))
-        if verbose and any(layer.distinct is not None for layer in report.weights):
+        if verbose and any(weights.distinct is not None for weights in report.weights):
             self.show("\n".join(tables.weights(network, report.weights)))
-        rows = [*report.summary, *(("files", str(path)) for path in report.files)]
+        rows = [*summary(report), *(("files", str(path)) for path in made.files)]
         if verbose:
-            labels = list(dict.fromkeys(label for label, _ in (*rows, *report.details)))
-            rows = sorted([*rows, *report.details], key=lambda row: labels.index(row[0]))
+            more = details(report)
+            labels = list(dict.fromkeys(label for label, _ in (*rows, *more)))
+            rows = sorted([*rows, *more], key=lambda row: labels.index(row[0]))
         self.result(title, rows)
 
     def verification(self, result: Verification) -> None:

@@ -65,7 +65,7 @@ def convert(
         with console.attempt():
             from cnn_convertor.files import replace_all
 
-            (written,) = (done.report.files for done in converted)
+            (written,) = (done.conversion.files for done in converted)
             target = depfile_target or next(path for path in written if path.name.endswith("_weights.bin"))
             replace_all(depfile.parent, {depfile.name: dependencies.depfile(target, inputs, written[0].parent, cache)})
     known = sum(done.is_known for done in converted)
@@ -87,8 +87,8 @@ def _convert(
         ini, config = configs[number]
         console.judge_outcome(outcome)
         if outcome.result is not None:
-            report = outcome.result.report
-            console.conversion(config.name, f"{config.name} ({ini})", report, verbose=config.verbose)
+            made = outcome.result.conversion
+            console.conversion(config.name, f"{config.name} ({ini})", made, verbose=config.verbose)
             converted.append(outcome.result)
 
     if min(jobs, len(tasks)) < 2:

@@ -15,9 +15,8 @@ from cnn_convertor.frontends import FRONTENDS
 
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardLayer, BoardVerification
-    from cnn_convertor.calibration import Calibration
-    from cnn_convertor.devices.dv700.weights.palette_report import StoredLayer
     from cnn_convertor.inspection import Inspection, Row
+    from cnn_convertor.report.values import Calibration, StoredWeights
     from cnn_convertor.sweep import Sweep, SweptVariant
     from cnn_convertor.verification.compare import Comparison
     from cnn_convertor.verification.results import Cause, LayerResult, Verification
@@ -88,7 +87,7 @@ def devices_as_json(profiles: Sequence[Profile]) -> str:
 _STORED = ("stored as", "values", "zeros", "palette dB", "FP16 bytes", "bytes", "reason")
 
 
-def weights(network: str, layers: Sequence[StoredLayer]) -> list[str]:
+def weights(network: str, layers: Sequence[StoredWeights]) -> list[str]:
     """How the weights of each layer are stored."""
     rows = [
         [
@@ -96,12 +95,12 @@ def weights(network: str, layers: Sequence[StoredLayer]) -> list[str]:
             "palette" if layer.palette else "FP16",
             *("" if layer.distinct is None else f"{layer.distinct:,}", _share(layer.zeros)),
             "" if layer.sqnr is None else _decibels(layer.sqnr),
-            *(f"{size:,}" for size in (layer.fp16_bytes, layer.nbytes)),
-            layer.reason.value,
+            *(f"{size:,}" for size in (layer.fp16_bytes, layer.bytes)),
+            layer.reason,
         ]
         for layer in layers
     ]
-    before, after = (sum(sizes) for sizes in zip(*((y.fp16_bytes, y.nbytes) for y in layers), strict=True))
+    before, after = (sum(sizes) for sizes in zip(*((y.fp16_bytes, y.bytes) for y in layers), strict=True))
     rows.append(["all", "", "", "", "", f"{before:,}", f"{after:,}", ""])
     return [f"{network}: weights", *_table("layer", rows, _STORED)]
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor import Config, convert
+from cnn_convertor.report.summary import summary
 from examples import digits
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def test_a_conversion_tells_how_many_commands_rest_on_the_drivers_check(
     fusion: str, evidence: str | None, tmp_path: Path
 ) -> None:
     config = replace(Config.read(CAFFE / "net.ini"), output_folder=tmp_path, fusion=fusion)
-    row = dict(convert(config).summary).get("evidence")
+    row = dict(summary(convert(config).report)).get("evidence")
     assert row == (f"{evidence} commands rest on the driver's check alone" if evidence else None)
 
 

@@ -26,7 +26,9 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import DeviceOptions, plan
-from cnn_convertor.report import summary
+from cnn_convertor.report.collecting import report_of
+from cnn_convertor.report.summary import summary
+from verification.trials import config
 
 PROFILE = read_profile("dv700", Path()).with_figures(
     {"conv_freq": Figure(100, "test"), "bandwidth": Figure(1000, "test"), "multipliers": Figure(576, "test")}
@@ -123,7 +125,8 @@ def test_the_dv740_needs_memory_for_expanded_palettes() -> None:
 def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
     options = QuantizationOptions(Quantization.PALETTE, 40.0)
     program = choose(program_of(Shape(8, 8, 8), conv(20, 8)), options)
-    rows = dict(summary(program, read_profile("dv740", Path())))
+    chosen = config(Path("graph.keras"), device=read_profile("dv740", Path()))
+    rows = dict(summary(report_of(program, chosen)))
     assert rows["estimate"].endswith(" MB for the commands on dv740 (model; assumes clock, bandwidth, multipliers)")
     assert rows["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
-    assert "command buffer" not in dict(summary(program, PROFILE))
+    assert "command buffer" not in dict(summary(report_of(program, replace(chosen, device=PROFILE))))

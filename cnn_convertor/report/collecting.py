@@ -1,0 +1,284 @@
+"""Collects a report's numbers from a program; what a view shows is calculated here, or before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from cnn_convertor import __version__, codegen
+from cnn_convertor import calibration as calibrations
+from cnn_convertor import output_budget as budgets
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.encode.registers import MAX_HALF, encode
+from cnn_convertor.devices.dv700.estimate import Estimate, estimates, palette_command_bytes, provenance
+from cnn_convertor.devices.dv700.fusion.forms import evidence_of
+from cnn_convertor.devices.dv700.fusion.ub_fit import strips
+from cnn_convertor.devices.dv700.operators import describe, words_of
+from cnn_convertor.devices.dv700.profile import FIGURES, Profile
+from cnn_convertor.devices.dv700.program import (
+    ConvolutionKind,
+    ElementType,
+    Layer,
+    LayerType,
+    PoolingKind,
+    Program,
+    Run,
+    Tensor,
+    Weights,
+)
+from cnn_convertor.devices.dv700.weights import palettes
+from cnn_convertor.errors import Problem
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import ONE
+from cnn_convertor.report import values
+from cnn_convertor.samples import Preparation
+
+_NO_WORK: Final = {LayerType.CONCAT, LayerType.INPUT}  # types of layers for which neither device nor CPU does anything
+_ROWS: Final = 64  # rows of weights that are read at a time
+
+
+def report_of(
+    program: Program,
+    config: Config,
+    *,
+    calibration: calibrations.Calibration | None = None,
+    kept: budgets.Kept | None = None,
+) -> values.Report:
+    """What a conversion knows."""
+    profile = config.profile
+    preparation = Preparation.of(config)
+    return values.Report(
+        schema=values.SCHEMA,
+        convertor=__version__,
+        network=program.name,
+        file=config.definition.name,
+        framework=config.origin.title,
+        device=device_of(profile, fusion=config.fusion, transposed=program.transposed),
+        preprocessing=values.Preprocessing(preparation.channel_order, preparation.mean, preparation.scale),
+        inputs=tuple(values.NetworkInput(name, map_of(program, given)) for name, given in program.inputs),
+        outputs=tuple(
+            values.NetworkOutput(name, at, map_of(program, result))
+            for (name, result), at in zip(program.results, program.outputs, strict=True)
+        ),
+        steps=tuple(_steps(program, profile)),
+        memory=_memory(program),
+        weight_bytes=program.weight_bytes,
+        weights=tuple(_stored(program)),
+        palette_command_bytes=palette_command_bytes(program, profile),
+        calibration=None if calibration is None else _calibration(calibration),
+        kept=None if kept is None else values.Kept(*kept),
+        notes=tuple(codegen.description(program)),
+    )
+
+
+def device_of(profile: Profile, *, fusion: str, transposed: bool) -> values.Device:
+    figures = profile.to_values()["figures"]
+    return values.Device(
+        name=profile.name,
+        title=profile.title,
+        fusion=fusion,
+        transposed=transposed,
+        provenance=provenance(profile),
+        figures=tuple(
+            values.Figure(FIGURES[name].words, _text(f["value"]), f["unit"], f["source"], f["assumed"])
+            for name, f in figures.items()
+        ),
+    )
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def map_of(program: Program, given: Tensor) -> values.Map:
+    order = "HWC" if given.is_plain else ("hwc8" if program.transposed else "whc8")
+    dtype = "uint8" if given.type is ElementType.BYTE else f"float{8 * given.type.value}"
+    return values.Map(tuple(given.shape), order, dtype, given.offset, given.nbytes)
+
+
+def message_of(problem: Problem) -> values.Message:
+    where = problem.where
+    if where is None:
+        return values.Message(problem.code, problem.message, problem.hint, "", None, "", "")
+    file = where.file.replace("\\", "/").rpartition("/")[2]  # no path: the same input, the same report
+    return values.Message(problem.code, problem.message, problem.hint, file, where.line, where.layer, where.type)
+
+
+# --- steps ---------------------------------------------------------------------------------------------------------------
+
+
+def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
+    costs = iter(estimates(program, profile))
+    places = {tensor.offset: number for number, (_, tensor) in enumerate(program.inputs)}
+    for layer in program.layers:
+        blobs = (run.convolution.weights for run in layer.runs if run.convolution is not None)
+        yield values.Step(
+            name=layer.name,
+            type=layer.type.value,
+            does=", ".join(dict.fromkeys(map(_does, layer.runs))) or _does_on_cpu(layer),
+            place=_place(layer),
+            layers=_layers(layer),
+            reads=tuple(
+                values.Read(source, places.get(tensor.offset) if source is None else None, tuple(tensor.shape))
+                for tensor, source in zip(layer.inputs, layer.sources, strict=True)
+            ),
+            output=map_of(program, layer.output),
+            is_output=layer.is_output,
+            runs=tuple(_run(run, profile) for run in layer.runs),
+            weights=tuple(values.Blob(w.offset, w.nbytes, w.packed.palette) for w in blobs),
+            topo=layer.topo if layer.runs else None,
+            evidence=evidence_of(layer, profile).name.lower() if layer.runs else None,
+            cost=_cost(next(costs)) if layer.runs else None,
+        )
+
+
+def _place(layer: Layer) -> str:
+    if layer.runs:
+        return "device"
+    return "none" if layer.type in _NO_WORK else "cpu"
+
+
+def _does_on_cpu(layer: Layer) -> str:
+    return layer.type.name.lower().replace("_", " ") if layer.cpu is None else describe(layer.cpu)
+
+
+def _layers(layer: Layer | Run) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(origin.layer for origin in layer.origins))
+
+
+def _cost(cost: Estimate) -> values.Cost:
+    return values.Cost(bytes=cost.nbytes, bound=cost.bound, usec=cost.usec, **cost._asdict())
+
+
+def _run(run: Run, profile: Profile) -> values.Run:
+    registers = encode(run)._asdict()
+    return values.Run(
+        layers=_layers(run),
+        does=_does(run),
+        input=tuple(run.input),
+        output=tuple(run.output),
+        tiles=strips(run, ub_size=profile.ub_size.value) or 1,
+        external=run.external,
+        registers=tuple(values.Register(name, value) for name, value in registers.items() if value),
+    )
+
+
+_KINDS = {
+    ConvolutionKind.CONVOLUTION: "convolution",
+    ConvolutionKind.DEPTHWISE: "depthwise convolution",
+    ConvolutionKind.DECONVOLUTION: "deconvolution",
+    ConvolutionKind.DEPTHWISE_DECONVOLUTION: "depthwise deconvolution",
+}
+_POOLS = {PoolingKind.MAX: "max pool", PoolingKind.AVERAGE: "average pool", PoolingKind.UPSAMPLE: "upsampling"}
+
+
+def _does(run: Run) -> str:
+    """A run in words: convolution 3x3, stride 2x2; max pool 2x2; relu"""
+    parts = []
+    if run.convolution is not None:
+        convolution = run.convolution
+        stride = f" with stride {convolution.stride}" * (convolution.stride != ONE)
+        dilation = f" dilated by {convolution.dilation}" * (convolution.dilation != ONE)
+        parts.append(f"{_KINDS[convolution.kind]} {convolution.kernel}{stride}{dilation}")
+    if run.pooling is not None:
+        parts.append(f"{_POOLS[run.pooling.kind]} {run.pooling.kernel}")
+    if run.activation is not None:
+        parts.append(words_of(type(run.activation)))
+    return "; ".join(parts) or "copy"
+
+
+# --- memory --------------------------------------------------------------------------------------------------------------
+
+
+def _memory(program: Program) -> values.Memory:
+    plan = program.plan
+    return values.Memory(
+        bytes=plan.size,
+        lower_bound=plan.lower_bound,
+        proven=plan.proven,
+        peak_step=plan.peak.step,
+        peak_bytes=plan.peak.size,
+        peak_maps=plan.peak.names,
+        buffers=tuple(_buffers(program)),
+    )
+
+
+def _buffers(program: Program) -> Iterator[values.Buffer]:
+    """Every map with its live range; a part of a concatenation in place is live until the concatenation takes it over."""
+    end = len(program.layers) - 1
+    last = {}
+    for index, layer in enumerate(program.layers):
+        last.update(dict.fromkeys((source for source in layer.sources if source is not None), index))
+    last |= dict.fromkeys(program.outputs, end)
+    if not any(layer.type is LayerType.INPUT for layer in program.layers):
+        for name, tensor in program.inputs:
+            reads = [i for i, layer in enumerate(program.layers) if _reads_input(layer, tensor)]
+            yield values.Buffer(name, "input", tensor.offset, tensor.nbytes, 0, max(reads, default=0))
+    for index, layer in enumerate(program.layers):
+        kind = {LayerType.INPUT: "input", LayerType.CONCAT: "concatenation"}.get(layer.type, "map")
+        kind = "output" if index in program.outputs else kind
+        first = 0 if layer.type is LayerType.INPUT else index
+        yield values.Buffer(
+            layer.name, kind, layer.output.offset, layer.output.nbytes, first, max(first, last.get(index, index))
+        )
+
+
+def _reads_input(layer: Layer, tensor: Tensor) -> bool:
+    pairs = zip(layer.inputs, layer.sources, strict=True)
+    return any(source is None and given.offset == tensor.offset for given, source in pairs)
+
+
+# --- weights -------------------------------------------------------------------------------------------------------------
+
+
+def _stored(program: Program) -> Iterator[values.StoredWeights]:
+    places = [
+        (step, number)
+        for step, layer in enumerate(program.layers)
+        for number, run in enumerate(layer.runs)
+        if run.convolution is not None and run.convolution.weights.choice is not None
+    ]
+    for (step, number), stored in zip(places, palettes.describe(program), strict=True):
+        yield values.StoredWeights(
+            layer=stored.layer,
+            step=step,
+            run=number,
+            palette=stored.palette,
+            reason=stored.reason.value,
+            distinct=stored.distinct,
+            zeros=stored.zeros,
+            sqnr=stored.sqnr,
+            fp16_bytes=stored.fp16_bytes,
+            bytes=stored.nbytes,
+        )
+
+
+def magnitudes(weights: Weights) -> values.Magnitudes:
+    """How large the weights are, before they are rounded to FP16."""
+    return _magnitudes(weights.kernels)
+
+
+def _magnitudes(kernels: Constant) -> values.Magnitudes:
+    counts: dict[int, int] = {}
+    zeros = overflow = underflow = 0
+    for start in range(0, kernels.shape[0], _ROWS):
+        absolute = np.abs(kernels.load(slice(start, start + _ROWS))).reshape(-1)
+        present = absolute[absolute > 0]
+        zeros += absolute.size - present.size
+        overflow += int(np.count_nonzero(present >= MAX_HALF + 16))  # the half of the last step rounds to infinity
+        underflow += int(np.count_nonzero(present <= np.float32(2**-25)))  # half of the smallest FP16 number
+        exponents, numbers = np.unique(np.frexp(present)[1] - 1, return_counts=True)
+        for exponent, number in zip(exponents.tolist(), numbers.tolist(), strict=True):
+            counts[exponent] = counts.get(exponent, 0) + number
+    first = min(counts, default=0)
+    bins = tuple(counts.get(power, 0) for power in range(first, max(counts, default=-1) + 1))
+    return values.Magnitudes(first, bins, zeros, overflow, underflow)
+
+
+def _calibration(result: calibrations.Calibration) -> values.Calibration:
+    def improved(given: Sequence[calibrations.Improvement]) -> tuple[values.Improvement, ...]:
+        return tuple(values.Improvement(*each) for each in given)
+
+    return values.Calibration(result.samples, result.source, improved(result.outputs), improved(result.layers))

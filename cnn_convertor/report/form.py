@@ -1,0 +1,144 @@
+"""Frozen values as JSON and back, and the JSON schema of both: all three follow from the types of the fields."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_DIGITS: Final = 9  # significant ones of a number
+_PLAIN: Final = {str: "string", int: "integer", bool: "boolean", types.NoneType: "null"}
+_INFINITE: Final = {"Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class FormError(ValueError):
+    """JSON that does not have the form. The message begins with the place: steps[3].cost.bytes."""
+
+
+def to_json(value: object) -> str:
+    """The value as JSON: an entry for each field, one line for each item of a list at the top."""
+    lines = (f"  {json.dumps(name)}: {_lines(item)}" for name, item in to_values(value).items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _lines(item: object) -> str:
+    if isinstance(item, list) and item:
+        return "[\n" + ",\n".join(f"    {json.dumps(each)}" for each in item) + "\n  ]"
+    return json.dumps(item)
+
+
+def to_values(value: Any) -> Any:
+    """Dataclasses as dictionaries, tuples as lists, infinite numbers as texts."""
+    match value:
+        case float() if math.isfinite(value):
+            return float(f"{value:.{_DIGITS}g}")
+        case float():
+            return "Infinity" if value > 0 else "-Infinity"  # NaN: worse than any number
+        case tuple():
+            return [to_values(item) for item in value]
+        case _ if is_dataclass(value):
+            return {field.name: to_values(getattr(value, field.name)) for field in fields(value)}
+        case _:
+            return value
+
+
+def from_json(kind: type[T], text: str) -> T:
+    """The value of a dataclass that `to_json` wrote. Unknown entries are left out. Raises FormError."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormError(f"no JSON: {error}") from None
+    return typing.cast(T, _read(kind, values, ""))
+
+
+def _read(kind: Any, value: Any, place: str) -> Any:
+    """The value as this type has it."""
+    arguments = typing.get_args(kind)
+    match typing.get_origin(kind):
+        case types.UnionType | typing.Union:
+            (inner,) = (argument for argument in arguments if argument is not types.NoneType)
+            return None if value is None else _read(inner, value, place)
+        case origin if origin is tuple:
+            _require(isinstance(value, list), place, "a list", value)
+            kinds = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
+            _require(len(kinds) == len(value), place, f"{len(kinds)} entries", value)
+            return tuple(_read(k, v, f"{place}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
+    if is_dataclass(kind):
+        _require(isinstance(value, dict), place, "an object", value)
+        return _read_fields(kind, value, place)
+    if kind is float:
+        value = _INFINITE.get(value, value) if isinstance(value, str) else value
+        _require(type(value) in (int, float), place, "a number", value)
+        return float(value)
+    _require(type(value) is kind, place, f"a value of the type {_PLAIN[kind]}", value)
+    return value
+
+
+def _read_fields(kind: Any, values: Mapping[str, Any], place: str) -> Any:
+    hints = _hints(kind)
+    found = {}
+    for field in fields(kind):
+        where = f"{place}.{field.name}".lstrip(".")
+        if field.name in values:
+            found[field.name] = _read(hints[field.name], values[field.name], where)
+        elif field.default is MISSING:
+            raise FormError(f"{where} is missing")
+    return kind(**found)
+
+
+def _require(holds: bool, place: str, expected: str, found: object) -> None:
+    if not holds:
+        raise FormError(f"{place or 'the file'}: expected {expected}, found {json.dumps(found)[:60]}")
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+# --- the schema ----------------------------------------------------------------------------------------------------------
+
+
+def json_schema(kind: type, title: str) -> str:
+    """The JSON schema of what `to_json` writes. Descriptions are the docstrings of the classes."""
+    definitions: dict[str, Any] = {}
+    top = _schema_of(kind, definitions)
+    values = {"$schema": DIALECT, "title": title, **top, "$defs": dict(sorted(definitions.items()))}
+    return json.dumps(values, indent=2) + "\n"
+
+
+def _schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    arguments = typing.get_args(kind)
+    match typing.get_origin(kind):
+        case types.UnionType | typing.Union:
+            return {"anyOf": [_schema_of(argument, definitions) for argument in arguments]}
+        case origin if origin is tuple and arguments[1:] == (...,):
+            return {"type": "array", "items": _schema_of(arguments[0], definitions)}
+        case origin if origin is tuple:
+            items = [_schema_of(argument, definitions) for argument in arguments]
+            return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+    if is_dataclass(kind):
+        name = typing.cast(type, kind).__name__
+        if name not in definitions:
+            definitions[name] = {}  # a place, for a class that contains itself
+            definitions[name] = _object(kind, definitions)
+        return {"$ref": f"#/$defs/{name}"}
+    if kind is float:
+        return {"anyOf": [{"type": "number"}, {"enum": list(_INFINITE)}]}
+    return {"type": _PLAIN[kind]}
+
+
+def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    hints = _hints(kind)
+    return {
+        "description": " ".join((inspect.getdoc(kind) or "").split()),
+        "type": "object",
+        "properties": {field.name: _schema_of(hints[field.name], definitions) for field in fields(kind)},
+        "required": [field.name for field in fields(kind)],
+    }

@@ -1,0 +1,70 @@
+"""A report's summary, as (label, value) rows for the terminal."""
+
+from collections.abc import Iterator
+
+from cnn_convertor.devices.dv700.weights.palette_report import Reason
+from cnn_convertor.memory import Peak, Plan
+from cnn_convertor.report.values import Kept, Report
+
+_NAMED = 5  # layers that one line names
+
+
+def summary(report: Report) -> tuple[tuple[str, str], ...]:
+    """What the network needs of the device and the CPU."""
+    commands, on_cpu = len(report.commands), [step.does for step in report.on_cpu]
+    evidence = [("evidence", f"{report.accepted} of {commands} commands rest on the driver's check alone")]
+    return (
+        ("device commands", str(commands)),
+        *(evidence if report.accepted else []),
+        ("CPU layers", f"{len(on_cpu)} ({', '.join(dict.fromkeys(on_cpu))})" if on_cpu else "0"),
+        ("weights", _weights(report)),
+        *(("weights", line) for line in _with_slopes(report)),
+        *([] if report.kept is None else [("outputs", _outputs(report.kept))]),
+        *([] if report.memory is None else [("I/O buffer", buffer_text(report))]),
+        *_estimated(report),
+        *(("network", line) for line in report.notes[1:]),
+    )
+
+
+def details(report: Report) -> tuple[tuple[str, str], ...]:
+    """More rows, for verbose output."""
+    memory = report.memory
+    return () if memory is None else (("I/O buffer", str(Peak(memory.peak_step, memory.peak_bytes, memory.peak_maps))),)
+
+
+def buffer_text(report: Report) -> str:
+    """The size of the I/O buffer, and whether it is known to be the smallest."""
+    assert report.memory is not None
+    return str(Plan({}, report.memory.bytes, report.memory.lower_bound))
+
+
+def _estimated(report: Report) -> Iterator[tuple[str, str]]:
+    """Rows about time and memory on the board."""
+    if report.commands:
+        text = f"{report.usec / 1e3:.3g} ms, {report.traffic / 1e6:,.2f} MB for the commands on {report.device.name}"
+        yield "estimate", f"{text} ({report.device.provenance})"
+    if size := report.palette_command_bytes:
+        yield "command buffer", f"about {size:,} bytes more for palettes, which the driver expands"
+
+
+def _weights(report: Report) -> str:
+    with_palette = sum(weights.palette for weights in report.weights)
+    text = f"{report.weight_bytes:,} bytes"
+    if not with_palette:
+        return text
+    before = sum(weights.fp16_bytes for weights in report.weights)
+    return f"{text} (palettes in {with_palette} of {len(report.weights)} layers; {before:,} bytes in FP16)"
+
+
+def _with_slopes(report: Report) -> list[str]:
+    """The layers that have FP16 weights though palettes were wanted."""
+    names = [f'"{weights.layer}"' for weights in report.weights if weights.reason == Reason.PRELU.value]
+    more = [f"and {len(names) - _NAMED} more"] * (len(names) > _NAMED)
+    shown = ", ".join([*names[:_NAMED], *more])
+    return [f"FP16 for {shown}: the device has no palettes for layers with PReLU"] if names else []
+
+
+def _outputs(kept: Kept) -> str:
+    """What the outputs keep of their precision."""
+    given = f"{kept.samples} samples: {kept.source}"
+    return f"{kept.sqnr:.1f} dB ({kept.wanted:g} wanted, {kept.with_all:.1f} with all palettes; {given})"

@@ -1,0 +1,385 @@
+"""The report of a network: frozen numbers and names, from which terminal, manifest, JSON and pages are made."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of the device. source: where it comes from. assumed: no public material has it for this device."""
+
+    name: str
+    value: str
+    unit: str
+    source: str
+    assumed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What the network is converted for. provenance: where estimated times come from, in words."""
+
+    name: str
+    title: str
+    fusion: str
+    transposed: bool
+    provenance: str
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessing:
+    """An input image is (pixel - mean) * scale, its channels in this order."""
+
+    channel_order: str
+    mean: tuple[float, ...]
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A feature map in the I/O buffer. shape: height, width, channels. layout: a name of `cnn-convertor layout`. offset: bytes."""
+
+    shape: tuple[int, int, int]
+    layout: str
+    dtype: str
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkInput:
+    """An input that the application fills."""
+
+    name: str
+    map: Map
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOutput:
+    """An output. step: the number of the step that writes it."""
+
+    name: str
+    step: int
+    map: Map
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An error or a warning. file, line, layer and type say where; empty and null where that is not known."""
+
+    code: str
+    message: str
+    hint: str
+    file: str
+    line: int | None
+    layer: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLayer:
+    """A layer of the framework.
+
+    outputs: shapes. parameters: trained numbers; macs: multiplications with one of them, for one image; null: not known.
+    runs: where: device, rewritten, cpu, device+cpu, none, refused or unknown. how: in words. steps: that compute it.
+    """
+
+    name: str
+    type: str
+    outputs: tuple[tuple[int, int, int], ...]
+    parameters: int | None
+    macs: int | None
+    runs: str
+    how: str
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register of a run, with the SDK's name."""
+
+    name: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a command.
+
+    layers: of the framework. does: in words. tiles: vertical strips of its input. external: whether it writes to external
+    memory; the unified buffer otherwise. registers: those that are not 0.
+    """
+
+    layers: tuple[str, ...]
+    does: str
+    input: tuple[int, int, int]
+    output: tuple[int, int, int]
+    tiles: int
+    external: bool
+    registers: tuple[Register, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a command costs by the model. bound: compute or memory, whichever takes longer. usec: the longer of both times."""
+
+    cycles: int
+    input_bytes: int
+    operand_bytes: int
+    output_bytes: int
+    weights_bytes: int
+    bytes: int
+    compute_usec: float
+    memory_usec: float
+    usec: float
+    bound: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A map that a step reads. step: the step that writes it; null for an input of the network, which `input` numbers."""
+
+    step: int | None
+    input: int | None
+    shape: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Packed weights in the weight buffer. offset: bytes."""
+
+    offset: int
+    bytes: int
+    palette: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A layer of the SDK's runtime, in execution order.
+
+    name, type: the SDK's. does: in words. place: device, cpu or none. layers: of the framework. topo, evidence, cost: of a
+    command. ends: why neighbors that read its map have commands of their own, as far as a report looks for that.
+    """
+
+    name: str
+    type: str
+    does: str
+    place: str
+    layers: tuple[str, ...]
+    reads: tuple[Read, ...]
+    output: Map
+    is_output: bool
+    runs: tuple[Run, ...]
+    weights: tuple[Blob, ...]
+    topo: int | None
+    evidence: str | None
+    cost: Cost | None
+    ends: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A map's place in the I/O buffer: bytes at an offset, in use from step `first` to step `last`, inclusive.
+
+    kind: input, output, map or concatenation (in place: its parts lie inside).
+    """
+
+    name: str
+    kind: str
+    offset: int
+    bytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The I/O buffer. lower_bound: no plan is smaller. peak_step: the first step with the most live bytes, peak_bytes."""
+
+    bytes: int
+    lower_bound: int
+    proven: bool
+    peak_step: int
+    peak_bytes: int
+    peak_maps: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Magnitudes:
+    """How large the weights of a layer are, by powers of two.
+
+    counts[i]: weights w with 2**(first + i) <= |w| < 2**(first + i + 1). zeros: exact ones. overflow: weights beyond FP16's
+    largest number; underflow: weights other than 0 that are 0 in FP16.
+    """
+
+    first: int
+    counts: tuple[int, ...]
+    zeros: int
+    overflow: int
+    underflow: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWeights:
+    """How the weights of a layer are stored, and why.
+
+    step, run: that read them. sqnr: dB that a palette keeps of the weights; null where none was fitted. zeros: share of the
+    weights that are 0 in FP16; distinct: how many values they have then. magnitudes: null unless a report was asked for.
+    """
+
+    layer: str
+    step: int
+    run: int
+    palette: bool
+    reason: str
+    distinct: int | None
+    zeros: float | None
+    sqnr: float | None
+    fp16_bytes: int
+    bytes: int
+    magnitudes: Magnitudes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """SQNR of one map in dB, against the same network with FP16 weights."""
+
+    name: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What sample inputs did to the palettes. source: of the samples."""
+
+    samples: int
+    source: str
+    outputs: tuple[Improvement, ...]
+    layers: tuple[Improvement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the worst output keeps, in dB: wanted, and measured as stored and with palettes everywhere."""
+
+    wanted: float
+    sqnr: float
+    with_all: float
+    samples: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A rewrite that changed the graph. before: lines of nodes that it removed or changed; after: that it added or changed."""
+
+    name: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Two layers that do not share a command though one reads the other's map, or both are parts of a concatenation."""
+
+    before: str
+    after: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MapError:
+    """How one map differs from the framework's. sqnr: dB. causes: names and dB of errors that are switched on alone."""
+
+    layer: str
+    type: str
+    sqnr: float
+    max_error: float
+    causes: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A comparison with the framework on the PC."""
+
+    framework: str
+    inputs: str
+    samples: int
+    min_sqnr: float
+    passed: bool
+    first_jump: str | None
+    outputs: tuple[MapError, ...]
+    layers: tuple[MapError, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A network as it was converted, or as far as it could be.
+
+    layers, boundaries, passes: empty unless a report was asked for; a conversion alone does not need them. steps and what
+    follows from them are empty when problems prevent a conversion. palette_command_bytes: about how much of its command buffer
+    the driver needs to expand palettes. notes: the memory, inputs and outputs in sentences.
+    """
+
+    schema: int
+    convertor: str
+    network: str
+    file: str
+    framework: str
+    device: Device
+    preprocessing: Preprocessing
+    problems: tuple[Message, ...] = ()
+    warnings: tuple[Message, ...] = ()
+    inputs: tuple[NetworkInput, ...] = ()
+    outputs: tuple[NetworkOutput, ...] = ()
+    layers: tuple[ModelLayer, ...] = ()
+    steps: tuple[Step, ...] = ()
+    memory: Memory | None = None
+    weight_bytes: int = 0
+    weights: tuple[StoredWeights, ...] = ()
+    palette_command_bytes: int = 0
+    calibration: Calibration | None = None
+    kept: Kept | None = None
+    boundaries: tuple[Boundary, ...] = ()
+    passes: tuple[Pass, ...] = ()
+    verified: Verified | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> tuple[Step, ...]:
+        """The steps that run on the device."""
+        return tuple(step for step in self.steps if step.runs)
+
+    @property
+    def on_cpu(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.place == "cpu")
+
+    @property
+    def usec(self) -> float:
+        """Microseconds of all commands, by the model."""
+        return sum(step.cost.usec for step in self.steps if step.cost is not None)
+
+    @property
+    def traffic(self) -> int:
+        """Bytes of external memory that all commands move, by the model."""
+        return sum(step.cost.bytes for step in self.steps if step.cost is not None)
+
+    @property
+    def accepted(self) -> int:
+        """How many commands rest on the driver's check alone."""
+        return sum(step.evidence == "accepted" for step in self.steps)
+
+    @property
+    def macs(self) -> int:
+        """Of all layers where they are known."""
+        return sum(layer.macs or 0 for layer in self.layers)
+
+    @property
+    def macs_on_device(self) -> int:
+        return sum(layer.macs or 0 for layer in self.layers if layer.runs in ON_DEVICE)
+
+
+ON_DEVICE = frozenset({"device", "rewritten", "device+cpu"})  # values of ModelLayer.runs
+SCHEMA = 1  # of the JSON form; increases when an entry changes its meaning or goes away
