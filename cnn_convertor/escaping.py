@@ -16,7 +16,7 @@ CPP_KEYWORDS = frozenset(_CPP_KEYWORDS.split())
 
 def comment(text: str) -> str:
     """For a // comment: one line, no trigraphs, no backslash at the end that would swallow the next line."""
-    line = re.sub(r"\?(?=\?)", "? ", _visible(text))
+    line = re.sub(r"\?(?=\?)", "? ", visible(text))
     return line + "." if line.rstrip().endswith("\\") else line
 
 
@@ -35,7 +35,7 @@ def text(value: str) -> str:
 
 def doxygen(value: str) -> str:
     """For a Doxygen page inside a block comment: no commands, no markup, no end of comment."""
-    line = _visible(value).replace("\\", "\\\\")
+    line = visible(value).replace("\\", "\\\\")
     for char in "@<>&#|%$`*[]":
         line = line.replace(char, "\\" + char)
     return line.replace("*/", "* /").replace("/*", "/ *")
@@ -43,10 +43,10 @@ def doxygen(value: str) -> str:
 
 def dot(value: str) -> str:
     """As a Graphviz string, with its quotes; line breaks stay line breaks."""
-    lines = [_visible(line).replace("\\", "\\\\").replace('"', '\\"') for line in value.split("\n")]
+    lines = [visible(line).replace("\\", "\\\\").replace('"', '\\"') for line in value.split("\n")]
     return '"' + "\\n".join(lines) + '"'
 
 
-def _visible(value: str) -> str:
+def visible(value: str) -> str:
     """Control characters (line breaks, right-to-left marks, ...) as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in value)

@@ -1,0 +1,263 @@
+"""Places what a report shows: the steps of a network in layers, and its maps in memory over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from cnn_convertor.errors import UsageError
+from cnn_convertor.report.values import Buffer, Memory, Report, Step
+
+# --- the network ---------------------------------------------------------------------------------------------------------
+
+BOX_WIDTH, BOX_HEIGHT = 208, 50  # pixels
+_APART = (224, 78)  # pixels between the centers of neighbors: across, down
+_MARGIN: Final = 12
+_LETTERS = 32  # that a line of a box has room for
+_DUMMY = 0.25  # width of an edge that passes by, in boxes
+
+
+class Node(NamedTuple):
+    """A box. key: step-3 or input-0. lines: of text. heat: 0 to 1, its share of the most expensive command's time."""
+
+    key: str
+    x: float
+    y: float
+    place: str
+    title: str
+    lines: tuple[str, ...]
+    heat: float
+
+
+class Edge(NamedTuple):
+    """An arrow. source, target: keys of nodes. path: for SVG."""
+
+    source: str
+    target: str
+    path: str
+
+
+class NetworkPicture(NamedTuple):
+    """Sizes in pixels."""
+
+    width: int
+    height: int
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+def can_draw() -> bool:
+    """Whether the library that lays out networks is there."""
+    try:
+        import fast_sugiyama  # noqa: F401  # only whether it can be imported
+    except ImportError:
+        return False
+    return True
+
+
+def network_picture(report: Report) -> NetworkPicture:
+    """The steps of the program, each below those that it reads. Raises UsageError without the library that places them."""
+    keys = [f"step-{index}" for index in range(len(report.steps))]
+    first_input = len(keys)
+    if not any(step.type == "LT_INPUT" for step in report.steps):
+        keys += [f"input-{index}" for index in range(len(report.inputs))]
+    arrows = list(dict.fromkeys(_arrows(report.steps, first_input, len(keys))))
+    places, routes = _layered(len(keys), arrows)
+    most = max((step.cost.usec for step in report.steps if step.cost is not None), default=0.0)
+    nodes = []
+    for key, (x, y) in zip(keys, places, strict=True):
+        kind, _, number = key.partition("-")
+        if kind == "input":
+            given = report.inputs[int(number)]
+            lines = (_short(given.name), "input", _size(given.map.shape))
+            nodes.append(Node(key, x, y, "input", given.name, lines, 0.0))
+        else:
+            nodes.append(_step_node(key, int(number), report.steps[int(number)], (x, y), most))
+    return NetworkPicture(
+        width=math.ceil(max((x for x, _ in places), default=0) + BOX_WIDTH / 2 + _MARGIN),
+        height=math.ceil(max((y for _, y in places), default=0) + BOX_HEIGHT / 2 + _MARGIN),
+        nodes=tuple(nodes),
+        edges=tuple(
+            Edge(keys[a], keys[b], _path(route)) for (a, b), route in sorted(zip(arrows, routes, strict=True))
+        ),
+    )
+
+
+def _arrows(steps: Sequence[Step], first_input: int, nodes: int) -> Iterator[tuple[int, int]]:
+    for index, step in enumerate(steps):
+        for read in step.reads:
+            if read.step is not None:
+                yield read.step, index
+            elif read.input is not None and first_input + read.input < nodes:
+                yield first_input + read.input, index
+
+
+def _step_node(key: str, number: int, step: Step, place: tuple[float, float], most: float) -> Node:
+    names = ", ".join(step.layers) or step.name
+    cost = "" if step.cost is None else f"  {step.cost.usec:,.1f} us"
+    lines = (_short(f"{number}  {names}"), _short(step.does), f"{_size(step.output.shape)}{cost}")
+    heat = step.cost.usec / most if step.cost is not None and most else 0.0
+    return Node(key, *place, "input" if step.type == "LT_INPUT" else step.place, names, lines, heat)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
+
+
+def _size(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape))
+
+
+Point: TypeAlias = tuple[float, float]
+
+
+def _layered(count: int, arrows: Sequence[tuple[int, int]]) -> tuple[list[Point], list[list[Point]]]:
+    """The center of each of `count` boxes, and the points of each arrow, in pixels."""
+    try:
+        from fast_sugiyama import from_edges
+    except ImportError:
+        hint = "pip install fast-sugiyama, in a Python of version 3.11 or later"
+        raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint) from None
+    spots: dict[int, Point] = {}
+    ways: dict[int, list[int]] = {}  # node -> the next nodes, of which those from `count` on are bends
+    left = 0.0
+    parts = from_edges(arrows, vertex_spacing=1.0, dummy_vertices=True, dummy_size=_DUMMY) if arrows else []
+    for part in sorted(parts, key=lambda part: min(node for node, _ in part[0])):
+        end = max((count, *spots)) + 1  # bends of several parts have the same numbers
+        renamed = {node: node if node < count else node + end for node, _ in part[0]}
+        start = min(x for _, (x, _) in part[0])
+        for node, (x, y) in part[0]:
+            spots[renamed[node]] = (left + x - start, y)
+        for one, other in part[3] or ():
+            ways.setdefault(renamed[one], []).append(renamed[other])
+        left = max(x for x, _ in spots.values()) + 1
+    for alone in range(count):  # a node without arrows
+        if alone not in spots:
+            spots[alone] = (left, 0.0)
+            left += 1
+    if arrows and spots[arrows[0][0]][1] > spots[arrows[0][1]][1]:
+        spots = {node: (x, -y) for node, (x, y) in spots.items()}
+    low, top = min(x for x, _ in spots.values()), min(y for _, y in spots.values())
+    pixels = {
+        node: (
+            _MARGIN + BOX_WIDTH / 2 + (x - low) * _APART[0],
+            _MARGIN + BOX_HEIGHT / 2 + (y - top) * _APART[1],
+        )
+        for node, (x, y) in spots.items()
+    }
+    routes = [[pixels[node] for node in _route(ways, a, b, count)] for a, b in arrows]
+    return [pixels[node] for node in range(count)], routes
+
+
+def _route(ways: Mapping[int, Sequence[int]], start: int, end: int, count: int) -> list[int]:
+    """The nodes from start to end, with the bends between them."""
+    for step in ways.get(start, ()):
+        passed = [start, step]
+        while passed[-1] >= count:
+            passed.append(ways[passed[-1]][0])
+        if passed[-1] == end:
+            return passed
+    return [start, end]
+
+
+def _path(points: Sequence[Point]) -> str:
+    """A smooth line from the lower edge of the first box to the upper edge of the last."""
+    (x, y), *middle, (end_x, end_y) = points
+    y, end_y = y + BOX_HEIGHT / 2, end_y - BOX_HEIGHT / 2 - 3
+    text = f"M{x:g},{y:g}"
+    for to_x, to_y in [*middle, (end_x, end_y)]:
+        half = (y + to_y) / 2
+        text += f" C{x:g},{half:g} {to_x:g},{half:g} {to_x:g},{to_y:g}"
+        x, y = to_x, to_y
+    return text
+
+
+# --- memory --------------------------------------------------------------------------------------------------------------
+
+_ACROSS = 900  # pixels of the whole buffer
+_LEFT, _TOP = 44, 34
+_LETTER = 6.2  # pixels
+
+
+class Bar(NamedTuple):
+    """A map: where it lies, and when. label: empty where there is no room."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str
+    title: str
+    label: str
+
+
+class Mark(NamedTuple):
+    """A line across or down, and its text."""
+
+    place: float
+    text: str
+
+
+class MemoryPicture(NamedTuple):
+    """Addresses across, steps down. bound: the lower bound of the size; peak: the step with the most live bytes."""
+
+    width: int
+    height: int
+    left: float
+    right: float
+    top: float
+    bottom: float
+    row: float
+    bars: tuple[Bar, ...]
+    bound: Mark
+    peak: Mark
+    steps: tuple[Mark, ...]
+    addresses: tuple[Mark, ...]
+
+
+def memory_picture(report: Report) -> MemoryPicture:
+    """Where each map lies in the I/O buffer, and when it is live."""
+    memory = report.memory
+    assert memory is not None, "a report without steps"
+    count = max(1, len(report.steps))
+    row = max(5.0, min(18.0, 1200 / count))
+    bottom = _TOP + count * row
+    scale = _ACROSS / max(1, memory.bytes)
+    every = max(1, math.ceil(14 / row))
+    return MemoryPicture(
+        width=_LEFT + _ACROSS + 24,
+        height=math.ceil(bottom + 22),
+        left=_LEFT,
+        right=_LEFT + _ACROSS,
+        top=_TOP,
+        bottom=bottom,
+        row=row,
+        bars=tuple(_bar(buffer, scale, row) for buffer in _large_first(memory)),
+        bound=Mark(_LEFT + memory.lower_bound * scale, _bound_text(memory)),
+        peak=Mark(_TOP + memory.peak_step * row, f"most at step {memory.peak_step}: {memory.peak_bytes:,} bytes"),
+        steps=tuple(Mark(_TOP + step * row, str(step)) for step in range(0, count, every)),
+        addresses=tuple(Mark(_LEFT + _ACROSS * i / 4, f"{memory.bytes * i // 4:,}") for i in range(5)),
+    )
+
+
+def _large_first(memory: Memory) -> list[Buffer]:
+    """Concatenations before their parts, so that these are drawn on top."""
+    return sorted(memory.buffers, key=lambda buffer: (buffer.kind != "concatenation", -buffer.bytes))
+
+
+def _bar(buffer: Buffer, scale: float, row: float) -> Bar:
+    width, height = buffer.bytes * scale, (buffer.last - buffer.first + 1) * row
+    when = f"steps {buffer.first} to {buffer.last}"
+    title = f"{buffer.name}: {buffer.bytes:,} bytes at {buffer.offset:,}, {when} ({buffer.kind})"
+    letters = int((width - 6) / _LETTER) if height >= 9 else 0
+    name = buffer.name if len(buffer.name) <= letters else f"{buffer.name[: letters - 1]}…" if letters > 3 else ""
+    return Bar(
+        _LEFT + buffer.offset * scale, _TOP + buffer.first * row, max(width, 1.0), height, buffer.kind, title, name
+    )
+
+
+def _bound_text(memory: Memory) -> str:
+    if memory.proven:
+        return f"{memory.bytes:,} bytes, proven smallest"
+    return f"lower bound {memory.lower_bound:,} of {memory.bytes:,} bytes"
