@@ -5,5 +5,6 @@ from cnn_convertor.cli.program import commands as commands
 from cnn_convertor.cli.program import main as main
 from cnn_convertor.cli import conversions as conversions
 from cnn_convertor.cli import trials as trials
+from cnn_convertor.cli import reports as reports
 from cnn_convertor.cli import boards as boards
 from cnn_convertor.cli import layouts as layouts

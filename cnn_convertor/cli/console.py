@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from cnn_convertor.cli.live import LiveTable
     from cnn_convertor.inspection import Inspection
     from cnn_convertor.pipeline import Conversion, Progress
+    from cnn_convertor.report.comparison import Difference
+    from cnn_convertor.report.values import Report
     from cnn_convertor.sweep import Sweep
     from cnn_convertor.verification.results import Verification
 
@@ -103,6 +105,18 @@ class Console:
             labels = list(dict.fromkeys(label for label, _ in (*rows, *more)))
             rows = sorted([*rows, *more], key=lambda row: labels.index(row[0]))
         self.result(title, rows)
+
+    def report(self, made: Report, compared: Sequence[Difference] | None) -> None:
+        """Print a report's summary, and what differs from an earlier one; the exit code is 1 if nothing can be converted."""
+        from cnn_convertor.report.summary import summary
+
+        for problem in made.problems:
+            where = Origin(problem.file, problem.layer, problem.type, problem.line)
+            self.find(Problem(problem.code, problem.message, where, problem.hint))
+        if made.steps:
+            self.result(made.network, summary(made))
+        if compared is not None:
+            self.show("\n".join(tables.differences(compared)))
 
     def verification(self, result: Verification) -> None:
         """Print a verification; the exit code is 1 unless it passed."""

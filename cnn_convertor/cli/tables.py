@@ -16,6 +16,7 @@ from cnn_convertor.frontends import FRONTENDS
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardLayer, BoardVerification
     from cnn_convertor.inspection import Inspection, Row
+    from cnn_convertor.report.comparison import Difference
     from cnn_convertor.report.values import Calibration, StoredWeights
     from cnn_convertor.sweep import Sweep, SweptVariant
     from cnn_convertor.verification.compare import Comparison
@@ -405,6 +406,22 @@ def comparison(results: Sequence[Inspection]) -> list[str]:
         rows.append([r.device, *found, *(known if r.costs else ["", "", ""])])
     notes = dict.fromkeys(f"  {r.device}: {r.provenance}" for r in results)
     return [results[0].network, *_table("device", rows, _COMPARED), *notes]
+
+
+# --- report --------------------------------------------------------------------------------------------------------------
+
+
+def differences(found: Sequence[Difference]) -> list[str]:
+    """What differs between two reports, line by line."""
+    if not found:
+        return ["nothing differs from the earlier report"]
+    lines, section = [], ""
+    for each in found:
+        if each.section != section:
+            section = each.section
+            lines.append(section)
+        lines += [f"  {each.what}", *(f"    {sign} {text}" for sign, text in (("-", each.before), ("+", each.after)) if text)]
+    return lines
 
 
 # --- cells ---------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,104 @@
+"""The commands that show what a network becomes: report, draw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cnn_convertor.cli.console import Console
+from cnn_convertor.cli.parameters import FILE, with_calibration, with_device
+from cnn_convertor.cli.program import commands, with_console
+from cnn_convertor.config import Config
+from cnn_convertor.errors import Origin, UsageError
+
+if TYPE_CHECKING:
+    from cnn_convertor.report.values import Report
+
+
+@commands.command()
+@click.argument("ini", metavar="NET.ini", type=FILE)
+@click.option("--html", metavar="FILE", type=FILE, help="Write the report as one page, which needs nothing else.")
+@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the report as JSON (docs/report.md).")
+@click.option("--compare", "earlier", metavar="OLD.json", type=FILE, help="Show what differs from an earlier report.")
+@click.option("--verify", "verified", is_flag=True, help="Compare with the framework, too, layer by layer.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
+@with_calibration
+@with_device
+@with_console
+def report(
+    console: Console,
+    ini: Path,
+    html: Path | None,
+    json_file: Path | None,
+    earlier: Path | None,
+    verified: bool,
+    opens: bool,
+    calibrate: Path | None,
+    **device: Any,
+) -> None:
+    """Show what a network becomes: steps, costs, memory, weights; the exit code is 1 when it cannot be converted."""
+    from cnn_convertor.overview import report_on
+    from cnn_convertor.report.comparison import differences
+    from cnn_convertor.report.form import to_json
+    from cnn_convertor.report.page import html_page
+
+    if opens and html is None:
+        raise UsageError.of("DV100", "--open needs --html: it opens that file")
+    config = Config.read(ini, calibrate=calibrate, **device)
+    old = None if earlier is None else _earlier_report(earlier)
+    with console.progress(config.name, verbose=config.verbose) as progress:
+        made = report_on(config, progress, verified=verified)
+    compared = None if old is None else differences(old, made)
+    _save_text(json_file, to_json(made))
+    if html is not None:
+        _save_text(html, html_page(made, compared=compared))
+    console.report(made, compared)
+    if opens and html is not None:
+        click.launch(html.resolve().as_uri())
+
+
+def _earlier_report(path: Path) -> Report:
+    from cnn_convertor.report.form import FormError, from_json
+    from cnn_convertor.report.values import SCHEMA, Report
+
+    hint = "give a file that `report --json` wrote"
+    try:
+        old = from_json(Report, path.read_text(encoding="utf-8"))
+    except (FormError, UnicodeDecodeError) as error:
+        raise UsageError.of("DV161", f"this is no report: {error}", Origin(str(path)), hint) from None
+    if old.schema != SCHEMA:
+        problem = f"the report has the form {old.schema}, not {SCHEMA}"
+        raise UsageError.of("DV161", problem, Origin(str(path)), "make it again with this version")
+    return old
+
+
+def _save_text(path: Path | None, text: str) -> None:
+    """Write a file as a whole, or leave an earlier one as it is."""
+    if path is not None:
+        from cnn_convertor.files import replace_all
+
+        replace_all(path.parent, {path.name: text})
+
+
+@commands.command()
+@click.argument("ini", metavar="NET.ini", type=FILE)
+@click.option("-o", "--output", metavar="NET.svg", type=FILE, help="Draw the network.")
+@click.option("--memory", metavar="MEM.svg", type=FILE, help="Draw the I/O buffer over time.")
+@with_device
+@with_console
+def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, **device: Any) -> None:
+    """Draw a network as it is converted, and its memory, as SVG."""
+    from cnn_convertor.pipeline import DeviceOptions, load, plan
+    from cnn_convertor.report.collecting import report_of
+    from cnn_convertor.report.page import memory_svg, network_svg
+
+    if output is None and memory is None:
+        raise UsageError.of("DV100", "there is nothing to draw", hint="give -o NET.svg, --memory MEM.svg, or both")
+    config = Config.read(ini, **device)
+    made = report_of(plan(load(config), config.name, DeviceOptions.of(config)), config)
+    for path, picture in ((output, network_svg), (memory, memory_svg)):
+        if path is not None:
+            _save_text(path, picture(made))
+            console.note(f"{config.name} in {path}")
