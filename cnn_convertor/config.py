@@ -387,6 +387,14 @@ class Config:
         return cls(**values | _given(options))
 
     @classmethod
+    def of(cls, path: str | Path, **options: Any) -> Config:
+        """The configuration in an ini file, or the one with all defaults for a model file, which is named after it."""
+        path = Path(path)
+        if not is_model(path) or not path.is_file() or explain(path):
+            return cls.read(path, **options)
+        return cls.of_model(path, name=name_of(path), **options)
+
+    @classmethod
     def of_model(cls, path: Path, **options: Any) -> Config:
         """The configuration with all defaults. path: a file for which `is_model` is true. options: as `read` takes them."""
         values: dict[str, Any] = {
@@ -403,6 +411,12 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(device := given.get("device"), str):
         given["device"] = read_profile(device, Path())
     return given
+
+
+def name_of(model: Path) -> str:
+    """A network's name from a model's file name: letters, digits and underscores."""
+    name = re.sub(r"\W+", "_", model.name.split(".")[0], flags=re.ASCII).strip("_")[:LONGEST_NAME]
+    return name if name and name != "DMP_Network" else "network"
 
 
 def is_model(path: Path) -> bool:

@@ -38,6 +38,8 @@ ROOMS = {
         "trials",
         "devices",
         "pipeline",
+        "report",
+        "first_ini",
     },
     "2": {"frontends", "ir"},
     "3": {"frontends"},

@@ -177,6 +177,21 @@ ENTRIES: Mapping[str, Entry] = {
         "Use networks without these features, or update the board.",
         is_warning=True,
     ),
+    "DV160": Entry(
+        "Networks cannot be drawn here",
+        "The library that lays out networks, fast-sugiyama, is not installed; it needs Python 3.11 or later.",
+        "Install it. A report without the picture of the network, and the picture of the memory, do not need it.",
+    ),
+    "DV161": Entry(
+        "Not a report to compare with",
+        "The file after --compare is not a report in JSON, or is one of another version of the form.",
+        "Write it with `report --json` of this version.",
+    ),
+    "DV162": Entry(
+        "No ini file for this model",
+        "The file is not a model, its name cannot stand in an ini file, or the ini file exists already.",
+        "Give a model file with a plain name, and a new name for the ini file.",
+    ),
     # --- model files ---
     "DV201": Entry(
         "A model file cannot be read",

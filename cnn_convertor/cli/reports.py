@@ -1,4 +1,4 @@
-"""The commands that show what a network becomes: report, draw."""
+"""The commands that begin with a model, and show what it becomes: report, draw, init."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @commands.command()
-@click.argument("ini", metavar="NET.ini", type=FILE)
+@click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
 @click.option("--html", metavar="FILE", type=FILE, help="Write the report as one page, which needs nothing else.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the report as JSON (docs/report.md).")
 @click.option("--compare", "earlier", metavar="OLD.json", type=FILE, help="Show what differs from an earlier report.")
@@ -46,7 +46,7 @@ def report(
 
     if opens and html is None:
         raise UsageError.of("DV100", "--open needs --html: it opens that file")
-    config = Config.read(ini, calibrate=calibrate, **device)
+    config = Config.of(ini, calibrate=calibrate, **device)
     old = None if earlier is None else _earlier_report(earlier)
     with console.progress(config.name, verbose=config.verbose) as progress:
         made = report_on(config, progress, verified=verified)
@@ -83,7 +83,7 @@ def _save_text(path: Path | None, text: str) -> None:
 
 
 @commands.command()
-@click.argument("ini", metavar="NET.ini", type=FILE)
+@click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
 @click.option("-o", "--output", metavar="NET.svg", type=FILE, help="Draw the network.")
 @click.option("--memory", metavar="MEM.svg", type=FILE, help="Draw the I/O buffer over time.")
 @with_device
@@ -96,9 +96,26 @@ def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, 
 
     if output is None and memory is None:
         raise UsageError.of("DV100", "there is nothing to draw", hint="give -o NET.svg, --memory MEM.svg, or both")
-    config = Config.read(ini, **device)
+    config = Config.of(ini, **device)
     made = report_of(plan(load(config), config.name, DeviceOptions.of(config)), config)
     for path, picture in ((output, network_svg), (memory, memory_svg)):
         if path is not None:
             _save_text(path, picture(made))
             console.note(f"{config.name} in {path}")
+
+
+@commands.command()
+@click.argument("model", metavar="MODEL", type=FILE)
+@click.option("-o", "--output", metavar="NET.ini", type=FILE, help="Write it there, in place of standard output.")
+@with_console
+def init(console: Console, model: Path, output: Path | None) -> None:
+    """Write an ini file for a model: every key with its meaning, and preprocessing as far as the model tells it."""
+    from cnn_convertor.first_ini import first_ini
+
+    text = first_ini(model, output)
+    if output is None:
+        console.data(text)
+        return
+    _save_text(output, text)
+    guessed = "; see the lines with `guessed`" * ("guessed: the layer" in text)
+    console.note(f"{output} is written{guessed}")

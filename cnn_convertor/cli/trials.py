@@ -66,7 +66,7 @@ def inspect_network(
 
 
 @commands.command()
-@click.argument("ini", metavar="NET.ini", type=FILE)
+@click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
 @click.option("--input", "given", metavar="FILE", required=True, type=FILE, help="An image, a .npy or a .npz file.")
 @click.option("--output", metavar="FILE.npz", type=FILE, help="Save the outputs, each as (N, H, W, C).")
 @click.option("--top", metavar="N", type=COUNT, default=5, show_default=True, help="Number of best classes to show.")
@@ -87,7 +87,7 @@ def run(
     """Run the generated C++ of a network on the emulated device."""
     from cnn_convertor import trials
 
-    config = Config.read(ini, **device)
+    config = Config.of(ini, **device)
     names = () if labels is None else trials.read_labels(labels)
     results = trials.run(config, given, sources=sources)
     if labels is not None:
@@ -115,7 +115,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 
 
 @commands.command()
-@click.argument("ini", metavar="NET.ini", type=FILE)
+@click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
 @with_inputs
 @click.option(
     "--labels", metavar="FILE", type=FILE, help="The right class of each sample, a number a line: shows accuracy."
@@ -144,7 +144,7 @@ def verify(
     **options: Any,
 ) -> None:
     """Compare a network on the emulated device with its framework; the exit code is 1 unless every output is verified."""
-    config = Config.read(ini, calibrate=calibrate, device=device, max_kernel_size=max_kernel_size, ub_size=ub_size)
+    config = Config.of(ini, calibrate=calibrate, device=device, max_kernel_size=max_kernel_size, ub_size=ub_size)
     if board is None:
         from cnn_convertor.trials import verify
 
