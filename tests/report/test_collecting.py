@@ -1,0 +1,56 @@
+"""The numbers of a report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cnn_convertor.devices.dv700.program import Weights
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.pipeline import build
+from cnn_convertor.report.collecting import magnitudes
+from pathlib import Path
+
+from report.networks import joined, report
+from verification.trials import config
+
+
+def weights(values: list[float]) -> Weights:
+    (first, *_) = build(joined(), config(Path("graph.keras"))).weights
+    return replace(first, kernels=Constant.of(np.array(values).reshape(-1, 1, 1, 1)))
+
+
+def test_magnitudes_are_counted_by_powers_of_two() -> None:
+    found = magnitudes(weights([0.0, 1.0, -1.5, 1.999, 2.0, 0.25]))
+    assert (found.first, found.counts, found.zeros) == (-2, (1, 0, 3, 1), 1)
+    assert found.overflow == found.underflow == 0
+
+
+def test_overflow_and_underflow_are_those_of_rounding_to_fp16() -> None:
+    edges = [65504.0, 65519.9, 65520.0, 1e9, 2.0**-24, 2.0**-25, 2.0**-25 * 1.01, 1e-30]
+    found = magnitudes(weights(edges))
+    with np.errstate(over="ignore"):
+        half = np.float32(edges).astype(np.float16)
+    assert found.overflow == np.count_nonzero(np.isinf(half)) == 2
+    assert found.underflow == np.count_nonzero(half == 0) == 2
+
+
+def test_many_rows_of_weights_are_counted_once() -> None:
+    assert magnitudes(weights([1.0] * 1000)).counts == (1000,)
+
+
+def test_steps_say_what_they_do_and_where() -> None:
+    made = report(fusion="none")
+    assert made.steps[0].does.startswith("convolution") and made.steps[0].place == "device"
+    assert made.commands and all(step.cost is not None and step.evidence for step in made.commands)
+    assert all(step.cost is None for step in made.steps if step not in made.commands)
+    assert sum(blob.bytes for step in made.steps for blob in step.weights) == made.weight_bytes
+
+
+def test_a_step_names_the_input_or_the_step_that_it_reads() -> None:
+    made = report()
+    for index, step in enumerate(made.steps):
+        for read in step.reads:
+            assert (read.step is None) != (read.input is None)
+            assert read.step is None or read.step < index

@@ -1,0 +1,122 @@
+"""Reports are JSON and come back from it, and the schema says which JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cnn_convertor.report.form import FormError, from_json, json_schema, to_json
+from cnn_convertor.report.values import Report
+from report.networks import report
+
+
+@dataclass(frozen=True)
+class Inner:
+    ratio: float
+    pair: tuple[int, int] = (1, 2)
+
+
+@dataclass(frozen=True)
+class Outer:
+    name: str
+    inner: tuple[Inner, ...]
+    maybe: int | None = None
+    sure: bool = True
+
+
+def test_values_come_back() -> None:
+    value = Outer('"\n\\', (Inner(1.5), Inner(math.inf, (3, 4)), Inner(-math.inf)), 7, sure=False)
+    assert from_json(Outer, to_json(value)) == value
+
+
+def test_a_report_comes_back() -> None:
+    made = report()
+    text = to_json(made)
+    assert to_json(from_json(Report, text)) == text
+    assert from_json(Report, text).steps[0].runs[0].registers == made.steps[0].runs[0].registers
+
+
+def test_a_number_that_is_none_is_worse_than_any() -> None:
+    assert from_json(Inner, to_json(Inner(math.nan))).ratio == -math.inf
+
+
+def test_unknown_entries_of_later_versions_are_left_out() -> None:
+    assert from_json(Inner, '{"ratio": 1, "later": 2}') == Inner(1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ("[]", "the file: expected an object, found []"),
+        ('{"inner": []}', "name is missing"),
+        ('{"name": 3, "inner": []}', "name: expected a value of the type string, found 3"),
+        ('{"name": "a", "inner": [{"ratio": true}]}', "inner[0].ratio: expected a number, found true"),
+        ('{"name": "a", "inner": [{"ratio": 1, "pair": [1]}]}', "inner[0].pair: expected 2 entries"),
+        ('{"name": "a", "inner": [], "maybe": true}', "maybe: expected a value of the type integer"),
+        ('{"name": "a", "inner": [], "sure": 1}', "sure: expected a value of the type boolean"),
+    ],
+)
+def test_other_json_is_refused_with_the_place(text: str, reason: str) -> None:
+    with pytest.raises(FormError) as error:
+        from_json(Outer, text)
+    assert reason in str(error.value)
+
+
+# --- the schema ----------------------------------------------------------------------------------------------------------
+
+TYPES = {"string": str, "integer": int, "boolean": bool, "null": type(None), "object": dict, "array": list}
+
+
+def violations(schema: dict[str, Any], value: Any, whole: dict[str, Any], place: str = "$") -> list[str]:
+    """What JSON Schema's rules say against a value, for the keywords that the schema uses."""
+    if "$ref" in schema:
+        schema = whole["$defs"][schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema:
+        return [] if any(not violations(each, value, whole) for each in schema["anyOf"]) else [f"{place}: no case"]
+    if "enum" in schema:
+        return [] if value in schema["enum"] else [f"{place}: not listed"]
+    if schema["type"] == "number":
+        return [] if type(value) in (int, float) else [f"{place}: no number"]
+    if type(value) is not TYPES[schema["type"]]:
+        return [f"{place}: no {schema['type']}"]
+    if isinstance(value, dict):
+        missing = [f"{place}.{name} is missing" for name in schema["required"] if name not in value]
+        wrong = [v for n, s in schema["properties"].items() if n in value for v in violations(s, value[n], whole, n)]
+        return missing + wrong + [f"{place}.{name} is unknown" for name in value if name not in schema["properties"]]
+    if isinstance(value, list):
+        kinds = schema.get("prefixItems") or [schema["items"]] * len(value)
+        if len(kinds) != len(value):
+            return [f"{place}: {len(value)} items"]
+        pairs = enumerate(zip(kinds, value, strict=True))
+        return [v for i, (kind, item) in pairs for v in violations(kind, item, whole, f"{place}[{i}]")]
+    return []
+
+
+def test_reports_follow_the_schema() -> None:
+    schema = json.loads(json_schema(Report, "Report"))
+    values = json.loads(to_json(report()))
+    assert violations(schema, values, schema) == []
+
+
+def test_the_schema_refuses_what_is_no_report() -> None:
+    schema = json.loads(json_schema(Report, "Report"))
+    values = json.loads(to_json(report()))
+    values["steps"][0]["output"]["shape"] = [1, 2]
+    values["memory"]["proven"] = 1
+    del values["network"]
+    assert len(violations(schema, values, schema)) >= 3
+
+
+def test_the_schema_in_the_documentation_is_fresh(golden: Callable[[str, str], None]) -> None:
+    golden("../../docs/report.schema.json", json_schema(Report, "Report of cnn-convertor"))
+
+
+def test_the_order_of_entries_is_that_of_the_fields() -> None:
+    assert list(json.loads(to_json(replace(report(), kept=None))))[:3] == ["schema", "convertor", "network"]

@@ -1,0 +1,91 @@
+"""The page needs nothing else, and shows what models contain as text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from cnn_convertor.report.comparison import differences
+from cnn_convertor.report.form import to_values
+from cnn_convertor.report.page import html_page, memory_svg, network_svg
+from report.networks import HOSTILE, joined, report
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and the texts of scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.texts: list[str] = []
+        self._in_script = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._in_script = tag == "script"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = False
+
+    def handle_data(self, data: str) -> None:
+        (self.scripts if self._in_script else self.texts).append(data)
+
+
+@pytest.fixture
+def hostile() -> str:
+    made = report(joined(HOSTILE))
+    return html_page(made, compared=differences(report(), made))
+
+
+def test_names_of_layers_are_text_whatever_they_contain(hostile: str) -> None:
+    harmless = html_page(report(joined()), compared=differences(report(), report(joined())))
+    page, other = Page(hostile), Page(harmless)
+    kinds = {tag for tag, _ in page.elements}
+    assert kinds <= {tag for tag, _ in other.elements} | {"table", "tbody", "tr", "td", "th", "thead", "div", "button"}
+    assert len(page.scripts) == 2
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    assert "<script>alert(1)</script>" in "".join(page.texts)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\u202e\ufffe]", hostile)
+
+
+def test_the_data_of_the_page_is_the_report(hostile: str) -> None:
+    made = report(joined(HOSTILE))
+    assert json.loads(Page(hostile).scripts[0]) == json.loads(json.dumps(to_values(made)))
+
+
+def test_the_page_loads_nothing_and_allows_only_its_own_script(hostile: str) -> None:
+    page = Page(hostile)
+    targets = [a[n] for _, a in page.elements for n in ("src", "href", "action", "data", "srcset") if a.get(n)]
+    assert all(target and (target.startswith("#") or target == "data:,") for target in targets)
+    assert "url(" not in re.sub(r"url\(#tip\)", "", hostile) and "@import" not in hostile
+    (policy,) = (a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    digest = base64.b64encode(hashlib.sha256(page.scripts[1].encode()).digest()).decode()
+    assert policy is not None and "default-src 'none'" in policy and f"script-src 'sha256-{digest}'" in policy
+
+
+def test_identifiers_of_elements_are_unique_and_links_lead_to_them(hostile: str) -> None:
+    page = Page(hostile)
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert {a["href"] for tag, a in page.elements if tag == "a"} <= {f"#{each}" for each in ids}
+
+
+def test_pictures_are_well_formed_whatever_names_contain() -> None:
+    made = report(joined(HOSTILE))
+    assert ElementTree.fromstring(memory_svg(made)).tag.endswith("svg")
+    pytest.importorskip("fast_sugiyama")
+    root = ElementTree.fromstring(network_svg(made))
+    boxes = [each for each in root.iter() if each.get("id", "").startswith("step-")]
+    assert len(boxes) == len(made.steps)
+
+
+def test_the_same_report_gives_the_same_page() -> None:
+    assert html_page(report()) == html_page(report())
