@@ -1,0 +1,125 @@
+"""The whole report of a network: what it has beside a conversion's, and when there is no conversion."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cnn_convertor import cli
+from cnn_convertor.config import Config
+from cnn_convertor.inspection import inspect
+from cnn_convertor.overview import report_on
+from cnn_convertor.report.page import html_page
+from cnn_convertor.report.values import Report
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "net.ini"
+REFUSED = """
+input: "data" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }
+layer { name: "first" type: "Pooling" bottom: "data" top: "first" pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: "strange" type: "Strange" bottom: "first" top: "strange" }
+"""
+
+
+@pytest.fixture(scope="module")
+def made() -> Report:
+    return report_on(Config.read(EXAMPLE))
+
+
+def test_layers_and_their_steps_are_those_of_an_inspection(made: Report) -> None:
+    inspected = inspect(EXAMPLE)
+    assert [layer.name for layer in made.layers] == [row.origin.layer for row in inspected.rows]
+    assert made.macs == inspected.macs and made.macs_on_device == inspected.macs_on_device
+    for layer in made.layers:
+        assert all(layer.name in made.steps[number].layers for number in layer.steps), layer
+
+
+def test_every_boundary_is_the_reason_at_the_end_of_a_command(made: Report) -> None:
+    reasons = [reason for step in made.steps for reason in step.ends]
+    assert made.boundaries and all(f"{b.after}: {b.reason}" in reasons for b in made.boundaries)
+
+
+def test_weights_have_their_magnitudes(made: Report) -> None:
+    assert all(weights.magnitudes is not None and sum(weights.magnitudes.counts) for weights in made.weights)
+
+
+def test_passes_show_what_they_changed(made: Report) -> None:
+    assert made.passes and all(each.before != each.after for each in made.passes)
+    assert made.passes[-1].name.startswith("legalize for")
+
+
+def test_a_network_that_cannot_be_converted_has_a_report(tmp_path: Path) -> None:
+    model = tmp_path / "net.prototxt"
+    model.write_text(REFUSED)
+    made = report_on(replace(Config.of(model), data=model))
+    assert made.steps == () and made.memory is None
+    assert [problem.layer for problem in made.problems] == ["strange"]
+    assert {layer.name: layer.runs for layer in made.layers}["strange"] == "refused"
+    assert "problems prevent a conversion" in html_page(made)
+
+
+# --- the commands --------------------------------------------------------------------------------------------------------
+
+
+def test_report_writes_a_page_and_json(tmp_path: Path) -> None:
+    page, values = tmp_path / "net.html", tmp_path / "net.json"
+    assert cli.main(["report", str(EXAMPLE), "--html", str(page), "--json", str(values)]) == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert json.loads(values.read_text())["network"] == "digits"
+
+
+def test_report_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = tmp_path / "net.json"
+    assert cli.main(["report", "-q", str(EXAMPLE), "--json", str(values)]) == 0
+    assert cli.main(["report", str(EXAMPLE), "--compare", str(values)]) == 0
+    assert "nothing differs" in capsys.readouterr().out
+    assert cli.main(["report", str(EXAMPLE), "--compare", str(values), "--device", "dv740"]) == 0
+    assert "- dv700\n    + dv740" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', "\udcff"])
+def test_other_files_are_no_reports(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = tmp_path / "old.json"
+    old.write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert cli.main(["report", str(EXAMPLE), "--compare", str(old)]) == 2
+    assert "DV161" in capsys.readouterr().err
+
+
+def test_a_report_of_another_form_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = tmp_path / "old.json"
+    assert cli.main(["report", "-q", str(EXAMPLE), "--json", str(old)]) == 0
+    old.write_text(old.read_text().replace('"schema": 1', '"schema": 999', 1))
+    assert cli.main(["report", str(EXAMPLE), "--compare", str(old)]) == 2
+    assert "the form 999, not 1" in capsys.readouterr().err
+
+
+def test_open_needs_a_page() -> None:
+    assert cli.main(["report", str(EXAMPLE), "--open"]) == 2
+
+
+def test_draw_draws(tmp_path: Path) -> None:
+    pytest.importorskip("fast_sugiyama")
+    network, memory = tmp_path / "net.svg", tmp_path / "mem.svg"
+    assert cli.main(["draw", str(EXAMPLE), "-o", str(network), "--memory", str(memory)]) == 0
+    assert "step-0" in network.read_text() and "bytes at" in memory.read_text()
+    assert cli.main(["draw", str(EXAMPLE)]) == 2
+
+
+def test_without_the_library_there_is_a_report_and_no_drawing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "fast_sugiyama", None)
+    page = tmp_path / "net.html"
+    assert cli.main(["report", str(EXAMPLE), "--html", str(page)]) == 0
+    assert 'id="memory"' in page.read_text() and 'id="network"' not in page.read_text()
+    assert cli.main(["draw", str(EXAMPLE), "-o", str(tmp_path / "net.svg")]) == 2
+    assert "DV160" in capsys.readouterr().err
+
+
+def test_init_writes_a_file_that_reports(tmp_path: Path) -> None:
+    ini = tmp_path / "net.ini"
+    model = EXAMPLE.with_name("digits.keras")
+    assert cli.main(["init", str(model), "-o", str(ini)]) == 0
+    assert cli.main(["report", str(ini)]) == cli.main(["report", str(model)]) == 0
