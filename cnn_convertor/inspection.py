@@ -14,7 +14,7 @@ from cnn_convertor.devices.dv700.estimate import Estimate, estimate, provenance,
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary, boundaries
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Selection
-from cnn_convertor.devices.dv700.memory.placement import nbytes, schedule_and_allocate
+from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, nbytes, schedule_and_allocate
 from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import ModelError, Origin, Problem
@@ -235,30 +235,49 @@ def compare(
 
 
 def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
-    partial_graph = read(config, with_weights=with_weights)
-    target = DeviceOptions.of(config)
-    legalized = legalize_graph(partial_graph.graph, target)
-    problems = in_network_order(
-        partial_graph.graph, (*partial_graph.problems, *find_violations(partial_graph, legalized))
-    )
-    steps = legalized.steps if problems else schedule_and_allocate(legalized.graph, legalized.steps).steps
-    work = {number: step for number, step in enumerate(steps) if not _is_for_placeholders(partial_graph, step)}
-    return Inspection(
-        network=network,
-        file=config.definition.name,
-        framework=config.origin.name,
-        has_weights=with_weights or not config.model.may_lack_weights,
-        rows=tuple(_rows(partial_graph, work, problems)),
-        commands=sum(step.type is LayerType.CONV for step in work.values()),
-        cpu_layers=sum(_place(step) is Runs.CPU for step in work.values()),
-        boundaries=() if problems else _boundaries(legalized, target.fusion),
-        problems=problems,
-        device=config.device.name,
-        fusion=config.fusion,
-        costs=() if problems else tuple(_costs(legalized.graph, work, config)),
-        provenance=provenance(config.profile),
-        normalizations=() if partial_graph.problems else input_normalizations(partial_graph.graph),
-    )
+    return look(config, with_weights=with_weights).inspection(network)
+
+
+class Look(NamedTuple):
+    """A network on its way to a program, as far as it comes. schedule: None when there are problems."""
+
+    config: Config
+    has_weights: bool
+    partial: PartialGraph
+    legalized: Legalized
+    problems: tuple[Problem, ...]
+    schedule: MemorySchedule | None
+
+    def inspection(self, network: str) -> Inspection:
+        """What it shows. network: its name."""
+        config, partial, problems = self.config, self.partial, self.problems
+        steps = self.legalized.steps if self.schedule is None else self.schedule.steps
+        work = {number: step for number, step in enumerate(steps) if not _is_for_placeholders(partial, step)}
+        return Inspection(
+            network=network,
+            file=config.definition.name,
+            framework=config.origin.name,
+            has_weights=self.has_weights or not config.model.may_lack_weights,
+            rows=tuple(_rows(partial, work, problems)),
+            commands=sum(step.type is LayerType.CONV for step in work.values()),
+            cpu_layers=sum(_place(step) is Runs.CPU for step in work.values()),
+            boundaries=() if problems else _boundaries(self.legalized, DeviceOptions.of(config).fusion),
+            problems=problems,
+            device=config.device.name,
+            fusion=config.fusion,
+            costs=() if problems else tuple(_costs(self.legalized.graph, work, config)),
+            provenance=provenance(config.profile),
+            normalizations=() if partial.problems else input_normalizations(partial.graph),
+        )
+
+
+def look(config: Config, *, with_weights: bool = True) -> Look:
+    """Read a network, legalize it, and schedule it if nothing prevents a conversion."""
+    partial = read(config, with_weights=with_weights)
+    legalized = legalize_graph(partial.graph, DeviceOptions.of(config))
+    problems = in_network_order(partial.graph, (*partial.problems, *find_violations(partial, legalized)))
+    schedule = None if problems else schedule_and_allocate(legalized.graph, legalized.steps)
+    return Look(config, with_weights, partial, legalized, tuple(problems), schedule)
 
 
 def _costs(graph: Graph, work: Mapping[int, Command], config: Config) -> Iterator[CommandCost]:

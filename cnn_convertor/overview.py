@@ -9,10 +9,10 @@ from dataclasses import replace
 from cnn_convertor import __version__
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, Problem
-from cnn_convertor.inspection import Inspection, Row, inspect
+from cnn_convertor.inspection import Inspection, Row, look
 from cnn_convertor.ir.graph import Graph, describe
 from cnn_convertor.passes import PASSES
-from cnn_convertor.pipeline import DeviceOptions, Progress, legalize_graph, load, quantize
+from cnn_convertor.pipeline import DeviceOptions, Legalized, Progress, lower_schedule, quantize
 from cnn_convertor.report import values
 from cnn_convertor.report.collecting import device_of, magnitudes, message_of, report_of
 from cnn_convertor.report.values import Report
@@ -40,12 +40,13 @@ def report_on(config: Config, progress: Progress = lambda *_: None, *, verified:
 
 def _report_on(config: Config, progress: Progress, *, verified: bool) -> Report:
     progress("inspect", 0, 1)
-    inspected = inspect(config)
-    if inspected.problems:
+    seen = look(config)
+    inspected = seen.inspection(config.name)
+    if seen.schedule is None:
         return _inspected(_empty(config), inspected)
-    progress("read", 0, 1)
-    graph = load(config)
-    program, calibration, kept = quantize(graph, config, progress)
+    graph, target = seen.partial.graph, DeviceOptions.of(config)
+    planned = lower_schedule(graph, config.name, seen.legalized, seen.schedule, target)
+    program, calibration, kept = quantize(graph, config, progress, planned=planned)
     report = _inspected(report_of(program, config, calibration=calibration, kept=kept), inspected)
     progress("weights", 0, 1)
     packed = [weights for weights in program.weights if weights.choice is not None]
@@ -53,7 +54,7 @@ def _report_on(config: Config, progress: Progress, *, verified: bool) -> Report:
     report = replace(
         report,
         weights=tuple(replace(each, magnitudes=magnitudes(weights)) for each, weights in stored),
-        passes=tuple(_passes(graph, config)),
+        passes=tuple(_passes(graph, seen.legalized)),
     )
     if not verified:
         return report
@@ -108,15 +109,14 @@ def _layer(row: Row) -> values.ModelLayer:
 # --- passes --------------------------------------------------------------------------------------------------------------
 
 
-def _passes(graph: Graph, config: Config) -> Iterator[values.Pass]:
+def _passes(graph: Graph, legalized: Legalized) -> Iterator[values.Pass]:
     """Every rewrite that changes the graph, in order; those for the device as one."""
-    legal = legalize_graph(graph, DeviceOptions.of(config)).graph
     for rewrite in PASSES:
         after = rewrite(graph)
         if change := _change(_words(rewrite), graph, after):
             yield change
         graph = after
-    if change := _change(f"legalize for {config.device.name}", graph, legal):
+    if change := _change("legalize for the device", graph, legalized.graph):
         yield change
 
 
@@ -153,9 +153,7 @@ def verified_of(result: Verification) -> values.Verified:
         first_jump=result.first_jump,
         outputs=tuple(_error(output, "") for output in result.outputs),
         layers=tuple(
-            replace(
-                _error(layer.comparison, layer.type), causes=tuple((c.cause.value, c.sqnr) for c in layer.causes)
-            )
+            replace(_error(layer.comparison, layer.type), causes=tuple((c.cause.value, c.sqnr) for c in layer.causes))
             for layer in result.layers
         ),
     )

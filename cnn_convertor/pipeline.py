@@ -22,7 +22,7 @@ from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_WISHES, Wishes
 from cnn_convertor.devices.dv700.lower import lower
-from cnn_convertor.devices.dv700.memory.placement import schedule_and_allocate
+from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, schedule_and_allocate
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
@@ -166,13 +166,19 @@ def plan(graph: Graph, name: str, target: DeviceOptions) -> Program:
     """The program that computes the graph, with FP16 weights. Raises UnsupportedError with every rule that it breaks."""
     legalized = legalize_graph(graph, target)
     check(legalized.graph, legalized.steps, legalized.device)
-    steps, placement = schedule_and_allocate(legalized.graph, legalized.steps)
+    return lower_schedule(graph, name, legalized, schedule_and_allocate(legalized.graph, legalized.steps), target)
+
+
+def lower_schedule(
+    graph: Graph, name: str, legalized: Legalized, schedule: MemorySchedule, target: DeviceOptions
+) -> Program:
+    """The program of a legal graph whose steps are in order and whose maps have places. graph: as the framework has it."""
     return lower(
         legalized.graph,
-        steps,
+        schedule.steps,
         name=name,
         transposed=target.transposed,
-        placement=placement,
+        placement=schedule.placement,
         original=graph,
     )
 
@@ -193,15 +199,21 @@ class Quantized(NamedTuple):
     kept: Kept | None = None
 
 
-def quantize(graph: Graph, config: Config, progress: Progress = _silent) -> Quantized:
-    """Store the weights as configured: fit palettes, calibrate them, and give up those that the outputs cannot afford."""
+def quantize(
+    graph: Graph, config: Config, progress: Progress = _silent, *, planned: Program | None = None
+) -> Quantized:
+    """Store the weights as configured: fit palettes, calibrate them, and give up those that the outputs cannot afford.
+
+    planned: the program with FP16 weights, where it is known.
+    """
     target, wanted = DeviceOptions.of(config), config.output_sqnr
     options = palettes.QuantizationOptions(
         Quantization(config.quantization),
         config.quantization_threshold if wanted is None else None,
         config.overrides,
     )
-    program = palettes.choose(plan(graph, config.name, target), options, bind(progress, "palettes"))
+    planned = planned or plan(graph, config.name, target)
+    program = palettes.choose(planned, options, bind(progress, "palettes"))
     if config.input == "u8":
         program = with_byte_input(program, Preparation.of(config).of_every_byte())
     if config.calibrate is None and wanted is None:

@@ -43,7 +43,9 @@ def test_the_ini_file_of_a_model_can_be_read(model: str, tmp_path: Path) -> None
 
 def test_every_key_is_in_the_file_once() -> None:
     text = first_ini(EXAMPLES / "digits_keras" / "digits.keras", None)
-    lines = [line.lstrip("# ").partition(" ")[0] for line in text.splitlines() if " = " in line[:40] or " =" in line[:40]]
+    lines = [
+        line.lstrip("# ").partition(" ")[0] for line in text.splitlines() if " = " in line[:40] or " =" in line[:40]
+    ]
     assert lines == [key.name for key in KEYS]
 
 

@@ -420,7 +420,10 @@ def differences(found: Sequence[Difference]) -> list[str]:
         if each.section != section:
             section = each.section
             lines.append(section)
-        lines += [f"  {each.what}", *(f"    {sign} {text}" for sign, text in (("-", each.before), ("+", each.after)) if text)]
+        lines += [
+            f"  {each.what}",
+            *(f"    {sign} {text}" for sign, text in (("-", each.before), ("+", each.after)) if text),
+        ]
     return lines
 
 

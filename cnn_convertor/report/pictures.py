@@ -78,9 +78,7 @@ def network_picture(report: Report) -> NetworkPicture:
         width=math.ceil(max((x for x, _ in places), default=0) + BOX_WIDTH / 2 + _MARGIN),
         height=math.ceil(max((y for _, y in places), default=0) + BOX_HEIGHT / 2 + _MARGIN),
         nodes=tuple(nodes),
-        edges=tuple(
-            Edge(keys[a], keys[b], _path(route)) for (a, b), route in sorted(zip(arrows, routes, strict=True))
-        ),
+        edges=tuple(Edge(keys[a], keys[b], _path(route)) for (a, b), route in sorted(zip(arrows, routes, strict=True))),
     )
 
 

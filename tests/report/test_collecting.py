@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -10,8 +11,6 @@ from cnn_convertor.devices.dv700.program import Weights
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import build
 from cnn_convertor.report.collecting import magnitudes
-from pathlib import Path
-
 from report.networks import joined, report
 from verification.trials import config
 

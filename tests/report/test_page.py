@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -82,9 +82,9 @@ def test_identifiers_of_elements_are_unique_and_links_lead_to_them(hostile: str)
 
 def test_pictures_are_well_formed_whatever_names_contain() -> None:
     made = report(joined(HOSTILE))
-    assert ElementTree.fromstring(memory_svg(made)).tag.endswith("svg")
+    assert ET.fromstring(memory_svg(made)).tag.endswith("svg")
     pytest.importorskip("fast_sugiyama")
-    root = ElementTree.fromstring(network_svg(made))
+    root = ET.fromstring(network_svg(made))
     boxes = [each for each in root.iter() if each.get("id", "").startswith("step-")]
     assert len(boxes) == len(made.steps)
 

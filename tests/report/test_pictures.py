@@ -40,7 +40,7 @@ def test_live_maps_share_bytes_only_with_their_concatenation(fusion: str) -> Non
 def test_every_map_lies_in_the_buffer(fusion: str) -> None:
     made = report(fusion=fusion)
     assert made.memory is not None
-    assert all(0 <= b.offset and b.offset + b.bytes <= made.memory.bytes for b in made.memory.buffers)
+    assert all(b.offset >= 0 and b.offset + b.bytes <= made.memory.bytes for b in made.memory.buffers)
     assert all(0 <= b.first <= b.last < len(made.steps) for b in made.memory.buffers)
 
 
