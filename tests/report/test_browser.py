@@ -1,0 +1,156 @@
+"""The page in a real browser: nothing is loaded, nothing fails, and everything can be used by keyboard."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cnn_convertor.config import Config
+from cnn_convertor.errors import Origin
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Shape
+from cnn_convertor.overview import report_on
+from cnn_convertor.report.page import html_page
+from cnn_convertor.report.values import Report
+from report.networks import DIGITS, HOSTILE, convolution, joined, report
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("fast_sugiyama", reason="fast-sugiyama is not installed")
+BROWSER = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")]
+
+
+class Opened:
+    """A page in the browser, and what happened there."""
+
+    def __init__(self, page: Any, path: Path, text: str) -> None:
+        self.page = page
+        self.said: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("dialog", lambda dialog: self.said.append(dialog.message))
+        page.on("request", lambda request: self.requests.append(request.url))
+        path.write_text(text, encoding="utf-8")
+        self.address = path.resolve().as_uri()
+        page.goto(self.address)
+
+    def column(self, table: str, number: int) -> list[str]:
+        """The cells of a column of the rows that are shown."""
+        rows = self.page.locator(f"{table} tbody tr:visible")
+        return [rows.nth(i).locator("td").nth(number).inner_text() for i in range(rows.count())]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def digits() -> Report:
+    return report_on(Config.read(DIGITS))
+
+
+@pytest.fixture
+def shown(page: Any, digits: Report, tmp_path: Path) -> Opened:
+    return Opened(page, tmp_path / "digits.html", html_page(digits))
+
+
+def test_nothing_is_loaded_and_nothing_fails(shown: Opened) -> None:
+    shown.page.wait_for_load_state("load")
+    assert shown.said == []
+    assert [url for url in shown.requests if not url.startswith("data:")] == [shown.address]
+
+
+def test_hostile_names_do_nothing(page: Any, tmp_path: Path) -> None:
+    opened = Opened(page, tmp_path / "hostile.html", html_page(report(joined(HOSTILE))))
+    for node in page.locator(".node").all():
+        node.click()
+        page.keyboard.press("Escape")
+    assert opened.said == []
+    assert [url for url in opened.requests if not url.startswith("data:")] == [opened.address]
+
+
+def test_every_step_is_one_node(shown: Opened, digits: Report) -> None:
+    ids = [node.get_attribute("id") for node in shown.page.locator(".node[id^=step-]").all()]
+    assert ids == [f"step-{number}" for number in range(len(digits.steps))]
+
+
+def test_search_shows_the_rows_and_steps_that_have_the_words(shown: Opened) -> None:
+    shown.page.keyboard.press("/")
+    shown.page.keyboard.type("narrow")
+    names = shown.column("#layers", 0)
+    assert names and all("narrow" in name for name in shown.column("#weights", 0))
+    assert shown.page.locator(".node.found").count() >= 1
+    shown.page.locator("#search").fill("")
+    assert len(shown.column("#layers", 0)) > len(names)
+
+
+def test_a_title_sorts_its_table_both_ways(shown: Opened, digits: Report) -> None:
+    times = sorted(step.cost.cycles for step in digits.commands if step.cost is not None)
+    button = shown.page.locator("#commands th button", has_text="cycles")
+    for expected in (times, times[::-1]):
+        button.press("Enter")
+        assert [int(cell.replace(",", "")) for cell in shown.column("#commands table", 4)] == expected
+
+
+def test_steps_open_and_close_by_keyboard(shown: Opened) -> None:
+    node = shown.page.locator("#step-1")
+    node.focus()
+    shown.page.keyboard.press("Enter")
+    details = shown.page.locator("#details")
+    assert details.is_visible() and "registers" in details.inner_text()
+    shown.page.keyboard.press("Escape")
+    assert not details.is_visible()
+    assert shown.page.evaluate("document.activeElement.id") == "step-1"
+    shown.page.keyboard.press("ArrowDown")
+    assert shown.page.evaluate("document.activeElement.id") == "step-2"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_window(shown: Opened, scheme: str, tmp_path: Path) -> None:
+    shown.page.emulate_media(color_scheme=scheme)
+    for width in (1280, 700):
+        shown.page.set_viewport_size({"width": width, "height": 900})
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
+    shown.page.screenshot(path=tmp_path / f"{scheme}.png", full_page=True)
+    assert (tmp_path / f"{scheme}.png").stat().st_size > 10_000
+
+
+def test_it_prints(shown: Opened, tmp_path: Path) -> None:
+    shown.page.pdf(path=tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_500_layers_are_usable_within_two_seconds(page: Any, tmp_path: Path) -> None:
+    random, nodes = np.random.default_rng(0), [Node("x", ops.Input(Shape(8, 8, 8)))]
+    for number in range(500):
+        where = (Origin("net", f"layer{number}", "Conv2D"),)
+        nodes.append(Node(f"n{number}", convolution(random), (nodes[-1].name,), where))
+    made = report(Graph(tuple(nodes), (nodes[-1].name,)), fusion="none")
+    assert len(made.commands) == 500
+    Opened(page, tmp_path / "long.html", html_page(made))
+    loaded = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventStart")
+    start = page.evaluate("performance.now()")
+    page.locator("#search").fill("layer499")
+    assert page.locator("#commands tbody tr:visible").count() == 1
+    searched = page.evaluate("performance.now()") - start
+    assert loaded + searched < 2000, (loaded, searched)
