@@ -543,9 +543,9 @@ def test_a_file_that_is_not_there(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_kernel_size": 8}, "--max_kernel_size: expected 1 to 7, not 8"),
-        ({"max_kernel_size": 0}, "--max_kernel_size: expected 1 to 7, not 0"),
-        ({"ub_size": 1}, "--ub_size: expected 1024 to 2147483647, not 1"),
+        ({"max_kernel_size": 8}, "--max-kernel-size: expected 1 to 7, not 8"),
+        ({"max_kernel_size": 0}, "--max-kernel-size: expected 1 to 7, not 0"),
+        ({"ub_size": 1}, "--ub-size: expected 1024 to 2147483647, not 1"),
     ],
 )
 def test_sizes_that_no_device_has(folder: Path, options: dict[str, int], message: str) -> None:

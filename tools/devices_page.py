@@ -12,7 +12,7 @@ from cnn_convertor.devices.dv700.profile import FIGURES, TILED_POOLS, UNRESTRICT
 HEAD = f"""# Devices
 
 `device` in the section `[OPTIONAL]` of the ini file, or the option `--device`, names the board that a network is converted for.
-Rules, fusion, the audit and the emulated device take their limits from it. `--ub_size` and `--max_kernel_size` replace two of
+Rules, fusion, the audit and the emulated device take their limits from it. `--ub-size` and `--max-kernel-size` replace two of
 its figures. `{DEFAULT_DEVICE}` is the default: the limits that have held for all networks so far.
 
     cnn-convertor devices [NAME|FILE]... [--json]

@@ -15,7 +15,8 @@ text of `--help`.
 
 Results go to standard output; progress, warnings and errors go to standard error, each with a code that
 [messages.md](messages.md) explains. On a terminal progress is a bar, elsewhere a line for each step. `NO_COLOR` turns colors
-off, `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error.
+off, `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error. Shells complete commands and options after
+`eval "$(_CNN_CONVERTOR_COMPLETE=bash_source cnn-convertor)"` (also `zsh_source`, `fish_source`).
 
 | exit code | meaning |
 |---|---|
@@ -170,7 +171,8 @@ def _table(options: Any) -> Iterator[str]:
     """A row for each option: how it is written, what it does, what stands for it."""
     yield from ("| option | meaning |", "|---|---|")
     for option in options:
-        names = ", ".join(f"{name} {option.metavar}" if option.metavar else name for name in option.opts)
+        spelled = [name for name in option.opts if "_" not in name]  # the others are earlier spellings
+        names = ", ".join(f"{name} {option.metavar}" if option.metavar else name for name in spelled)
         default = option.default if option.show_default else None
         notes = [*["required"] * option.required, *([] if default is None else [f"otherwise {default}"])]
         yield f"| `{names}` | {_cell(option.help)} {f'({notes[0]})' if notes else ''}".rstrip() + " |"

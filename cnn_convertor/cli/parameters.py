@@ -59,9 +59,15 @@ def with_device(command: Callable[..., int]) -> Callable[..., int]:
         "--device", metavar="NAME|FILE", help="The board (see docs/devices.md), in place of the ini file's."
     )
     kernel = click.option(
-        "--max_kernel_size", metavar="N", type=int, help="Largest kernel size, in place of the device's."
+        "--max-kernel-size",
+        "--max_kernel_size",
+        metavar="N",
+        type=int,
+        help="Largest kernel size, in place of the device's.",
     )
-    buffer = click.option("--ub_size", metavar="BYTES", type=int, help="Unified buffer, in place of the device's.")
+    buffer = click.option(
+        "--ub-size", "--ub_size", metavar="BYTES", type=int, help="Unified buffer, in place of the device's."
+    )
     return name(kernel(buffer(command)))
 
 

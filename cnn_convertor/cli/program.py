@@ -23,6 +23,8 @@ class Commands(click.Group):
     default = "convert"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:  # a shell completes a line that is not whole yet
+            return super().parse_args(ctx, args)
         if not args:
             ctx.fail("expected a NET.ini or a command")
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}

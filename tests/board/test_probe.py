@@ -124,7 +124,7 @@ def test_the_probe_names_each_command_before_it_runs(probe: Path) -> None:
 def test_a_probe_for_another_device_says_so(probe: Path) -> None:
     lines, board = run(probe, ub_size=655_360)
     assert (
-        lines[0] == "note: the device has --ub_size 655360 --max_kernel_size 7, but the probe is made for 65536 and 7"
+        lines[0] == "note: the device has --ub-size 655360 --max-kernel-size 7, but the probe is made for 65536 and 7"
     )
     assert board["probed"] == {"ub_size": UB_SIZE, "max_kernel_size": 7}
 

@@ -14,13 +14,15 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from audit.vendor import branches
 from cnn_convertor import cli
 from cnn_convertor.devices.dv700.device_file import NAMES
-from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
+from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
 from cnn_convertor.failures import DEBUG
+from cnn_convertor.report.values import Device, Memory, Preprocessing, Report, StoredWeights
 
 ROOT = Path(__file__).resolve().parents[2]
 INI = "[INPUT]\nname = {name}\ndefinition = net.h5\n[OUTPUT]\noutput_folder = out\n"
@@ -51,10 +53,23 @@ def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
     progress("read", 0, 1)
     for done in range(3):
         progress("weights", done, 2)
-    summary = (("commands", "9"), ("network", "one"), ("network", "two"))
-    details = (("commands", "a detail of theirs"), ("I/O buffer", "its peak"))
-    files = (config.output_folder / config.name,)
-    return SimpleNamespace(files=files, summary=summary, weights=(), calibration=None, details=details)
+    memory = Memory(32, 16, False, 3, 16, ("x",), ())
+    return made(config.output_folder / config.name, notes=("zero", "one", "two"), memory=memory)
+
+
+def made(*files: Path, **fields: Any) -> Any:
+    """What a conversion returns. fields: of its report."""
+    device = Device("dv700", "DV700", "documented", True, "model", ())
+    report = Report(1, "0", "a", "net.h5", "Keras", device, Preprocessing("RGB", (0.0,), 1.0), **fields)
+    return SimpleNamespace(files=files, report=report)
+
+
+SUMMARY = """\
+  device commands  0
+  CPU layers       0
+  weights          0 bytes
+  I/O buffer       32 bytes, not proven smallest: the lower bound is 16
+"""
 
 
 def raises(error: BaseException) -> Conversion:
@@ -93,14 +108,14 @@ def test_a_conversion_says_what_it_made(folder: Path, converts: Any, capsys: pyt
     converts(works)
     assert cli.main(["a.ini"]) == 0
     out, err = capsys.readouterr()
-    assert out == "a (a.ini)\n  commands  9\n  network   one\n            two\n  files     out/a\n"
+    assert out == f"a (a.ini)\n{SUMMARY}  network          one\n{' ' * 19}two\n  files            out/a\n"
     assert err == "a: read\na: weights\n"
 
 
 STORED = (
-    StoredLayer("conv1", True, Reason.LOSSLESS, 144, 0.25, float("inf"), 2336, 1696),
-    StoredLayer("prelu", False, Reason.PRELU, None, None, None, 4672, 4672),
-    StoredLayer("fc", True, Reason.CLOSE, 23073, 0.0, 43.04, 2361344, 1182208),
+    StoredWeights("conv1", 0, 0, True, Reason.LOSSLESS.value, 144, 0.25, float("inf"), 2336, 1696),
+    StoredWeights("prelu", 1, 0, False, Reason.PRELU.value, None, None, None, 4672, 4672),
+    StoredWeights("fc", 2, 0, True, Reason.CLOSE.value, 23073, 0.0, 43.04, 2361344, 1182208),
 )
 TABLE = """\
 a: weights
@@ -116,21 +131,17 @@ def test_how_weights_are_stored_is_told_to_those_who_want_to_know(
     folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def conversion(config: Any, progress: Any) -> Any:
-        return SimpleNamespace(files=(), summary=(), weights=STORED, calibration=None, details=())
+        return made(weights=STORED)
 
     converts(conversion)
     for options, expected in (([], False), (["-v"], True), (["-q"], False)):
         assert cli.main(["a.ini", *options]) == 0
         out = capsys.readouterr().out
-        assert (out == TABLE + "a (a.ini)\n") == expected
-        assert ("weights" in out) == expected
-    converts(
-        lambda config, progress: SimpleNamespace(
-            files=(), summary=(), weights=STORED[1:2], calibration=None, details=()
-        )
-    )
+        assert out.startswith(TABLE + "a (a.ini)\n") == expected
+        assert ("a: weights" in out) == expected
+    converts(lambda config, progress: made(weights=STORED[1:2]))
     assert cli.main(["a.ini", "-v"]) == 0
-    assert "weights" not in capsys.readouterr().out, "without palettes there is nothing to tell"
+    assert "a: weights" not in capsys.readouterr().out, "without palettes there is nothing to tell"
 
 
 @pytest.mark.parametrize("arguments", [["a.ini", "b.ini"], ["convert", "a.ini", "b.ini"], ["a.ini", "--", "b.ini"]])
@@ -151,9 +162,10 @@ def test_options_reach_the_conversion(folder: Path, converts: Any, place: str) -
         return works(config, progress)
 
     converts(conversion)
-    options = ["--max_kernel_size", "5", "--ub_size=131072"]
-    assert cli.main([*options, "a.ini"] if place == "before" else ["a.ini", *options]) == 0
-    assert [(c.name, c.max_kernel_size, c.ub_size) for c in seen] == [("a", 5, 131072)]
+    for options in (["--max-kernel-size", "5", "--ub-size=131072"], ["--max_kernel_size=5", "--ub_size", "131072"]):
+        seen.clear()
+        assert cli.main([*options, "a.ini"] if place == "before" else ["a.ini", *options]) == 0
+        assert [(c.name, c.max_kernel_size, c.ub_size) for c in seen] == [("a", 5, 131072)]
 
 
 @pytest.mark.parametrize(
@@ -284,8 +296,8 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
     assert cli.main(["a.ini", *(["-v"] if source == "option" else [])]) == 0
     out, err = capsys.readouterr()
     assert re.fullmatch(r"a: read took \d+\.\d\d s\na: weights took \d+\.\d\d s\n", err)
-    assert "\n  commands    9\n              a detail of theirs\n  network     one\n" in out
-    assert out.endswith("\n  files       out/a\n  I/O buffer  its peak\n")
+    rows = SUMMARY + f'{" " * 19}most at step 3: "x"\n  network          one\n'
+    assert rows in out and out.endswith("\n  files            out/a\n")
 
 
 @pytest.mark.parametrize(
@@ -293,21 +305,21 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
     [
         ([], "expected a NET.ini or a command"),
         (["convert"], "Missing argument 'NET.ini...'"),
-        (["--max_kernel_sise", "3", "a.ini"], "--max_kernel_size"),
-        (["--ub_size", "many", "a.ini"], "'many' is not a valid integer"),
-        (["--ub_size"], "--ub_size"),
+        (["--max_kernel_sise", "3", "a.ini"], "--max-kernel-size"),
+        (["--ub-size", "many", "a.ini"], "'many' is not a valid integer"),
+        (["--ub-size"], "--ub-size"),
         (["run", "a.ini", "--input", "x.npy", "--top", "x"], "'--top': \"x\" is not a whole number of at least 1"),
         (["run", "a.ini", "--input", "x.npy", "--top", "0"], "'--top': \"0\" is not a whole number of at least 1"),
         (["verify", "a.ini", "--min-sqnr", "high"], "'--min-sqnr': \"high\" is not a number"),
         (["-v", "-q", "a.ini"], "use either -v or -q"),
-        (["--max_kernel_size", "8", "a.ini", "b.ini"], "--max_kernel_size: expected 1 to 7, not 8"),
+        (["--max-kernel-size", "8", "a.ini", "b.ini"], "--max-kernel-size: expected 1 to 7, not 8"),
         (["d.ini"], 'there is no file "d.ini"'),
         (["convrt", "a.ini"], 'there is no command "convrt"; did you mean "convert"?'),
         (["inspect", "d.keras"], 'there is no file "d.keras"'),
         (["d.prototxt"], 'there is no file "d.prototxt"'),
         (["verify.ini"], 'there is no file "verify.ini"'),
         (["-q", "verify", "a.ini"], "options go after the command"),
-        (["--max_kernel_size", "3", "inspect", "a.ini"], "options go after the command"),
+        (["--max-kernel-size", "3", "inspect", "a.ini"], "options go after the command"),
     ],
 )
 def test_misuse_is_told_and_ends_with_2(
@@ -319,15 +331,29 @@ def test_misuse_is_told_and_ends_with_2(
     assert re.match(r"error DV1\d\d: ", err) and message in err
 
 
+@pytest.mark.parametrize(
+    ("typed", "completions"),
+    [
+        ("cnn-convertor insp", ["inspect"]),
+        ("cnn-convertor report --js", ["--json"]),
+        ("cnn-convertor --cm", ["--cmake-dir"]),
+    ],
+)
+def test_shells_complete_commands_and_options(typed: str, completions: list[str]) -> None:
+    words = typed.split()
+    found = ShellComplete(cli.commands, {}, "cnn-convertor", "_COMPLETE").get_completions(words[1:-1], words[-1])
+    assert [each.value for each in found] == completions
+
+
 def test_help_names_the_options_and_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--help"], ["-h"]):
         assert cli.main(arguments) == 0
         out = capsys.readouterr().out
         for word in (
             "NET.ini",
-            "--max_kernel_size",
+            "--max-kernel-size",
             "--device",
-            "--ub_size",
+            "--ub-size",
             "-q",
             "--version",
             "Commands:",

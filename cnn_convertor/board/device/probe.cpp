@@ -430,7 +430,7 @@ int Probe(bool is_verbose, const std::string &data_path, const std::string &json
   std::string device;
   if (!board::DescribeDevice(context, &info, &device)) return Fail("cannot describe the device: " + LastError());
   if (info.ub_size != kUbSize || info.max_kernel_size != kMaxKernelSize)
-    std::printf("note: the device has --ub_size %d --max_kernel_size %d, but the probe is made for %d and %d\n",
+    std::printf("note: the device has --ub-size %d --max-kernel-size %d, but the probe is made for %d and %d\n",
                 static_cast<int>(info.ub_size), static_cast<int>(info.max_kernel_size), static_cast<int>(kUbSize),
                 static_cast<int>(kMaxKernelSize));
 

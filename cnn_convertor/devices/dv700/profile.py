@@ -105,13 +105,18 @@ class Profile:
         """The profile with sizes from the command line, by name; None leaves one as it is. Raises UsageError."""
         given = {name: size for name, size in sizes.items() if size is not None}
         wrong = [
-            Problem("DV109", f"--{name}: expected {FIGURES[name].expected}, not {size}")
+            Problem("DV109", f"{_option(name)}: expected {FIGURES[name].expected}, not {size}")
             for name, size in given.items()
             if not FIGURES[name].accepts(size)
         ]
         if wrong:
             raise UsageError(wrong)
-        return self.with_figures({name: Figure(size, f"--{name}") for name, size in given.items()})
+        return self.with_figures({name: Figure(size, _option(name)) for name, size in given.items()})
+
+
+def _option(name: str) -> str:
+    """A figure's option on the command line."""
+    return f"--{name.replace('_', '-')}"
 
 
 class FigureKind(NamedTuple):

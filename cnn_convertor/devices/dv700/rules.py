@@ -83,7 +83,7 @@ def _problems(rules: Sequence[Rule], subject: Subject, guessed: Container[Origin
 
 @rule("DV401", "use kernels of at most the maximal size, or several smaller ones after each other", sizes=False)
 def kernel_size(subject: Subject) -> Iterator[Breach]:
-    """A convolution kernel is at most {max_kernel_size} in each direction by default (--max_kernel_size).
+    """A convolution kernel is at most {max_kernel_size} in each direction by default (--max-kernel-size).
 
     Larger kernels are split, except those of deconvolutions whose output_padding exceeds the reach of the kernel.
     """
@@ -170,11 +170,11 @@ def _too_large(shape: Shape, most_channels: int, limits: Limits) -> dict[str, st
     return found
 
 
-@rule("DV405", "convert for a smaller input, or give the true size of the unified buffer (--ub_size)")
+@rule("DV405", "convert for a smaller input, or give the true size of the unified buffer (--ub-size)")
 def unified_buffer(subject: Subject) -> Iterator[Breach]:
     """The input of a convolution must fit the unified buffer, in at most as many tiles as it has columns.
 
-    The buffer has {ub_size} bytes by default (--ub_size).
+    The buffer has {ub_size} bytes by default (--ub-size).
     """
     size = subject.limits.ub_size
     for nodes, run in subject.step.assignments:
