@@ -277,6 +277,7 @@ KEYS = (
         "auto: the fewest bytes of weights at which every output keeps this SQNR in dB, in place of the threshold",
     ),
     Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
+    Key("OUTPUT", "report", FLAG, "0", "write `name.html` and `name_report.json`: see docs/report.md"),
     Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
     Key("OUTPUT", "python_module", MODULE_NAME, "", "write the C++ source of a Python module of that name"),
     Key("OPTIONAL", "device", DEVICE, DEFAULT_DEVICE, "the board: see docs/devices.md; `--device` wins"),
@@ -327,6 +328,7 @@ class Config:
     transpose_weight: bool
     quantization_threshold: float = 40.0  # dB
     quantization_output_sqnr: float | None = None  # dB
+    report: bool = False
     selftest: bool = False
     python_module: str
     device: Profile = field(default_factory=lambda: read_profile(DEFAULT_DEVICE, Path()))

@@ -1,68 +1,25 @@
 """Inspects a network without converting it: where each layer runs, and what prevents a conversion."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cnn_convertor.config import Config, is_model
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.estimate import Estimate, estimate, provenance, total_usec
-from cnn_convertor.devices.dv700.fusion.boundaries import Boundary, boundaries
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.fusion.partition import Selection
-from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, nbytes, schedule_and_allocate
-from cnn_convertor.devices.dv700.operators import describe
+from cnn_convertor.devices.dv700.fusion.boundaries import Boundary
+from cnn_convertor.devices.dv700.memory.placement import nbytes
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import ModelError, Origin, Problem
-from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.frontends.unsupported_formats import explain
-from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Concat, Conv2d, ConvTranspose2d, Dense, Identity, Input, Op, Reshape, Shape
+from cnn_convertor.ir.graph import Graph
 from cnn_convertor.normalization import Normalization, input_normalizations
-from cnn_convertor.pipeline import DeviceOptions, Legalized, find_violations, legalize_graph, read
+from cnn_convertor.pipeline import DeviceOptions, look
+from cnn_convertor.report.rows import Row, Runs, boundaries_of, place_of, rows, work_of
 
 SCHEMA = 1  # of the JSON form; increases when the meaning of an entry changes
-
-
-class Runs(Enum):
-    """Where a layer runs."""
-
-    DEVICE = "device"
-    REWRITTEN = "rewritten"  # on the device, as other operators
-    CPU = "cpu"
-    BOTH = "device+cpu"
-    NOWHERE = "none"  # nothing is to be computed
-    REFUSED = "refused"
-    UNKNOWN = "unknown"  # it depends on a layer that cannot be read
-
-    @property
-    def is_on_device(self) -> bool:
-        return self in {Runs.DEVICE, Runs.REWRITTEN, Runs.BOTH}
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One layer of the user's network.
-
-    outputs: their shapes. guessed: whether these follow from a guess, because a layer before it cannot be read.
-    parameters: trained numbers; macs: multiplications with one of them, for one image. None: not known.
-    how: in words; the reason, for a refused layer. steps: numbers of the program's layers that compute it; empty if any
-    layer of the network cannot be read, because there is no program.
-    """
-
-    origin: Origin
-    outputs: tuple[Shape, ...]
-    guessed: bool
-    parameters: int | None
-    macs: int | None
-    runs: Runs
-    how: str
-    steps: tuple[int, ...]
-    problems: tuple[Problem, ...]
 
 
 class Change(NamedTuple):
@@ -235,49 +192,26 @@ def compare(
 
 
 def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:
-    return look(config, with_weights=with_weights).inspection(network)
-
-
-class Look(NamedTuple):
-    """A network on its way to a program, as far as it comes. schedule: None when there are problems."""
-
-    config: Config
-    has_weights: bool
-    partial: PartialGraph
-    legalized: Legalized
-    problems: tuple[Problem, ...]
-    schedule: MemorySchedule | None
-
-    def inspection(self, network: str) -> Inspection:
-        """What it shows. network: its name."""
-        config, partial, problems = self.config, self.partial, self.problems
-        steps = self.legalized.steps if self.schedule is None else self.schedule.steps
-        work = {number: step for number, step in enumerate(steps) if not _is_for_placeholders(partial, step)}
-        return Inspection(
-            network=network,
-            file=config.definition.name,
-            framework=config.origin.name,
-            has_weights=self.has_weights or not config.model.may_lack_weights,
-            rows=tuple(_rows(partial, work, problems)),
-            commands=sum(step.type is LayerType.CONV for step in work.values()),
-            cpu_layers=sum(_place(step) is Runs.CPU for step in work.values()),
-            boundaries=() if problems else _boundaries(self.legalized, DeviceOptions.of(config).fusion),
-            problems=problems,
-            device=config.device.name,
-            fusion=config.fusion,
-            costs=() if problems else tuple(_costs(self.legalized.graph, work, config)),
-            provenance=provenance(config.profile),
-            normalizations=() if partial.problems else input_normalizations(partial.graph),
-        )
-
-
-def look(config: Config, *, with_weights: bool = True) -> Look:
-    """Read a network, legalize it, and schedule it if nothing prevents a conversion."""
-    partial = read(config, with_weights=with_weights)
-    legalized = legalize_graph(partial.graph, DeviceOptions.of(config))
-    problems = in_network_order(partial.graph, (*partial.problems, *find_violations(partial, legalized)))
-    schedule = None if problems else schedule_and_allocate(legalized.graph, legalized.steps)
-    return Look(config, with_weights, partial, legalized, tuple(problems), schedule)
+    seen = look(config, with_weights=with_weights)
+    work = work_of(seen.partial, seen.steps)
+    legalized, problems = seen.legalized, seen.problems
+    fusion = DeviceOptions.of(config).fusion
+    return Inspection(
+        network=network,
+        file=config.definition.name,
+        framework=config.origin.name,
+        has_weights=with_weights or not config.model.may_lack_weights,
+        rows=tuple(rows(seen.partial, work, problems)),
+        commands=sum(step.type is LayerType.CONV for step in work.values()),
+        cpu_layers=sum(place_of(step) is Runs.CPU for step in work.values()),
+        boundaries=() if problems else boundaries_of(*legalized, fusion),
+        problems=problems,
+        device=config.device.name,
+        fusion=config.fusion,
+        costs=() if problems else tuple(_costs(legalized.graph, work, config)),
+        provenance=provenance(config.profile),
+        normalizations=() if seen.partial.problems else input_normalizations(seen.partial.graph),
+    )
 
 
 def _costs(graph: Graph, work: Mapping[int, Command], config: Config) -> Iterator[CommandCost]:
@@ -293,152 +227,3 @@ def _costs(graph: Graph, work: Mapping[int, Command], config: Config) -> Iterato
 def inspections_as_json(results: Sequence[Inspection]) -> str:
     """Inspections of one network for several devices or levels of fusion."""
     return json.dumps({"schema": SCHEMA, "inspections": [result.to_values() for result in results]}, indent=2) + "\n"
-
-
-def _boundaries(legalized: Legalized, fusion: Fusion) -> tuple[Boundary, ...]:
-    """The boundaries of commands and their reasons, with the names of the framework's layers."""
-
-    def layer(name: str) -> str:
-        where = legalized.graph[name].where
-        return name if where is None else where.layer
-
-    found = boundaries(Selection(legalized.graph, legalized.steps), fusion, legalized.device)
-    named = (Boundary(layer(b.before), layer(b.after), b.reason) for b in found)
-    return tuple(dict.fromkeys(b for b in named if b.before != b.after))
-
-
-def _is_for_placeholders(partial_graph: PartialGraph, step: Command) -> bool:
-    """Whether a step exists only because a layer that cannot be read was cut out."""
-    unread = {origin for name in partial_graph.placeholders for origin in partial_graph.graph[name].origins}
-    is_given_away = step.type is LayerType.FLATTEN and partial_graph.cut.issuperset(step.reads)
-    return is_given_away or (bool(unread) and unread.issuperset(step.origins))
-
-
-# --- rows ----------------------------------------------------------------------------------------------------------------
-
-
-class _Part(NamedTuple):
-    """A node that a step runs, and the step's number."""
-
-    number: int
-    step: Command
-    node: Node
-
-
-def _rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Sequence[Problem]) -> Iterator[Row]:
-    """One row for each layer of the network, in its order."""
-    graph = partial_graph.graph
-    layers: dict[Origin, list[Node]] = {}
-    for node in graph.nodes:
-        for origin in node.origins:
-            layers.setdefault(origin, []).append(node)
-    parts: dict[Origin, list[_Part]] = {}
-    for number, step in work.items():
-        for node in step.nodes:
-            for origin in dict.fromkeys(node.origins):
-                parts.setdefault(origin, []).append(_Part(number, step, node))
-    for origin, nodes in layers.items():
-        its_problems = tuple(p for p in problems if p.where is not None and p.where.layer == origin.layer)
-        its_parts = parts.get(origin, [])
-        unread = any(node.name in partial_graph.placeholders for node in nodes)
-        if its_problems:
-            runs, how = Runs.REFUSED, "; ".join(f"{p.code} {p.message}" for p in its_problems)
-        elif unread:
-            runs, how = Runs.UNKNOWN, "its inputs are guesses, since a layer before it cannot be read"
-        else:
-            runs, how = _place_and_how(origin, nodes, its_parts)
-        yield Row(
-            origin=origin,
-            outputs=_outputs(graph, nodes),
-            guessed=any(node.name in partial_graph.guessed for node in nodes),
-            parameters=None if unread else partial_graph.parameters.get(origin, 0),
-            macs=None if unread else sum(_macs(graph, node) for node in nodes),
-            runs=runs,
-            how=how,
-            steps=() if partial_graph.placeholders else tuple(dict.fromkeys(part.number for part in its_parts)),
-            problems=its_problems,
-        )
-
-
-def _outputs(graph: Graph, nodes: Sequence[Node]) -> tuple[Shape, ...]:
-    """Shapes of a layer's outputs: of its nodes that other layers read, or that none reads."""
-    inner = {node.name for node in nodes}
-    given = [
-        node
-        for node in nodes
-        if node.name in graph.outputs or not graph.users(node.name) or not inner.issuperset(graph.users(node.name))
-    ]
-    return tuple(graph.shape(node.name) for node in given)
-
-
-def _macs(graph: Graph, node: Node) -> int:
-    """Multiplications with a weight, for one image."""
-    match node.op:
-        case Conv2d(weight=weight):
-            y = graph.shape(node.name)
-            return y.height * y.width * weight.size
-        case ConvTranspose2d(weight=weight):
-            x = graph.shape(node.inputs[0])
-            return x.height * x.width * weight.size
-        case Dense(weight=weight):
-            return weight.size
-        case _:
-            return 0
-
-
-def _place(step: Command) -> Runs:
-    match step.type:
-        case LayerType.CONV:
-            return Runs.DEVICE
-        case LayerType.INPUT | LayerType.CONCAT:
-            return Runs.NOWHERE
-        case _:
-            return Runs.CPU
-
-
-def _place_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]) -> tuple[Runs, str]:
-    """Where a layer without problems runs, and how. nodes: of the framework; parts: of the program."""
-    own = [part for part in parts if part.node.where == origin]
-    flattened: list[_Part] = []  # the map is an output; the flattening is not the layer's own
-    if not any(isinstance(node.op, Reshape) for node in nodes):
-        flattened = [part for part in own if part.step.type is LayerType.FLATTEN]
-        own = [part for part in own if part not in flattened]
-    hosts = [part for part in parts if part.node.where != origin and part.step.type is not LayerType.FLATTEN]
-    places = {_place(part.step) for part in (own or hosts)} - {Runs.NOWHERE} | {_place(part.step) for part in flattened}
-    if not places:
-        return Runs.NOWHERE, _idle(nodes[-1].op)
-    how = ", ".join(_counted(describe(part.node.op) for part in own))
-    heads = (part.step.nodes[0].where if own else part.node.where for part in own or hosts)
-    if others := dict.fromkeys(head.layer for head in heads if head is not None and head != origin):
-        named = ", ".join(f'"{name}"' for name in others)
-        how += f", in the command of {named}" if own else f"within {named}"
-    if flattened:
-        how += "; flattened for the output"
-    before = [describe(node.op) for node in nodes if not isinstance(node.op, Identity)]
-    if len(places) > 1:
-        return Runs.BOTH, how
-    (place,) = places
-    is_other = bool(own) and before != [describe(part.node.op) for part in own]
-    return Runs.REWRITTEN if place is Runs.DEVICE and is_other else place, how
-
-
-# --- words ---------------------------------------------------------------------------------------------------------------
-
-
-def _idle(op: Op) -> str:
-    """Why nothing is to be computed."""
-    match op:
-        case Input():
-            return "the application writes it"
-        case Concat():
-            return "its parts are written into place"
-        case Identity():
-            return "nothing to do"
-        case _:
-            return "nothing to compute"
-
-
-def _counted(words: Iterable[str]) -> list[str]:
-    """Each run of the same words once, with their number."""
-    counts = [(word, len(list(same))) for word, same in groupby(words)]
-    return [word if count == 1 else f"{count} times {word}" for word, count in counts]

@@ -31,13 +31,17 @@ from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.emulation import selftest
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files import Contents
-from cnn_convertor.frontends.builder import PartialGraph
+from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.manifest import earlier_files, manifest
 from cnn_convertor.output_budget import Kept, keep_outputs
 from cnn_convertor.passes import optimize
 from cnn_convertor.report import Report
 from cnn_convertor.report.collecting import report_of
+from cnn_convertor.report.form import to_json
+from cnn_convertor.report.page import html_page
+from cnn_convertor.report.rows import boundaries_of, rows, work_of
+from cnn_convertor.report.whole import with_layers, with_magnitudes, with_passes
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # step, done, total
@@ -62,11 +66,14 @@ def convert(config: Config, progress: Progress = _silent) -> Conversion:
     folder = config.output_folder / config.name
     files.check_writable(folder)
     progress("read", 0, 1)
-    graph = load(config)
-    progress("optimize", 0, 1)
-    program, calibration, kept = quantize(graph, config, progress)
+    seen = look(config)
+    planned, graph = seen.lowered(config), seen.partial.graph
+    program, calibration, kept = quantize(graph, config, progress, planned=planned)
     contents = render(graph, program, config)
     report = report_of(program, config, calibration=calibration, kept=kept)
+    if config.report:
+        progress("report", 0, 1)
+        contents |= _pages(whole_report(report, seen, program, config))
     weights = f"{program.name}_weights.bin"
     contents[weights] = _counted(contents[weights], program.weight_bytes, progress)
     written = files.replace_all(
@@ -76,6 +83,18 @@ def convert(config: Config, progress: Progress = _silent) -> Conversion:
         obsolete=earlier_files(folder, program.name),
     )
     return Conversion(written, report)
+
+
+def whole_report(report: Report, seen: Look, program: Program, config: Config) -> Report:
+    """The report of a program with all that takes time: where layers run, what the passes do, how large weights are."""
+    legalized = seen.legalized
+    found = boundaries_of(*legalized, DeviceOptions.of(config).fusion)
+    looked = with_layers(report, rows(seen.partial, work_of(seen.partial, seen.steps), ()), found)
+    return with_passes(with_magnitudes(looked, program), seen.partial.graph, legalized.graph)
+
+
+def _pages(report: Report) -> dict[str, Contents]:
+    return {f"{report.network}.html": html_page(report), f"{report.network}_report.json": to_json(report)}
 
 
 def load(config: Config) -> Graph:
@@ -156,6 +175,35 @@ def legalize_graph(graph: Graph, target: DeviceOptions) -> Legalized:
     return Legalized(graph, steps, device)
 
 
+class Look(NamedTuple):
+    """A network on its way to a program, as far as it comes. schedule: None when problems prevent a conversion."""
+
+    partial: PartialGraph
+    legalized: Legalized
+    problems: tuple[Problem, ...]
+    schedule: MemorySchedule | None
+
+    @property
+    def steps(self) -> tuple[Command, ...]:
+        return self.legalized.steps if self.schedule is None else self.schedule.steps
+
+    def lowered(self, config: Config) -> Program:
+        """The program with FP16 weights. Raises ConvertorError with everything that prevents it."""
+        graph = self.partial.require_complete(self.problems)
+        assert self.schedule is not None, "no problems, and no schedule"
+        return _lowered(graph, config.name, self.legalized, self.schedule, DeviceOptions.of(config))
+
+
+def look(config: Config, *, with_weights: bool = True) -> Look:
+    """Read a network, legalize it, and schedule it if nothing prevents a conversion."""
+    partial = read(config, with_weights=with_weights)
+    legalized = legalize_graph(partial.graph, DeviceOptions.of(config))
+    violations = find_violations(partial, legalized)
+    problems = in_network_order(partial.graph, (*partial.problems, *violations))
+    schedule = None if problems else schedule_and_allocate(legalized.graph, legalized.steps)
+    return Look(partial, legalized, problems, schedule)
+
+
 def find_violations(partial: PartialGraph, legalized: Legalized) -> tuple[Problem, ...]:
     """The rules of the device that a network breaks, as far as it is known."""
     guessed = {origin for name in partial.guessed for origin in partial.graph[name].origins}
@@ -166,12 +214,10 @@ def plan(graph: Graph, name: str, target: DeviceOptions) -> Program:
     """The program that computes the graph, with FP16 weights. Raises UnsupportedError with every rule that it breaks."""
     legalized = legalize_graph(graph, target)
     check(legalized.graph, legalized.steps, legalized.device)
-    return lower_schedule(graph, name, legalized, schedule_and_allocate(legalized.graph, legalized.steps), target)
+    return _lowered(graph, name, legalized, schedule_and_allocate(legalized.graph, legalized.steps), target)
 
 
-def lower_schedule(
-    graph: Graph, name: str, legalized: Legalized, schedule: MemorySchedule, target: DeviceOptions
-) -> Program:
+def _lowered(graph: Graph, name: str, legalized: Legalized, schedule: MemorySchedule, target: DeviceOptions) -> Program:
     """The program of a legal graph whose steps are in order and whose maps have places. graph: as the framework has it."""
     return lower(
         legalized.graph,

@@ -26,9 +26,10 @@ from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.errors import ConvertorError, UsageError
 from cnn_convertor.frontends.caffe.weights import WeightsFile
 from cnn_convertor.frontends.keras.shape_hints import known_shapes
-from cnn_convertor.inspection import Inspection, Row, Runs, inspect
+from cnn_convertor.inspection import Inspection, inspect
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import build, load
+from cnn_convertor.report.rows import Row, Runs
 from examples.caffemodel import write
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cnn_convertor import cli
+from cnn_convertor import cli, convert
 from cnn_convertor.config import Config
 from cnn_convertor.inspection import inspect
 from cnn_convertor.overview import report_on
+from cnn_convertor.report.form import from_json, to_json
 from cnn_convertor.report.page import html_page
 from cnn_convertor.report.values import Report
 
@@ -58,6 +59,15 @@ def test_a_network_that_cannot_be_converted_has_a_report(tmp_path: Path) -> None
     assert [problem.layer for problem in made.problems] == ["strange"]
     assert {layer.name: layer.runs for layer in made.layers}["strange"] == "refused"
     assert "problems prevent a conversion" in html_page(made)
+
+
+def test_a_conversion_writes_the_same_report(made: Report, tmp_path: Path) -> None:
+    config = replace(Config.read(EXAMPLE), output_folder=tmp_path, report=True)
+    written = {path.name: path for path in convert(config).files}
+    assert from_json(Report, written["digits_report.json"].read_text()) == from_json(Report, to_json(made))
+    assert written["digits.html"].read_text() == html_page(made)
+    convert(replace(config, report=False))
+    assert not written["digits.html"].exists()
 
 
 # --- the commands --------------------------------------------------------------------------------------------------------

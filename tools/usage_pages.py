@@ -63,6 +63,7 @@ that the new one does not have are removed, and your own files stay.
 | `NAME_gen.h`, `NAME_gen.cpp` | `generate_source = 1`: the class `CNAME`, which describes the network to the runtime |
 | `NAME_cpu.h` | with them, where some layers run on the CPU ([cpu-layers.md](cpu-layers.md)) |
 | `NAME.dot` | `generate_dot = 1`: the graph; `dot -Tsvg NAME.dot > NAME.svg` draws it |
+| `NAME.html`, `NAME_report.json` | `report = 1`: the [report](report.md) as a page and as JSON |
 | `doc/` | `generate_doxy = 1`: `Doxyfile` and `pages.dox`; `doxygen` in that folder makes the pages |
 | `NAME_selftest.cpp`, `NAME_selftest.bin` | `selftest = 1`: a test for the board ([verify.md](verify.md#a-test-for-the-board)) |
 | `MODULE.cpp` | `python_module = MODULE`: a Python module, to be built with pybind11 |

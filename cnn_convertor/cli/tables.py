@@ -15,8 +15,9 @@ from cnn_convertor.frontends import FRONTENDS
 
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardLayer, BoardVerification
-    from cnn_convertor.inspection import Inspection, Row
+    from cnn_convertor.inspection import Inspection
     from cnn_convertor.report.comparison import Difference
+    from cnn_convertor.report.rows import Row
     from cnn_convertor.report.values import Calibration, StoredWeights
     from cnn_convertor.sweep import Sweep, SweptVariant
     from cnn_convertor.verification.compare import Comparison
