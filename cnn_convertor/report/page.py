@@ -71,6 +71,12 @@ def html_page(report: Report, *, compared: Sequence[Difference] | None = None) -
     return _environment().get_template("report.html.j2").render(values)
 
 
+def notebook_frame(report: Report) -> str:
+    """The page in a frame of its own, for notebooks: their styles and scripts do not meet."""
+    frame = Markup('<iframe sandbox="allow-scripts" style="width:100%;height:80vh;border:0" srcdoc="{}"></iframe>')
+    return frame.format(html_page(report))
+
+
 _BOX: Final = {"box_width": BOX_WIDTH, "box_height": BOX_HEIGHT}
 
 

@@ -347,6 +347,12 @@ class Report:
     verified: Verified | None = None
     notes: tuple[str, ...] = ()
 
+    def _repr_html_(self) -> str:
+        """The page, as Jupyter shows it."""
+        from cnn_convertor.report.page import notebook_frame
+
+        return notebook_frame(self)
+
     @property
     def commands(self) -> tuple[Step, ...]:
         """The steps that run on the device."""

@@ -91,3 +91,10 @@ def test_pictures_are_well_formed_whatever_names_contain() -> None:
 
 def test_the_same_report_gives_the_same_page() -> None:
     assert html_page(report()) == html_page(report())
+
+
+def test_a_notebook_shows_the_page_in_a_frame() -> None:
+    made = report(joined(HOSTILE))
+    ((tag, attributes),) = Page(made._repr_html_()).elements
+    assert tag == "iframe" and attributes["srcdoc"] == html_page(made)
+    assert attributes["sandbox"] == "allow-scripts", "without allow-same-origin"
