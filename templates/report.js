@@ -71,7 +71,7 @@
       parts.push(element("h4", `Run ${i}: ${run.does}`), list([
         ["layers", run.layers.join(", ")], ["shape", `${size(run.input)} to ${size(run.output)}`], ["tiles", run.tiles],
         ["writes to", run.external ? "external memory" : "the unified buffer"],
-        ["registers", run.registers.map((each) => `${each.name} ${each.value}`).join(", ")],
+        ["registers", run.registers.map((each) => `${each.name} ${each.value < 256 ? each.value : `0x${each.value.toString(16)}`}`).join(", ")],
       ]));
     });
     return parts;

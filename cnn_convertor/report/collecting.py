@@ -89,7 +89,13 @@ def device_of(profile: Profile, *, fusion: str, transposed: bool) -> values.Devi
 
 
 def _text(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
 
 
 def map_of(program: Program, given: Tensor) -> values.Map:
@@ -117,7 +123,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
         yield values.Step(
             name=layer.name,
             type=layer.type.value,
-            does=", ".join(dict.fromkeys(map(_does, layer.runs))) or _does_on_cpu(layer),
+            does=_does_on_device(layer) if layer.runs else _does_on_cpu(layer),
             place=_place(layer),
             layers=_layers(layer),
             reads=tuple(
@@ -138,6 +144,11 @@ def _place(layer: Layer) -> str:
     if layer.runs:
         return "device"
     return "none" if layer.type in _NO_WORK else "cpu"
+
+
+def _does_on_device(layer: Layer) -> str:
+    adds = "; sum" * (len(layer.inputs) > 1)
+    return ", ".join(dict.fromkeys(map(_does, layer.runs))) + adds
 
 
 def _does_on_cpu(layer: Layer) -> str:

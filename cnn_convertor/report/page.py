@@ -53,7 +53,7 @@ def html_page(report: Report, *, compared: Sequence[Difference] | None = None) -
         "report": report,
         "title": report.network,
         "alone": False,
-        "summary": summary(report),
+        "summary": [row for row in summary(report) if row[0] not in _IN_TILES],
         "buffer": buffer_text(report) if report.memory is not None else "",
         "share": _percent(report.macs_on_device, report.macs),
         "network": network_picture(report) if report.steps and can_draw() else None,
@@ -77,6 +77,7 @@ def notebook_frame(report: Report) -> str:
     return frame.format(html_page(report))
 
 
+_IN_TILES: Final = {"device commands", "I/O buffer"}  # rows of the summary that the page has elsewhere
 _BOX: Final = {"box_width": BOX_WIDTH, "box_height": BOX_HEIGHT}
 
 

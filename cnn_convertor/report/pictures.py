@@ -14,7 +14,7 @@ from cnn_convertor.report.values import Buffer, Memory, Report, Step
 BOX_WIDTH, BOX_HEIGHT = 208, 50  # pixels
 _APART = (224, 78)  # pixels between the centers of neighbors: across, down
 _MARGIN: Final = 12
-_LETTERS = 32  # that a line of a box has room for
+_LETTERS, _BOLD_LETTERS = 31, 26  # that a line of a box has room for
 _DUMMY = 0.25  # width of an edge that passes by, in boxes
 
 
@@ -70,7 +70,7 @@ def network_picture(report: Report) -> NetworkPicture:
         kind, _, number = key.partition("-")
         if kind == "input":
             given = report.inputs[int(number)]
-            lines = (_short(given.name), "input", _size(given.map.shape))
+            lines = (_short(given.name, _BOLD_LETTERS), "input", _size(given.map.shape))
             nodes.append(Node(key, x, y, "input", given.name, lines, 0.0))
         else:
             nodes.append(_step_node(key, int(number), report.steps[int(number)], (x, y), most))
@@ -94,13 +94,13 @@ def _arrows(steps: Sequence[Step], first_input: int, nodes: int) -> Iterator[tup
 def _step_node(key: str, number: int, step: Step, place: tuple[float, float], most: float) -> Node:
     names = ", ".join(step.layers) or step.name
     cost = "" if step.cost is None else f"  {step.cost.usec:,.1f} us"
-    lines = (_short(f"{number}  {names}"), _short(step.does), f"{_size(step.output.shape)}{cost}")
+    lines = (_short(f"{number}  {names}", _BOLD_LETTERS), _short(step.does), f"{_size(step.output.shape)}{cost}")
     heat = step.cost.usec / most if step.cost is not None and most else 0.0
     return Node(key, *place, "input" if step.type == "LT_INPUT" else step.place, names, lines, heat)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
+def _short(text: str, letters: int = _LETTERS) -> str:
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def _size(shape: Sequence[int]) -> str:
