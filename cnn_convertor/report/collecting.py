@@ -101,7 +101,7 @@ def _text(value: object) -> str:
 def map_of(program: Program, given: Tensor) -> values.Map:
     order = "HWC" if given.is_plain else ("hwc8" if program.transposed else "whc8")
     dtype = "uint8" if given.type is ElementType.BYTE else f"float{8 * given.type.value}"
-    return values.Map(tuple(given.shape), order, dtype, given.offset, given.nbytes)
+    return values.Map(given.shape, order, dtype, given.offset, given.nbytes)
 
 
 def message_of(problem: Problem) -> values.Message:
@@ -127,7 +127,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
             place=_place(layer),
             layers=_layers(layer),
             reads=tuple(
-                values.Read(source, places.get(tensor.offset) if source is None else None, tuple(tensor.shape))
+                values.Read(source, places.get(tensor.offset) if source is None else None, tensor.shape)
                 for tensor, source in zip(layer.inputs, layer.sources, strict=True)
             ),
             output=map_of(program, layer.output),
@@ -168,8 +168,8 @@ def _run(run: Run, profile: Profile) -> values.Run:
     return values.Run(
         layers=_layers(run),
         does=_does(run),
-        input=tuple(run.input),
-        output=tuple(run.output),
+        input=run.input,
+        output=run.output,
         tiles=strips(run, ub_size=profile.ub_size.value) or 1,
         external=run.external,
         registers=tuple(values.Register(name, value) for name, value in registers.items() if value),

@@ -17,10 +17,10 @@ from markupsafe import Markup
 from cnn_convertor.escaping import visible
 from cnn_convertor.report.comparison import Difference
 from cnn_convertor.report.form import to_values
+from cnn_convertor.report.layering import can_place
 from cnn_convertor.report.pictures import (
     BOX_HEIGHT,
     BOX_WIDTH,
-    can_draw,
     memory_picture,
     network_picture,
 )
@@ -56,7 +56,7 @@ def html_page(report: Report, *, compared: Sequence[Difference] | None = None) -
         "summary": [row for row in summary(report) if row[0] not in _IN_TILES],
         "buffer": buffer_text(report) if report.memory is not None else "",
         "share": _percent(report.macs_on_device, report.macs),
-        "network": network_picture(report) if report.steps and can_draw() else None,
+        "network": network_picture(report) if report.steps and can_place() else None,
         "memory": None if report.memory is None else memory_picture(report),
         "bars": tuple(_bars(report.steps)),
         "weights": tuple(map(_weights_row, report.weights)),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
-from cnn_convertor.errors import UsageError
+from cnn_convertor.report.layering import Point, layered
 from cnn_convertor.report.values import Buffer, Memory, Report, Step
 
 # --- the network ---------------------------------------------------------------------------------------------------------
@@ -15,7 +15,6 @@ BOX_WIDTH, BOX_HEIGHT = 208, 50  # pixels
 _APART = (224, 78)  # pixels between the centers of neighbors: across, down
 _MARGIN: Final = 12
 _LETTERS, _BOLD_LETTERS = 31, 26  # that a line of a box has room for
-_DUMMY = 0.25  # width of an edge that passes by, in boxes
 
 
 class Node(NamedTuple):
@@ -47,15 +46,6 @@ class NetworkPicture(NamedTuple):
     edges: tuple[Edge, ...]
 
 
-def can_draw() -> bool:
-    """Whether the library that lays out networks is there."""
-    try:
-        import fast_sugiyama  # noqa: F401  # only whether it can be imported
-    except ImportError:
-        return False
-    return True
-
-
 def network_picture(report: Report) -> NetworkPicture:
     """The steps of the program, each below those that it reads. Raises UsageError without the library that places them."""
     keys = [f"step-{index}" for index in range(len(report.steps))]
@@ -63,7 +53,8 @@ def network_picture(report: Report) -> NetworkPicture:
     if not any(step.type == "LT_INPUT" for step in report.steps):
         keys += [f"input-{index}" for index in range(len(report.inputs))]
     arrows = list(dict.fromkeys(_arrows(report.steps, first_input, len(keys))))
-    places, routes = _layered(len(keys), arrows)
+    layering = layered(len(keys), arrows)
+    places = tuple(map(_pixels, layering.places))
     most = max((step.cost.usec for step in report.steps if step.cost is not None), default=0.0)
     nodes = []
     for key, (x, y) in zip(keys, places, strict=True):
@@ -78,7 +69,10 @@ def network_picture(report: Report) -> NetworkPicture:
         width=math.ceil(max((x for x, _ in places), default=0) + BOX_WIDTH / 2 + _MARGIN),
         height=math.ceil(max((y for _, y in places), default=0) + BOX_HEIGHT / 2 + _MARGIN),
         nodes=tuple(nodes),
-        edges=tuple(Edge(keys[a], keys[b], _path(route)) for (a, b), route in sorted(zip(arrows, routes, strict=True))),
+        edges=tuple(
+            Edge(keys[a], keys[b], _path(tuple(map(_pixels, route))))
+            for (a, b), route in sorted(zip(arrows, layering.routes, strict=True))
+        ),
     )
 
 
@@ -107,56 +101,9 @@ def _size(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape))
 
 
-Point: TypeAlias = tuple[float, float]
-
-
-def _layered(count: int, arrows: Sequence[tuple[int, int]]) -> tuple[list[Point], list[list[Point]]]:
-    """The center of each of `count` boxes, and the points of each arrow, in pixels."""
-    try:
-        from fast_sugiyama import from_edges
-    except ImportError:
-        hint = "pip install fast-sugiyama, in a Python of version 3.11 or later"
-        raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint) from None
-    spots: dict[int, Point] = {}
-    ways: dict[int, list[int]] = {}  # node -> the next nodes, of which those from `count` on are bends
-    left = 0.0
-    parts = from_edges(arrows, vertex_spacing=1.0, dummy_vertices=True, dummy_size=_DUMMY) if arrows else []
-    for part in sorted(parts, key=lambda part: min(node for node, _ in part[0])):
-        end = max((count, *spots)) + 1  # bends of several parts have the same numbers
-        renamed = {node: node if node < count else node + end for node, _ in part[0]}
-        start = min(x for _, (x, _) in part[0])
-        for node, (x, y) in part[0]:
-            spots[renamed[node]] = (left + x - start, y)
-        for one, other in part[3] or ():
-            ways.setdefault(renamed[one], []).append(renamed[other])
-        left = max(x for x, _ in spots.values()) + 1
-    for alone in range(count):  # a node without arrows
-        if alone not in spots:
-            spots[alone] = (left, 0.0)
-            left += 1
-    if arrows and spots[arrows[0][0]][1] > spots[arrows[0][1]][1]:
-        spots = {node: (x, -y) for node, (x, y) in spots.items()}
-    low, top = min(x for x, _ in spots.values()), min(y for _, y in spots.values())
-    pixels = {
-        node: (
-            _MARGIN + BOX_WIDTH / 2 + (x - low) * _APART[0],
-            _MARGIN + BOX_HEIGHT / 2 + (y - top) * _APART[1],
-        )
-        for node, (x, y) in spots.items()
-    }
-    routes = [[pixels[node] for node in _route(ways, a, b, count)] for a, b in arrows]
-    return [pixels[node] for node in range(count)], routes
-
-
-def _route(ways: Mapping[int, Sequence[int]], start: int, end: int, count: int) -> list[int]:
-    """The nodes from start to end, with the bends between them."""
-    for step in ways.get(start, ()):
-        passed = [start, step]
-        while passed[-1] >= count:
-            passed.append(ways[passed[-1]][0])
-        if passed[-1] == end:
-            return passed
-    return [start, end]
+def _pixels(place: Point) -> Point:
+    """The center of a box."""
+    return _MARGIN + BOX_WIDTH / 2 + place[0] * _APART[0], _MARGIN + BOX_HEIGHT / 2 + place[1] * _APART[1]
 
 
 def _path(points: Sequence[Point]) -> str:

@@ -29,7 +29,7 @@ def _layer(row: Row) -> values.ModelLayer:
     return values.ModelLayer(
         name=row.origin.layer,
         type=row.origin.type,
-        outputs=tuple(tuple(shape) for shape in row.outputs),
+        outputs=row.outputs,
         parameters=row.parameters,
         macs=row.macs,
         runs=row.runs.value,

@@ -30,7 +30,7 @@ def test_overflow_and_underflow_are_those_of_rounding_to_fp16() -> None:
     edges = [65504.0, 65519.9, 65520.0, 1e9, 2.0**-24, 2.0**-25, 2.0**-25 * 1.01, 1e-30]
     found = magnitudes(weights(edges))
     with np.errstate(over="ignore"):
-        half = np.float32(edges).astype(np.float16)
+        half = np.array(edges, np.float32).astype(np.float16)
     assert found.overflow == np.count_nonzero(np.isinf(half)) == 2
     assert found.underflow == np.count_nonzero(half == 0) == 2
 
