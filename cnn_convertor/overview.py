@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 from cnn_convertor import __version__
 from cnn_convertor.config import Config
@@ -50,7 +52,9 @@ def _report_on(config: Config, progress: Progress, *, verified: bool) -> Report:
     if not verified:
         return report
     progress("verify", 0, 1)
-    return replace(report, verified=verified_of(verify(config, graph=graph, layers=True)))
+    with tempfile.TemporaryDirectory() as folder:  # in place of that of the outputs, which a report does not judge
+        apart = replace(config, output_folder=Path(folder))
+        return replace(report, verified=verified_of(verify(apart, graph=graph, layers=True)))
 
 
 def _empty(config: Config) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from cnn_convertor.report.summary import summary
+from cnn_convertor.report.summary import decibels, summary
 from cnn_convertor.report.values import Report, Step
 
 
@@ -58,14 +58,14 @@ def _key(step: Step) -> str:
 
 def _cost(step: Step) -> str:
     assert step.cost is not None
-    return f"{len(step.runs)} runs, {step.cost.cycles:,} cycles, {step.cost.bytes:,} bytes, {step.cost.usec:,.1f} us"
+    return f"runs: {len(step.runs)}, {step.cost.cycles:,} cycles, {step.cost.bytes:,} bytes, {step.cost.usec:,.1f} us"
 
 
 def _weights(report: Report) -> dict[str, str]:
     return {
         f"{weights.layer} (step {weights.step}, run {weights.run})": (
             f"{'palette' if weights.palette else 'FP16'}, {weights.bytes:,} bytes"
-            + ("" if weights.sqnr is None else f", {weights.sqnr:.1f} dB")
+            + ("" if weights.sqnr is None else f", {decibels(weights.sqnr)} dB")
         )
         for weights in report.weights
     }

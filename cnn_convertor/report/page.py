@@ -24,7 +24,7 @@ from cnn_convertor.report.pictures import (
     memory_picture,
     network_picture,
 )
-from cnn_convertor.report.summary import buffer_text, summary
+from cnn_convertor.report.summary import buffer_text, decibels, summary
 from cnn_convertor.report.values import Magnitudes, Report, Step, StoredWeights
 
 _SMALLEST_NORMAL, _LARGEST = -14, 15  # powers of two of FP16's normal numbers
@@ -144,13 +144,6 @@ def _errors(report: Report) -> Iterator[_Error]:
     for each in () if verified is None else (verified.layers or verified.outputs):
         causes = "; ".join(f"{name}: {decibels(value)} dB" for name, value in each.causes)
         yield _Error(each.layer, each.type, decibels(each.sqnr), min(100.0, max(0.0, each.sqnr)), causes)
-
-
-def decibels(ratio: float | None) -> str:
-    """A ratio for tables."""
-    if ratio is None:
-        return ""
-    return {math.inf: "exact", -math.inf: "none"}.get(ratio, f"{ratio:.1f}")
 
 
 def _percent(part: int, whole: int) -> str:

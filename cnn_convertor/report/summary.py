@@ -1,5 +1,6 @@
 """A report's summary, as (label, value) rows for the terminal."""
 
+import math
 from collections.abc import Iterator
 
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
@@ -68,3 +69,10 @@ def _outputs(kept: Kept) -> str:
     """What the outputs keep of their precision."""
     given = f"{kept.samples} samples: {kept.source}"
     return f"{kept.sqnr:.1f} dB ({kept.wanted:g} wanted, {kept.with_all:.1f} with all palettes; {given})"
+
+
+def decibels(ratio: float | None) -> str:
+    """A ratio, for tables; empty for none."""
+    if ratio is None:
+        return ""
+    return {math.inf: "exact", -math.inf: "none"}.get(ratio, f"{ratio:.1f}")
