@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from cnn_convertor.config import KEYS, Config, Key, is_model, name_of
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.escaping import visible
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Scale
+from cnn_convertor.normalization import input_normalizations
 from cnn_convertor.pipeline import read
 
 _BRIGHTEST: Final = 255.0
@@ -80,20 +78,15 @@ def _path(path: Path, folder: Path) -> str:
 
 
 def guessed_preprocessing(graph: Graph) -> tuple[Guess, ...]:
-    """What the first layer tells of the pixels that the network takes; nothing where it does not scale."""
-    found: set[tuple[str, bool]] = set()
-    for given in graph.inputs:
-        users = [graph[name] for name in graph.users(given.name)]
-        if len(users) != 1 or not isinstance(op := users[0].op, Scale) or users[0].where is None:
-            return ()
-        factors = np.abs(op.factor.load_wide())
-        found.add((users[0].where.layer, bool(factors.max(initial=0) <= _LARGEST_FACTOR)))
-    if len({takes_bytes for _, takes_bytes in found}) != 1:
+    """What the first layers tell of the pixels that the network takes; nothing unless they normalize every input alike."""
+    found = input_normalizations(graph)
+    takes_bytes = {max(map(abs, each.scale)) <= _LARGEST_FACTOR for each in found}
+    if len(found) != len(graph.inputs) or len(takes_bytes) != 1:
         return ()
-    layer, takes_bytes = min(found)
-    values = "pixels of 0 to 255" if takes_bytes else "values of 0 to 1"
-    reason = f'guessed: the layer "{visible(layer)}" scales the input itself, as it suits {values}'
-    return Guess("mean", "0", reason), Guess("scale", "1" if takes_bytes else f"1/{_BRIGHTEST:g}", reason)
+    layers = ", ".join(f'"{visible(layer)}"' for each in found for layer in each.layers)
+    values = "pixels of 0 to 255" if True in takes_bytes else "values of 0 to 1"
+    reason = f"guessed: the network normalizes its input itself ({layers}), as it suits {values}"
+    return Guess("mean", "0", reason), Guess("scale", "1" if True in takes_bytes else f"1/{_BRIGHTEST:g}", reason)
 
 
 # --- text ----------------------------------------------------------------------------------------------------------------

@@ -117,5 +117,5 @@ def init(console: Console, model: Path, output: Path | None) -> None:
         console.data(text)
         return
     _save_text(output, text)
-    guessed = "; see the lines with `guessed`" * ("guessed: the layer" in text)
+    guessed = "; see the lines with `guessed`" * ("; guessed: " in text)
     console.note(f"{output} is written{guessed}")

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from cnn_convertor.errors import UsageError
 
 Point: TypeAlias = tuple[float, float]
-_DUMMY = 0.25  # width of an arrow that passes by, in boxes
+_DUMMY = 0.5  # width of an arrow that passes by, in boxes; with a quarter, the library places boxes too close at times
 
 
 class Layering(NamedTuple):
@@ -34,13 +34,16 @@ def layered(count: int, arrows: Sequence[tuple[int, int]]) -> Layering:
     except ImportError:
         hint = "pip install fast-sugiyama, in a Python of version 3.11 or later"
         raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint) from None
+    joined = sorted({node for arrow in arrows for node in arrow})  # the library numbers bends from their number on
+    short = {node: number for number, node in enumerate(joined)}
+    edges = [(short[a], short[b]) for a, b in arrows]
+    parts = from_edges(edges, vertex_spacing=1.0, dummy_vertices=True, dummy_size=_DUMMY) if edges else []
     spots: dict[int, Point] = {}
     next_of: dict[int, list[int]] = {}  # node -> the next ones; those from `count` on are bends
     left = 0.0
-    parts = from_edges(arrows, vertex_spacing=1.0, dummy_vertices=True, dummy_size=_DUMMY) if arrows else []
     for placed, _, _, ways in sorted(parts, key=lambda part: min(int(node) for node, _ in part[0])):
         end = max((count, *spots)) + 1  # bends of several parts have the same numbers
-        number = {node: int(node) if int(node) < count else int(node) + end for node, _ in placed}
+        number = {node: joined[int(node)] if int(node) < len(joined) else int(node) + end for node, _ in placed}
         start = min(x for _, (x, _) in placed)
         spots |= {number[node]: (left + x - start, y) for node, (x, y) in placed}
         for one, other in ways or ():

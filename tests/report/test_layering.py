@@ -46,5 +46,13 @@ def test_an_arrow_that_passes_others_bends() -> None:
     assert len(long) == 4
 
 
+@pytest.mark.parametrize("nodes", [(0, 1, 2), (0, 4, 5), (3, 4, 5)])
+def test_bends_are_no_nodes_whatever_numbers_the_nodes_have(nodes: tuple[int, int, int]) -> None:
+    first, second, third = nodes
+    layering = layered(6, [(first, second), (first, third), (second, third)])
+    assert len({*layering.places}) == 6
+    assert [len(route) for route in layering.routes] == [2, 3, 2]
+
+
 def test_nodes_without_arrows_stand_beside_each_other() -> None:
     assert layered(3, []).places == ((0, 0), (1, 0), (2, 0))
