@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from cnn_convertor.errors import UsageError
 
 Point: TypeAlias = tuple[float, float]
-_DUMMY = 0.5  # width of an arrow that passes by, in boxes; with a quarter, the library places boxes too close at times
+_DUMMY = 1.0  # width of an arrow that passes by, in boxes; with less, the library places boxes too close at times
 
 
 class Layering(NamedTuple):
@@ -29,44 +29,55 @@ def can_place() -> bool:
 
 def layered(count: int, arrows: Sequence[tuple[int, int]]) -> Layering:
     """Place nodes 0 to count - 1 so that arrows lead down. Raises UsageError without the library."""
-    try:
-        from fast_sugiyama import from_edges
-    except ImportError:
+    if not can_place():
         hint = "pip install fast-sugiyama, in a Python of version 3.11 or later"
-        raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint) from None
-    joined = sorted({node for arrow in arrows for node in arrow})  # the library numbers bends from their number on
-    short = {node: number for number, node in enumerate(joined)}
-    edges = [(short[a], short[b]) for a, b in arrows]
-    parts = from_edges(edges, vertex_spacing=1.0, dummy_vertices=True, dummy_size=_DUMMY) if edges else []
-    spots: dict[int, Point] = {}
-    next_of: dict[int, list[int]] = {}  # node -> the next ones; those from `count` on are bends
+        raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint)
+    places: dict[int, Point] = {}
+    routes: dict[tuple[int, int], tuple[Point, ...]] = {}
     left = 0.0
-    for placed, _, _, ways in sorted(parts, key=lambda part: min(int(node) for node, _ in part[0])):
-        end = max((count, *spots)) + 1  # bends of several parts have the same numbers
-        number = {node: joined[int(node)] if int(node) < len(joined) else int(node) + end for node, _ in placed}
-        start = min(x for _, (x, _) in placed)
-        spots |= {number[node]: (left + x - start, y) for node, (x, y) in placed}
-        for one, other in ways or ():
-            next_of.setdefault(number[one], []).append(number[other])
-        left = max(x for x, _ in spots.values()) + 1
-    for alone in (node for node in range(count) if node not in spots):
-        spots[alone] = (left, 0.0)
-        left += 1
-    spots = _from_zero(spots, arrows)
-    routes = (tuple(spots[node] for node in _route(next_of, a, b, count)) for a, b in arrows)
-    return Layering(tuple(spots[node] for node in range(count)), tuple(routes))
+    for part in _parts(count, arrows):
+        # One part at a time, its nodes numbered from 0: the library numbers bends from there on.
+        short = {node: number for number, node in enumerate(part)}
+        own = [(a, b) for a, b in arrows if a in short]
+        spots, next_of = _placed(len(part), [(short[a], short[b]) for a, b in own])
+        places |= {node: (left + spots[number][0], spots[number][1]) for node, number in short.items()}
+        for a, b in own:
+            route = _route(next_of, short[a], short[b], len(part))
+            routes[a, b] = tuple((left + spots[node][0], spots[node][1]) for node in route)
+        left += max(x for x, _ in spots.values()) + 1
+    return Layering(tuple(places[node] for node in range(count)), tuple(routes[arrow] for arrow in arrows))
 
 
-def _from_zero(spots: Mapping[int, Point], arrows: Sequence[tuple[int, int]]) -> dict[int, Point]:
-    """The same places from 0 on, with arrows that lead down."""
-    turn = -1 if any(spots[a][1] > spots[b][1] for a, b in arrows) else 1
-    left = min((x for x, _ in spots.values()), default=0.0)
-    top = min((turn * y for _, y in spots.values()), default=0.0)
-    return {node: (x - left, turn * y - top) for node, (x, y) in spots.items()}
+def _parts(count: int, arrows: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """The nodes that arrows connect, in any direction, together; in order."""
+    part_of = {node: [node] for node in range(count)}
+    for a, b in arrows:
+        small, large = sorted((part_of[a], part_of[b]), key=len)
+        if small is not large:
+            large += small
+            part_of |= dict.fromkeys(small, large)
+    return sorted({id(part): sorted(part) for part in part_of.values()}.values())
+
+
+def _placed(count: int, arrows: Sequence[tuple[int, int]]) -> tuple[dict[int, Point], dict[int, list[int]]]:
+    """Where the nodes of one part and the bends of its arrows are, from 0 on, and the next nodes of each."""
+    from fast_sugiyama import from_edges
+
+    if not arrows:
+        return {0: (0.0, 0.0)}, {}
+    ((placed, _, _, ways),) = from_edges(arrows, vertex_spacing=1.0, dummy_vertices=True, dummy_size=_DUMMY)
+    spots = {int(node): (float(x), float(y)) for node, (x, y) in placed}
+    next_of: dict[int, list[int]] = {}
+    for one, other in ways or arrows:
+        next_of.setdefault(int(one), []).append(int(other))
+    assert len(spots) == len(placed) and spots.keys() >= set(range(count)), "nodes and bends share numbers"
+    turn = -1 if spots[arrows[0][0]][1] > spots[arrows[0][1]][1] else 1
+    left, top = min(x for x, _ in spots.values()), min(turn * y for _, y in spots.values())
+    return {node: (x - left, turn * y - top) for node, (x, y) in spots.items()}, next_of
 
 
 def _route(next_of: Mapping[int, Sequence[int]], start: int, end: int, count: int) -> list[int]:
-    """The nodes from start to end, with the bends between them."""
+    """The nodes from start to end, with the bends between them, which are numbered from `count` on."""
     for first in next_of.get(start, ()):
         passed = [start, first]
         while passed[-1] >= count:
