@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cnn_convertor import cache
 from cnn_convertor.config import Config
 from cnn_convertor.failures import Ending, attempted
-from cnn_convertor.pipeline import Conversion, Progress
+from cnn_convertor.pipeline import ConvertedNetwork, Progress
 from cnn_convertor.workers import spread
 
 
@@ -24,7 +24,7 @@ class ConversionJob(NamedTuple):
 class Converted(NamedTuple):
     """is_known: the files come from the cache."""
 
-    conversion: Conversion
+    conversion: ConvertedNetwork
     is_known: bool
 
     @property

@@ -35,7 +35,7 @@ from cnn_convertor import dependencies, files, pipeline
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, Origin, Problem, UsageError, warn
 from cnn_convertor.manifest import earlier_files
-from cnn_convertor.pipeline import Conversion, Progress
+from cnn_convertor.pipeline import ConvertedNetwork, Progress
 from cnn_convertor.report import Report
 from cnn_convertor.values import from_plain, to_plain
 
@@ -46,7 +46,7 @@ _TAG: Final = "CACHEDIR.TAG"
 _TAG_TEXT: Final = "Signature: 8a477f597d28d172789f06886806bc55\n# Conversions of cnn-convertor.\n"
 _WITHOUT_EFFECT: Final = {"output_folder", "verbose"}  # fields of Config that change no output
 _NAMED: Final = ("definition", "data", "calibrate")  # fields of Config that name inputs
-_LIBRARIES: Final = ("h5py", "jinja2", "numpy", "protobuf")
+_LIBRARIES: Final = ("fast-sugiyama", "h5py", "jinja2", "markupsafe", "numpy", "protobuf")
 _PIECE: Final = 1 << 20  # bytes read at a time
 _CLOCKS: Final = 2.0  # seconds by which the time of a file and that of this process may differ
 _ABANDONED: Final = 24 * 3600  # seconds after which the folder of a conversion is one that was killed
@@ -85,7 +85,7 @@ class _DamagedError(Exception):
     """A file of the cache does not hold what its name says."""
 
 
-def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Path | None) -> Conversion:
+def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Path | None) -> ConvertedNetwork:
     """Convert a network, or take its files from the cache. folder: of the cache; None: without one.
 
     A network with a custom layer is always converted: that Python code may read anything.
@@ -106,7 +106,7 @@ def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Pat
             store.forget(key, str(error))
         else:
             progress(FROM_CACHE, 0, 1)
-            return Conversion(installed, entry.report)
+            return ConvertedNetwork(installed, entry.report)
     return _converted(store, key, config, progress)
 
 
@@ -119,7 +119,7 @@ def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path,
     return _install(config, {c.name: _pieces(store.place(c.sha256), c) for c in entry.contents})
 
 
-def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Conversion:
+def _converted(store: Cache, key: str, config: Config, progress: Progress) -> ConvertedNetwork:
     """Convert in a folder of the cache, and keep what comes out unless an input has changed meanwhile."""
     files.check_writable(config.output_folder / config.name)
     begin = time.time() - _CLOCKS
@@ -134,7 +134,7 @@ def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Co
         if _key(config) == key and all(path.stat().st_ctime < begin for path in paths):
             problems = tuple(problem for warning in issued for problem in warning.problems)
             store.add(key, CachedConversion(others, contents, made.report, problems), folder)
-    return Conversion(installed, made.report)
+    return ConvertedNetwork(installed, made.report)
 
 
 def _install(config: Config, contents: dict[str, Iterator[NDArray[np.uint8]]]) -> tuple[Path, ...]:
@@ -182,10 +182,18 @@ def _others(config: Config, read: Iterable[Path], own: Path) -> list[Path]:
 @cache
 def _convertor() -> str:
     """What computes: this package, byte by byte, and the versions of what it uses."""
-    from importlib.metadata import version  # here, as it takes long
-
-    parts = [_sha256_of_all(_PACKAGE), _sha256_of_all(_templates()), *map(version, _LIBRARIES)]
+    parts = [_sha256_of_all(_PACKAGE), _sha256_of_all(_templates()), *map(_version, _LIBRARIES)]
     return " ".join([*parts, sys.platform, platform.machine(), *map(str, sys.version_info[:2])])
+
+
+def _version(library: str) -> str:
+    """Empty for a library that is not installed: some are optional."""
+    from importlib.metadata import PackageNotFoundError, version  # here, as it takes long
+
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
 
 
 def _templates() -> Path:

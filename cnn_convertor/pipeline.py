@@ -51,14 +51,14 @@ def _silent(_step: str, _done: int, _total: int) -> None:
     """Report no progress."""
 
 
-class Conversion(NamedTuple):
+class ConvertedNetwork(NamedTuple):
     """files: what was written. report: what it contains."""
 
     files: tuple[Path, ...]
     report: Report
 
 
-def convert(config: Config, progress: Progress = _silent) -> Conversion:
+def convert(config: Config, progress: Progress = _silent) -> ConvertedNetwork:
     """Convert one network and write its files.
 
     Raises ConvertorError (one of its kinds, with every reason); earlier outputs then stay as they are.
@@ -82,7 +82,7 @@ def convert(config: Config, progress: Progress = _silent) -> Conversion:
         description=(f"{program.name}.json", bind(manifest, report)),
         obsolete=earlier_files(folder, program.name),
     )
-    return Conversion(written, report)
+    return ConvertedNetwork(written, report)
 
 
 def whole_report(report: Report, seen: Look, program: Program, config: Config) -> Report:

@@ -53,8 +53,8 @@ HOMES = {
     "onnx": {"verification"},
     "onnxruntime": {"verification"},
 }
-IMPORTED_AS = {"fast-sugiyama": "fast_sugiyama", "protobuf": "google"}
-OPTIONAL = {"tensorflow", "keras", "cv2", "onnx", "onnxruntime"}
+IMPORTED_AS = {"protobuf": "google"}
+OPTIONAL = {"fast_sugiyama", "tensorflow", "keras", "cv2", "onnx", "onnxruntime"}
 
 
 def module_of(path: Path) -> str:

@@ -15,15 +15,15 @@ from cnn_convertor.cache import HashedInput
 from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.report.values import (
-    Calibration,
-    Device,
-    Figure,
-    Improvement,
-    Kept,
-    Map,
+    CalibrationEffect,
+    DeviceFacts,
+    DeviceFigure,
+    Gain,
+    KeptPrecision,
     NetworkInput,
     Preprocessing,
     Report,
+    StoredMap,
 )
 from cnn_convertor.values import from_plain, to_plain
 
@@ -34,11 +34,13 @@ REPORT = Report(
     "net",
     "net.keras",
     "Keras",
-    Device("board", "a board", "documented", False, "guessed", (Figure("clock", "200", "MHz", "a page", True),)),
+    DeviceFacts(
+        "board", "a board", "documented", False, "guessed", (DeviceFigure("clock", "200", "MHz", "a page", True),)
+    ),
     Preprocessing("bgr", (0.5, 0.25, 0.125), 1 / 255),
-    inputs=(NetworkInput("x", Map((8, 16, 3), "whc8", "float16", 0, 768)),),
-    calibration=Calibration(3, "three", (Improvement("y", 40.5, float("inf")),), ()),
-    kept=Kept(30.0, 31.5, 20.25, 8, "random"),
+    inputs=(NetworkInput("x", StoredMap((8, 16, 3), "whc8", "float16", 0, 768)),),
+    calibration=CalibrationEffect(3, "three", (Gain("y", 40.5, float("inf")),), ()),
+    kept=KeptPrecision(30.0, 31.5, 20.25, 8, "random"),
 )
 
 

@@ -180,7 +180,7 @@ ENTRIES: Mapping[str, Entry] = {
     "DV160": Entry(
         "Networks cannot be drawn here",
         "The library that lays out networks, fast-sugiyama, is not installed; it needs Python 3.11 or later.",
-        "Install it. A report without the picture of the network, and the picture of the memory, do not need it.",
+        "Install the extra `pictures`, or fast-sugiyama itself. Reports come without the picture of the network otherwise.",
     ),
     "DV161": Entry(
         "Not a report to compare with",

@@ -13,15 +13,15 @@ import click
 
 from cnn_convertor.cli import tables
 from cnn_convertor.cli.tables import escape_controls
-from cnn_convertor.errors import Problem
+from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.failures import DEBUG, Attempt, Ending
 
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardVerification
     from cnn_convertor.cli.live import LiveTable
     from cnn_convertor.inspection import Inspection
-    from cnn_convertor.pipeline import Conversion, Progress
-    from cnn_convertor.report.comparison import Difference
+    from cnn_convertor.pipeline import ConvertedNetwork, Progress
+    from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import Report
     from cnn_convertor.sweep import Sweep
     from cnn_convertor.verification.results import Verification
@@ -89,7 +89,7 @@ class Console:
     def result(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
         self.show("\n".join(tables.labeled(title, rows)))
 
-    def conversion(self, network: str, title: str, made: Conversion, *, verbose: bool) -> None:
+    def conversion(self, network: str, title: str, made: ConvertedNetwork, *, verbose: bool) -> None:
         """Print what a conversion made; if verbose, or with -v, also how weights are stored and further details."""
         from cnn_convertor.report.summary import details, summary
 
@@ -106,7 +106,7 @@ class Console:
             rows = sorted([*rows, *more], key=lambda row: labels.index(row[0]))
         self.result(title, rows)
 
-    def report(self, made: Report, compared: Sequence[Difference] | None) -> None:
+    def report(self, made: Report, compared: Sequence[ReportDifference] | None) -> None:
         """Print a report's summary, and what differs from an earlier one; the exit code is 1 if nothing can be converted."""
         from cnn_convertor.report.summary import summary
 

@@ -16,9 +16,9 @@ from cnn_convertor.frontends import FRONTENDS
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardLayer, BoardVerification
     from cnn_convertor.inspection import Inspection
-    from cnn_convertor.report.comparison import Difference
+    from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.rows import Row
-    from cnn_convertor.report.values import Calibration, StoredWeights
+    from cnn_convertor.report.values import CalibrationEffect, StoredWeights
     from cnn_convertor.sweep import Sweep, SweptVariant
     from cnn_convertor.verification.compare import Comparison
     from cnn_convertor.verification.results import Cause, LayerResult, Verification
@@ -107,7 +107,7 @@ def weights(network: str, layers: Sequence[StoredWeights]) -> list[str]:
     return [f"{network}: weights", *_table("layer", rows, _STORED)]
 
 
-def calibration(network: str, result: Calibration, *, with_layers: bool) -> list[str]:
+def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -> list[str]:
     """What sample inputs improved: the outputs, and each layer if requested."""
     tables = [("output", result.outputs), *([("layer", result.layers)] if with_layers else [])]
     given = f"{numbered(result.samples, 'sample')} ({result.source})"
@@ -412,7 +412,7 @@ def comparison(results: Sequence[Inspection]) -> list[str]:
 # --- report --------------------------------------------------------------------------------------------------------------
 
 
-def differences(found: Sequence[Difference]) -> list[str]:
+def differences(found: Sequence[ReportDifference]) -> list[str]:
     """What differs between two reports, line by line."""
     if not found:
         return ["nothing differs from the earlier report"]

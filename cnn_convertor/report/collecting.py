@@ -68,21 +68,21 @@ def report_of(
         weights=tuple(_stored(program)),
         palette_command_bytes=palette_command_bytes(program, profile),
         calibration=None if calibration is None else _calibration(calibration),
-        kept=None if kept is None else values.Kept(*kept),
+        kept=None if kept is None else values.KeptPrecision(*kept),
         notes=tuple(codegen.description(program)),
     )
 
 
-def device_of(profile: Profile, *, fusion: str, transposed: bool) -> values.Device:
+def device_of(profile: Profile, *, fusion: str, transposed: bool) -> values.DeviceFacts:
     figures = profile.to_values()["figures"]
-    return values.Device(
+    return values.DeviceFacts(
         name=profile.name,
         title=profile.title,
         fusion=fusion,
         transposed=transposed,
         provenance=provenance(profile),
         figures=tuple(
-            values.Figure(FIGURES[name].words, _text(f["value"]), f["unit"], f["source"], f["assumed"])
+            values.DeviceFigure(FIGURES[name].words, _text(f["value"]), f["unit"], f["source"], f["assumed"])
             for name, f in figures.items()
         ),
     )
@@ -98,10 +98,10 @@ def _text(value: object) -> str:
             return str(value)
 
 
-def map_of(program: Program, given: Tensor) -> values.Map:
+def map_of(program: Program, given: Tensor) -> values.StoredMap:
     order = "HWC" if given.is_plain else ("hwc8" if program.transposed else "whc8")
     dtype = "uint8" if given.type is ElementType.BYTE else f"float{8 * given.type.value}"
-    return values.Map(given.shape, order, dtype, given.offset, given.nbytes)
+    return values.StoredMap(given.shape, order, dtype, given.offset, given.nbytes)
 
 
 def message_of(problem: Problem) -> values.Message:
@@ -127,13 +127,13 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
             place=_place(layer),
             layers=_layers(layer),
             reads=tuple(
-                values.Read(source, places.get(tensor.offset) if source is None else None, tensor.shape)
+                values.StepInput(source, places.get(tensor.offset) if source is None else None, tensor.shape)
                 for tensor, source in zip(layer.inputs, layer.sources, strict=True)
             ),
             output=map_of(program, layer.output),
             is_output=layer.is_output,
             runs=tuple(_run(run, profile) for run in layer.runs),
-            weights=tuple(values.Blob(w.offset, w.nbytes, w.packed.palette) for w in blobs),
+            weights=tuple(values.WeightBlob(w.offset, w.nbytes, w.packed.palette) for w in blobs),
             topo=layer.topo if layer.runs else None,
             evidence=evidence_of(layer, profile).name.lower() if layer.runs else None,
             cost=_cost(next(costs)) if layer.runs else None,
@@ -159,13 +159,13 @@ def _layers(layer: Layer | Run) -> tuple[str, ...]:
     return tuple(dict.fromkeys(origin.layer for origin in layer.origins))
 
 
-def _cost(cost: Estimate) -> values.Cost:
-    return values.Cost(bytes=cost.nbytes, bound=cost.bound, usec=cost.usec, **cost._asdict())
+def _cost(cost: Estimate) -> values.StepCost:
+    return values.StepCost(bytes=cost.nbytes, bound=cost.bound, usec=cost.usec, **cost._asdict())
 
 
-def _run(run: Run, profile: Profile) -> values.Run:
+def _run(run: Run, profile: Profile) -> values.CommandRun:
     registers = encode(run)._asdict()
-    return values.Run(
+    return values.CommandRun(
         layers=_layers(run),
         does=_does(run),
         input=run.input,
@@ -203,9 +203,9 @@ def _does(run: Run) -> str:
 # --- memory --------------------------------------------------------------------------------------------------------------
 
 
-def _memory(program: Program) -> values.Memory:
+def _memory(program: Program) -> values.MemoryUse:
     plan = program.plan
-    return values.Memory(
+    return values.MemoryUse(
         bytes=plan.size,
         lower_bound=plan.lower_bound,
         proven=plan.proven,
@@ -216,7 +216,7 @@ def _memory(program: Program) -> values.Memory:
     )
 
 
-def _buffers(program: Program) -> Iterator[values.Buffer]:
+def _buffers(program: Program) -> Iterator[values.LiveMap]:
     """Every map with its live range; a part of a concatenation in place is live until the concatenation takes it over."""
     end = len(program.layers) - 1
     last = {}
@@ -226,12 +226,12 @@ def _buffers(program: Program) -> Iterator[values.Buffer]:
     if not any(layer.type is LayerType.INPUT for layer in program.layers):
         for name, tensor in program.inputs:
             reads = [i for i, layer in enumerate(program.layers) if _reads_input(layer, tensor)]
-            yield values.Buffer(name, "input", tensor.offset, tensor.nbytes, 0, max(reads, default=0))
+            yield values.LiveMap(name, "input", tensor.offset, tensor.nbytes, 0, max(reads, default=0))
     for index, layer in enumerate(program.layers):
         kind = {LayerType.INPUT: "input", LayerType.CONCAT: "concatenation"}.get(layer.type, "map")
         kind = "output" if index in program.outputs else kind
         first = 0 if layer.type is LayerType.INPUT else index
-        yield values.Buffer(
+        yield values.LiveMap(
             layer.name, kind, layer.output.offset, layer.output.nbytes, first, max(first, last.get(index, index))
         )
 
@@ -288,8 +288,8 @@ def _magnitudes(kernels: Constant) -> values.Magnitudes:
     return values.Magnitudes(first, bins, zeros, overflow, underflow)
 
 
-def _calibration(result: calibrations.Calibration) -> values.Calibration:
-    def improved(given: Sequence[calibrations.Improvement]) -> tuple[values.Improvement, ...]:
-        return tuple(values.Improvement(*each) for each in given)
+def _calibration(result: calibrations.Calibration) -> values.CalibrationEffect:
+    def improved(given: Sequence[calibrations.Improvement]) -> tuple[values.Gain, ...]:
+        return tuple(values.Gain(*each) for each in given)
 
-    return values.Calibration(result.samples, result.source, improved(result.outputs), improved(result.layers))
+    return values.CalibrationEffect(result.samples, result.source, improved(result.outputs), improved(result.layers))

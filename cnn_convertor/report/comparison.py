@@ -9,7 +9,7 @@ from cnn_convertor.report.summary import decibels, summary
 from cnn_convertor.report.values import Report, Step
 
 
-class Difference(NamedTuple):
+class ReportDifference(NamedTuple):
     """What has another value. before, after: empty where the earlier or the later report lacks it."""
 
     section: str
@@ -18,16 +18,16 @@ class Difference(NamedTuple):
     after: str
 
 
-def differences(old: Report, new: Report) -> tuple[Difference, ...]:
+def differences(old: Report, new: Report) -> tuple[ReportDifference, ...]:
     """Every difference, in the order of the reports."""
     return tuple(each for section, rows in _SECTIONS.items() for each in _between(section, rows(old), rows(new)))
 
 
-def _between(section: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Difference]:
+def _between(section: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[ReportDifference]:
     for what in dict.fromkeys((*old, *new)):
         before, after = old.get(what, ""), new.get(what, "")
         if before != after:
-            yield Difference(section, what, before, after)
+            yield ReportDifference(section, what, before, after)
 
 
 def _totals(report: Report) -> dict[str, str]:

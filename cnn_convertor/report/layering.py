@@ -30,7 +30,7 @@ def can_place() -> bool:
 def layered(count: int, arrows: Sequence[tuple[int, int]]) -> Layering:
     """Place nodes 0 to count - 1 so that arrows lead down. Raises UsageError without the library."""
     if not can_place():
-        hint = "pip install fast-sugiyama, in a Python of version 3.11 or later"
+        hint = "pip install fast-sugiyama (the extra `pictures`), in a Python of version 3.11 or later"
         raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint)
     places: dict[int, Point] = {}
     routes: dict[tuple[int, int], tuple[Point, ...]] = {}

@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from cnn_convertor.escaping import visible
-from cnn_convertor.report.comparison import Difference
+from cnn_convertor.report.comparison import ReportDifference
 from cnn_convertor.report.form import to_values
 from cnn_convertor.report.layering import can_place
 from cnn_convertor.report.pictures import (
@@ -46,7 +46,7 @@ def _picture(template: str, report: Report, **values: object) -> str:
     return _environment().get_template(template).render(shown)
 
 
-def html_page(report: Report, *, compared: Sequence[Difference] | None = None) -> str:
+def html_page(report: Report, *, compared: Sequence[ReportDifference] | None = None) -> str:
     """The whole report as one page, which needs nothing else. compared: what differs from an earlier report."""
     script = _text("report.js")
     values = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from cnn_convertor.report.layering import Point, layered
-from cnn_convertor.report.values import Buffer, Memory, Report, Step
+from cnn_convertor.report.values import LiveMap, MemoryUse, Report, Step
 
 # --- the network ---------------------------------------------------------------------------------------------------------
 
@@ -17,7 +17,7 @@ _MARGIN: Final = 12
 _LETTERS, _BOLD_LETTERS = 31, 26  # that a line of a box has room for
 
 
-class Node(NamedTuple):
+class Box(NamedTuple):
     """A box. key: step-3 or input-0. lines: of text. heat: 0 to 1, its share of the most expensive command's time."""
 
     key: str
@@ -42,7 +42,7 @@ class NetworkPicture(NamedTuple):
 
     width: int
     height: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[Box, ...]
     edges: tuple[Edge, ...]
 
 
@@ -62,7 +62,7 @@ def network_picture(report: Report) -> NetworkPicture:
         if kind == "input":
             given = report.inputs[int(number)]
             lines = (_short(given.name, _BOLD_LETTERS), "input", _size(given.map.shape))
-            nodes.append(Node(key, x, y, "input", given.name, lines, 0.0))
+            nodes.append(Box(key, x, y, "input", given.name, lines, 0.0))
         else:
             nodes.append(_step_node(key, int(number), report.steps[int(number)], (x, y), most))
     return NetworkPicture(
@@ -85,12 +85,12 @@ def _arrows(steps: Sequence[Step], first_input: int, nodes: int) -> Iterator[tup
                 yield first_input + read.input, index
 
 
-def _step_node(key: str, number: int, step: Step, place: tuple[float, float], most: float) -> Node:
+def _step_node(key: str, number: int, step: Step, place: tuple[float, float], most: float) -> Box:
     names = ", ".join(step.layers) or step.name
     cost = "" if step.cost is None else f"  {step.cost.usec:,.1f} us"
     lines = (_short(f"{number}  {names}", _BOLD_LETTERS), _short(step.does), f"{_size(step.output.shape)}{cost}")
     heat = step.cost.usec / most if step.cost is not None and most else 0.0
-    return Node(key, *place, "input" if step.type == "LT_INPUT" else step.place, names, lines, heat)
+    return Box(key, *place, "input" if step.type == "LT_INPUT" else step.place, names, lines, heat)
 
 
 def _short(text: str, letters: int = _LETTERS) -> str:
@@ -186,12 +186,12 @@ def memory_picture(report: Report) -> MemoryPicture:
     )
 
 
-def _large_first(memory: Memory) -> list[Buffer]:
+def _large_first(memory: MemoryUse) -> list[LiveMap]:
     """Concatenations before their parts, so that these are drawn on top."""
     return sorted(memory.buffers, key=lambda buffer: (buffer.kind != "concatenation", -buffer.bytes))
 
 
-def _bar(buffer: Buffer, scale: float, row: float) -> Bar:
+def _bar(buffer: LiveMap, scale: float, row: float) -> Bar:
     width, height = buffer.bytes * scale, (buffer.last - buffer.first + 1) * row
     when = f"steps {buffer.first} to {buffer.last}"
     title = f"{buffer.name}: {buffer.bytes:,} bytes at {buffer.offset:,}, {when} ({buffer.kind})"
@@ -202,7 +202,7 @@ def _bar(buffer: Buffer, scale: float, row: float) -> Bar:
     )
 
 
-def _bound_text(memory: Memory) -> str:
+def _bound_text(memory: MemoryUse) -> str:
     if memory.proven:
         return f"{memory.bytes:,} bytes, proven smallest"
     return f"lower bound {memory.lower_bound:,} of {memory.bytes:,} bytes"

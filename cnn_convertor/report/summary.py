@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.memory import Peak, Plan
-from cnn_convertor.report.values import Kept, Report
+from cnn_convertor.report.values import KeptPrecision, Report
 
 _NAMED = 5  # layers that one line names
 
@@ -65,7 +65,7 @@ def _with_slopes(report: Report) -> list[str]:
     return [f"FP16 for {shown}: the device has no palettes for layers with PReLU"] if names else []
 
 
-def _outputs(kept: Kept) -> str:
+def _outputs(kept: KeptPrecision) -> str:
     """What the outputs keep of their precision."""
     given = f"{kept.samples} samples: {kept.source}"
     return f"{kept.sqnr:.1f} dB ({kept.wanted:g} wanted, {kept.with_all:.1f} with all palettes; {given})"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class DeviceFigure:
     """A figure of the device. source: where it comes from. assumed: no public material has it for this device."""
 
     name: str
@@ -15,7 +15,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceFacts:
     """What the network is converted for. provenance: where estimated times come from, in words."""
 
     name: str
@@ -23,7 +23,7 @@ class Device:
     fusion: str
     transposed: bool
     provenance: str
-    figures: tuple[Figure, ...]
+    figures: tuple[DeviceFigure, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Preprocessing:
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class StoredMap:
     """A feature map in the I/O buffer. shape: height, width, channels. layout: a name of `cnn-convertor layout`. offset: bytes."""
 
     shape: tuple[int, int, int]
@@ -51,7 +51,7 @@ class NetworkInput:
     """An input that the application fills."""
 
     name: str
-    map: Map
+    map: StoredMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class NetworkOutput:
 
     name: str
     step: int
-    map: Map
+    map: StoredMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Register:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CommandRun:
     """One run of a command.
 
     layers: of the framework. does: in words. tiles: vertical strips of its input. external: whether it writes to external
@@ -120,7 +120,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class StepCost:
     """What a command costs by the model. bound: compute or memory, whichever takes longer. usec: the longer of both times."""
 
     cycles: int
@@ -136,7 +136,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class StepInput:
     """A map that a step reads. step: the step that writes it; null for an input of the network, which `input` numbers."""
 
     step: int | None
@@ -145,7 +145,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
+class WeightBlob:
     """Packed weights in the weight buffer. offset: bytes."""
 
     offset: int
@@ -166,19 +166,19 @@ class Step:
     does: str
     place: str
     layers: tuple[str, ...]
-    reads: tuple[Read, ...]
-    output: Map
+    reads: tuple[StepInput, ...]
+    output: StoredMap
     is_output: bool
-    runs: tuple[Run, ...]
-    weights: tuple[Blob, ...]
+    runs: tuple[CommandRun, ...]
+    weights: tuple[WeightBlob, ...]
     topo: int | None
     evidence: str | None
-    cost: Cost | None
+    cost: StepCost | None
     ends: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class LiveMap:
     """A map's place in the I/O buffer: bytes at an offset, in use from step `first` to step `last`, inclusive.
 
     kind: input, output, map or concatenation (in place: its parts lie inside).
@@ -193,7 +193,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryUse:
     """The I/O buffer. lower_bound: no plan is smaller. peak_step: the first step with the most live bytes, peak_bytes."""
 
     bytes: int
@@ -202,7 +202,7 @@ class Memory:
     peak_step: int
     peak_bytes: int
     peak_maps: tuple[str, ...]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[LiveMap, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class StoredWeights:
 
 
 @dataclass(frozen=True, slots=True)
-class Improvement:
+class Gain:
     """SQNR of one map in dB, against the same network with FP16 weights."""
 
     name: str
@@ -251,17 +251,17 @@ class Improvement:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class CalibrationEffect:
     """What sample inputs did to the palettes. source: of the samples."""
 
     samples: int
     source: str
-    outputs: tuple[Improvement, ...]
-    layers: tuple[Improvement, ...]
+    outputs: tuple[Gain, ...]
+    layers: tuple[Gain, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptPrecision:
     """What the worst output keeps, in dB: wanted, and measured as stored and with palettes everywhere."""
 
     wanted: float
@@ -281,7 +281,7 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class CommandBoundary:
     """Two layers that do not share a command though one reads the other's map, or both are parts of a concatenation."""
 
     before: str
@@ -328,7 +328,7 @@ class Report:
     network: str
     file: str
     framework: str
-    device: Device
+    device: DeviceFacts
     preprocessing: Preprocessing
     problems: tuple[Message, ...] = ()
     warnings: tuple[Message, ...] = ()
@@ -336,13 +336,13 @@ class Report:
     outputs: tuple[NetworkOutput, ...] = ()
     layers: tuple[ModelLayer, ...] = ()
     steps: tuple[Step, ...] = ()
-    memory: Memory | None = None
+    memory: MemoryUse | None = None
     weight_bytes: int = 0
     weights: tuple[StoredWeights, ...] = ()
     palette_command_bytes: int = 0
-    calibration: Calibration | None = None
-    kept: Kept | None = None
-    boundaries: tuple[Boundary, ...] = ()
+    calibration: CalibrationEffect | None = None
+    kept: KeptPrecision | None = None
+    boundaries: tuple[CommandBoundary, ...] = ()
     passes: tuple[Pass, ...] = ()
     verified: Verified | None = None
     notes: tuple[str, ...] = ()

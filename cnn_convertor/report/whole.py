@@ -17,7 +17,7 @@ from cnn_convertor.report.values import Report
 
 def with_layers(report: Report, rows: Iterable[Row], boundaries: Sequence[Boundary]) -> Report:
     """The report with the framework's layers, and the reasons why commands end."""
-    named = tuple(values.Boundary(*each) for each in boundaries)
+    named = tuple(values.CommandBoundary(*each) for each in boundaries)
     steps = (
         replace(step, ends=tuple(f"{b.after}: {b.reason}" for b in named if b.before in step.layers))
         for step in report.steps

@@ -22,7 +22,7 @@ from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
 from cnn_convertor.failures import DEBUG
-from cnn_convertor.report.values import Device, Memory, Preprocessing, Report, StoredWeights
+from cnn_convertor.report.values import DeviceFacts, MemoryUse, Preprocessing, Report, StoredWeights
 
 ROOT = Path(__file__).resolve().parents[2]
 INI = "[INPUT]\nname = {name}\ndefinition = net.h5\n[OUTPUT]\noutput_folder = out\n"
@@ -53,13 +53,13 @@ def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
     progress("read", 0, 1)
     for done in range(3):
         progress("weights", done, 2)
-    memory = Memory(32, 16, False, 3, 16, ("x",), ())
+    memory = MemoryUse(32, 16, False, 3, 16, ("x",), ())
     return made(config.output_folder / config.name, notes=("zero", "one", "two"), memory=memory)
 
 
 def made(*files: Path, **fields: Any) -> Any:
     """What a conversion returns. fields: of its report."""
-    device = Device("dv700", "DV700", "documented", True, "model", ())
+    device = DeviceFacts("dv700", "DV700", "documented", True, "model", ())
     report = Report(1, "0", "a", "net.h5", "Keras", device, Preprocessing("RGB", (0.0,), 1.0), **fields)
     return SimpleNamespace(files=files, report=report)
 
@@ -583,7 +583,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_work(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(pipeline, "load", lambda _: pytest.fail("the network is read"))
+    monkeypatch.setattr(pipeline, "look", lambda _: pytest.fail("the network is read"))
     monkeypatch.setattr("tempfile.mkdtemp", refuse)
     assert cli.main([str(network(tmp_path, ""))]) == 2
     assert "DV110: cannot write the outputs: Permission denied" in capsys.readouterr().err

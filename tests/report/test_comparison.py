@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cnn_convertor.report.comparison import Difference, differences
+from cnn_convertor.report.comparison import ReportDifference, differences
 from report.networks import report
 
 
@@ -12,7 +12,7 @@ def test_nothing_differs_from_itself() -> None:
 
 def test_a_level_of_fusion_changes_commands() -> None:
     found = differences(report(fusion="none"), report(fusion="full"))
-    assert Difference("network", "fusion", "none", "full") in found
+    assert ReportDifference("network", "fusion", "none", "full") in found
     assert {each.section for each in found} >= {"network", "commands"}
     assert all(each.before != each.after for each in found)
 

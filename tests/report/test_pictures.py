@@ -8,21 +8,21 @@ from itertools import combinations
 import pytest
 
 from cnn_convertor.report.pictures import BOX_HEIGHT, BOX_WIDTH, memory_picture, network_picture
-from cnn_convertor.report.values import Buffer, Report
+from cnn_convertor.report.values import LiveMap, Report
 from report.networks import joined, report
 
 REPORTS = pytest.mark.parametrize("fusion", ["none", "documented", "full"])
 
 
-def live_together(one: Buffer, other: Buffer) -> bool:
+def live_together(one: LiveMap, other: LiveMap) -> bool:
     return one.first <= other.last and other.first <= one.last
 
 
-def share_bytes(one: Buffer, other: Buffer) -> bool:
+def share_bytes(one: LiveMap, other: LiveMap) -> bool:
     return one.offset < other.offset + other.bytes and other.offset < one.offset + one.bytes
 
 
-def is_inside(part: Buffer, whole: Buffer) -> bool:
+def is_inside(part: LiveMap, whole: LiveMap) -> bool:
     starts, ends = whole.offset <= part.offset, part.offset + part.bytes <= whole.offset + whole.bytes
     return whole.kind in {"concatenation", "output"} and starts and ends
 
