@@ -12,14 +12,25 @@ from cnn_convertor.passes.swapping import swap
 
 
 def remove_identities(graph: Graph) -> Graph:
-    """Remove identities (Dropout, Split, linear activations) and reshapes that keep the shape."""
+    """Remove identities (Dropout, Split, linear activations), and reshapes that keep the shape or undo each other."""
+    graph = graph.bypass(node.name for node in graph.nodes if isinstance(node.op, Identity))
+    graph = graph.fuse(lambda _, first, second: joined_reshapes(first.op, second.op), shared=True)
+    return graph.bypass(
+        node.name
+        for node in graph.nodes
+        if isinstance(node.op, Reshape) and graph.shape(node.inputs[0]) == node.op.shape
+    )
 
-    def does_nothing(node: Node) -> bool:
-        return isinstance(node.op, Identity) or (
-            isinstance(node.op, Reshape) and graph.shape(node.inputs[0]) == node.op.shape
-        )
 
-    return graph.bypass(node.name for node in graph.nodes if does_nothing(node))
+def joined_reshapes(first: Op, second: Op) -> Reshape | None:
+    """The reshape that does what two do, one after the other; None if it takes two, or they are other operators."""
+    match first, second:
+        case Reshape(order=order, shape=shape), Reshape() as after if after.order is order or (
+            shape.is_vector and after.shape.is_vector  # vectors are the same in every order
+        ):
+            return replace(after, order=order)
+        case _:
+            return None
 
 
 def batch_norms_to_scales(graph: Graph) -> Graph:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from cnn_convertor.ir.graph import Graph, Lookup, Node
 from cnn_convertor.ir.ops import Dense, Op, Order, Reshape
+from cnn_convertor.passes.canonicalize import joined_reshapes
 
 
 def fold_reshapes(graph: Graph) -> Graph:
@@ -13,10 +14,8 @@ def fold_reshapes(graph: Graph) -> Graph:
 
 def _fold(lookup: Lookup, first: Node, second: Node) -> Op | None:
     match first.op, second.op:
-        case Reshape(order=order, shape=shape), Reshape() as after if after.order is order or (
-            shape.is_vector and after.shape.is_vector  # vectors are the same in every order
-        ):
-            return replace(after, order=order)
+        case Reshape() as before, Reshape() as after:
+            return joined_reshapes(before, after)
         case Reshape(order=order, shape=shape), Dense() as after if shape.is_vector and order is not Order.MEMORY:
             height, width, channels = lookup.shape(first.inputs[0])
             row = (channels, height, width)

@@ -87,6 +87,16 @@ def test_identities_and_reshapes_to_the_same_shape_vanish() -> None:
     assert text(remove_identities(g)) == ["b = Activation[function=Relu](x) -> 4x6x3", "outputs: b, b"]
 
 
+def test_reshapes_that_undo_each_other_vanish() -> None:
+    g = chain(ops.Reshape(Shape(6, 4, 3), Order.CHW), ops.Identity(), ops.Reshape(Shape(4, 6, 3), Order.CHW), RELU)
+    assert text(remove_identities(g)) == ["d = Activation[function=Relu](x) -> 4x6x3", "outputs: d"]
+
+
+def test_reshapes_in_different_orders_stay() -> None:
+    g = chain(ops.Reshape(Shape(6, 4, 3), Order.CHW), ops.Reshape(Shape(4, 6, 3), Order.HWC))
+    assert remove_identities(g) == g
+
+
 def test_a_reshape_to_another_shape_stays() -> None:
     g = chain(ops.Reshape(Shape(6, 4, 3), Order.HWC))
     assert remove_identities(g) == g
