@@ -44,8 +44,8 @@ python -m benchmarks.zoo caffe_resnet50   # writes the rows of the networks name
 Keras and ONNX networks have a small input, which leaves most layers a few pixels. *Commands* are those of the
 device, at each level of fusion; *CPU layers* run in generated C++ (concatenations in place are not counted). *MACs* are
 multiplications with a weight for one image, in millions. *SQNR* is the lowest of all outputs in all six ways. SegNet unpools
-by the maxima of the device, which are compared themselves ([verify](verify.md)). Ten Caffe networks of the zoo have an ONNX
-form, too (`onnx_lenet`, ...), without a row here: `tests/end_to_end/test_onnx_networks.py` holds six of them to Caffe's commands.
+by the maxima of the device, which are compared themselves ([verify](verify.md)). [onnx-networks.md](onnx-networks.md) compares
+networks that exist in several forms.
 
 | network | input | commands: none | documented | full | CPU layers | MACs | on the device | SQNR |
 |---|---|--:|--:|--:|--:|--:|--:|--:|
