@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import cnn_convertor
+from cnn_convertor.errors import Origin, UsageError
 
 _VERSION: Final = str(cnn_convertor.__file__)  # it changes with the version
 _PACKAGE: Final = Path(_VERSION).resolve().parent
@@ -75,6 +77,7 @@ def depfile(target: Path, inputs: Iterable[Path], *folders: Path | None) -> str:
     """A rule in the syntax that Make and Ninja share. The inputs are sorted, and end with the convertor's version.
 
     folders: whose files are no inputs: the outputs, which a conversion reads to see what changes, and a cache.
+    Raises UsageError for a path that Make or Ninja would read as something else.
     """
     own = [folder.resolve() for folder in folders if folder is not None]
     names = {str(path) for path in inputs if not any(path.resolve().is_relative_to(folder) for folder in own)}
@@ -82,6 +85,13 @@ def depfile(target: Path, inputs: Iterable[Path], *folders: Path | None) -> str:
     return f"{_escape(str(target))}:" + "".join(f" \\\n  {_escape(path)}" for path in needed) + "\n"
 
 
+# Operators, wildcards and functions of Make's rules, and what ends a path for Ninja. A semicolon would begin a command.
+_OTHERWISE: Final = re.compile(r"[\x00-\x1f\x7f;=|*?\[\]\\:%<>^`'\"&]|^~|\)$")
+
+
 def _escape(path: str) -> str:
     """As GCC writes paths: Make and Ninja take a backslash before a space and a hash, and two dollars for one."""
+    if found := _OTHERWISE.search(path):
+        problem = f"a dependency file cannot name this path, because Make or Ninja reads {found.group()!r} otherwise"
+        raise UsageError.of("DV119", problem, Origin(path), "rename the file or the folder")
     return path.replace("$", "$$").replace("#", "\\#").replace(" ", "\\ ")

@@ -1,11 +1,12 @@
 """Tries converted networks on the PC: runs them on the emulated device, or compares them with their framework."""
 
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +96,18 @@ def save(path: Path, results: Mapping[str, Maps]) -> None:
     """Write outputs as a .npz file."""
     try:
         with path.open("wb") as stream:
-            np.savez(stream, **results)  # type: ignore[arg-type]  # layer names are not keywords of numpy's
+            _write_arrays(stream, results)
     except OSError as error:
         raise UsageError.of("DV110", f"cannot write the outputs: {error.strerror}", Origin(str(path))) from error
+
+
+def _write_arrays(stream: BinaryIO, arrays: Mapping[str, Maps]) -> None:
+    """As numpy.savez does, which takes no array that is called "file". A zero byte would end a name: it is escaped."""
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, values in arrays.items():
+            member = zipfile.ZipInfo("{}.npy".format(name.replace("\0", "\\0")))
+            with archive.open(member, "w", force_zip64=True) as opened:
+                np.lib.format.write_array(opened, np.asarray(values), allow_pickle=False)
 
 
 # --- verify --------------------------------------------------------------------------------------------------------------

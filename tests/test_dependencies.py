@@ -15,6 +15,7 @@ import pytest
 import cnn_convertor
 from cnn_convertor.cli import main
 from cnn_convertor.dependencies import depfile, recorded
+from cnn_convertor.errors import UsageError
 from cnn_convertor.frontends.keras import hdf5
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,6 +94,38 @@ def test_recordings_do_not_disturb_each_other(tmp_path: Path) -> None:
 def test_paths_are_escaped() -> None:
     text = depfile(Path("a b"), [Path("x y"), Path("c$d"), Path("e#f"), Path("out/f")], Path("out"))
     assert text.startswith("a\\ b: \\\n  c$$d \\\n  e\\#f \\\n  x\\ y \\\n  ")
+
+
+@pytest.mark.parametrize("name", ["a b#c$d", "$(touch pwned)$x", "@(x) {y}, +!", "größe", "-"])
+@pytest.mark.parametrize("tool", ["make", "ninja"])
+def test_make_and_ninja_know_a_file_by_its_name(tool: str, name: str, tmp_path: Path) -> None:
+    """The target is made once; again when the file is newer; and a file that is gone is called by its name."""
+    if shutil.which(tool) is None:
+        pytest.skip(f"no {tool}")
+    source = tmp_path / name
+    source.touch()
+    text = depfile(Path("target"), [source], tmp_path / "out")
+    rules = {"make": text + "\ttouch target\n", "ninja": "rule r\n  command = cp d.txt net.d && touch target\n  depfile = net.d\nbuild target: r\n"}  # fmt: skip
+    (tmp_path / "rules").write_text(rules[tool])
+    (tmp_path / "d.txt").write_text(text)
+
+    def run() -> str:
+        done = subprocess.run([tool, "-f", "rules"], cwd=tmp_path, check=True, capture_output=True, text=True)
+        return done.stdout
+
+    assert "touch target" in run()
+    idle = run()
+    assert "up to date" in idle or "no work to do" in idle
+    os.utime(source, (later := (tmp_path / "target").stat().st_mtime + 10, later))
+    assert "touch target" in run()
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("name", ["a;touch pwned", "a\nb", "a\rb", "a\\", "a\tb", "a\\ b", "a:b", "a%b", "a*", "a?", "[a]", "a=b", "a|b", "a(b)", "~a", "a'b", 'a"b', "a&b"])  # fmt: skip
+def test_a_path_that_make_or_ninja_reads_otherwise_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        depfile(Path(name), [tmp_path / "net.ini"], tmp_path / "out")
+    assert caught.value.problems[0].code == "DV119"
 
 
 def test_one_network_has_one_dependency_file(net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

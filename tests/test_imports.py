@@ -16,7 +16,8 @@ PACKAGE = ROOT / "cnn_convertor"
 # A room imports from the ranks above it in this list, and from itself.
 RANKS = (
     {"__init__"},
-    {"dependencies", "errors", "escaping", "values"},
+    {"errors", "escaping", "values"},
+    {"dependencies"},
     {"failures", "selection"},
     {"workers"},
     {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},

@@ -27,6 +27,7 @@ ROOMS = {
         "cache",
         "cli",
         "config",
+        "dependencies",
         "failures",
         "selection",
         "sweep",

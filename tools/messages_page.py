@@ -115,6 +115,11 @@ ENTRIES: Mapping[str, Entry] = {
         "`outputs` names a layer that the network does not have.",
         "Write the name as `cnn-convertor inspect` shows it.",
     ),
+    "DV119": Entry(
+        "A path that no dependency file can name",
+        "A file of --depfile has a character in its path that Make or Ninja reads otherwise, such as ; or a wildcard.",
+        "Rename the file or the folder.",
+    ),
     "DV120": Entry(
         "Over the capacity",
         "`plan` found no plan that needs as little as --capacity.",
@@ -437,8 +442,9 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV730": Entry(
         "A source of a kit cannot be used",
-        "A C++ file given to `kit` with --source is missing, not UTF-8 text, or has the name of another file of the kit.",
-        "Name the file that defines the callbacks of the custom layers; rename it if its name is taken.",
+        "A C++ file given to `kit` with --source is missing, not UTF-8 text, or has the name of another file of the kit "
+        "or one that its Makefile cannot hold.",
+        "Name the file that defines the callbacks of the custom layers; rename it if the message says so.",
     ),
     "DV731": Entry(
         "Results of a board cannot be read",

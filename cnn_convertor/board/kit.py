@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -107,6 +108,9 @@ def _callbacks(sources: Sequence[Path], taken: set[str]) -> dict[str, Contents]:
     for path in sources:
         if path.name in taken or path.name in found:
             problem = f'a kit has only one file "{path.name}"'
+            raise UsageError.of("DV730", problem, Origin(str(path)), "give the file another name")
+        if not re.fullmatch(r"\w[\w.+-]*", path.name):
+            problem = "the kit's Makefile can name files of letters, digits and . + - _ only"
             raise UsageError.of("DV730", problem, Origin(str(path)), "give the file another name")
         found[path.name] = _read(path)
     return found

@@ -23,6 +23,11 @@ def member(name: str) -> str:
     return f"_{word}" if not word or word[0].isdigit() else f"{word}_" if taken else word
 
 
+def c_string(name: str) -> str:
+    """The name as a C string can hold it: a zero byte would end it, and the SDK crashes on a layer whose name is empty."""
+    return name.replace("\0", "\\0") or "unnamed"
+
+
 def bool_literal(value: bool) -> str:
     return "true" if value else "false"
 

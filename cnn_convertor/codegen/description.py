@@ -1,6 +1,6 @@
 """Describes a network for the application: inputs, outputs, memory."""
 
-from cnn_convertor.codegen.cpp import identifier
+from cnn_convertor.codegen.cpp import c_string, identifier
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.program import ElementType, LayerType, Program, Tensor
 
@@ -33,7 +33,7 @@ def map_view(program: Program, name: str, tensor: Tensor) -> dict[str, str]:
     """An input or output as numbers: offset, bytes, height, width, channels, bytes of an element."""
     numbers = (tensor.offset, tensor.nbytes, *tensor.shape, tensor.type.value)
     layout = "HWC" if tensor.is_plain else ("hwc8" if program.transposed else "whc8")
-    return {"name": name, "numbers": ", ".join(map(str, numbers)), "layout": layout}
+    return {"name": c_string(name), "numbers": ", ".join(map(str, numbers)), "layout": layout}
 
 
 def shape_text(tensor: Tensor) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from cnn_convertor.codegen.cpp import bool_literal, identifier
+from cnn_convertor.codegen.cpp import bool_literal, c_string, identifier
 from cnn_convertor.codegen.custom import dims_of, parameters
 from cnn_convertor.codegen.description import shape_text
 from cnn_convertor.codegen.kernels import kernel_view
@@ -46,7 +46,7 @@ def layer_view(program: Program, index: int) -> dict[str, object]:
     text = ", ".join(f"{shape_text(tensor)} at {tensor.offset}" for tensor in layer.inputs)
     return {
         "index": index,
-        "name": layer.name,
+        "name": c_string(layer.name),
         "type": layer.type.value,
         "title": layer_title(layer),
         "origins": _origin_texts(layer.origins),

@@ -190,3 +190,10 @@ def test_callbacks_replace_no_file_of_the_kit(tmp_path: Path, name: str) -> None
     (tmp_path / name).write_text("// none")
     with pytest.raises(UsageError, match=f'DV730: a kit has only one file "{name}"'):
         write_kit(CONFIG, tmp_path / "kit", Inputs(), sources=[tmp_path / name])
+
+
+@pytest.mark.parametrize("name", ["$(shell touch pwned).cpp", "a b.cpp", "a;b.cpp", "-o.cpp", "a'b.cpp", "a#.cpp"])
+def test_a_makefile_names_plain_files_alone(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(UsageError, match="DV730: the kit's Makefile can name files"):
+        write_kit(CONFIG, tmp_path / "kit", Inputs(), sources=[tmp_path / name])

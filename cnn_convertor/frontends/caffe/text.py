@@ -19,8 +19,11 @@ TOKEN = re.compile(
       | (?P<mark> [][{}<>:;,./-] )""",
     re.VERBOSE | re.ASCII,
 )
-ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
-ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+ESCAPE = re.compile(
+    rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U(00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|(.))",
+    re.DOTALL,
+)
+ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 CLOSING = {"{": "}", "<": ">"}
 BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
@@ -203,8 +206,8 @@ class _TextReader:
                 parts = [token.text]
                 while self.token.kind == "string":
                     parts.append(self.take().text)
-                text = "".join(ESCAPE.sub(_unescape, part[1:-1]) for part in parts)
-                return text.encode() if described.type == described.TYPE_BYTES else text
+                data = b"".join(ESCAPE.sub(_unescape, part[1:-1].encode()) for part in parts)
+                return data if described.type == described.TYPE_BYTES else data.decode("utf-8", errors="replace")
             case (described.CPPTYPE_BOOL, "word" | "number" | "string") if not minus:
                 if (word := token.text.strip("\"'").lower()) in BOOLS:
                     return BOOLS[word]
@@ -281,12 +284,15 @@ class _TextReader:
             self.take()
 
 
-def _unescape(match: re.Match[str]) -> str:
-    octal, hexadecimal, other = match.groups()
+def _unescape(match: re.Match[bytes]) -> bytes:
+    """The bytes that an escape stands for: protobuf writes letters beyond ASCII as one escape for each byte of UTF-8."""
+    octal, hexadecimal, short, long, other = match.groups()
     if octal:
-        return chr(int(octal, 8))
+        return bytes([int(octal, 8) & 0xFF])
     if hexadecimal:
-        return chr(int(hexadecimal, 16))
+        return bytes([int(hexadecimal, 16)])
+    if code := short or long:
+        return chr(int(code, 16)).encode("utf-8", "replace")
     return ESCAPED.get(other, other)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
+from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,18 @@ def test_the_same_net_in_many_ways(definition: str) -> None:
     net = parse(definition).message
     assert (net.name, net.layer[0].name) == ("n", "a")
     assert net.layer[0].top[0] == "x"
+
+
+@pytest.mark.parametrize("name", ["größe", "大きさ", "\U0001f600", "tab\t\"'\\", "\0\x01", "7\1\n7"])
+@pytest.mark.parametrize("as_utf8", [False, True])
+def test_texts_that_protobuf_writes_are_read(as_utf8: bool, name: str) -> None:
+    net = schema.message_type("NetParameter")(name=name)
+    assert parse(text_format.MessageToString(net, as_utf8=as_utf8)).message.name == name
+
+
+def test_escapes_of_characters() -> None:
+    assert parse(r"name: '\u00e9\U0001F600\x41'").message.name == "\u00e9\U0001f600A"
+    assert parse(r"name: '\377\ud800'").message.name == "\ufffd?", "no text in UTF-8"
 
 
 def test_numbers() -> None:
