@@ -223,7 +223,13 @@ KEYS = (
         "the weights: Caffe: .caffemodel; Keras: a model or weights file; empty: the definition",
     ),
     Key("INPUT", "origin", ORIGIN, "", "the framework, in any case; empty: guessed from the files"),
-    Key("INPUT", "custom_layer", FILE, "", "a Python file that defines custom layer types"),
+    Key(
+        "INPUT",
+        "custom_layer",
+        FILE,
+        "",
+        "a Python file that defines custom layer types; it is run, unless `--no-custom-code` forbids it",
+    ),
     Key("INPUT", "width_override", PIXELS, "-1", "input width to convert for, together with height_override"),
     Key("INPUT", "height_override", PIXELS, "-1", "input height to convert for, together with width_override"),
     Key(
@@ -340,11 +346,19 @@ class Config:
     ub_size: int | None = None  # bytes
     overrides: tuple[Override, ...] = ()
     calibrate: Path | None = None  # sample inputs, to which palettes are fitted
+    no_custom_code: bool = False  # refuse custom_layer
 
     def __post_init__(self) -> None:
-        """Raises UsageError for sizes that the device cannot have. quantization: False means FP16, True palettes."""
+        """Raises UsageError for sizes that the device cannot have, and for code that may not run.
+
+        quantization: False means FP16, True palettes.
+        """
         object.__setattr__(self, "quantization", Quantization(self.quantization))
         assert self.profile
+        if self.no_custom_code and self.custom_layer is not None:
+            problem = "[INPUT] custom_layer names Python code, which --no-custom-code forbids to run"
+            hint = "read the file, and leave out --no-custom-code if you trust it"
+            raise UsageError.of("DV118", problem, Origin(str(self.custom_layer)), hint)
 
     @property
     def model(self) -> Model:

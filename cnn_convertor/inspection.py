@@ -185,10 +185,10 @@ def inspect(source: Config | str | Path, **device: Any) -> Inspection:
 
 
 def compare(
-    source: str | Path, *, devices: Sequence[str | None], levels: Sequence[str | None], **sizes: Any
+    source: str | Path, *, devices: Sequence[str | None], levels: Sequence[str | None], **options: Any
 ) -> tuple[Inspection, ...]:
     """Inspect a network for each device at each level of fusion, both as the ini file names them; None: the ini file's."""
-    return tuple(inspect(source, device=device, fusion=level, **sizes) for device in devices for level in levels)
+    return tuple(inspect(source, device=device, fusion=level, **options) for device in devices for level in levels)
 
 
 def _inspect(config: Config, network: str, *, with_weights: bool) -> Inspection:

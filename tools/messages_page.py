@@ -115,6 +115,11 @@ ENTRIES: Mapping[str, Entry] = {
         "`outputs` names a layer that the network does not have.",
         "Write the name as `cnn-convertor inspect` shows it.",
     ),
+    "DV118": Entry(
+        "Code that may not run",
+        "The ini file names Python code as custom_layer, and --no-custom-code is given.",
+        "Read the file; leave out --no-custom-code if you trust it.",
+    ),
     "DV119": Entry(
         "A path that no dependency file can name",
         "A file of --depfile has a character in its path that Make or Ninja reads otherwise, such as ; or a wildcard.",

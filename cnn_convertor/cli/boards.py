@@ -9,7 +9,15 @@ import click
 
 from cnn_convertor.cli import tables
 from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.parameters import FILE, OUT, with_calibration, with_device, with_inputs, with_sources
+from cnn_convertor.cli.parameters import (
+    FILE,
+    OUT,
+    with_calibration,
+    with_device,
+    with_inputs,
+    with_network,
+    with_sources,
+)
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
@@ -47,7 +55,7 @@ def probe(console: Console, folder: Path, device: str | None, **sizes: int | Non
 @OUT
 @with_calibration
 @with_sources
-@with_device
+@with_network
 @with_console
 def kit(
     console: Console,

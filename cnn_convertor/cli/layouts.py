@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.parameters import COUNT, FILE, WholeNumber, with_device, with_sources
+from cnn_convertor.cli.parameters import COUNT, FILE, WholeNumber, with_device, with_network, with_sources
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
@@ -52,7 +52,7 @@ def audit(console: Console, source: Path, weights: Path | None, device: str | No
 @click.option("--element", metavar="TYPE", help="For cldnn and bpu: float32, float16, int16 or int8.")
 @click.option("--run", is_flag=True, help="Write the output maps of the emulated device, too.")
 @with_sources
-@with_device
+@with_network
 @with_console
 def export(
     console: Console,

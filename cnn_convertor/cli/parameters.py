@@ -71,6 +71,14 @@ def with_device(command: Callable[..., int]) -> Callable[..., int]:
     return name(kernel(buffer(command)))
 
 
+def with_network(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of commands that read an ini file: the device, and whether code of the user's may run."""
+    code = click.option(
+        "--no-custom-code", is_flag=True, help="Refuse networks with custom_layer, which is Python code."
+    )
+    return with_device(code(command))
+
+
 def with_inputs(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that choose samples."""
     paths = click.option(

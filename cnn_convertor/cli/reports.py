@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.parameters import FILE, with_calibration, with_device
+from cnn_convertor.cli.parameters import FILE, with_calibration, with_network
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, UsageError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--verify", "verified", is_flag=True, help="Compare with the framework, too, layer by layer.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 @with_calibration
-@with_device
+@with_network
 @with_console
 def report(
     console: Console,
@@ -86,7 +86,7 @@ def _save_text(path: Path | None, text: str) -> None:
 @click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
 @click.option("-o", "--output", metavar="NET.svg", type=FILE, help="Draw the network.")
 @click.option("--memory", metavar="MEM.svg", type=FILE, help="Draw the I/O buffer over time.")
-@with_device
+@with_network
 @with_console
 def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, **device: Any) -> None:
     """Draw a network as it is converted, and its memory, as SVG."""

@@ -15,9 +15,9 @@ from cnn_convertor.cli.parameters import (
     FILE,
     Number,
     with_calibration,
-    with_device,
     with_inputs,
     with_jobs,
+    with_network,
     with_sources,
 )
 from cnn_convertor.cli.program import commands, with_console
@@ -36,7 +36,7 @@ from cnn_convertor.errors import UsageError
     type=click.Choice([*(level.value for level in Fusion), "all"]),
     help="Level of fusion, in place of the ini file's; all compares them. --device all compares devices.",
 )
-@with_device
+@with_network
 @with_console
 def inspect_network(
     console: Console,
@@ -45,14 +45,14 @@ def inspect_network(
     cost: bool,
     fusion: str | None,
     device: str | None,
-    **sizes: int | None,
+    **options: Any,
 ) -> None:
     """Look at a network (an .ini, .prototxt, .h5 or .keras) without converting it; the exit code is 1 when it cannot be converted."""
     from cnn_convertor.inspection import compare, inspections_as_json
 
     devices = NAMES if device == "all" else (device,)
     levels = tuple(level.value for level in Fusion) if fusion == "all" else (fusion,)
-    results = compare(source, devices=devices, levels=levels, **sizes)
+    results = compare(source, devices=devices, levels=levels, **options)
     if as_json:
         console.data(inspections_as_json(results) if "all" in (device, fusion) else results[0].to_json())
     elif "all" in (device, fusion):
@@ -72,7 +72,7 @@ def inspect_network(
 @click.option("--top", metavar="N", type=COUNT, default=5, show_default=True, help="Number of best classes to show.")
 @click.option("--labels", metavar="FILE", type=FILE, help="Class names, one a line.")
 @with_sources
-@with_device
+@with_network
 @with_console
 def run(
     console: Console,
@@ -130,7 +130,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the results as JSON.")
 @with_calibration
 @with_sources
-@with_device
+@with_network
 @with_console
 def verify(
     console: Console,
@@ -141,10 +141,12 @@ def verify(
     device: str | None,
     max_kernel_size: int | None,
     ub_size: int | None,
+    no_custom_code: bool,
     **options: Any,
 ) -> None:
     """Compare a network on the emulated device with its framework; the exit code is 1 unless every output is verified."""
-    config = Config.of(ini, calibrate=calibrate, device=device, max_kernel_size=max_kernel_size, ub_size=ub_size)
+    sizes = {"max_kernel_size": max_kernel_size, "ub_size": ub_size}
+    config = Config.of(ini, calibrate=calibrate, device=device, no_custom_code=no_custom_code, **sizes)
     if board is None:
         from cnn_convertor.trials import verify
 
@@ -180,7 +182,7 @@ def _save(path: Path | None, text: str) -> None:
 @click.option("--csv", "csv_file", metavar="FILE", type=FILE, help="Write the table as CSV.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the table as JSON.")
 @with_calibration
-@with_device
+@with_network
 @with_console
 def sweep(
     console: Console,
