@@ -36,6 +36,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, Origin, Problem, UsageError, warn
 from cnn_convertor.manifest import earlier_files
 from cnn_convertor.pipeline import ConvertedNetwork, Progress
+from cnn_convertor.places import place_of
 from cnn_convertor.report import Report
 from cnn_convertor.values import from_plain, to_plain
 
@@ -182,7 +183,7 @@ def _others(config: Config, read: Iterable[Path], own: Path) -> list[Path]:
 @cache
 def _convertor() -> str:
     """What computes: this package, byte by byte, and the versions of what it uses."""
-    parts = [_sha256_of_all(_PACKAGE), _sha256_of_all(_templates()), *map(_version, _LIBRARIES)]
+    parts = [_sha256_of_all(_PACKAGE), _sha256_of_all(place_of("templates")), *map(_version, _LIBRARIES)]
     return " ".join([*parts, sys.platform, platform.machine(), *map(str, sys.version_info[:2])])
 
 
@@ -194,11 +195,6 @@ def _version(library: str) -> str:
         return version(library)
     except PackageNotFoundError:
         return ""
-
-
-def _templates() -> Path:
-    """They are inside the package of a wheel, and beside that of a checkout."""
-    return next(place / "templates" for place in (_PACKAGE, _PACKAGE.parent) if (place / "templates").is_dir())
 
 
 def _sha256_of_all(path: Path) -> str:

@@ -154,6 +154,48 @@ def test_the_output_of_an_example_in_the_repository_is_fresh(example: str, tmp_p
     assert [path.name for path in made if path.read_bytes() != (kept / path.name).read_bytes()] == []
 
 
+# --- terminal sessions ---------------------------------------------------------------------------------------------------
+
+TEXT = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SESSIONS = [(page, block) for page in PAGES for block in TEXT.findall(page.read_text("utf-8")) if block.startswith("$ ")]
+STARTS = ("cnn-convertor ", "python ", "python3 ", "pip ", "make", "c++ ", "git ", "./", "CNN_CONVERTOR")  # of commands
+# Texts that take a board, a changed input or a larger network.
+EXCERPTS = ("passed    several runs", "pool2 | conv3: its map", "examples/digits_keras/output/digits/digits_weights.bin:")
+
+
+def test_every_block_of_text_is_commands_or_a_session_or_known() -> None:
+    sessions = {block for _, block in SESSIONS}
+    others = [
+        (page.name, block)
+        for page in PAGES
+        if page.name not in {"README.md", "layouts.md"}  # they have tests of their own
+        for block in TEXT.findall(page.read_text(encoding="utf-8"))
+        if block not in sessions and not all(line.startswith(STARTS) for line in block.splitlines())
+    ]
+    assert [name for name, block in others if not block.startswith(EXCERPTS)] == []
+    assert len(others) == len(EXCERPTS)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("page", "session"), SESSIONS, ids=[page.stem for page, _ in SESSIONS])
+def test_a_terminal_session_shows_what_its_command_prints(
+    page: Path, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line `...` stands for any lines."""
+    if page.stem == "verify":
+        pytest.importorskip("tensorflow")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    command, _, shown = session.partition("\n")
+    cli.main(shlex.split(command)[2:])
+    printed = capsys.readouterr().out
+    if page.stem == "verify":  # the last digits depend on the framework's version
+        shown, printed = (re.sub(r" +-?\d[\d.e-]*", " #", text) for text in (shown, printed))
+    pattern = "".join(r"(?:.*\n)+" if line.strip() == "..." else re.escape(f"{line}\n") for line in shown.splitlines())
+    assert re.fullmatch(pattern, printed), printed
+
+
 @pytest.mark.slow
 def test_the_readme_shows_what_its_commands_print(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

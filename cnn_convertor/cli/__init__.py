@@ -8,3 +8,4 @@ from cnn_convertor.cli import trials as trials
 from cnn_convertor.cli import reports as reports
 from cnn_convertor.cli import boards as boards
 from cnn_convertor.cli import layouts as layouts
+from cnn_convertor.cli import pages as pages

@@ -78,6 +78,16 @@ class Console:
         if self._level >= 0:
             _print(escape_controls(text.rstrip("\n")))
 
+    def markdown(self, text: str) -> None:
+        """Print Markdown: formatted on a terminal, as it is elsewhere."""
+        if sys.stdout.isatty():
+            from rich.console import Console as Terminal  # here, as these take long to import
+            from rich.markdown import Markdown
+
+            Terminal().print(Markdown(text))
+        else:
+            self.data(text)
+
     def data(self, text: str) -> None:
         """Print a result for programs, even with -q."""
         _print(text.rstrip("\n"))

@@ -15,6 +15,7 @@ import click
 from cnn_convertor import __version__
 from cnn_convertor.cli.console import DONE, INTERRUPTED, Console
 from cnn_convertor.errors import Problem
+from cnn_convertor.places import place_of
 
 
 class Commands(click.Group):
@@ -97,9 +98,7 @@ def commands() -> None:
 
 
 def _print_cmake_folder(context: click.Context) -> None:
-    """It is inside the package of a wheel, and beside that of a checkout."""
-    package = Path(__file__).parents[1]
-    click.echo(next(place / "cmake" for place in (package, package.parent) if (place / "cmake").is_dir()))
+    click.echo(place_of("cmake"))
     context.exit()
 
 

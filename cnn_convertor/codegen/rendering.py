@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import jinja2
 import numpy as np
@@ -22,6 +21,7 @@ from cnn_convertor.devices.dv700.operators import kernel_call
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.files import Contents
+from cnn_convertor.places import place_of
 
 _MOST_EXPECTED_IN_SOURCE = 1024  # values; more go to a file of their own
 
@@ -167,10 +167,8 @@ def _render(template: str, values: dict[str, object]) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    """Templates lie in the package when it is installed, beside it in a checkout."""
-    here = Path(__file__).parents[1]
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([here / "templates", here.parent / "templates"]),
+        loader=jinja2.FileSystemLoader(place_of("templates")),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
