@@ -157,10 +157,28 @@ def test_the_output_of_an_example_in_the_repository_is_fresh(example: str, tmp_p
 # --- terminal sessions ---------------------------------------------------------------------------------------------------
 
 TEXT = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SESSIONS = [(page, block) for page in PAGES for block in TEXT.findall(page.read_text("utf-8")) if block.startswith("$ ")]
-STARTS = ("cnn-convertor ", "python ", "python3 ", "pip ", "make", "c++ ", "git ", "./", "CNN_CONVERTOR")  # of commands
+SESSIONS = [
+    (page, block) for page in PAGES for block in TEXT.findall(page.read_text("utf-8")) if block.startswith("$ ")
+]
+STARTS = (
+    ".venv/",
+    ".ci/run",
+    "cnn-convertor ",
+    "python ",
+    "python3 ",
+    "pip ",
+    "make",
+    "c++ ",
+    "git ",
+    "./",
+    "CNN_CONVERTOR",
+)  # of commands
 # Texts that take a board, a changed input or a larger network.
-EXCERPTS = ("passed    several runs", "pool2 | conv3: its map", "examples/digits_keras/output/digits/digits_weights.bin:")
+EXCERPTS = (
+    "passed    several runs",
+    "pool2 | conv3: its map",
+    "examples/digits_keras/output/digits/digits_weights.bin:",
+)
 
 
 def test_every_block_of_text_is_commands_or_a_session_or_known() -> None:

@@ -16,9 +16,9 @@ PACKAGE = ROOT / "cnn_convertor"
 # A room imports from the ranks above it in this list, and from itself.
 RANKS = (
     {"__init__"},
-    {"errors", "escaping", "values"},
+    {"errors", "escaping", "places", "values"},
     {"dependencies"},
-    {"failures", "selection"},
+    {"failures", "pages", "selection"},
     {"workers"},
     {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "normalization", "passes"},
