@@ -18,7 +18,7 @@ RANKS = (
     {"__init__"},
     {"errors", "escaping", "places", "values"},
     {"dependencies"},
-    {"failures", "pages", "selection"},
+    {"failures", "selection"},
     {"workers"},
     {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "normalization", "passes"},

@@ -1,12 +1,53 @@
-"""The command that shows the documentation."""
+"""The command that shows pages of the documentation, and the entries of codes."""
 
 from __future__ import annotations
 
+import difflib
+import re
+from pathlib import Path
+
 import click
 
-from cnn_convertor import pages
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.program import commands, with_console
+from cnn_convertor.errors import UsageError
+from cnn_convertor.places import place_of
+
+_CODE = re.compile(r"DV\d{3}", re.IGNORECASE)
+_ENTRY = re.compile(r"^\| (DV\d{3})([^|]*)\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
+
+
+def names() -> dict[str, str]:
+    """Page -> its title."""
+    return {path.stem: _title(path.read_text(encoding="utf-8")) for path in sorted(place_of("docs").glob("*.md"))}
+
+
+def text_of(topic: str) -> str:
+    """A page, or the entry of a code such as DV101, as Markdown. topic: in any case.
+
+    Raises UsageError if there is neither.
+    """
+    if _CODE.fullmatch(topic):
+        entries = {row[0]: row for row in _ENTRY.findall(_page("messages"))}
+        if row := entries.get(topic.upper()):
+            code, kind, meaning, cause, cure = row
+            return f"# {code}{kind.rstrip()}: {meaning}\n\n{cause}\n\n**Remedy:** {cure}\n"
+        raise UsageError.of("DV100", f"there is no code {topic.upper()}", hint="`docs messages` shows all codes")
+    known = names()
+    page = topic.lower().removeprefix("docs/").removesuffix(".md")
+    if page in known:
+        return _page(page)
+    close = difflib.get_close_matches(page, known, n=1)
+    hint = f"`docs {close[0]}`" if close else "`docs` without an argument lists the pages"
+    raise UsageError.of("DV100", f'there is no page "{topic}"', hint=hint)
+
+
+def _page(name: str) -> str:
+    return Path(place_of("docs"), f"{name}.md").read_text(encoding="utf-8")
+
+
+def _title(text: str) -> str:
+    return text.partition("\n")[0].removeprefix("# ")
 
 
 @commands.command()
@@ -18,6 +59,6 @@ def docs(topic: str | None, console: Console) -> None:
     Without an argument, list the pages.
     """
     if topic is None:
-        console.result("pages", list(pages.names().items()))
+        console.result("pages", list(names().items()))
     else:
-        console.markdown(pages.text_of(topic))
+        console.markdown(text_of(topic))

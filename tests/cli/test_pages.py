@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cnn_convertor import cli, pages
+from cnn_convertor import cli
+from cnn_convertor.cli import pages
 from cnn_convertor.errors import UsageError
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MESSAGES = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
 CODES = re.findall(r"^\| (DV\d{3})", MESSAGES, re.MULTILINE)
 
