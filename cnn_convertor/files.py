@@ -179,7 +179,7 @@ def _remove_empty(created: Iterable[Path]) -> None:
 def _recover(folder: Path) -> None:
     """Clean up after killed runs. The temporary folders of running ones are locked."""
     for place in (folder.parent, folder):
-        for staging in sorted(place.glob(f"{_prefix(folder)}*")):
+        for staging in sorted(path for path in place.iterdir() if path.name.startswith(_prefix(folder))):
             with suppress(OSError), _lock(staging, wait=False):
                 _clean_up(folder, staging)
 
@@ -238,7 +238,8 @@ def _exchange(folder: Path, staging: Path, same: Iterable[str], replaced: Collec
             (new / path).parent.mkdir(parents=True, exist_ok=True)
             os.link(folder / path, new / path, follow_symlinks=False)
     shutil.copymode(folder, new)
-    _begin(staging, _Journal(moved=folders))
+    if folders:
+        _begin(staging, _Journal(moved=folders))
     _exchange_names(folder, new)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from datetime import date
 from enum import Enum
 from functools import cache
+from functools import partial as bind
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -41,31 +42,41 @@ def to_plain(value: object) -> Any:
 
 def from_plain(kind: type[T], plain: Any) -> T:
     """The value of a type that `to_plain` gave. Raises TypeError, ValueError or LookupError for what is no such value."""
-    found: T = _from_plain(kind, plain)
+    found: T = _reader(kind)(plain)  # type: ignore[arg-type]  # types are hashable
     return found
 
 
-def _from_plain(kind: Any, plain: Any) -> Any:
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """The function that reads the values of a type; a cache reads thousands of each."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        (inner,) = (argument for argument in arguments if argument is not type(None))
-        return None if plain is None else _from_plain(inner, plain)
+        (inner,) = (_reader(argument) for argument in arguments if argument is not type(None))
+        return lambda plain: None if plain is None else inner(plain)
     if origin is tuple:
         if arguments[1:] == (...,):
-            arguments = arguments[:1] * len(plain)
-        return tuple(_from_plain(argument, item) for argument, item in zip(arguments, plain, strict=True))
+            item = _reader(arguments[0])
+            return lambda plain: tuple(map(item, plain))
+        return bind(_items, tuple(map(_reader, arguments)), lambda *items: items)
     if issubclass(kind, Enum):
-        return kind[plain]
+        return lambda plain: kind[plain]
     if issubclass(kind, Path):
-        return Path(plain)
+        return Path
     if fields := _fields(kind):
-        return kind(*(_from_plain(field, item) for field, item in zip(fields, plain, strict=True)))
+        return bind(_items, tuple(map(_reader, fields)), kind)
+    return bind(_scalar, kind)
+
+
+def _items(readers: tuple[Callable[[Any], Any], ...], kind: Callable[..., Any], plain: Any) -> Any:
+    return kind(*(reader(item) for reader, item in zip(readers, plain, strict=True)))
+
+
+def _scalar(kind: Any, plain: Any) -> Any:
     if not isinstance(plain, (int, float) if kind is float else kind):
         raise TypeError(f"expected {kind.__name__}, not {plain!r}")
     return kind(plain)
 
 
-@cache
 def _fields(kind: type) -> tuple[Any, ...]:
     """The types of a record's fields; none for other types."""
     if dataclasses.is_dataclass(kind):
