@@ -153,9 +153,9 @@ def test_no_two_codes_mean_the_same() -> None:
 
 
 def test_every_entry_says_all() -> None:
-    for code, (meaning, cause, cure, _) in entries().items():
+    for code, (meaning, cause, remedy, _) in entries().items():
         assert meaning and not meaning.endswith("."), code
-        assert cause.endswith(".") and cure.endswith("."), code
+        assert cause.endswith(".") and remedy.endswith("."), code
         assert code[2] in GROUPS
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 class Entry(NamedTuple):
     cause: str
-    cure: str
+    remedy: str
 
 
 _OFFSETS = "Check the memory plan: no two maps that are needed at the same time may share bytes."
@@ -190,6 +190,6 @@ CODES: dict[str, Entry] = {
 
 
 def hint(code: str) -> str:
-    """The cure as the end of a message: "try: ..."."""
-    cure = CODES[code].cure.removesuffix(".")
-    return cure[0].lower() + cure[1:] if cure[1].islower() else cure
+    """The remedy as the end of a message: "try: ..."."""
+    remedy = CODES[code].remedy.removesuffix(".")
+    return remedy[0].lower() + remedy[1:] if remedy[1].islower() else remedy

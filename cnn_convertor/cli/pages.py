@@ -30,8 +30,8 @@ def text_of(topic: str) -> str:
     if _CODE.fullmatch(topic):
         entries = {row[0]: row for row in _ENTRY.findall(_page("messages"))}
         if row := entries.get(topic.upper()):
-            code, kind, meaning, cause, cure = row
-            return f"# {code}{kind.rstrip()}: {meaning}\n\n{cause}\n\n**Remedy:** {cure}\n"
+            code, kind, meaning, cause, remedy = row
+            return f"# {code}{kind.rstrip()}: {meaning}\n\n{cause}\n\n**Remedy:** {remedy}\n"
         raise UsageError.of("DV100", f"there is no code {topic.upper()}", hint="`docs messages` shows all codes")
     known = names()
     page = topic.lower().removeprefix("docs/").removesuffix(".md")

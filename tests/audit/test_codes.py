@@ -21,8 +21,8 @@ def test_the_codes_are_those_that_are_given() -> None:
 
 def test_the_page_has_the_codes() -> None:
     page = (ROOT / "docs/audit.md").read_text(encoding="utf-8")
-    rows = [f"| {code} | {entry.cause} | {entry.cure} |" for code, entry in codes.CODES.items()]
-    table = "\n".join(["| code | cause | cure |", "|---|---|---|", *rows]) + "\n"
+    rows = [f"| {code} | {entry.cause} | {entry.remedy} |" for code, entry in codes.CODES.items()]
+    table = "\n".join(["| code | cause | remedy |", "|---|---|---|", *rows]) + "\n"
     assert page.partition("## The codes\n\n")[2] == table
 
 
