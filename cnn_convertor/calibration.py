@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import codegen
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Tensor, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import (
@@ -81,12 +81,12 @@ class Moments(NamedTuple):
 
 
 def calibrate(
-    graph: Graph, program: Program, samples: Samples, *, unfused: Program, limits: Limits
+    graph: Graph, program: Program, samples: Samples, *, unfused: Program, device: Device
 ) -> Calibrated | None:
     """The program with palettes, and biases, fitted to sample inputs; None, after a warning, when it has no palettes.
 
     unfused: the same network with FP16 weights and a command for each convolution, so that the inputs of all are in memory.
-    limits: of the device.
+    device: that it is converted for.
     The program keeps its palettes when the calibrated ones do not improve its outputs. Raises UsageError for networks with
     custom layers, and without a C++ compiler.
     """
@@ -99,7 +99,7 @@ def calibrate(
 
         def installed(made: Program, folder: str) -> EmulatedNetwork:
             files = codegen.emit(made, codegen.RenderOptions(program.name))
-            return install(graph, made, files, Path(name, folder), limits=limits)
+            return install(graph, made, files, Path(name, folder), device=device)
 
         plain = installed(without_palettes(program), "fp16")
         moments = measure(installed(without_palettes(unfused), "unfused"), samples)

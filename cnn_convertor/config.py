@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 # `--help` imports all of these; without numpy, which takes long.
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
@@ -372,11 +371,6 @@ class Config:
     def profile(self) -> Profile:
         """The device, with the sizes of the command line."""
         return self.device.overridden(max_kernel_size=self.max_kernel_size, ub_size=self.ub_size)
-
-    @property
-    def limits(self) -> Limits:
-        """Limits of the device."""
-        return self.profile.limits
 
     @property
     def output_sqnr(self) -> float | None:

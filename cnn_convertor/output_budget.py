@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import codegen
 from cnn_convertor.calibration import parts, refuse_custom_layers
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason
 from cnn_convertor.devices.dv700.weights.palettes import with_choices, without_palettes
@@ -48,7 +48,7 @@ def keep_outputs(
     samples: Samples,
     *,
     sqnr: float,
-    limits: Limits,
+    device: Device,
     progress: Progress = lambda _: None,
 ) -> tuple[Program, Kept]:
     """The program with the palettes that save the most bytes while every output keeps the SQNR in dB.
@@ -61,7 +61,7 @@ def keep_outputs(
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
         plain = without_palettes(program)
         files = codegen.emit(plain, codegen.RenderOptions(program.name))
-        variants = variants_of(install(graph, plain, files, Path(folder), limits=limits), program)
+        variants = variants_of(install(graph, plain, files, Path(folder), device=device), program)
         meter = _Meter(variants, samples)
         names = [n for n, indices in variants.layers.items() if any(_is_open(program.weights[i]) for i in indices)]
         fixed = frozenset(variants.layers) - frozenset(names)

@@ -268,11 +268,11 @@ def quantize(
     if config.calibrate is not None:
         progress("calibrate", 0, 1)
         unfused = plan(graph, config.name, target._replace(fusion=Fusion.NONE))
-        if calibrated := calibrate(graph, program, samples, unfused=unfused, limits=config.limits):
+        if calibrated := calibrate(graph, program, samples, unfused=unfused, device=device_of(config.profile)):
             program, calibration = calibrated
     if wanted is not None:
         progress("measure outputs", 0, 1)
-        program, kept = keep_outputs(graph, program, samples, sqnr=wanted, limits=config.limits)
+        program, kept = keep_outputs(graph, program, samples, sqnr=wanted, device=device_of(config.profile))
     return Quantized(program, calibration, kept)
 
 
@@ -309,7 +309,7 @@ def _selftest(graph: Graph, program: Program, config: Config) -> Mapping[str, Co
     model = config.definition.name
     low, high = Preparation.of(config).range
     emitted = codegen.emit(program, RenderOptions(model))
-    test = selftest.record(graph, program, emitted, low=low, high=high, limits=config.limits)
+    test = selftest.record(graph, program, emitted, low=low, high=high, device=device_of(config.profile))
     generator = (selftest.MULTIPLIER, selftest.INCREMENT)
     return codegen.render_selftest(program, model=model, levels=test.levels, generator=generator, outputs=test.outputs)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cnn_convertor import codegen, files
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes, with_weights_of, without_palettes
 from cnn_convertor.emulation.network import EmulatedNetwork, install
@@ -44,7 +45,7 @@ def prepare(graph: Graph, config: Config, folder: Path, *, sources: Sequence[Pat
 
 def _install(graph: Graph, program: Program, config: Config, folder: Path, sources: Sequence[Path]) -> EmulatedNetwork:
     emitted = codegen.emit(program, codegen.RenderOptions(config.definition.name))
-    return install(graph, program, emitted, folder, sources=sources, limits=config.limits)
+    return install(graph, program, emitted, folder, sources=sources, device=device_of(config.profile))
 
 
 @contextmanager

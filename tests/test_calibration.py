@@ -13,7 +13,7 @@ from cnn_convertor import calibration, cli
 from cnn_convertor.calibration import Calibrated, calibrate
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import LayerType, Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.options import Quantization
@@ -92,7 +92,7 @@ def calibrated(
     program = build(graph, chosen)
     unfused = plan(graph, chosen.name, DeviceOptions.of(chosen)._replace(fusion=Fusion.NONE))
     return program, calibrate(
-        graph, program, Samples({"x": inputs}, "samples", {}), unfused=unfused, limits=chosen.limits
+        graph, program, Samples({"x": inputs}, "samples", {}), unfused=unfused, device=DV700
     )
 
 
@@ -104,7 +104,7 @@ def has_own_bias(weights: Weights) -> bool:
 def outputs_of(graph: Graph, program: Program, inputs: Maps, folder: Path) -> list[Real]:
     """What the program gives with its maps in FP32."""
     files = emit(program, RenderOptions("a graph"))
-    outputs = install(graph, program, files, folder, limits=Limits()).run({"x": inputs}, exact=True).outputs
+    outputs = install(graph, program, files, folder, device=DV700).run({"x": inputs}, exact=True).outputs
     return [values.astype(np.float64) for values in outputs]
 
 

@@ -148,16 +148,16 @@ def test_every_field_has_a_key_or_an_option() -> None:
 
 def test_the_device_has_one_default_size(folder: Path) -> None:
     config, limits = read(folder, SMALLEST), Limits()
-    assert config.limits == limits
+    assert config.profile.limits == limits
 
 
 def test_a_device_of_the_command_line_wins_over_the_ini_file(folder: Path) -> None:
     (folder / "ours.toml").write_text("[device]\nub_size = 4096\n")
     text = f"{SMALLEST}[OPTIONAL]\ndevice = ours.toml\n"
-    assert read(folder, text).limits.ub_size == 4096
+    assert read(folder, text).profile.limits.ub_size == 4096
     (folder / "net.ini").write_text(text)
-    assert Config.read(folder / "net.ini", device="zia-c2").limits.ub_size == 524_288
-    assert Config.read(folder / "net.ini", device=None, ub_size=8192).limits.ub_size == 8192
+    assert Config.read(folder / "net.ini", device="zia-c2").profile.limits.ub_size == 524_288
+    assert Config.read(folder / "net.ini", device=None, ub_size=8192).profile.limits.ub_size == 8192
 
 
 def test_an_unknown_device_is_named(folder: Path) -> None:

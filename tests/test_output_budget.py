@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cnn_convertor import cli
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
@@ -74,7 +75,7 @@ def inputs() -> dict[str, Maps]:
 
 
 def installed(program: Program, folder: Path) -> EmulatedNetwork:
-    return install(network(), program, emit(program, RenderOptions("a graph")), folder, limits=chosen(0).limits)
+    return install(network(), program, emit(program, RenderOptions("a graph")), folder, device=DV700)
 
 
 def output(made: EmulatedNetwork, *, exact: bool = False) -> Real:

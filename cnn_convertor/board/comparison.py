@@ -16,6 +16,7 @@ from cnn_convertor.board.results import BoardResults, Measured, read_results
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.estimate import estimate
 from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.emulation.network import EmulatedNetwork, install
@@ -130,7 +131,7 @@ def verify_board(
         )
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as scratch:
         emitted: dict[str, Contents] = network_files(program, config)
-        network = install(graph, program, emitted, Path(scratch), sources=sources, limits=config.limits)
+        network = install(graph, program, emitted, Path(scratch), sources=sources, device=device_of(config.profile))
         hashes = {name: _sha256(Path(scratch, name)) for name in emitted}
         if network_hash(hashes) != results.network:
             raise _other(folder, "the kit was made from another network, or by another version", "make the kit again")

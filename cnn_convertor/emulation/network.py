@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.build import build
 from cnn_convertor.emulation.run import Maps, Outputs, run
@@ -14,13 +14,13 @@ from cnn_convertor.ir.ops import Shape
 
 
 class EmulatedNetwork(NamedTuple):
-    """graph: as its framework has it; program: as the device runs it. limits: of the device."""
+    """graph: as its framework has it; program: as the device runs it. device: that it was converted for."""
 
     graph: Graph
     program: Program
     executable: Path
     weights: Path
-    limits: Limits
+    device: Device
 
     @property
     def shapes(self) -> list[Shape]:
@@ -40,7 +40,7 @@ class EmulatedNetwork(NamedTuple):
             layers=layers,
             exact=exact,
             given=given,
-            limits=self.limits,
+            device=self.device,
         )
 
 
@@ -51,7 +51,7 @@ def install(
     folder: Path,
     *,
     sources: Sequence[Path] = (),
-    limits: Limits,
+    device: Device,
 ) -> EmulatedNetwork:
     """Write the files that a program was emitted as to a folder, and compile them.
 
@@ -59,4 +59,4 @@ def install(
     """
     replace_all(folder, files)
     executable = build(folder, program.name, sources=sources)
-    return EmulatedNetwork(graph, program, executable, folder / f"{program.name}_weights.bin", limits)
+    return EmulatedNetwork(graph, program, executable, folder / f"{program.name}_weights.bin", device)

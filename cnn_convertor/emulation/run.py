@@ -13,15 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.limits import OF_BOARD, Limits
+from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.limits import OF_BOARD
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import ByteInput, Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.ir.ops import Order, Shape
 
 Maps: TypeAlias = NDArray[np.float32]
 LARGEST_HALF = 65504.0
-LIMITS = Limits()
+_BLOCKS = {"conv": "CONV", "fc": "FC", "maximizer": "MX", "ipu": "IPU"}  # in the device tree
 _ERROR = "error: "  # prefix of the runner's messages
 
 
@@ -58,19 +60,19 @@ def run(
     layers: bool = False,
     exact: bool = False,
     given: bytes | None = None,
-    limits: Limits = LIMITS,
+    device: Device = DV700,
 ) -> Outputs:
     """Run a network, built from the program's sources, on samples.
 
     inputs: input name -> (N, H, W, C). shapes: those of the outputs as the framework has them, where they differ from the
     program's (a reshape that moves nothing); None: the program's own. layers: keep every layer's map, too.
     exact: keep maps in FP32 beside the FP16 memory. given: every layer's output from another device, as it lies in memory,
-    sample after sample: each layer reads those of the layers before it. limits: of the device.
+    sample after sample: each layer reads those of the layers before it. device: what to emulate.
     Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
     """
     data, samples = input_bytes(program, inputs), len(next(iter(inputs.values())))
     flat = execute(
-        executable, weights, program, data, samples=samples, layers=layers, exact=exact, given=given, limits=limits
+        executable, weights, program, data, samples=samples, layers=layers, exact=exact, given=given, device=device
     )
     return Outputs(outputs_of(program, flat.outputs, shapes), flat.layers, flat.traffic)
 
@@ -96,7 +98,7 @@ def execute(
     layers: bool = False,
     exact: bool = False,
     given: bytes | None = None,
-    limits: Limits = LIMITS,
+    device: Device = DV700,
 ) -> Flat:
     """Run a network on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
 
@@ -105,7 +107,8 @@ def execute(
     environment = {name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"}
     environment |= {"DMP_DV_EXACT": "1"} if exact else {}
     environment |= {"DMP_DV_CHECK_UNINITIALIZED": "1", "DMP_DV_STRICT": "1"}
-    environment |= {f"DMP_DV_{name.upper()}": str(int(getattr(limits, name))) for name in OF_BOARD}
+    environment |= {f"DMP_DV_{name.upper()}": str(int(getattr(device.limits, name))) for name in OF_BOARD}
+    environment |= {"DMP_DV_BLOCKS": ",".join(_BLOCKS[block] for block in sorted(device.blocks))}
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
         folder = Path(name)
         (folder / "input.bin").write_bytes(data)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.network import install
 from cnn_convertor.emulation.run import Maps, execute
@@ -29,7 +29,7 @@ class SelfTest:
 
 
 def record(
-    graph: Graph, program: Program, files: Mapping[str, Contents], *, low: float, high: float, limits: Limits
+    graph: Graph, program: Program, files: Mapping[str, Contents], *, low: float, high: float, device: Device
 ) -> SelfTest:
     """Run an emitted network on values from low to high.
 
@@ -44,8 +44,8 @@ def record(
     drawn = _drawn(sum(tensor.shape.size for _, tensor in program.inputs))
     given = drawn.astype(np.uint8) if program.byte_input else levels[drawn]
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
-        network = install(graph, program, files, Path(folder), limits=limits)
-        flat = execute(network.executable, network.weights, program, given.tobytes(), samples=1, limits=limits)
+        network = install(graph, program, files, Path(folder), device=device)
+        flat = execute(network.executable, network.weights, program, given.tobytes(), samples=1, device=device)
     sizes = [program.layers[index].output.shape.size for index in program.outputs]
     return SelfTest(levels, tuple(np.split(flat.outputs[0], np.cumsum(sizes)[:-1])))
 

@@ -12,7 +12,7 @@ import pytest
 from cnn_convertor.audit import audit
 from cnn_convertor.codegen import render_selftest
 from cnn_convertor.devices.dv700.byte_input import POLICIES
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import selftest
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
 from cnn_convertor.emulation.run import input_bytes
@@ -110,7 +110,7 @@ def test_a_selftest_fills_in_bytes(tmp_path: Path) -> None:
     configuration = config(PATH, input="u8", **PREPARATIONS["CP_USER_SPECIFY"])
     program = build(camera(), configuration)
     files = render(camera(), program, configuration)
-    test = selftest.record(camera(), program, files, low=-1, high=1, limits=Limits())
+    test = selftest.record(camera(), program, files, low=-1, high=1, device=DV700)
     generator = (selftest.MULTIPLIER, selftest.INCREMENT)
     texts = render_selftest(program, model="m", levels=test.levels, generator=generator, outputs=test.outputs)
     replace_all(tmp_path, {**render(camera(), program, configuration), **texts})

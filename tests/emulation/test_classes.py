@@ -11,7 +11,6 @@ import pytest
 from cnn_convertor.audit import audit
 from cnn_convertor.codegen import render_selftest
 from cnn_convertor.devices.dv700.device_file import read_profile
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import ElementType
 from cnn_convertor.emulation import selftest
@@ -48,13 +47,13 @@ def segmentation(classes: int, *, axis: Axis = Axis.CHANNELS, count: int = 1, va
 @needs_compiler
 @pytest.mark.parametrize("classes", [2, 8, 12, 255])
 @pytest.mark.parametrize("transposed", [True, False], ids=["HWC", "WHC"])
-@pytest.mark.parametrize("blocks", ["CONV,MX", "CONV"])
+@pytest.mark.parametrize("blocks", [{"conv", "maximizer"}, {"conv"}], ids=["with the block", "without"])
 def test_classes_are_bytes_and_ties_go_to_the_lowest(
-    classes: int, transposed: bool, blocks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    classes: int, transposed: bool, blocks: set[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("DMP_DV_BLOCKS", blocks)
     graph = segmentation(classes)
     made = network(graph, tmp_path, device=ZIA_C3, transpose_weight=transposed)
+    made = made._replace(device=made.device._replace(blocks=frozenset(blocks)))
     inputs = samples({"image": integers(5, 7, 3, seed=1)}, {"image": np.zeros((5, 7, 3))})
     found, scores = made.run(inputs).outputs
     assert made.program.layers[made.program.outputs[0]].output.type is ElementType.BYTE
@@ -103,7 +102,7 @@ def test_a_selftest_reads_the_bytes(tmp_path: Path) -> None:
     configuration = config(Path("graph.keras"), device=ZIA_C3)
     program = build(graph, configuration)
     files = render(graph, program, configuration)
-    test = selftest.record(graph, program, files, low=0, high=1, limits=Limits())
+    test = selftest.record(graph, program, files, low=0, high=1, device=device_of(ZIA_C3))
     generator = (selftest.MULTIPLIER, selftest.INCREMENT)
     texts = render_selftest(program, model="m", levels=test.levels, generator=generator, outputs=test.outputs)
     replace_all(tmp_path, {**render(graph, program, configuration), **texts})

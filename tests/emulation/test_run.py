@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from cnn_convertor.audit import audit
+from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.run import from_memory, input_bytes, to_memory
 from cnn_convertor.errors import ConvertorError, UsageError
@@ -29,6 +32,10 @@ needs_compiler = pytest.mark.usefixtures("compiler")
 
 def random(*shape: int, seed: int = 0) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     return np.random.default_rng(seed).normal(size=shape)
+
+
+def with_limits(**limits: Any) -> Device:
+    return DV700._replace(limits=Limits(**limits))
 
 
 def small_graph() -> Graph:
@@ -181,7 +188,7 @@ def test_the_emulated_device_has_the_unified_buffer_that_was_converted_for(tmp_p
     expected = large.run(inputs).outputs[0]
     assert np.isfinite(expected).all()
     with pytest.raises(ConvertorError, match="DV704"):
-        large._replace(limits=Limits(ub_size=1 << 17)).run(inputs)
+        large._replace(device=with_limits(ub_size=1 << 17)).run(inputs)
 
 
 CALLBACK = """
@@ -287,9 +294,36 @@ def test_the_emulated_device_refuses_what_old_revisions_and_drivers_refuse(name:
     installed = network(graph, tmp_path)
     inputs = samples({"in": random(*graph.shape("in"))})
     assert np.isfinite(installed.run(inputs).outputs[0]).all()
-    limits: dict[str, Any] = {lacks: False}
     with pytest.raises(ConvertorError, match="DV704"):
-        installed._replace(limits=Limits(**limits)).run(inputs)
+        installed._replace(device=with_limits(**{lacks: False})).run(inputs)
+
+
+CALLBACK_OF_BLOCKS = """
+#include <cstring>
+#include "dmp_dv_cmdraw_v0.h"
+#include "net_gen.h"
+
+// Writes for each block whether the device has it: convolution, image unit, maximizer.
+void custom_callback_Blocks(fpga_layer &layer, void *, uint8_t *io_ptr) {
+  const dmp_dv_context context = dmp_dv_context_create();
+  float found[3];
+  const int types[3] = {DMP_DV_DEV_CONV, DMP_DV_DEV_IPU, DMP_DV_DEV_MAXIMIZER};
+  for (int i = 0; i < 3; ++i) found[i] = static_cast<float>(dmp_dv_device_exists(context, types[i]));
+  dmp_dv_context_release(context);
+  std::memcpy(io_ptr + layer.output_offs, found, sizeof(found));
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize(("device", "blocks"), [("dv700", [1, 0, 0]), ("zia-c3", [1, 1, 1])])
+def test_the_emulated_device_has_the_blocks_of_the_profile(device: str, blocks: list[int], tmp_path: Path) -> None:
+    custom = ops.Custom("Blocks", (("unused", 1),), Shape(1, 1, 3))
+    graph = Graph((Node("in", ops.Input(Shape(1, 1, 8))), Node("blocks", custom, ("in",))), ("blocks",))
+    (tmp_path / "blocks.cpp").write_text(CALLBACK_OF_BLOCKS)
+    profile = read_profile(device, Path())
+    trial = network(graph, tmp_path / "with", sources=[tmp_path / "blocks.cpp"], device=profile)
+    assert trial.run(samples({"in": np.ones((1, 1, 8))})).outputs[0].ravel().tolist() == blocks
 
 
 @needs_compiler

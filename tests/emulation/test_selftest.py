@@ -13,7 +13,7 @@ import pytest
 from cnn_convertor import codegen
 from cnn_convertor.codegen import rendering
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
 from cnn_convertor.emulation.selftest import SelfTest, record
 from cnn_convertor.errors import UsageError
@@ -73,7 +73,7 @@ def test_the_same_network_has_the_same_selftest(tmp_path: Path) -> None:
 def recorded(graph: Graph, low: float, high: float) -> SelfTest:
     program = build(graph, config(Path("graph.keras")))
     files = codegen.emit(program, codegen.RenderOptions("a graph"))
-    return record(graph, program, files, low=low, high=high, limits=Limits())
+    return record(graph, program, files, low=low, high=high, device=DV700)
 
 
 def test_inputs_are_drawn_from_the_levels(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
@@ -57,7 +58,7 @@ def network() -> Graph:
 
 def installed(graph: Graph, program: Program, folder: Path) -> EmulatedNetwork:
     files = emit(program, RenderOptions("a graph"))
-    return install(graph, program, files, folder, limits=config(Path("a.keras")).limits)
+    return install(graph, program, files, folder, device=DV700)
 
 
 def palettes_in(graph: Graph, *names: str, transposed: bool) -> Program:

@@ -10,6 +10,7 @@ import pytest
 from cnn_convertor.cli import main
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
 from cnn_convertor.emulation.network import install
@@ -55,7 +56,7 @@ def test_the_worst_palette_is_found_wherever_it_is(bad: str, tmp_path: Path) -> 
     program = build(graph, chosen)
     plain = without_palettes(program)
     files = emit(plain, RenderOptions("a graph"))
-    variants = variants_of(install(graph, plain, files, tmp_path, limits=chosen.limits), program)
+    variants = variants_of(install(graph, plain, files, tmp_path, device=DV700), program)
     inputs = {"x": np.random.default_rng(1).normal(size=(2, 6, 6, 32)).astype(np.float16).astype(np.float32)}
     (right,) = variants.network.run(inputs, exact=True).outputs
     found = sensitivities(variants, lambda made: [compare("f", made.run(inputs).outputs[0], right)])
