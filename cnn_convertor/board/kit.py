@@ -14,6 +14,7 @@ from cnn_convertor import codegen, files
 from cnn_convertor.board.probe import DEVICE
 from cnn_convertor.codegen import RenderOptions, render_text
 from cnn_convertor.codegen.cpp import class_name
+from cnn_convertor.codegen.description import byte_outputs
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.run import input_bytes
@@ -55,11 +56,13 @@ def write_kit(config: Config, folder: Path, inputs: Inputs, *, sources: Sequence
     program = build(graph, config)
     given = inputs.read(graph, config)
     data = input_bytes(program, given.inputs)
+    in_bytes = byte_outputs(program)
     values = {
         "name": program.name,
         "class_name": class_name(program),
         "header_name": f"{program.name}_gen.h",
         "inputs": [{"offset": tensor.offset, "nbytes": tensor.nbytes} for _, tensor in program.inputs],
+        "byte_outputs": ["true" if position in in_bytes else "false" for position in range(len(program.outputs))],
         "sample_bytes": len(data) // given.count,
         "samples": given.count,
         "seed": inputs.seed if inputs.path is None else GIVEN,

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.program import ElementType, Program
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin, UsageError
 
 _FORMAT, _VERSION = "cnn-convertor results", 1
+_ELEMENTS = {ElementType.BYTE: "u1", ElementType.HALF: "<f2", ElementType.FLOAT: "<f4"}
 _AGAIN = "run the kit again, and name its folder of results"
 
 
@@ -59,7 +60,7 @@ class BoardResults:
         flat = np.frombuffer(self.memory, np.uint8).reshape(self.samples, -1)
         parts = np.split(flat, np.cumsum(sizes)[:-1], axis=1)
         return tuple(
-            np.ascontiguousarray(part).view(f"<f{layer.output.type.value}").astype(np.float32)
+            np.ascontiguousarray(part).view(_ELEMENTS[layer.output.type]).astype(np.float32)
             for part, layer in zip(parts, program.layers, strict=True)
         )
 

@@ -59,6 +59,17 @@ bool Run(CDMP_Network *network, const std::vector<uint8_t> &inputs, int sample) 
   return network->RunNetwork();
 }
 
+const uint8_t *MemoryOf(const CDMP_Network &network, const fpga_layer &layer) { return network.get_io_ptr() + layer.output_offs; }
+
+// The output of a layer. The runtime keeps copies of whole FP16 elements. One byte an element has an output of the network
+// alone, which no later layer overwrites.
+void AppendLayer(const CDMP_Network &network, const fpga_layer &layer, Output *layers) {
+  if (2 * layer.output.size() == layer.output_size)
+    layers->Append(layer.output.data(), layer.output_size);
+  else
+    layers->Append(MemoryOf(network, layer), layer.output_size);
+}
+
 // The least time of a layer, and what it moves; its maps may hold anything by now.
 std::string Measure(const fpga_layer &layer) {
   long long usec = -1;
@@ -81,17 +92,14 @@ int RunLayers(const std::string &folder, const std::vector<uint8_t> &inputs, std
   Output layers(folder + "/layers.bin");
   for (int sample = 0; sample < kSamples; ++sample) {
     if (!Run(&network, inputs, sample)) return Fail("the network does not run");
-    for (int i = 0; i < network.get_total_layer_count(); ++i) {
-      const fpga_layer &layer = network.get_layer(i);
-      layers.Append(layer.output.data(), 2 * layer.output.size());
-    }
+    for (int i = 0; i < network.get_total_layer_count(); ++i) AppendLayer(network, network.get_layer(i), &layers);
     std::printf("sample %d of %d\n", sample + 1, kSamples);
   }
   if (!layers.Close()) return Fail("cannot write to " + folder);
   for (int i = 0; i < network.get_total_layer_count(); ++i) {
     const fpga_layer &layer = network.get_layer(i);
     *json += std::string(i ? "," : "") + "\n    {\"name\": " + board::Quoted(layer.name.c_str()) +
-             ", \"bytes\": " + std::to_string(2 * layer.output.size()) + ",\n     " + Measure(layer) + "}";
+             ", \"bytes\": " + std::to_string(layer.output_size) + ",\n     " + Measure(layer) + "}";
   }
   return 0;
 }
@@ -99,7 +107,11 @@ int RunLayers(const std::string &folder, const std::vector<uint8_t> &inputs, std
 void AppendOutputs(CDMP_Network *network, Output *outputs) {
   for (int i = 0; i < network->get_output_layer_count(); ++i) {
     std::vector<float> values;
-    network->get_final_output(values, i);
+    const fpga_layer &layer = *network->get_output_layers()[static_cast<std::size_t>(i)];
+    if (kHasBytes[i])  // get_final_output reads FP16 and FP32 alone
+      values.assign(MemoryOf(*network, layer), MemoryOf(*network, layer) + layer.output_size);
+    else
+      network->get_final_output(values, i);
     outputs->Append(values.data(), sizeof(float) * values.size());
   }
 }
