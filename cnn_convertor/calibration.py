@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor import codegen
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Tensor, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import (

@@ -17,6 +17,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.byte_input import with_byte_input
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.frame_input import frame_input
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
@@ -285,12 +286,13 @@ def samples_of(graph: Graph, config: Config) -> Samples:
 
 def render(graph: Graph, program: Program, config: Config) -> dict[str, Contents]:
     """File name -> contents, for every file that the configuration asks for."""
-    emitted = codegen.emit(program, render_options(config))
+    emitted = codegen.emit(program, render_options(program, config))
     return {**emitted, **_selftest(graph, program, config)} if config.selftest else emitted
 
 
-def render_options(config: Config) -> RenderOptions:
+def render_options(program: Program, config: Config) -> RenderOptions:
     preparation = Preparation.of(config)
+    frame = frame_input(program, device_of(config.profile), preparation.of_every_byte) if preparation.is_given else None
     return RenderOptions(
         model=config.definition.name,
         source=config.generate_source,
@@ -301,6 +303,7 @@ def render_options(config: Config) -> RenderOptions:
         mean=preparation.mean,
         scale=preparation.scale,
         channel_order=preparation.channel_order,
+        frame=frame,
     )
 
 

@@ -260,7 +260,7 @@ def _layers_without_a_map(
 def _stale_files(program: Program, config: Config) -> tuple[str, ...]:
     """Files in the output folder that are not what was verified, after a warning; none where nothing was converted."""
     folder = config.output_folder / config.name
-    found = files.differing(folder, codegen.emit(program, render_options(config)))
+    found = files.differing(folder, codegen.emit(program, render_options(program, config)))
     if found:
         problem = f"the files of the last conversion are not what was verified: {', '.join(found)}"
         warn(Problem("DV718", problem, Origin(str(folder)), "convert the network again"))

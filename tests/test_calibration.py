@@ -91,9 +91,7 @@ def calibrated(
     chosen = config(Path("graph.keras"), transpose_weight=transposed, quantization=quantization, fusion=fusion)
     program = build(graph, chosen)
     unfused = plan(graph, chosen.name, DeviceOptions.of(chosen)._replace(fusion=Fusion.NONE))
-    return program, calibrate(
-        graph, program, Samples({"x": inputs}, "samples", {}), unfused=unfused, device=DV700
-    )
+    return program, calibrate(graph, program, Samples({"x": inputs}, "samples", {}), unfused=unfused, device=DV700)
 
 
 def has_own_bias(weights: Weights) -> bool:

@@ -62,6 +62,7 @@ that the new one does not have are removed, and your own files stay.
 | `NAME.json` | always: the [manifest](manifest.md), which other tools read |
 | `NAME_gen.h`, `NAME_gen.cpp` | `generate_source = 1`: the class `CNAME`, which describes the network to the runtime |
 | `NAME_cpu.h` | with them, where some layers run on the CPU ([cpu-layers.md](cpu-layers.md)) |
+| `NAME_frame.h` | with them, where the device has an image unit (`device = zia-c3`) that makes the input of a camera's frame ([below](#frames-of-a-camera)) |
 | `NAME.dot` | `generate_dot = 1`: the graph; `dot -Tsvg NAME.dot > NAME.svg` draws it |
 | `NAME.html`, `NAME_report.json` | `report = 1`: the [report](report.md) as a page and as JSON |
 | `doc/` | `generate_doxy = 1`: `Doxyfile` and `pages.dox`; `doxygen` in that folder makes the pages |
@@ -75,6 +76,24 @@ FP16 input has, and the device computes `(pixel - mean) * scale` with the `mean`
 `SetConvertPolicy`: with the runtime's policy if it gives the same FP16 numbers (pixel / 255, pixel - 128, (pixel - 128) / 128, (pixel - 127.5) / 128, pixel), and
 with a table for each channel otherwise. Half as many bytes are read. The network needs one input of 3 channels, which its first
 command alone reads (DV431). `run` and `verify` round images to whole pixels, and take arrays that whole pixels can give.
+
+## Frames of a camera
+
+Where the device has an image unit (IPU), it can make the network's input of a frame of any size up to 4095x4095 pixels: it
+scales the frame, puts channels in order, and subtracts whole means or divides by 255. If the ini file has `mean` or `scale`, and
+this gives the input exactly (or `input = u8`, with any `mean` and `scale`), `NAME_frame.h` has the class `CNAME_io::Frame`, and the
+CPU touches no pixel that the camera writes to `data()`:
+
+```cpp
+Cmy_network network;  // Initialize(), LoadWeights(), Commit()
+Cmy_network_io::Frame frame(network);
+if (!frame.Reserve(480, 640, Cmy_network_io::kRGB)) return 1;  // no image unit: prepare the pixels on the CPU
+std::memcpy(frame.data(), pixels, frame.size());
+if (!frame.Draw() || !network.RunNetwork()) return 1;
+```
+
+At which positions the device samples a frame that it scales, and how it rounds pixel / 255, no public document says; the
+emulated device samples where the centers of pixels are, and rounds to the nearest number.
 
 ## Outputs
 

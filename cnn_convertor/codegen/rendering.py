@@ -17,12 +17,18 @@ from cnn_convertor.codegen.kernels import bundle, function_of
 from cnn_convertor.codegen.layers import layer_view
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE
 from cnn_convertor.devices.dv700.encode.registers import legend
+from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion
 from cnn_convertor.devices.dv700.operators import kernel_call
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.files import Contents
 from cnn_convertor.places import place_of
 
+_FRAME_WORK = {
+    PixelConversion.TO_BYTES: "writes bytes, which the network's first command converts",
+    PixelConversion.SUBTRACTION: "subtracts {} from them",
+    PixelConversion.BY_255: "divides them by 255 (how it rounds, the SDK does not document)",
+}
 _MOST_EXPECTED_IN_SOURCE = 1024  # values; more go to a file of their own
 
 
@@ -30,7 +36,7 @@ _MOST_EXPECTED_IN_SOURCE = 1024  # values; more go to a file of their own
 class RenderOptions:
     """Which texts to render. model: the file name to name in them; python_module: empty for none.
 
-    mean, scale, channel_order: what images become, for the application.
+    mean, scale, channel_order: what images become, for the application. frame: how the device draws a camera's frame.
     """
 
     model: str
@@ -42,6 +48,7 @@ class RenderOptions:
     mean: tuple[float, ...] = (0.0,)
     scale: float = 1.0
     channel_order: str = "RGB"
+    frame: FrameInput | None = None
 
 
 def render(program: Program, options: RenderOptions) -> dict[str, str]:
@@ -71,6 +78,7 @@ def render(program: Program, options: RenderOptions) -> dict[str, str]:
         "means": ", ".join(literal("float", mean) for mean in options.mean),
         "scale": literal("float", options.scale),
         "channel_order": options.channel_order,
+        "frame": _frame(program, options.frame),
         "half": bundle(["Half"]).bodies[0],
         "customs": custom_types(program),
         "module": options.python_module,
@@ -84,6 +92,8 @@ def render(program: Program, options: RenderOptions) -> dict[str, str]:
         files[f"{program.name}_gen.cpp"] = _render("network.cpp.j2", values)
         if functions:
             files[f"{program.name}_cpu.h"] = _render("network_cpu.h.j2", values)
+        if options.frame is not None:
+            files[f"{program.name}_frame.h"] = _render("network_frame.h.j2", values)
     if options.dot:
         files[f"{program.name}.dot"] = _render("network.dot.j2", {**values, **drawing(program)})
     if options.doxygen:
@@ -155,6 +165,24 @@ def _byte_input(program: Program) -> dict[str, object] | None:
     values = [f"0x{bits:04X}" for entry in given.table for bits in entry]
     rows = [", ".join(values[start : start + 12]) for start in range(0, len(values), 12)]
     return {"policy": given.policy, "rows": rows if given.policy == OWN_TABLE else []}
+
+
+def _frame(program: Program, given: FrameInput | None) -> dict[str, object] | None:
+    """The command that draws a frame as the input."""
+    if given is None:
+        return None
+    ((_, tensor),) = program.inputs
+    format, conversion = given.conversion.value
+    return {
+        "height": tensor.shape.height,
+        "width": tensor.shape.width,
+        "largest": LARGEST_FRAME,
+        "format": format,
+        "conversion": conversion,
+        "less": given.less,
+        "line_bytes": given.line_bytes,
+        "work": _FRAME_WORK[given.conversion].format(", ".join(map(str, given.less))),
+    }
 
 
 def _made_by(model: str) -> str:

@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.limits import OF_BOARD
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profiles import DV700
