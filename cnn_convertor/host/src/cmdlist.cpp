@@ -51,8 +51,8 @@ class CommandList {
     if (!committed_) throw Error("exec: the list is not committed");
     const std::lock_guard<std::mutex> device_lock(device);
     const auto start = std::chrono::steady_clock::now();
-    Workspace room;
-    const auto executor = [&room](const auto &command) {
+    static Workspace room;  // of the one command that runs; a new one would touch new pages for each list
+    const auto executor = [](const auto &command) {
       if constexpr (std::is_same_v<std::decay_t<decltype(command)>, Command>)
         execute(command, room);
       else

@@ -1,6 +1,7 @@
 #include "convolve.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -11,12 +12,17 @@
 namespace dv {
 namespace {
 
-// Eight channels. Not aligned, because pieces of maps start anywhere.
-typedef float Lanes __attribute__((vector_size(32), aligned(4), may_alias));
+// Registers of 8 and of 16 channels. Not aligned, because pieces of maps start anywhere.
+struct Eight {
+  typedef float Lanes __attribute__((vector_size(32), aligned(4), may_alias));
+};
+struct Sixteen {
+  typedef float Lanes __attribute__((vector_size(64), aligned(4), may_alias));
+};
 
-constexpr int kPixels = 6;         // output positions that are computed together
-constexpr int kSliceChunks = 8;    // chunks of input channels between two reads of weights
-constexpr std::size_t kLeastStrip = 96, kMostStrip = 1536;  // output positions of one task
+constexpr int kSliceChunks = 8;  // chunks of input channels between two reads of weights
+constexpr int kMostBlocks = 4;   // blocks of 8 outputs that are computed together
+constexpr std::size_t kLeastStrip = 96, kMostStrip = 784;  // output positions of one task: their maps stay in a cache
 
 // The convolution along one axis of memory.
 struct Axis {
@@ -67,6 +73,11 @@ void pad(const Map &input, const Axis &major, const Axis &minor, Map &padded) {
   });
 }
 
+// Positions of a map.
+struct Area {
+  int major, minor;
+};
+
 // Where things are in the padded input, counted in floats.
 struct Source {
   const Map &map;
@@ -74,158 +85,216 @@ struct Source {
   std::vector<std::size_t> pixels;  // first position of each output's window
 };
 
-Source locate(const Map &map, const Axis &major, const Axis &minor, const Map &result) {
+Source locate(const Map &map, const Axis &major, const Axis &minor, const Area &result) {
   Source source{map, {}, {}};
   const std::size_t row = 8 * size(map.minor());
   for (int y = 0; y < minor.taps; ++y)
     for (int x = 0; x < major.taps; ++x)
       source.taps.push_back(size(x * major.dilation) * row + 8 * size(y * minor.dilation));
-  source.pixels.reserve(result.positions());
-  for (int a = 0; a < result.major(); ++a)
-    for (int b = 0; b < result.minor(); ++b)
+  source.pixels.reserve(size(result.major) * size(result.minor));
+  for (int a = 0; a < result.major; ++a)
+    for (int b = 0; b < result.minor; ++b)
       source.pixels.push_back(size(a * major.stride) * row + 8 * size(b * minor.stride));
   return source;
 }
 
-// Adds some chunks' share to the sums of Blocks * 8 outputs at count positions. Sums have room for kPixels - 1 more.
-template <int Blocks>
-DV_INLINE void accumulate_loop(const Source &source, int first, int last, const float *weights, std::size_t first_pixel,
-                               std::size_t count, float *sums) {
-  for (std::size_t pixel = 0; pixel < count; pixel += kPixels) {
-    const float *from[kPixels];
-    Lanes sum[kPixels][Blocks];
-    float *to = sums + pixel * Blocks * 8;
-#pragma GCC unroll 6
-    for (int j = 0; j < kPixels; ++j) {
-      from[j] = source.map.chunk(0) + source.pixels[first_pixel + std::min(pixel + size(j), count - 1)];
+// What the chunks first to last - 1 add to the sums of count positions, from first_pixel on. The sums begin with those of
+// before, step floats from a position to the next.
+struct Share {
+  const Source &source;
+  int first, last;
+  const float *weights;
+  std::size_t first_pixel, count;
+  const float *before;
+  std::size_t step;
+  float *sums;  // of all outputs of a position, and then the next; with room for Pixels - 1 positions more
+};
+
+// Computes the sums of Pixels positions at a time, in Vectors registers each. Every sum adds its products in the same
+// order: by chunk, tap and channel.
+template <class Registers, int Vectors, int Pixels>
+DV_INLINE void accumulate_loop(const Share &share) {
+  using Lanes = typename Registers::Lanes;
+  constexpr std::size_t width = sizeof(Lanes) / sizeof(float), outputs = Vectors * width;
+  const Source &source = share.source;
+  for (std::size_t pixel = 0; pixel < share.count; pixel += Pixels) {
+    const float *from[Pixels];
+    Lanes sum[Pixels][Vectors];
+    float *to = share.sums + pixel * outputs;
+#pragma GCC unroll 16
+    for (int j = 0; j < Pixels; ++j) {
+      const std::size_t place = std::min(pixel + size(j), share.count - 1);
+      from[j] = source.map.chunk(0) + source.pixels[share.first_pixel + place];
 #pragma GCC unroll 2
-      for (int b = 0; b < Blocks; ++b) sum[j][b] = *reinterpret_cast<const Lanes *>(to + (j * Blocks + b) * 8);
+      for (int v = 0; v < Vectors; ++v)
+        sum[j][v] = *reinterpret_cast<const Lanes *>(share.before + place * share.step + size(v) * width);
     }
-    const float *weight = weights;
-    for (int chunk = first; chunk < last; ++chunk) {
-      const int width = source.map.width(chunk);
+    const float *weight = share.weights;
+    for (int chunk = share.first; chunk < share.last; ++chunk) {
+      const int channels = source.map.width(chunk);
       const std::size_t start = size(chunk) * source.map.chunk_size();
       for (const std::size_t tap : source.taps) {
         const std::size_t offset = start + tap;
-        for (int k = 0; k < width; ++k) {
-          const Lanes *w = reinterpret_cast<const Lanes *>(weight + k * Blocks * 8);
-#pragma GCC unroll 6
-          for (int j = 0; j < kPixels; ++j) {
+        for (int k = 0; k < channels; ++k) {
+          const Lanes *w = reinterpret_cast<const Lanes *>(weight + size(k) * outputs);
+#pragma GCC unroll 16
+          for (int j = 0; j < Pixels; ++j) {
             const float x = from[j][offset + size(k)];
 #pragma GCC unroll 2
-            for (int b = 0; b < Blocks; ++b) sum[j][b] += x * w[b];
+            for (int v = 0; v < Vectors; ++v) sum[j][v] += x * w[v];
           }
         }
-        weight += 8 * Blocks * 8;
+        weight += 8 * outputs;
       }
     }
-#pragma GCC unroll 6
-    for (int j = 0; j < kPixels; ++j)
+#pragma GCC unroll 16
+    for (int j = 0; j < Pixels; ++j)
 #pragma GCC unroll 2
-      for (int b = 0; b < Blocks; ++b) *reinterpret_cast<Lanes *>(to + (j * Blocks + b) * 8) = sum[j][b];
+      for (int v = 0; v < Vectors; ++v) *reinterpret_cast<Lanes *>(to + size(j) * outputs + size(v) * width) = sum[j][v];
   }
 }
 
-template <int Blocks>
-DV_AVX2 void accumulate_avx2(const Source &source, int first, int last, const float *weights, std::size_t first_pixel,
-                             std::size_t count, float *sums) {
-  accumulate_loop<Blocks>(source, first, last, weights, first_pixel, count, sums);
+template <int Vectors, int Pixels>
+void accumulate(const Share &share) {
+  accumulate_loop<Eight, Vectors, Pixels>(share);
 }
 
-template <int Blocks>
-void accumulate(const Source &source, int first, int last, const float *weights, std::size_t first_pixel,
-                std::size_t count, float *sums) {
-  if (has_avx2())
-    accumulate_avx2<Blocks>(source, first, last, weights, first_pixel, count, sums);
-  else
-    accumulate_loop<Blocks>(source, first, last, weights, first_pixel, count, sums);
+template <int Vectors, int Pixels>
+DV_AVX2 void accumulate_avx2(const Share &share) {
+  accumulate_loop<Eight, Vectors, Pixels>(share);
 }
 
-// One task: Blocks blocks of outputs at a strip of positions.
-template <int Blocks>
-void convolve_strip(const PackedWeights &packed, const Source &source, int block, std::size_t first_pixel,
-                    std::size_t count, Map &result) {
-  thread_local std::vector<float> sums, weights;
-  constexpr std::size_t lanes = Blocks * 8;
-  sums.resize((count + kPixels) * lanes);
-  weights.assign(size(kSliceChunks * packed.taps()) * 8 * lanes, 0.0f);
-  float bias[lanes];
-  for (int b = 0; b < Blocks; ++b) packed.read_bias(block + b, bias + 8 * b);
-  for (std::size_t i = 0; i < count + kPixels; ++i) std::copy(bias, bias + lanes, &sums[i * lanes]);
+template <class Registers, int Vectors, int Pixels>
+DV_AVX512 void accumulate_avx512(const Share &share) {
+  accumulate_loop<Registers, Vectors, Pixels>(share);
+}
+
+// A loop for some blocks of 8 outputs. Registers hold its sums, its weights and an input.
+struct Kernel {
+  int blocks, pixels;
+  void (*accumulate)(const Share &);
+};
+using Kernels = std::array<Kernel, 3>;  // the most blocks first; the last has one
+
+constexpr Kernels kAny = {{{2, 6, accumulate<2, 6>}, {2, 6, accumulate<2, 6>}, {1, 6, accumulate<1, 6>}}};
+constexpr Kernels kAvx2 = {{{2, 6, accumulate_avx2<2, 6>}, {2, 6, accumulate_avx2<2, 6>}, {1, 12, accumulate_avx2<1, 12>}}};
+constexpr Kernels kAvx512 = {{{4, 14, accumulate_avx512<Sixteen, 2, 14>},
+                              {2, 14, accumulate_avx512<Sixteen, 1, 14>},
+                              {1, 14, accumulate_avx512<Eight, 1, 14>}}};
+
+const Kernels &kernels() { return has_avx512() ? kAvx512 : has_avx2() ? kAvx2 : kAny; }
+
+// Some blocks of outputs at a strip of positions.
+void convolve_strip(const Kernel &kernel, const PackedWeights &packed, const Source &source, int block,
+                    std::size_t first_pixel, std::size_t count, const Take &take) {
+  thread_local std::vector<float> sums, weights, values;
+  const std::size_t outputs = 8 * size(kernel.blocks);
+  sums.resize((count + size(kernel.pixels)) * outputs);
+  weights.resize(size(kSliceChunks * packed.taps()) * 8 * outputs);
+  values.resize(8 * count);
+  float bias[8 * kMostBlocks];
+  for (int b = 0; b < kernel.blocks; ++b) packed.read_bias(block + b, bias + 8 * b);
   for (int first = 0; first < source.map.chunks(); first += kSliceChunks) {
     const int last = std::min(first + kSliceChunks, source.map.chunks());
-    for (int b = 0; b < Blocks; ++b)
-      packed.read_kernels(block + b, first, last, static_cast<int>(lanes), weights.data() + 8 * b);
-    accumulate<Blocks>(source, first, last, weights.data(), first_pixel, count, sums.data());
+    for (int b = 0; b < kernel.blocks; ++b)
+      packed.read_kernels(block + b, first, last, static_cast<int>(outputs), weights.data() + 8 * b);
+    const bool begins = first == 0;
+    kernel.accumulate({source, first, last, weights.data(), first_pixel, count, begins ? bias : sums.data(),
+                       begins ? 0 : outputs, sums.data()});
   }
-  for (int b = 0; b < Blocks; ++b) {
-    float *to = result.chunk(block + b) + 8 * first_pixel;
-    for (std::size_t i = 0; i < count; ++i) std::memcpy(to + 8 * i, &sums[i * lanes + 8 * size(b)], 8 * sizeof(float));
+  for (int b = 0; b < kernel.blocks; ++b) {
+    for (std::size_t i = 0; i < count; ++i)
+      std::memcpy(&values[8 * i], &sums[i * outputs + 8 * size(b)], 8 * sizeof(float));
+    take(block + b, first_pixel, count, values.data());
   }
 }
 
-void convolve_channels(const PackedWeights &packed, const Source &source, Map &result) {
-  const std::size_t pairs = size(result.chunks() + 1) / 2, positions = result.positions();
-  const std::size_t wanted = std::max<std::size_t>(1, 4 * size(thread_count()) / pairs);
-  const std::size_t strip = std::clamp((positions + wanted - 1) / wanted, kLeastStrip, kMostStrip);
-  const std::size_t strips = (positions + strip - 1) / strip;
-  parallel_for(pairs * strips, [&](std::size_t task) {
-    const int block = static_cast<int>(task / strips) * 2;
+void convolve_channels(const PackedWeights &packed, const Source &source, int blocks, const Take &take) {
+  const Kernels &all = kernels();
+  const int together = all.front().blocks;
+  const std::size_t groups = size((blocks + together - 1) / together), positions = source.pixels.size();
+  const std::size_t pixels = size(all.front().pixels);
+  const std::size_t wanted = std::max<std::size_t>(1, 4 * size(thread_count()) / groups);
+  const std::size_t even = std::clamp((positions + wanted - 1) / wanted, kLeastStrip, kMostStrip);
+  const std::size_t strip = (even + pixels - 1) / pixels * pixels, strips = (positions + strip - 1) / strip;
+  parallel_for(groups * strips, [&](std::size_t task) {
     const std::size_t first = task % strips * strip, count = std::min(strip, positions - first);
-    if (block + 1 < result.chunks())
-      convolve_strip<2>(packed, source, block, first, count, result);
-    else
-      convolve_strip<1>(packed, source, block, first, count, result);
+    int block = static_cast<int>(task / strips) * together;
+    const int end = std::min(block + together, blocks);
+    for (const Kernel &kernel : all)
+      for (; block + kernel.blocks <= end; block += kernel.blocks)
+        convolve_strip(kernel, packed, source, block, first, count, take);
   });
 }
 
+constexpr int kDepthwisePixels = 6;
+
+// values has room for kDepthwisePixels - 1 positions more.
 DV_INLINE void depthwise_loop(const Source &source, const float *from, const float *weights, const float *bias,
-                              std::size_t first, std::size_t count, float *to) {
+                              std::size_t first, std::size_t count, float *values) {
+  using Lanes = Eight::Lanes;
   const std::size_t taps = source.taps.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const float *start = from + source.pixels[first + i];
-    Lanes sum = *reinterpret_cast<const Lanes *>(bias);
-    for (std::size_t t = 0; t < taps; ++t)
-      sum += *reinterpret_cast<const Lanes *>(start + source.taps[t]) *
-             *reinterpret_cast<const Lanes *>(weights + 64 * t);
-    *reinterpret_cast<Lanes *>(to + 8 * i) = sum;
+  for (std::size_t pixel = 0; pixel < count; pixel += kDepthwisePixels) {
+    const float *start[kDepthwisePixels];
+    Lanes sum[kDepthwisePixels];
+#pragma GCC unroll 16
+    for (int j = 0; j < kDepthwisePixels; ++j) {
+      start[j] = from + source.pixels[first + std::min(pixel + size(j), count - 1)];
+      sum[j] = *reinterpret_cast<const Lanes *>(bias);
+    }
+    for (std::size_t t = 0; t < taps; ++t) {
+      const std::size_t tap = source.taps[t];
+      const Lanes *weight = reinterpret_cast<const Lanes *>(weights + 64 * t);
+#pragma GCC unroll 16
+      for (int j = 0; j < kDepthwisePixels; ++j) sum[j] += *reinterpret_cast<const Lanes *>(start[j] + tap) * *weight;
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < kDepthwisePixels; ++j) *reinterpret_cast<Lanes *>(values + 8 * (pixel + size(j))) = sum[j];
   }
 }
 
-DV_AVX2 void depthwise_avx2(const Source &source, const float *from, const float *weights, const float *bias,
-                            std::size_t first, std::size_t count, float *to) {
-  depthwise_loop(source, from, weights, bias, first, count, to);
+void depthwise_any(const Source &source, const float *from, const float *weights, const float *bias, std::size_t first,
+                   std::size_t count, float *values) {
+  depthwise_loop(source, from, weights, bias, first, count, values);
 }
 
-void convolve_depthwise(const PackedWeights &packed, const Source &source, Map &result) {
-  const std::size_t positions = result.positions();
+DV_AVX2 void depthwise_avx2(const Source &source, const float *from, const float *weights, const float *bias,
+                            std::size_t first, std::size_t count, float *values) {
+  depthwise_loop(source, from, weights, bias, first, count, values);
+}
+
+void convolve_depthwise(const PackedWeights &packed, const Source &source, const Take &take) {
+  const std::size_t positions = source.pixels.size();
   const std::size_t strips = (positions + kMostStrip - 1) / kMostStrip;
-  parallel_for(size(result.chunks()) * strips, [&](std::size_t task) {
+  parallel_for(size(source.map.chunks()) * strips, [&](std::size_t task) {
+    thread_local std::vector<float> weights, values;
     const int chunk = static_cast<int>(task / strips);
     const std::size_t first = task % strips * kMostStrip, count = std::min(kMostStrip, positions - first);
-    std::vector<float> weights(size(packed.taps()) * 64);
+    weights.resize(size(packed.taps()) * 64);
+    values.resize(8 * (count + kDepthwisePixels));
     float bias[8];
     packed.read_bias(chunk, bias);
     packed.read_kernels(chunk, 0, 1, 8, weights.data());
     const float *from = source.map.chunk(chunk);
-    float *to = result.chunk(chunk) + 8 * first;
-    if (has_avx2())
-      depthwise_avx2(source, from, weights.data(), bias, first, count, to);
-    else
-      depthwise_loop(source, from, weights.data(), bias, first, count, to);
+    (has_avx2() ? depthwise_avx2 : depthwise_any)(source, from, weights.data(), bias, first, count, values.data());
+    take(chunk, first, count, values.data());
   });
 }
 
 }  // namespace
 
-void convolve(const Run &run, bool transposed, const Map &input, Map &padded, Map &result) {
+void convolve(const Run &run, bool transposed, const Map &input, Map &padded, const Take &take) {
   const Axis major = transposed ? down(run) : across(run), minor = transposed ? across(run) : down(run);
+  const Shape &result = run.convolved;
   const bool plain = major.is_plain() && minor.is_plain();
   if (!plain) pad(input, major, minor, padded);
-  result.resize(run.convolved, transposed);
   const PackedWeights packed(run, transposed);
-  const Source source = locate(plain ? input : padded, major, minor, result);
-  run.depthwise ? convolve_depthwise(packed, source, result) : convolve_channels(packed, source, result);
+  const Area extent = transposed ? Area{result.height, result.width} : Area{result.width, result.height};
+  const Source source = locate(plain ? input : padded, major, minor, extent);
+  if (run.depthwise)
+    convolve_depthwise(packed, source, take);
+  else
+    convolve_channels(packed, source, (result.channels + 7) / 8, take);
 }
 
 }  // namespace dv

@@ -7,8 +7,8 @@
 
 namespace dv {
 
-// padded is room for the input with its padding; the result has no activation yet.
-void convolve(const Run &run, bool transposed, const Map &input, Map &padded, Map &result);
+// padded is room for the input with its padding. take gets the result, without activation.
+void convolve(const Run &run, bool transposed, const Map &input, Map &padded, const Take &take);
 
 }  // namespace dv
 

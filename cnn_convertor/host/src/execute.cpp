@@ -9,6 +9,7 @@
 #include "half.h"
 #include "tiling.h"
 #include "units.h"
+#include "vector_loops.h"
 #include "weights.h"
 
 namespace dv {
@@ -20,34 +21,42 @@ uint64_t branch_input(const Command &command, const Run &first) {
   return command.input_bytes() / static_cast<uint64_t>(command.input.width) * columns;
 }
 
-// The result of a run, not rounded. It lies in one of the workspace's maps.
-Map &compute(const Command &command, const Run &run, Map &input, Workspace &room, Counters &work) {
-  Map *map = &input;
-  if (run.convolves) {
-    convolve(run, command.transposed, input, room.padded, room.convolved);
-    work.weights_bytes += PackedWeights::bytes(run);
-    map = &room.convolved;
-  } else if (run.pool == Pool::kNone || (run.adds && run.pool == Pool::kMax)) {
-    room.convolved = input;  // what follows works in place, and another branch may need the input
-    map = &room.convolved;
-  }
-  const auto add_operand = [&] {
-    if (!run.adds) return;
-    command.operand_memory->check_halves(command.operand_offset, run.operand().bytes(), "the element-wise operand");
-    room.operand.resize(run.operand(), command.transposed);
-    load(*command.operand_memory, command.operand_offset, room.operand);
-    work.operand_bytes += run.operand().bytes();
-    add(room.operand, *map);
+// What follows the units of a run: its addition and activation, and its place in memory or in the unified buffer.
+// Pieces pass through it as soon as they are computed, while caches hold them.
+void compute(const Command &command, const Run &run, const Map &input, uint64_t output, Workspace &room) {
+  Memory &memory = *command.output_memory;
+  const bool pools = run.pool != Pool::kNone, adds_early = run.adds && (run.convolves || run.pool == Pool::kMax);
+  const Activator activate(run);
+  const auto add_operand = [&](int chunk, std::size_t first, std::size_t count, float *values) {
+    const float *operand = room.operand.chunk(chunk) + 8 * first;
+    for (std::size_t i = 0; i < 8 * count; ++i) values[i] += operand[i];
   };
-  const bool add_first = run.convolves || run.pool == Pool::kMax;
-  if (add_first) add_operand();
-  if (run.pool != Pool::kNone) {
-    pool(run, command.transposed, *map, room.pooled);
-    map = &room.pooled;
-  }
-  if (!add_first) add_operand();
-  activate(run, *map);
-  return *map;
+  const Take finish = [&](int chunk, std::size_t first, std::size_t count, float *values) {
+    if (run.adds && !adds_early) add_operand(chunk, first, count, values);
+    activate(chunk, 8 * count, values);
+    if (run.external) return store(run.output, chunk, first, count, values, memory, output);
+    if (!memory.context().exact) round_all(values, 8 * count);
+    std::copy(values, values + 8 * count, room.result.chunk(chunk) + 8 * first);
+  };
+  const Take continue_behind = [&](int chunk, std::size_t first, std::size_t count, float *values) {
+    if (adds_early) add_operand(chunk, first, count, values);
+    if (!pools) return finish(chunk, first, count, values);
+    std::copy(values, values + 8 * count, room.convolved.chunk(chunk) + 8 * first);
+  };
+  if (!run.external) room.result.resize(run.output, command.transposed);
+  if (pools) room.convolved.resize(run.convolved, command.transposed);
+  const bool pools_input = pools && !run.convolves && !adds_early;
+  if (run.convolves)
+    convolve(run, command.transposed, input, room.padded, continue_behind);
+  else if (!pools_input)
+    visit(input, continue_behind);
+  if (pools) pool(run, command.transposed, pools_input ? input : room.convolved, finish);
+}
+
+void load_operand(const Command &command, const Run &run, Map &map) {
+  command.operand_memory->check_halves(command.operand_offset, run.operand().bytes(), "the element-wise operand");
+  map.resize(run.operand(), command.transposed);
+  load(*command.operand_memory, command.operand_offset, map);
 }
 
 // 8-bit input through the table. The table's channels count in the order of the input bytes.
@@ -77,21 +86,21 @@ void load_input(const Command &command, uint64_t offset, Map &map) {
 
 void execute_sample(const Command &command, uint64_t input_offset, uint64_t output, Workspace &room, Counters &work) {
   load_input(command, input_offset, room.input);
-  const bool exact = command.output_memory->context().exact;
-  Map *input = &room.input;
+  const Map *input = &room.input;
   for (const Run &run : command.runs) {
     if (input == &room.input) work.input_bytes += branch_input(command, run);
-    Map &result = compute(command, run, *input, room, work);
+    if (run.adds) load_operand(command, run, room.operand);
+    compute(command, run, *input, output, room);
+    if (run.convolves) work.weights_bytes += PackedWeights::bytes(run);
+    if (run.adds) work.operand_bytes += run.operand().bytes();
     if (run.external) {
       const uint64_t bytes = run.output.bytes();
-      store(result, *command.output_memory, output);
       command.output_memory->mark(output, bytes, Content::kMap);
       output += bytes;
       work.output_bytes += bytes;
       input = &room.input;
     } else {
-      if (!exact) round_to_half(result);
-      std::swap(result, room.unified);
+      std::swap(room.result, room.unified);
       input = &room.unified;
     }
   }

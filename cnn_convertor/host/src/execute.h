@@ -9,7 +9,7 @@ namespace dv {
 
 // Room for maps, kept from command to command.
 struct Workspace {
-  Map input, padded, convolved, pooled, operand, unified;
+  Map input, padded, convolved, operand, result, unified;
 };
 
 void execute(const Command &command, Workspace &room);

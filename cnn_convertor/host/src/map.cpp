@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "threads.h"
-#include "vector_loops.h"
 
 namespace dv {
 namespace {
@@ -28,19 +27,26 @@ void for_each_part(const Map &map, const Body &body) {
   });
 }
 
-// Byte offset of a position in device memory.
-uint64_t place(const Map &map, int chunk, std::size_t position) {
-  return 2 * (static_cast<std::size_t>(chunk) * map.chunk_size() +
-              position * static_cast<std::size_t>(map.width(chunk)));
+// Byte offset of a position in device memory, of a map with so many positions.
+uint64_t place(std::size_t positions, int width, int chunk, std::size_t position) {
+  return 2 * (8 * positions * static_cast<std::size_t>(chunk) + position * static_cast<std::size_t>(width));
 }
 
 }  // namespace
+
+void visit(const Map &map, const Take &take) {
+  for_each_part(map, [&](int chunk, std::size_t first, std::size_t count) {
+    const float *from = map.chunk(chunk) + 8 * first;
+    std::vector<float> values(from, from + 8 * count);
+    take(chunk, first, count, values.data());
+  });
+}
 
 void load(const Memory &memory, uint64_t offset, Map &map) {
   for_each_part(map, [&](int chunk, std::size_t first, std::size_t count) {
     const auto width = static_cast<std::size_t>(map.width(chunk));
     float *to = map.chunk(chunk) + 8 * first;
-    const uint64_t from = offset + place(map, chunk, first);
+    const uint64_t from = offset + place(map.positions(), map.width(chunk), chunk, first);
     if (width == 8) return memory.read(from, 8 * count, to);
     std::vector<float> narrow(width * count);
     memory.read(from, narrow.size(), narrow.data());
@@ -49,23 +55,15 @@ void load(const Memory &memory, uint64_t offset, Map &map) {
   });
 }
 
-void store(const Map &map, Memory &memory, uint64_t offset) {
-  for_each_part(map, [&](int chunk, std::size_t first, std::size_t count) {
-    const auto width = static_cast<std::size_t>(map.width(chunk));
-    const float *from = map.chunk(chunk) + 8 * first;
-    const uint64_t to = offset + place(map, chunk, first);
-    if (width == 8) return memory.write(to, 8 * count, from);
-    std::vector<float> narrow(width * count);
-    for (std::size_t i = 0; i < count; ++i)
-      for (std::size_t k = 0; k < width; ++k) narrow[i * width + k] = from[8 * i + k];
-    memory.write(to, narrow.size(), narrow.data());
-  });
-}
-
-void round_to_half(Map &map) {
-  for_each_part(map, [&](int chunk, std::size_t first, std::size_t count) {
-    round_all(map.chunk(chunk) + 8 * first, 8 * count);
-  });
+void store(const Shape &shape, int chunk, std::size_t first, std::size_t count, const float *values, Memory &memory,
+           uint64_t offset) {
+  const int width = width_of_chunk(shape.channels, chunk);
+  const uint64_t to = offset + place(shape.positions(), width, chunk, first);
+  if (width == 8) return memory.write(to, 8 * count, values);
+  std::vector<float> narrow;
+  narrow.reserve(size(width) * count);
+  for (std::size_t i = 0; i < count; ++i) narrow.insert(narrow.end(), values + 8 * i, values + 8 * i + width);
+  memory.write(to, narrow.size(), narrow.data());
 }
 
 }  // namespace dv

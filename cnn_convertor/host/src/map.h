@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <new>
 
 #include "command.h"
 
 namespace dv {
+
+// Channels of a chunk.
+inline int width_of_chunk(int channels, int chunk) { return channels - 8 * chunk < 8 ? channels - 8 * chunk : 8; }
 
 // Chunks of 8 channels, each major x minor x 8; a narrow last chunk is filled up with zeros. major is the outer axis
 // in device memory (width, or height in transposed mode) and minor the inner one.
@@ -43,8 +47,7 @@ class Map {
   int minor() const { return minor_; }
   int channels() const { return channels_; }
   int chunks() const { return (channels_ + 7) / 8; }
-  // Channels of a chunk.
-  int width(int chunk) const { return channels_ - 8 * chunk < 8 ? channels_ - 8 * chunk : 8; }
+  int width(int chunk) const { return width_of_chunk(channels_, chunk); }
   std::size_t positions() const { return static_cast<std::size_t>(major_) * static_cast<std::size_t>(minor_); }
   std::size_t chunk_size() const { return 8 * positions(); }
   float *chunk(int index) { return data_.get() + static_cast<std::size_t>(index) * chunk_size(); }
@@ -59,12 +62,19 @@ class Map {
   std::unique_ptr<float, Free> data_;
 };
 
-// Device memory to a map of the size that it has, and back. The range is inside the memory.
-void load(const Memory &memory, uint64_t offset, Map &map);
-void store(const Map &map, Memory &memory, uint64_t offset);
+// Takes a piece of a map, count positions of a chunk from position first on, as 8 * count values. It may change the
+// values. Pieces come from several threads.
+using Take = std::function<void(int chunk, std::size_t first, std::size_t count, float *values)>;
 
-// Rounds every value to FP16.
-void round_to_half(Map &map);
+// Gives a copy of the map, piece by piece.
+void visit(const Map &map, const Take &take);
+
+// Device memory to a map of the size that it has. The range is inside the memory.
+void load(const Memory &memory, uint64_t offset, Map &map);
+
+// A piece of a map of that shape to device memory, where the map starts at the offset.
+void store(const Shape &shape, int chunk, std::size_t first, std::size_t count, const float *values, Memory &memory,
+           uint64_t offset);
 
 }  // namespace dv
 

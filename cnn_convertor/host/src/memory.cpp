@@ -55,21 +55,27 @@ void Memory::sync_start() {
   if (!mapped_) throw Error("the memory is not mapped");
 }
 
-void Memory::begin_execution() { std::fill(content_.begin(), content_.end(), Content::kNothing); }
+void Memory::begin_execution() {
+  if (!content_.empty()) std::memset(content_.data(), static_cast<int>(Content::kNothing), content_.size());
+}
 
 Memory::Range Memory::contents(uint64_t offset, uint64_t bytes) const {
   const uint64_t size = 2 * content_.size();
   const uint64_t first = std::min(offset, size), last = std::min(offset + bytes + 1, size);
-  return {content_.begin() + static_cast<std::ptrdiff_t>(first / 2),
-          content_.begin() + static_cast<std::ptrdiff_t>(std::max(first, last) / 2)};
+  return {first / 2, std::max(first, last) / 2};
+}
+
+const Content *Memory::find(Content content, const Range &range) const {
+  if (range.first == range.second) return nullptr;
+  const void *found = std::memchr(content_.data() + range.first, static_cast<int>(content), range.second - range.first);
+  return static_cast<const Content *>(found);
 }
 
 void Memory::mark(uint64_t offset, uint64_t bytes, Content content) {
   if (bytes == 0 || content_.empty()) return;
   report_outside(offset, bytes, "written");
   const Range range = contents(offset, bytes);
-  const auto first = content_.begin() + (range.first - content_.cbegin());
-  std::fill(first, first + (range.second - range.first), content);
+  std::memset(content_.data() + range.first, static_cast<int>(content), range.second - range.first);
 }
 
 void Memory::declare_written(uint64_t offset, uint64_t bytes, Content content) {
@@ -82,17 +88,15 @@ void Memory::declare_written(uint64_t offset, uint64_t bytes, Content content) {
 }
 
 bool Memory::holds(Content content, uint64_t offset, uint64_t bytes) const {
-  const Range range = contents(offset, bytes);
-  return bytes > 0 && std::find(range.first, range.second, content) != range.second;
+  return bytes > 0 && find(content, contents(offset, bytes));
 }
 
 void Memory::check_written(uint64_t offset, uint64_t bytes, const char *reader) const {
   if (!context_->check_uninitialized || bytes == 0) return;
-  const Range range = contents(offset, bytes);
-  const auto hole = std::find(range.first, range.second, Content::kNothing);
-  if (hole == range.second) return;
+  const Content *hole = find(Content::kNothing, contents(offset, bytes));
+  if (!hole) return;
   throw Error("use of uninitialized map: " + reading(reader, offset, bytes) + ", but nothing has written byte " +
-              std::to_string(2 * (hole - content_.begin())) + " in this execution");
+              std::to_string(2 * (hole - content_.data())) + " in this execution");
 }
 
 void Memory::report_outside(uint64_t offset, uint64_t bytes, const char *what) const {

@@ -65,10 +65,12 @@ class Memory {
   void check_range(uint64_t offset, uint64_t bytes, const char *what) const;
 
  private:
-  using Range = std::pair<std::vector<Content>::const_iterator, std::vector<Content>::const_iterator>;
+  using Range = std::pair<std::size_t, std::size_t>;
 
-  // What is known of a range of bytes, as far as it is inside the memory.
+  // The places of a range of bytes in content_, as far as they are inside the memory.
   Range contents(uint64_t offset, uint64_t bytes) const;
+  // The first place with that content; null when there is none.
+  const Content *find(Content content, const Range &range) const;
   void report_outside(uint64_t offset, uint64_t bytes, const char *what) const;
 
   std::shared_ptr<Context> context_;

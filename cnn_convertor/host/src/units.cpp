@@ -16,20 +16,19 @@ struct Reach {
 };
 
 struct PoolAxis {
-  int input, before, window, stride;
+  int input, before, window, stride, output;
   Reach reach(int output) const {
     const int start = output * stride - before;
     return {std::max(start, 0), std::min(start + window, input)};
   }
 };
 
-void pool_chunk(const float *from, const PoolAxis &major, const PoolAxis &minor, Pool kind, float factor, const Map &result,
-                float *to) {
+void pool_chunk(const float *from, const PoolAxis &major, const PoolAxis &minor, Pool kind, float factor, float *to) {
   const bool is_max = kind == Pool::kMax;
   const float start = is_max ? -std::numeric_limits<float>::infinity() : 0.0f;
-  for (int a = 0; a < result.major(); ++a) {
+  for (int a = 0; a < major.output; ++a) {
     const Reach outer = major.reach(a);
-    for (int b = 0; b < result.minor(); ++b, to += 8) {
+    for (int b = 0; b < minor.output; ++b, to += 8) {
       const Reach inner = minor.reach(b);
       float values[8];
       std::fill(values, values + 8, start);
@@ -46,10 +45,10 @@ void pool_chunk(const float *from, const PoolAxis &major, const PoolAxis &minor,
   }
 }
 
-void upsample_chunk(const float *from, const Map &input, const Map &result, float *to) {
-  for (int a = 0; a < result.major(); ++a)
-    for (int b = 0; b < result.minor(); ++b, to += 8) {
-      const float *source = from + 8 * (size(a / 2) * size(input.minor()) + size(b / 2));
+void upsample_chunk(const float *from, const PoolAxis &major, const PoolAxis &minor, float *to) {
+  for (int a = 0; a < major.output; ++a)
+    for (int b = 0; b < minor.output; ++b, to += 8) {
+      const float *source = from + 8 * (size(a / 2) * size(minor.input) + size(b / 2));
       std::copy(source, source + 8, to);
     }
 }
@@ -78,37 +77,32 @@ void activate_part(const Run &run, const float *slopes, float *values, std::size
 
 }  // namespace
 
-void pool(const Run &run, bool transposed, const Map &input, Map &result) {
-  result.resize(run.output, transposed);
+void pool(const Run &run, bool transposed, const Map &input, const Take &take) {
   const Window &w = run.window;
-  const PoolAxis x{run.convolved.width, w.pad.left, w.size.x, w.stride.x};
-  const PoolAxis y{run.convolved.height, w.pad.top, w.size.y, w.stride.y};
-  parallel_for(size(result.chunks()), [&](std::size_t task) {
+  const PoolAxis x{run.convolved.width, w.pad.left, w.size.x, w.stride.x, run.output.width};
+  const PoolAxis y{run.convolved.height, w.pad.top, w.size.y, w.stride.y, run.output.height};
+  const PoolAxis &major = transposed ? y : x, &minor = transposed ? x : y;
+  parallel_for(size(input.chunks()), [&](std::size_t task) {
     const int chunk = static_cast<int>(task);
+    std::vector<float> values(8 * run.output.positions());
     if (run.pool == Pool::kUpsample)
-      upsample_chunk(input.chunk(chunk), input, result, result.chunk(chunk));
+      upsample_chunk(input.chunk(chunk), major, minor, values.data());
     else
-      pool_chunk(input.chunk(chunk), transposed ? y : x, transposed ? x : y, run.pool, run.average_factor, result,
-                 result.chunk(chunk));
+      pool_chunk(input.chunk(chunk), major, minor, run.pool, run.average_factor, values.data());
+    take(chunk, 0, run.output.positions(), values.data());
   });
 }
 
-void add(const Map &operand, Map &map) {
-  parallel_for(size(map.chunks()), [&](std::size_t task) {
-    const float *from = operand.chunk(static_cast<int>(task));
-    float *to = map.chunk(static_cast<int>(task));
-    for (std::size_t i = 0; i < map.chunk_size(); ++i) to[i] += from[i];
-  });
+Activator::Activator(const Run &run) : run_(run) {
+  if (run.activation != Activation::kPrelu) return;
+  const PackedWeights packed(run, false);
+  slopes_.resize(size((run.output.channels + 7) / 8) * 8);
+  for (std::size_t first = 0; first < slopes_.size(); first += 8)
+    packed.read_slopes(static_cast<int>(first / 8), &slopes_[first]);
 }
 
-void activate(const Run &run, Map &map) {
-  if (run.activation == Activation::kNone && !run.absolute) return;
-  parallel_for(size(map.chunks()), [&](std::size_t task) {
-    const int chunk = static_cast<int>(task);
-    float slopes[8] = {};
-    if (run.activation == Activation::kPrelu) PackedWeights(run, false).read_slopes(chunk, slopes);
-    activate_part(run, slopes, map.chunk(chunk), map.chunk_size());
-  });
+void Activator::operator()(int chunk, std::size_t count, float *values) const {
+  activate_part(run_, slopes_.empty() ? nullptr : &slopes_[8 * size(chunk)], values, count);
 }
 
 }  // namespace dv

@@ -2,19 +2,26 @@
 #ifndef DV_UNITS_H
 #define DV_UNITS_H
 
+#include <vector>
+
 #include "command.h"
 #include "map.h"
 
 namespace dv {
 
 // Max pool, average pool or upsampling.
-void pool(const Run &run, bool transposed, const Map &input, Map &result);
-
-// Adds another map of the same size.
-void add(const Map &operand, Map &map);
+void pool(const Run &run, bool transposed, const Map &input, const Take &take);
 
 // Activation, then the absolute value if rectifi_en is set.
-void activate(const Run &run, Map &map);
+class Activator {
+ public:
+  explicit Activator(const Run &run);
+  void operator()(int chunk, std::size_t count, float *values) const;
+
+ private:
+  const Run &run_;
+  std::vector<float> slopes_;  // of a PReLU, for each channel
+};
 
 }  // namespace dv
 

@@ -94,11 +94,18 @@ PackedWeights::PackedWeights(const Run &run, bool transposed) {
     if (palette_[0] != 0.0f)
       throw Error("packed weights at byte " + std::to_string(run.weights_offset) + ": entry 0 of the palette is not 0");
   }
+  tile_taps_ = streams_ > 1 ? 1 : taps();
   // Only the taps of the true kernel: extra rows of the plane are on top, extra columns on the right.
+  std::array<bool, kTile> is_taken{};
+  auto next = places_.begin();
   for (int c = 0; c < tile_channels_; ++c)
-    for (int y = 0; y < rows_; ++y)
-      for (int x = 0; x < columns_; ++x)
-        positions_.push_back(streams_ > 1 ? tile_position(1, c, 0, 0) : tile_position(plane_, c, plane_ - rows_ + y, x));
+    for (int tap = 0; tap < tile_taps_; ++tap) {
+      *next = streams_ > 1 ? tile_position(1, c, 0, 0)
+                           : tile_position(plane_, c, plane_ - rows_ + tap / columns_, tap % columns_);
+      is_taken[count(*next++)] = true;
+    }
+  for (int place = 0; place < kTile; ++place)
+    if (!is_taken[count(place)]) *next++ = place;
 }
 
 const uint8_t *PackedWeights::header(int stream, int block) const {
@@ -140,9 +147,11 @@ void PackedWeights::read_slopes(int block, float *values) const {
   for (int o = std::max(0, outputs_ - block * kBlock); o < kBlock; ++o) values[o] = 0.0f;
 }
 
-void PackedWeights::expect_zeros(const float *values, const uint8_t *from, int block, int output) const {
+// places: the first one that must be zero.
+void PackedWeights::expect_zeros(const float *values, const int *places, const uint8_t *from, int block,
+                                 int output) const {
   uint32_t bits = 0;
-  for (int i = 0; i < kTile; ++i) bits |= bits_of_float(values[i]);
+  for (; places != places_.data() + kTile; ++places) bits |= bits_of_float(values[*places]);
   if ((bits & 0x7fffffffu) == 0) return;
   throw Error("packed weights: the tile at byte " + std::to_string(from - start_) + " of the run's weights (output " +
               std::to_string(block * kBlock + output) + ") has a value at a position that must be 0");
@@ -150,30 +159,25 @@ void PackedWeights::expect_zeros(const float *values, const uint8_t *from, int b
 
 void PackedWeights::read_kernels(int block, int first, int last, int stride, float *values) const {
   const int existing = std::min(kBlock, outputs_ - block * kBlock);
-  const int taps_here = streams_ > 1 ? 1 : taps();
   const std::size_t tap_step = 8 * count(stride), chunk_step = count(taps()) * tap_step;
   const int first_channel = first * 8, end_channel = std::min(channels_, last * 8);
-  float tile_values[kTile];
+  float tiles[kBlock][kTile] = {};  // of the block's outputs
   for (int stream = 0; stream < streams_; ++stream)
-    for (int c = first_channel; c < end_channel; c += chunk_channels_)
+    for (int t = first_channel; t < end_channel; t += tile_channels_) {
+      const int chunk = t / chunk_channels_, index = t % chunk_channels_ / tile_channels_;
+      for (int output = 0; output < existing; ++output) load_tile(tile(stream, block, output, chunk, index), tiles[output]);
+      const int held = std::min(tile_channels_, end_channel - t);
+      const int *place = places_.data();
+      for (int i = 0; i < held; ++i) {
+        const int channel = t + i - first_channel;
+        float *to = values + count(channel / 8) * chunk_step + count(stream) * tap_step +
+                    count(channel % 8) * count(stride);
+        for (int tap = 0; tap < tile_taps_; ++tap, ++place, to += tap_step)
+          for (int output = 0; output < kBlock; ++output) to[output] = tiles[output][*place];
+      }
       for (int output = 0; output < existing; ++output)
-        for (int t = c; t < std::min(c + chunk_channels_, end_channel); t += tile_channels_) {
-          const uint8_t *from = tile(stream, block, output, c / chunk_channels_, (t - c) / tile_channels_);
-          load_tile(from, tile_values);
-          const int *place = positions_.data();
-          const int held = std::min(tile_channels_, end_channel - t);
-          for (int i = 0; i < held; ++i) {
-            const int channel = t + i - first_channel;
-            float *to = values + count(channel / 8) * chunk_step + count(stream) * tap_step +
-                        count(channel % 8) * count(stride) + output;
-            for (int tap = 0; tap < taps_here; ++tap, to += tap_step) {
-              *to = tile_values[place[tap]];
-              tile_values[place[tap]] = 0.0f;
-            }
-            place += taps();
-          }
-          expect_zeros(tile_values, from, block, output);
-        }
+        expect_zeros(tiles[output], place, tile(stream, block, output, chunk, index), block, output);
+    }
 }
 
 }  // namespace dv

@@ -32,8 +32,9 @@ class PackedWeights {
   void read_slopes(int block, float *values) const;
 
   // Weights of a block for the chunks first to last - 1; first must be a multiple of 8. The weight of tap t, chunk
-  // channel k and output o goes to values[(((chunk - first) * taps() + t) * 8 + k) * stride + o]. Places
-  // of outputs and channels that do not exist are left alone. Throws when the bytes hold a value where zero must be.
+  // channel k and output o goes to values[(((chunk - first) * taps() + t) * 8 + k) * stride + o]: zero for outputs that
+  // do not exist. Places of channels that do not exist are left alone. Throws when the bytes hold a value where zero
+  // must be.
   void read_kernels(int block, int first, int last, int stride, float *values) const;
 
  private:
@@ -42,7 +43,7 @@ class PackedWeights {
   const uint8_t *header(int stream, int block) const;
   const uint8_t *tile(int stream, int block, int output, int chunk, int index) const;
   void load_tile(const uint8_t *from, float *values) const;
-  void expect_zeros(const float *values, const uint8_t *from, int block, int output) const;
+  void expect_zeros(const float *values, const int *places, const uint8_t *from, int block, int output) const;
 
   const uint8_t *start_;
   int outputs_, channels_;
@@ -54,7 +55,8 @@ class PackedWeights {
   int element_bytes_;
   int header_bytes_;
   std::array<float, 256> palette_{};
-  std::vector<int> positions_;  // of a tile's channel and a plane's tap
+  int tile_taps_;                    // taps that a tile holds: all, or one when the convolution is dilated
+  std::array<int, kTile> places_{};  // in a tile: of each channel's taps, then of what must be zero
 };
 
 }  // namespace dv
