@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -95,6 +96,19 @@ class Console:
     def note(self, text: str) -> None:
         if self._level >= 0:
             _print(escape_controls(text), err=True)
+
+    @contextmanager
+    def notes(self) -> Iterator[None]:
+        """Print what the package logs in a block: when something begins that takes long, such as a compilation."""
+        logger, handler = logging.getLogger("cnn_convertor"), _Notes(self.note)
+        level = logger.level
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+            logger.removeHandler(handler)
 
     def result(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
         self.show("\n".join(tables.labeled(title, rows)))
@@ -207,6 +221,17 @@ class _Lines:
     def paused(self, number: int, how: str) -> Iterator[None]:
         self._say(f"{self._names[number]}: {how}")
         yield
+
+
+class _Notes(logging.Handler):
+    """Passes what the package logs on as text."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._say(record.getMessage())
 
 
 class _Steps:

@@ -68,7 +68,7 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
         if verbose and quiet:
             raise click.UsageError("use either -v or -q")
         console = Console(-1 if quiet else verbose, strict=strict)
-        with console.attempt():
+        with console.attempt(), console.notes():
             command(console=console, **others)
         return console.code
 

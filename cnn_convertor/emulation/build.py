@@ -1,6 +1,7 @@
 """Compiles a generated network with the emulated device into a program that runs on the PC."""
 
 import hashlib
+import logging
 import os
 import shlex
 import shutil
@@ -20,6 +21,7 @@ LOOPS = ("convolve.cpp", "map.cpp", "units.cpp", "vector_loops.cpp", "weights.cp
 LOOP_FLAGS = ("-std=c++17", "-O3", "-pthread")
 LIBRARY_FLAGS = ("-std=c++17", "-O1", "-pthread")
 NETWORK_FLAGS = ("-std=c++17", "-O1", "-pthread")  # it runs once: a short compilation counts
+_LOG = logging.getLogger(__name__)  # the command line shows it
 _SHOWN_ERRORS = 5  # of the compiler, in a message
 
 
@@ -45,6 +47,7 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
     key = _key(compiler, (*NETWORK_FLAGS, *defines, library.stem), files)
 
     def make(scratch: Path) -> Path:
+        _LOG.info("compiling %s", name)
         program = scratch / "program"
         inputs = [generated[1], SOURCES / RUNNER, *sources, library]
         includes = [f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
@@ -90,6 +93,7 @@ def device_library(compiler: Compiler) -> Path:
             _compile(compiler, [*flags, f"-I{INCLUDE}", f"-I{SOURCES}", "-c", str(source), "-o", str(made)], SOURCES)
             return made
 
+        _LOG.info("compiling the emulated device, once for this computer")
         with ThreadPoolExecutor(2) as pool:
             objects = list(pool.map(compile_part, ("loops", "rest"), (LOOP_FLAGS, LIBRARY_FLAGS), (LOOPS, rest)))
         linked = scratch / "device.o"  # one object, so that no archiver is needed

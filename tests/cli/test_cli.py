@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import pty
 import re
@@ -110,6 +111,19 @@ def test_a_conversion_says_what_it_made(folder: Path, converts: Any, capsys: pyt
     out, err = capsys.readouterr()
     assert out == f"a (a.ini)\n{SUMMARY}  network          one\n{' ' * 19}two\n  files            out/a\n"
     assert err == "a: read\na: weights\n"
+
+
+def test_what_takes_long_is_announced(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    def conversion(config: Any, progress: Any) -> Any:
+        logging.getLogger("cnn_convertor.emulation.build").info("compiling\x1b net")
+        return works(config, progress)
+
+    converts(conversion)
+    assert cli.main(["a.ini"]) == 0
+    assert capsys.readouterr().err.startswith("compiling\\x1b net\n")
+    assert cli.main(["a.ini", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+    assert logging.getLogger("cnn_convertor").handlers == []
 
 
 STORED = (
