@@ -1,7 +1,6 @@
 #include "convolve.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <vector>
 
@@ -170,39 +169,39 @@ DV_AVX512 void accumulate_avx512(const Share &share) {
 }
 
 // A loop for some blocks of 8 outputs. Registers hold its sums, its weights and an input.
-struct Kernel {
+struct Loop {
   int blocks, pixels;
   void (*accumulate)(const Share &);
 };
-using Kernels = std::array<Kernel, 3>;  // the most blocks first; the last has one
+using Loops = std::vector<Loop>;  // the most blocks first; the last has one
 
-constexpr Kernels kAny = {{{2, 6, accumulate<2, 6>}, {2, 6, accumulate<2, 6>}, {1, 6, accumulate<1, 6>}}};
-constexpr Kernels kAvx2 = {{{2, 6, accumulate_avx2<2, 6>}, {2, 6, accumulate_avx2<2, 6>}, {1, 12, accumulate_avx2<1, 12>}}};
-constexpr Kernels kAvx512 = {{{4, 14, accumulate_avx512<Sixteen, 2, 14>},
-                              {2, 14, accumulate_avx512<Sixteen, 1, 14>},
-                              {1, 14, accumulate_avx512<Eight, 1, 14>}}};
+const Loops kAny = {{2, 6, accumulate<2, 6>}, {1, 12, accumulate<1, 12>}};
+const Loops kAvx2 = {{2, 6, accumulate_avx2<2, 6>}, {1, 12, accumulate_avx2<1, 12>}};
+const Loops kAvx512 = {{4, 14, accumulate_avx512<Sixteen, 2, 14>},
+                       {2, 14, accumulate_avx512<Sixteen, 1, 14>},
+                       {1, 14, accumulate_avx512<Eight, 1, 14>}};
 
-const Kernels &kernels() { return has_avx512() ? kAvx512 : has_avx2() ? kAvx2 : kAny; }
+const Loops &loops() { return has_avx512() ? kAvx512 : has_avx2() ? kAvx2 : kAny; }
 
 // Some blocks of outputs at a strip of positions.
-void convolve_strip(const Kernel &kernel, const PackedWeights &packed, const Source &source, int block,
+void convolve_strip(const Loop &loop, const PackedWeights &packed, const Source &source, int block,
                     std::size_t first_pixel, std::size_t count, const Take &take) {
   thread_local std::vector<float> sums, weights, values;
-  const std::size_t outputs = 8 * size(kernel.blocks);
-  sums.resize((count + size(kernel.pixels)) * outputs);
+  const std::size_t outputs = 8 * size(loop.blocks);
+  sums.resize((count + size(loop.pixels)) * outputs);
   weights.resize(size(kSliceChunks * packed.taps()) * 8 * outputs);
   values.resize(8 * count);
   float bias[8 * kMostBlocks];
-  for (int b = 0; b < kernel.blocks; ++b) packed.read_bias(block + b, bias + 8 * b);
+  for (int b = 0; b < loop.blocks; ++b) packed.read_bias(block + b, bias + 8 * b);
   for (int first = 0; first < source.map.chunks(); first += kSliceChunks) {
     const int last = std::min(first + kSliceChunks, source.map.chunks());
-    for (int b = 0; b < kernel.blocks; ++b)
+    for (int b = 0; b < loop.blocks; ++b)
       packed.read_kernels(block + b, first, last, static_cast<int>(outputs), weights.data() + 8 * b);
     const bool begins = first == 0;
-    kernel.accumulate({source, first, last, weights.data(), first_pixel, count, begins ? bias : sums.data(),
+    loop.accumulate({source, first, last, weights.data(), first_pixel, count, begins ? bias : sums.data(),
                        begins ? 0 : outputs, sums.data()});
   }
-  for (int b = 0; b < kernel.blocks; ++b) {
+  for (int b = 0; b < loop.blocks; ++b) {
     for (std::size_t i = 0; i < count; ++i)
       std::memcpy(&values[8 * i], &sums[i * outputs + 8 * size(b)], 8 * sizeof(float));
     take(block + b, first_pixel, count, values.data());
@@ -210,7 +209,7 @@ void convolve_strip(const Kernel &kernel, const PackedWeights &packed, const Sou
 }
 
 void convolve_channels(const PackedWeights &packed, const Source &source, int blocks, const Take &take) {
-  const Kernels &all = kernels();
+  const Loops &all = loops();
   const int together = all.front().blocks;
   const std::size_t groups = size((blocks + together - 1) / together), positions = source.pixels.size();
   const std::size_t pixels = size(all.front().pixels);
@@ -221,9 +220,9 @@ void convolve_channels(const PackedWeights &packed, const Source &source, int bl
     const std::size_t first = task % strips * strip, count = std::min(strip, positions - first);
     int block = static_cast<int>(task / strips) * together;
     const int end = std::min(block + together, blocks);
-    for (const Kernel &kernel : all)
-      for (; block + kernel.blocks <= end; block += kernel.blocks)
-        convolve_strip(kernel, packed, source, block, first, count, take);
+    for (const Loop &loop : all)
+      for (; block + loop.blocks <= end; block += loop.blocks)
+        convolve_strip(loop, packed, source, block, first, count, take);
   });
 }
 
