@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def camera(tmp_path_factory: pytest.TempPathFactory) -> Config:
     (folder / "net.prototxt").write_text(DEFINITION)
     weights = np.random.default_rng(0).normal(size=(5, 3, 3, 3))
     caffemodel.write(folder / "net.caffemodel", [("scores", "Convolution", [weights])])
-    fields = {"device": read_profile("zia-c3", Path()), "input": "u8", "mean": (128.0,), "scale": 1 / 128}
+    fields: dict[str, Any] = {"device": read_profile("zia-c3", Path()), "input": "u8", "mean": (128.0,), "scale": 1 / 128}
     return config(folder / "net.prototxt", folder / "net.caffemodel", **fields)
 
 

@@ -175,7 +175,7 @@ struct Loop {
 };
 using Loops = std::vector<Loop>;  // the most blocks first; the last has one
 
-const Loops kAny = {{2, 6, accumulate<2, 6>}, {1, 12, accumulate<1, 12>}};
+const Loops kAny = {{2, 6, accumulate<2, 6>}, {1, 6, accumulate<1, 6>}};
 const Loops kAvx2 = {{2, 6, accumulate_avx2<2, 6>}, {1, 12, accumulate_avx2<1, 12>}};
 const Loops kAvx512 = {{4, 14, accumulate_avx512<Sixteen, 2, 14>},
                        {2, 14, accumulate_avx512<Sixteen, 1, 14>},
