@@ -36,7 +36,12 @@ def camera(tmp_path_factory: pytest.TempPathFactory) -> Config:
     (folder / "net.prototxt").write_text(DEFINITION)
     weights = np.random.default_rng(0).normal(size=(5, 3, 3, 3))
     caffemodel.write(folder / "net.caffemodel", [("scores", "Convolution", [weights])])
-    fields: dict[str, Any] = {"device": read_profile("zia-c3", Path()), "input": "u8", "mean": (128.0,), "scale": 1 / 128}
+    fields: dict[str, Any] = {
+        "device": read_profile("zia-c3", Path()),
+        "input": "u8",
+        "mean": (128.0,),
+        "scale": 1 / 128,
+    }
     return config(folder / "net.prototxt", folder / "net.caffemodel", **fields)
 
 

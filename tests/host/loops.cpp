@@ -47,7 +47,8 @@ void compare_conversions() {
 }
 
 struct Problem {
-  dv::Source source;
+  const dv::Map &map;
+  dv::Places places;
   std::vector<float> weights, bias;  // [chunk][tap][channel][output], for the most outputs
 };
 
@@ -58,15 +59,16 @@ void compare(const Problem &problem, const dv::Loop &loop, std::size_t count, co
   std::vector<float> weights, sums((count + static_cast<std::size_t>(loop.pixels)) * outputs), expected(count * outputs);
   for (std::size_t i = 0; i < problem.weights.size(); i += kOutputs)
     weights.insert(weights.end(), &problem.weights[i], &problem.weights[i] + outputs);
-  const dv::Source &source = problem.source;
+  const dv::Map &map = problem.map;
+  const dv::Places &places = problem.places;
   for (std::size_t i = 0; i < count; ++i)
     for (std::size_t o = 0; o < outputs; ++o) {
       float sum = problem.bias[o];
       const float *weight = weights.data() + o;
-      for (int chunk = 0; chunk < source.map.chunks(); ++chunk)
-        for (const std::size_t tap : source.taps) {
-          const float *x = source.map.chunk(chunk) + source.pixels[first_pixel + i] + tap;
-          for (int k = 0; k < source.map.width(chunk); ++k) {
+      for (int chunk = 0; chunk < map.chunks(); ++chunk)
+        for (const std::size_t tap : places.taps) {
+          const float *x = map.chunk(chunk) + places.pixels[first_pixel + i] + tap;
+          for (int k = 0; k < map.width(chunk); ++k) {
             const volatile float product = x[k] * weight[static_cast<std::size_t>(k) * outputs];  // exact
             sum += product;
           }
@@ -75,9 +77,9 @@ void compare(const Problem &problem, const dv::Loop &loop, std::size_t count, co
       expected[i * outputs + o] = sum;
     }
   // In two slices, as a convolution of many channels does it.
-  const std::size_t slice = 2 * source.taps.size() * 8 * outputs;
-  loop.accumulate({source, 0, 2, weights.data(), first_pixel, count, problem.bias.data(), 0, sums.data()});
-  loop.accumulate({source, 2, source.map.chunks(), weights.data() + slice, first_pixel, count, sums.data(), outputs,
+  const std::size_t slice = 2 * places.taps.size() * 8 * outputs;
+  loop.accumulate({map, places, 0, 2, weights.data(), first_pixel, count, problem.bias.data(), 0, sums.data()});
+  loop.accumulate({map, places, 2, map.chunks(), weights.data() + slice, first_pixel, count, sums.data(), outputs,
                      sums.data()});
   sums.resize(expected.size());
   expect(same(sums, expected), name);
@@ -88,7 +90,7 @@ void compare_kernels() {
   map.resize(9, 8, 27);
   for (float *value = map.chunk(0); value != map.chunk(map.chunks()); ++value) *value = random_half();
   const dv::Axis major{9, 0, 0, 3, 1, 1, 1}, minor{8, 0, 0, 2, 1, 1, 1};
-  Problem problem{dv::locate(map, major, minor, {7, 7}), {}, {}};
+  Problem problem{map, dv::locate(major, minor, {7, 7, 1}, false), {}, {}};
   for (std::size_t i = 0; i < 4 * 6 * 8 * kOutputs; ++i) problem.weights.push_back(random_half());
   for (std::size_t i = 0; i < kOutputs; ++i) problem.bias.push_back(random_half());
   const auto each = [&](const dv::Loops &kernels, const char *name) {

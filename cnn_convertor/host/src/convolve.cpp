@@ -45,62 +45,60 @@ Axis down(const Run &run) {
           spreads ? c.stride.y : 1};
 }
 
-// Zeros around the input, and between its values for a deconvolution.
+// Zeros around a chunk of the input, and between its values for a deconvolution.
+void pad_chunk(const float *from, const Axis &major, const Axis &minor, float *to) {
+  const std::size_t row = 8 * size(minor.padded());
+  for (int y = 0; y < major.padded(); ++y, to += row) {
+    const int inner = y - major.before;
+    if (inner < 0 || inner >= major.spread_input() || inner % major.spread != 0) {
+      std::fill(to, to + row, 0.0f);
+      continue;
+    }
+    std::fill(to, to + 8 * minor.before, 0.0f);
+    std::fill(to + 8 * (minor.before + minor.spread_input()), to + row, 0.0f);
+    float *place = to + 8 * minor.before;
+    if (minor.spread == 1) {
+      std::memcpy(place, from, 8 * size(minor.input) * sizeof(float));
+    } else {
+      std::fill(place, place + 8 * minor.spread_input(), 0.0f);
+      for (int x = 0; x < minor.input; ++x) std::copy(from + 8 * x, from + 8 * x + 8, place + 8 * x * minor.spread);
+    }
+    from += 8 * size(minor.input);
+  }
+}
+
 void pad(const Map &input, const Axis &major, const Axis &minor, Map &padded) {
   padded.resize(major.padded(), minor.padded(), input.channels());
-  const std::size_t row = 8 * size(padded.minor());
-  parallel_for(size(input.chunks()), [&](std::size_t chunk) {
-    const float *from = input.chunk(static_cast<int>(chunk));
-    float *to = padded.chunk(static_cast<int>(chunk));
-    for (int y = 0; y < padded.major(); ++y, to += row) {
-      const int inner = y - major.before;
-      if (inner < 0 || inner >= major.spread_input() || inner % major.spread != 0) {
-        std::fill(to, to + row, 0.0f);
-        continue;
-      }
-      std::fill(to, to + 8 * minor.before, 0.0f);
-      std::fill(to + 8 * (minor.before + minor.spread_input()), to + row, 0.0f);
-      float *place = to + 8 * minor.before;
-      if (minor.spread == 1) {
-        std::memcpy(place, from, 8 * size(minor.input) * sizeof(float));
-      } else {
-        std::fill(place, place + 8 * minor.spread_input(), 0.0f);
-        for (int x = 0; x < minor.input; ++x) std::copy(from + 8 * x, from + 8 * x + 8, place + 8 * x * minor.spread);
-      }
-      from += 8 * size(minor.input);
-    }
+  parallel_for(size(input.chunks()), [&](std::size_t task) {
+    const int chunk = static_cast<int>(task);
+    pad_chunk(input.chunk(chunk), major, minor, padded.chunk(chunk));
   });
 }
 
-// Positions of a map.
-struct Area {
-  int major, minor;
-};
-
-// Where things are in the padded input, counted in floats.
-struct Source {
-  const Map &map;
+// Where things are in a chunk of the padded input, counted in floats.
+struct Places {
   std::vector<std::size_t> taps;    // from a window's first position
   std::vector<std::size_t> pixels;  // first position of each output's window
 };
 
-Source locate(const Map &map, const Axis &major, const Axis &minor, const Area &result) {
-  Source source{map, {}, {}};
-  const std::size_t row = 8 * size(map.minor());
+Places locate(const Axis &major, const Axis &minor, const Shape &result, bool transposed) {
+  Places places;
+  const std::size_t row = 8 * size(minor.padded());
   for (int y = 0; y < minor.taps; ++y)
     for (int x = 0; x < major.taps; ++x)
-      source.taps.push_back(size(x * major.dilation) * row + 8 * size(y * minor.dilation));
-  source.pixels.reserve(size(result.major) * size(result.minor));
-  for (int a = 0; a < result.major; ++a)
-    for (int b = 0; b < result.minor; ++b)
-      source.pixels.push_back(size(a * major.stride) * row + 8 * size(b * minor.stride));
-  return source;
+      places.taps.push_back(size(x * major.dilation) * row + 8 * size(y * minor.dilation));
+  places.pixels.reserve(result.positions());
+  for (int a = 0; a < (transposed ? result.height : result.width); ++a)
+    for (int b = 0; b < (transposed ? result.width : result.height); ++b)
+      places.pixels.push_back(size(a * major.stride) * row + 8 * size(b * minor.stride));
+  return places;
 }
 
 // What the chunks first to last - 1 add to the sums of count positions, from first_pixel on. The sums begin with those of
 // before, step floats from a position to the next.
 struct Share {
-  const Source &source;
+  const Map &input;  // padded
+  const Places &places;
   int first, last;
   const float *weights;
   std::size_t first_pixel, count;
@@ -115,7 +113,7 @@ template <class Registers, int Vectors, int Pixels>
 DV_INLINE void accumulate_loop(const Share &share) {
   using Lanes = typename Registers::Lanes;
   constexpr std::size_t width = sizeof(Lanes) / sizeof(float), outputs = Vectors * width;
-  const Source &source = share.source;
+  const Map &input = share.input;
   for (std::size_t pixel = 0; pixel < share.count; pixel += Pixels) {
     const float *from[Pixels];
     Lanes sum[Pixels][Vectors];
@@ -123,16 +121,16 @@ DV_INLINE void accumulate_loop(const Share &share) {
 #pragma GCC unroll 16
     for (int j = 0; j < Pixels; ++j) {
       const std::size_t place = std::min(pixel + size(j), share.count - 1);
-      from[j] = source.map.chunk(0) + source.pixels[share.first_pixel + place];
+      from[j] = input.chunk(0) + share.places.pixels[share.first_pixel + place];
 #pragma GCC unroll 2
       for (int v = 0; v < Vectors; ++v)
         sum[j][v] = *reinterpret_cast<const Lanes *>(share.before + place * share.step + size(v) * width);
     }
     const float *weight = share.weights;
     for (int chunk = share.first; chunk < share.last; ++chunk) {
-      const int channels = source.map.width(chunk);
-      const std::size_t start = size(chunk) * source.map.chunk_size();
-      for (const std::size_t tap : source.taps) {
+      const int channels = input.width(chunk);
+      const std::size_t start = size(chunk) * input.chunk_size();
+      for (const std::size_t tap : share.places.taps) {
         const std::size_t offset = start + tap;
         for (int k = 0; k < channels; ++k) {
           const Lanes *w = reinterpret_cast<const Lanes *>(weight + size(k) * outputs);
@@ -184,7 +182,7 @@ const Loops kAvx512 = {{4, 14, accumulate_avx512<Sixteen, 2, 14>},
 const Loops &loops() { return has_avx512() ? kAvx512 : has_avx2() ? kAvx2 : kAny; }
 
 // Some blocks of outputs at a strip of positions.
-void convolve_strip(const Loop &loop, const PackedWeights &packed, const Source &source, int block,
+void convolve_strip(const Loop &loop, const PackedWeights &packed, const Map &input, const Places &places, int block,
                     std::size_t first_pixel, std::size_t count, const Take &take) {
   thread_local std::vector<float> sums, weights, values;
   const std::size_t outputs = 8 * size(loop.blocks);
@@ -193,13 +191,13 @@ void convolve_strip(const Loop &loop, const PackedWeights &packed, const Source 
   values.resize(8 * count);
   float bias[8 * kMostBlocks];
   for (int b = 0; b < loop.blocks; ++b) packed.read_bias(block + b, bias + 8 * b);
-  for (int first = 0; first < source.map.chunks(); first += kSliceChunks) {
-    const int last = std::min(first + kSliceChunks, source.map.chunks());
+  for (int first = 0; first < input.chunks(); first += kSliceChunks) {
+    const int last = std::min(first + kSliceChunks, input.chunks());
     for (int b = 0; b < loop.blocks; ++b)
       packed.read_kernels(block + b, first, last, static_cast<int>(outputs), weights.data() + 8 * b);
     const bool begins = first == 0;
-    loop.accumulate({source, first, last, weights.data(), first_pixel, count, begins ? bias : sums.data(),
-                       begins ? 0 : outputs, sums.data()});
+    loop.accumulate({input, places, first, last, weights.data(), first_pixel, count, begins ? bias : sums.data(),
+                     begins ? 0 : outputs, sums.data()});
   }
   for (int b = 0; b < loop.blocks; ++b) {
     for (std::size_t i = 0; i < count; ++i)
@@ -208,10 +206,11 @@ void convolve_strip(const Loop &loop, const PackedWeights &packed, const Source 
   }
 }
 
-void convolve_channels(const PackedWeights &packed, const Source &source, int blocks, const Take &take) {
+void convolve_channels(const PackedWeights &packed, const Map &input, const Places &places, int blocks,
+                       const Take &take) {
   const Loops &all = loops();
   const int together = all.front().blocks;
-  const std::size_t groups = size((blocks + together - 1) / together), positions = source.pixels.size();
+  const std::size_t groups = size((blocks + together - 1) / together), positions = places.pixels.size();
   const std::size_t pixels = size(all.front().pixels);
   const std::size_t wanted = std::max<std::size_t>(1, 4 * size(thread_count()) / groups);
   const std::size_t even = std::clamp((positions + wanted - 1) / wanted, kLeastStrip, kMostStrip);
@@ -222,27 +221,27 @@ void convolve_channels(const PackedWeights &packed, const Source &source, int bl
     const int end = std::min(block + together, blocks);
     for (const Loop &loop : all)
       for (; block + loop.blocks <= end; block += loop.blocks)
-        convolve_strip(loop, packed, source, block, first, count, take);
+        convolve_strip(loop, packed, input, places, block, first, count, take);
   });
 }
 
 constexpr int kDepthwisePixels = 6;
 
 // values has room for kDepthwisePixels - 1 positions more.
-DV_INLINE void depthwise_loop(const Source &source, const float *from, const float *weights, const float *bias,
+DV_INLINE void depthwise_loop(const Places &places, const float *from, const float *weights, const float *bias,
                               std::size_t first, std::size_t count, float *values) {
   using Lanes = Eight::Lanes;
-  const std::size_t taps = source.taps.size();
+  const std::size_t taps = places.taps.size();
   for (std::size_t pixel = 0; pixel < count; pixel += kDepthwisePixels) {
     const float *start[kDepthwisePixels];
     Lanes sum[kDepthwisePixels];
 #pragma GCC unroll 16
     for (int j = 0; j < kDepthwisePixels; ++j) {
-      start[j] = from + source.pixels[first + std::min(pixel + size(j), count - 1)];
+      start[j] = from + places.pixels[first + std::min(pixel + size(j), count - 1)];
       sum[j] = *reinterpret_cast<const Lanes *>(bias);
     }
     for (std::size_t t = 0; t < taps; ++t) {
-      const std::size_t tap = source.taps[t];
+      const std::size_t tap = places.taps[t];
       const Lanes *weight = reinterpret_cast<const Lanes *>(weights + 64 * t);
 #pragma GCC unroll 16
       for (int j = 0; j < kDepthwisePixels; ++j) sum[j] += *reinterpret_cast<const Lanes *>(start[j] + tap) * *weight;
@@ -252,31 +251,34 @@ DV_INLINE void depthwise_loop(const Source &source, const float *from, const flo
   }
 }
 
-void depthwise_any(const Source &source, const float *from, const float *weights, const float *bias, std::size_t first,
+void depthwise_any(const Places &places, const float *from, const float *weights, const float *bias, std::size_t first,
                    std::size_t count, float *values) {
-  depthwise_loop(source, from, weights, bias, first, count, values);
+  depthwise_loop(places, from, weights, bias, first, count, values);
 }
 
-DV_AVX2 void depthwise_avx2(const Source &source, const float *from, const float *weights, const float *bias,
+DV_AVX2 void depthwise_avx2(const Places &places, const float *from, const float *weights, const float *bias,
                             std::size_t first, std::size_t count, float *values) {
-  depthwise_loop(source, from, weights, bias, first, count, values);
+  depthwise_loop(places, from, weights, bias, first, count, values);
 }
 
-void convolve_depthwise(const PackedWeights &packed, const Source &source, const Take &take) {
-  const std::size_t positions = source.pixels.size();
-  const std::size_t strips = (positions + kMostStrip - 1) / kMostStrip;
-  parallel_for(size(source.map.chunks()) * strips, [&](std::size_t task) {
-    thread_local std::vector<float> weights, values;
-    const int chunk = static_cast<int>(task / strips);
-    const std::size_t first = task % strips * kMostStrip, count = std::min(kMostStrip, positions - first);
+void convolve_depthwise(const PackedWeights &packed, const Map &input, const Axis &major, const Axis &minor,
+                        const Places &places, const Take &take) {
+  parallel_for(size(input.chunks()), [&](std::size_t task) {
+    thread_local std::vector<float> padded, weights, values;
+    const int chunk = static_cast<int>(task);
+    padded.resize(8 * size(major.padded()) * size(minor.padded()));
     weights.resize(size(packed.taps()) * 64);
-    values.resize(8 * (count + kDepthwisePixels));
+    values.resize(8 * (kMostStrip + kDepthwisePixels));
+    pad_chunk(input.chunk(chunk), major, minor, padded.data());
     float bias[8];
     packed.read_bias(chunk, bias);
     packed.read_kernels(chunk, 0, 1, 8, weights.data());
-    const float *from = source.map.chunk(chunk);
-    (has_avx2() ? depthwise_avx2 : depthwise_any)(source, from, weights.data(), bias, first, count, values.data());
-    take(chunk, first, count, values.data());
+    for (std::size_t first = 0; first < places.pixels.size(); first += kMostStrip) {
+      const std::size_t count = std::min(kMostStrip, places.pixels.size() - first);
+      (has_avx2() ? depthwise_avx2 : depthwise_any)(places, padded.data(), weights.data(), bias, first, count,
+                                                    values.data());
+      take(chunk, first, count, values.data());
+    }
   });
 }
 
@@ -284,16 +286,12 @@ void convolve_depthwise(const PackedWeights &packed, const Source &source, const
 
 void convolve(const Run &run, bool transposed, const Map &input, Map &padded, const Take &take) {
   const Axis major = transposed ? down(run) : across(run), minor = transposed ? across(run) : down(run);
-  const Shape &result = run.convolved;
+  const PackedWeights packed(run, transposed);
+  const Places places = locate(major, minor, run.convolved, transposed);
+  if (run.depthwise) return convolve_depthwise(packed, input, major, minor, places, take);
   const bool plain = major.is_plain() && minor.is_plain();
   if (!plain) pad(input, major, minor, padded);
-  const PackedWeights packed(run, transposed);
-  const Area extent = transposed ? Area{result.height, result.width} : Area{result.width, result.height};
-  const Source source = locate(plain ? input : padded, major, minor, extent);
-  if (run.depthwise)
-    convolve_depthwise(packed, source, take);
-  else
-    convolve_channels(packed, source, (result.channels + 7) / 8, take);
+  convolve_channels(packed, plain ? input : padded, places, (run.convolved.channels + 7) / 8, take);
 }
 
 }  // namespace dv
