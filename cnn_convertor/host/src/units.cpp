@@ -53,6 +53,16 @@ void upsample_chunk(const float *from, const PoolAxis &major, const PoolAxis &mi
     }
 }
 
+// Four channels, which every CPU computes at once. Compilers turn a choice between scalars into a branch, which the signs of
+// values mispredict.
+typedef float Quartet __attribute__((vector_size(16), aligned(4), may_alias));
+
+// Applies a function of four channels to a piece of a map.
+template <class Function>
+void each_quartet(float *values, std::size_t count, const Function &function) {
+  for (std::size_t i = 0; i < count; i += 4) function(*reinterpret_cast<Quartet *>(values + i), i);
+}
+
 // Applies a function of one value to a piece of a map.
 template <class Function>
 void each(float *values, std::size_t count, const Function &function) {
@@ -64,13 +74,18 @@ void activate_part(const Run &run, const float *slopes, float *values, std::size
   switch (run.activation) {
     case Activation::kNone: break;
     case Activation::kTanh: each(values, count, [](float x) { return std::tanh(x); }); break;
-    case Activation::kRelu: each(values, count, [slope](float x) { return x < 0.0f ? x * slope : x; }); break;
+    case Activation::kRelu: each_quartet(values, count, [slope](Quartet &x, std::size_t) { x = x < 0.0f ? x * slope : x; }); break;
     case Activation::kSigmoid: each(values, count, [](float x) { return 1.0f / (1.0f + std::exp(-x)); }); break;
     case Activation::kPrelu:
-      for (std::size_t i = 0; i < count; ++i) values[i] = values[i] < 0.0f ? values[i] * slopes[i % 8] : values[i];
+      each_quartet(values, count, [slopes](Quartet &x, std::size_t i) {
+        x = x < 0.0f ? x * *reinterpret_cast<const Quartet *>(slopes + i % 8) : x;
+      });
       break;
     case Activation::kElu: each(values, count, [](float x) { return x < 0.0f ? std::expm1(x) : x; }); break;
-    case Activation::kRelu6: each(values, count, [](float x) { return std::min(std::max(x, 0.0f), 6.0f); }); break;
+    case Activation::kRelu6: each_quartet(values, count, [](Quartet &x, std::size_t) {
+      const Quartet none = {}, most = none + 6.0f, low = x < none ? none : x;
+      x = most < low ? most : low;
+    }); break;
   }
   if (run.absolute) each(values, count, [](float x) { return std::fabs(x); });
 }
