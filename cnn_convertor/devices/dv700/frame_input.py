@@ -16,7 +16,6 @@ from cnn_convertor.devices.dv700.program import Program
 
 BLOCK = "ipu"
 LARGEST_FRAME = 4095  # pixels in a direction
-LARGEST_INPUT = 4094
 _PIXELS = np.arange(256.0)[:, None]
 
 
@@ -44,7 +43,7 @@ def frame_input(program: Program, device: Device, every_byte: Callable[[], NDArr
     if BLOCK not in device.blocks or len(program.inputs) != 1:
         return None
     ((_, tensor),) = program.inputs
-    if tensor.shape.channels != CHANNELS or max(tensor.shape.height, tensor.shape.width) > LARGEST_INPUT:
+    if tensor.shape.channels != CHANNELS:
         return None
     found = (PixelConversion.TO_BYTES, (0, 0, 0)) if program.byte_input else _conversion(to_half(every_byte()))
     if found is None:
