@@ -279,7 +279,7 @@ KEYS = (
         "quantization_output_sqnr",
         OUTPUT_DECIBELS,
         "",
-        "auto: the fewest bytes of weights at which every output keeps this SQNR in dB, in place of the threshold",
+        "auto: palettes that save many bytes while every output keeps this SQNR in dB, in place of the threshold",
     ),
     Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
     Key("OUTPUT", "report", FLAG, "0", "write `name.html` and `name_report.json`: see docs/report.md"),

@@ -1,4 +1,4 @@
-"""Chooses the layers with palettes so that the weights take the fewest bytes at which the outputs keep their SQNR.
+"""Chooses the layers with palettes so that the weights take few bytes while the outputs keep their SQNR.
 
 The error of an output is measured on the emulated device, against the same network with FP16 weights that keeps its maps in FP32.
 """
@@ -22,11 +22,13 @@ from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.emulation.variants import Variants, judged_layers, variants_of
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.quantize.selection import Layers, select
+from cnn_convertor.quantize.selection import Effect, Layers, select
 from cnn_convertor.samples import Samples
 
 Real: TypeAlias = NDArray[np.float64]
 Progress: TypeAlias = Callable[[int], None]  # selections that are measured
+
+_KEPT = 1 << 14  # errors of an output, over all samples, from which those of other selections are predicted
 
 
 class Kept(NamedTuple):
@@ -51,7 +53,7 @@ def keep_outputs(
     device: Device,
     progress: Progress = lambda _: None,
 ) -> tuple[Program, Kept]:
-    """The program with the palettes that save the most bytes while every output keeps the SQNR in dB.
+    """The program with palettes that save many bytes while every output keeps the SQNR in dB.
 
     program: with a palette wherever one is possible. Palettes that lose nothing, and what the ini file says, stay.
     Raises UnsupportedError when even FP16 weights do not keep it, UsageError for networks with custom layers and without a C++
@@ -68,12 +70,13 @@ def keep_outputs(
         savings = [variants.saved_bytes[name] for name in names]
         found: dict[Layers, float] = {}
 
-        def noise(layers: Layers) -> float:
-            found[layers] = meter.noise(fixed | {names[i] for i in layers})
+        def measure(layers: Layers) -> Effect:
+            effect = meter.effect(fixed | {names[i] for i in layers})
+            found[layers] = effect.noise
             progress(len(found))
-            return found[layers]
+            return effect
 
-        chosen = select(savings, noise, 10 ** (-sqnr / 10))
+        chosen = select(savings, measure, 10 ** (-sqnr / 10))
     if chosen is None:
         raise UnsupportedError(_missed(program, samples, sqnr, _decibels(found[Layers()])))
     with_all = _decibels(found[Layers(range(len(names)))])
@@ -117,16 +120,32 @@ class _Meter:
         self._variants, self._samples = variants, samples
         self._judged = judged_layers(variants.network.program)
         self._right = list(self._maps(variants.network, exact=True))
+        self._signals = [sum(float(np.square(maps[i]).sum()) for maps in self._right) for i in range(len(self._judged))]
 
-    def noise(self, layers: frozenset[str]) -> float:
-        """That of the worst output, with the palettes of some layers."""
-        signals, noises = np.zeros(len(self._judged)), np.zeros(len(self._judged))
-        with self._variants.with_palettes(layers) as network:
+    def effect(self, layers: frozenset[str]) -> Effect:
+        """That of the palettes of some layers. The errors are those of some elements, always the same."""
+        noises = np.zeros(len(self._judged))
+        errors: list[list[Real]] = [[] for _ in self._judged]
+        random = np.random.default_rng(0)
+        with self._variants.with_palettes(layers) as network, np.errstate(invalid="ignore", divide="ignore"):
             for right, maps in zip(self._right, self._maps(network), strict=True):
-                signals += [np.square(values).sum() for values in right]
-                with np.errstate(invalid="ignore"):
-                    noises += [np.square(m - r).sum() for m, r in zip(maps, right, strict=True)]
-        return max(map(_ratio, noises.tolist(), signals.tolist()))
+                for i, signal in enumerate(self._signals):
+                    error = (maps[i] - right[i]).reshape(-1)
+                    noises[i] += np.square(error).sum()
+                    errors[i].append(self._some(error, len(maps[i]), random) / math.sqrt(signal or math.nan))
+        rows = [np.concatenate(parts_of_it) for parts_of_it in errors]
+        longest = max(row.size for row in rows)
+        return Effect(
+            max(map(_ratio, noises.tolist(), self._signals)),
+            np.stack([np.pad(row, (0, longest - row.size)) for row in rows]),
+        )
+
+    def _some(self, values: Real, samples: int, random: np.random.Generator) -> Real:
+        """As many of the values as memory has room for, scaled so that their squares add up to nearly the same."""
+        share = max(1, _KEPT * samples // self._samples.count)
+        if values.size <= share:
+            return values
+        return values[random.integers(values.size, size=share)] * math.sqrt(values.size / share)
 
     def _maps(self, network: EmulatedNetwork, *, exact: bool = False) -> Iterator[Sequence[Real]]:
         """The judged maps of the samples, a part at a time."""

@@ -47,6 +47,8 @@ from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples,
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # step, done, total
 
+_VALUES = 256  # of each output, over all random images, if 32 are enough for it
+
 
 def _silent(_step: str, _done: int, _total: int) -> None:
     """Report no progress."""
@@ -278,9 +280,14 @@ def quantize(
 
 
 def samples_of(graph: Graph, config: Config) -> Samples:
-    """The configured sample inputs, or random images, of which the first are those of `verify`."""
+    """The configured sample inputs, or random images, of which the first are those of `verify`.
+
+    8 to 32 images: more where an output has few values, since palettes would be chosen that are good for these values alone.
+    """
     if config.calibrate is None:
-        return random_samples(shapes_of(graph), Preparation.of(config), samples=2 * SAMPLES, seed=0)
+        values = min(graph.shape(name).size for name in graph.outputs)
+        count = min(max(-(-_VALUES // values), 2 * SAMPLES), 8 * SAMPLES)
+        return random_samples(shapes_of(graph), Preparation.of(config), samples=count, seed=0)
     return read_samples(config.calibrate, shapes_of(graph), Preparation.of(config))
 
 

@@ -1,64 +1,132 @@
-"""Selects the layers whose palettes save the most bytes while the noise at the outputs stays within a bound."""
+"""Selects layers whose palettes save many bytes while the noise at the outputs stays within a bound.
 
-import math
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+Near a measured selection, the errors of single layers add up at each output. So a quadratic form predicts the noise of another
+selection, with the errors' signs. (Their noises alone do not: errors of different layers cancel or amplify each other.)
+"""
 
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Real: TypeAlias = NDArray[np.float64]
 Layers: TypeAlias = frozenset[int]
-Measure: TypeAlias = Callable[[Layers], float]
 
-_UNITS = 1000  # into which the knapsack divides the room for noise
-_STEPS = 6  # of the bisection
+_CHANGES = (0, 1, 2)  # layers that one step takes out, and that it adds
+_SPARE = 8  # measurements beside two for each layer
+_DOUBT = 1.5  # times the bound: a prediction that is measured all the same in the end
 
 
-def select(savings: Sequence[int], noise: Measure, bound: float) -> Layers | None:
-    """The layers that save the most; None if the noise exceeds the bound even without any palette.
+class Effect(NamedTuple):
+    """What a selection does to the outputs: the noise at the worst one, and the errors, (outputs, elements).
 
-    savings: bytes that each layer saves. noise: measures a selection; it is called once for each.
-
-    Noises nearly add up, so each layer's own noise predicts that of a selection, and a knapsack finds the best prediction. How
-    much of the bound to give to the knapsack is bisected with measurements. Then the layers that still fit are added. The
-    result was measured: its noise is within the bound.
+    The squares of an output's errors add up to its noise, at least nearly.
     """
-    known: dict[Layers, float] = {}
 
-    def measured(layers: Layers) -> float:
+    noise: float
+    errors: Real
+
+
+Measure: TypeAlias = Callable[[Layers], Effect]
+
+
+def select(savings: Sequence[int], measure: Measure, bound: float) -> Layers | None:
+    """Layers that save many bytes; None if the noise exceeds the bound even without any palette.
+
+    savings: bytes that each layer saves. measure: is called once for each selection, at most twice as often as there are
+    layers, and 8 times more. The noise of the result was measured.
+
+    First each layer is measured alone. From there on, predictions lead in steps to a selection, and it is measured. If it
+    exceeds the bound, the next one is fewer steps from the best one so far. A step takes out up to two layers, adds up to two,
+    and saves bytes. The search ends when no step is left that may keep the bound, or no measurement. So the result may save
+    less than the best selection.
+    """
+    known: dict[Layers, Effect] = {}
+
+    def measured(layers: Layers) -> Effect:
         if layers not in known:
-            known[layers] = noise(layers)
+            known[layers] = measure(layers)
         return known[layers]
 
-    def saved(layers: Layers) -> int:
-        return sum(savings[i] for i in layers)
-
-    none, everything = Layers(), Layers(range(len(savings)))
-    base = measured(none)
-    if base > bound:
+    best, everything = Layers(), Layers(range(len(savings)))
+    if measured(best).noise > bound:
         return None
-    if measured(everything) <= bound:
+    if measured(everything).noise <= bound:
         return everything
-    alone = [max(0.0, measured(Layers([i])) - base) for i in everything]
-    best = max((layers for layers, found in known.items() if found <= bound), key=saved)
-    low, high = 0.0, 2.0  # shares of the room for noise: one that keeps the bound, and one that should not
-    for _ in range(_STEPS):
-        share = (low + high) / 2
-        candidate = knapsack(savings, alone, share * (bound - base))
-        if measured(candidate) <= bound:
-            best, low = max(best, candidate, key=saved), share
+    model = _Model.of(savings, measured(best), [measured(Layers([i])) for i in range(len(savings))])
+    steps, allowed = len(savings), bound
+    while len(known) < 2 * len(savings) + _SPARE:
+        failed = {layers for layers, effect in known.items() if effect.noise > bound}
+        candidate = _walk(model, best, measured(best).errors, allowed, failed, steps)
+        if candidate != best and measured(candidate).noise <= bound:
+            best = candidate
+        elif candidate != best:
+            steps = max(1, steps // 2)
+        elif allowed == bound:
+            steps, allowed = 1, _DOUBT * bound
         else:
-            high = share
-    for i in sorted(everything - best, key=lambda i: -savings[i]):
-        if measured(best | {i}) <= bound:
-            best |= {i}
+            break
     return best
 
 
-def knapsack(savings: Sequence[int], noises: Sequence[float], room: float) -> Layers:
-    """The layers that save the most of those whose noises add up to the room at most, in steps of a thousandth of it."""
-    units = [_UNITS + 1 if noise > room else math.ceil(_UNITS * noise / (room or 1)) for noise in noises]
-    best = [(0, 0)] * (_UNITS + 1)  # units that are filled -> bytes that are saved, and the layers as bits
-    for i, (saving, size) in enumerate(zip(savings, units, strict=True)):
-        for filled in range(_UNITS, size - 1, -1):
-            bytes_before, layers = best[filled - size]
-            best[filled] = max(best[filled], (bytes_before + saving, layers | 1 << i))
-    chosen = best[_UNITS][1]
-    return Layers(i for i in range(len(savings)) if chosen >> i & 1)
+class _Model(NamedTuple):
+    """savings: of each layer. errors: what each adds, (outputs, layers, elements); products: of these, (outputs, layers, layers).
+
+    layers: those that can be added at all.
+    """
+
+    savings: NDArray[np.int64]
+    errors: Real
+    products: Real
+    layers: Layers
+
+    @classmethod
+    def of(cls, savings: Sequence[int], none: Effect, alone: Sequence[Effect]) -> "_Model":
+        able = Layers(i for i, effect in enumerate(alone) if np.isfinite(effect.noise))
+        errors = np.stack(
+            [e.errors - none.errors if i in able else np.zeros_like(none.errors) for i, e in enumerate(alone)], axis=1
+        )
+        return cls(np.array(savings, np.int64), errors, np.einsum("oie,oje->oij", errors, errors), able)
+
+
+def _walk(model: _Model, start: Layers, errors: Real, bound: float, failed: set[Layers], steps: int) -> Layers:
+    """The selection after some steps, of which each saves the most that its prediction allows. errors: at the start."""
+    layers = start
+    for _ in range(steps):
+        step = next((s for s in _steps(model, layers, errors, bound) if s not in failed), None)
+        if step is None:
+            break
+        errors = errors + model.errors[:, sorted(step - layers)].sum(axis=1)
+        errors = errors - model.errors[:, sorted(layers - step)].sum(axis=1)
+        layers = step
+    return layers
+
+
+def _steps(model: _Model, layers: Layers, errors: Real, bound: float) -> Iterator[Layers]:
+    """Selections near one that save more and are predicted to keep the bound, the best first. errors: of the one."""
+    removals, additions = _choices(layers), _choices(model.layers - layers)
+    out, into = (_indicators(choices, model.savings.size) for choices in (removals, additions))
+    saved = (into @ model.savings)[:, np.newaxis] - out @ model.savings
+    noise = np.zeros(saved.shape)
+    for row, steps, products in zip(errors, model.errors, model.products, strict=True):
+        linear = 2 * np.einsum("ie,e->i", steps, row)
+        more, less = (x @ linear * sign + ((x @ products) * x).sum(axis=1) for x, sign in ((into, 1), (out, -1)))
+        each = np.square(row).sum() + more[:, np.newaxis] + less - 2 * (into @ products) @ out.T
+        noise = np.maximum(noise, each)
+    first, second = np.nonzero((saved > 0) & (noise <= bound))
+    for i in np.lexsort((noise[first, second], -saved[first, second])):
+        yield layers - set(removals[second[i]]) | set(additions[first[i]])
+
+
+def _choices(layers: Layers) -> list[tuple[int, ...]]:
+    return [chosen for size in _CHANGES for chosen in combinations(sorted(layers), size)]
+
+
+def _indicators(choices: Sequence[Sequence[int]], layers: int) -> Real:
+    """A row for each choice, with 1 where it has a layer."""
+    made = np.zeros((len(choices), layers))
+    for row, chosen in zip(made, choices, strict=True):
+        row[list(chosen)] = 1
+    return made
