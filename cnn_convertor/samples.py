@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,12 @@ from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input, Shape
+from cnn_convertor.numpy_files import load_array, load_arrays
 
 IMAGES = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 ARRAYS = frozenset({".npy", ".npz"})
 BRIGHTEST = 255.0
 EXPECTED = "expected_"  # prefix of arrays that are results, not inputs
-UNREADABLE = (OSError, ValueError, EOFError, MemoryError, BadZipFile, zlib.error)  # numpy's errors for other files
 SAMPLES = 4  # random images, where none are given
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
@@ -189,9 +188,8 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
 
 def _read_archive(path: Path, shapes: Mapping[str, Shape]) -> Samples:
     try:
-        with np.load(path) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (*UNREADABLE, AttributeError, TypeError) as error:  # the latter two for a .npy file named .npz
+        arrays = load_arrays(path)
+    except (OSError, ValueError) as error:
         raise _unfit(path, f"this is not a .npz file ({error})") from None
     expected = {name.removeprefix(EXPECTED): v for name, v in arrays.items() if name.startswith(EXPECTED)}
     given = {name: v for name, v in arrays.items() if not name.startswith(EXPECTED)}
@@ -222,12 +220,9 @@ def _joined(folder: Path, parts: list[Samples]) -> Samples:
 
 def _load(path: Path) -> NDArray[np.floating]:
     try:
-        values = np.load(path)
-    except UNREADABLE as error:
+        return load_array(path)
+    except (OSError, ValueError) as error:
         raise _unfit(path, f"this is not a .npy file ({error})") from None
-    if not isinstance(values, np.ndarray):
-        raise _unfit(path, "this is a .npz file with several arrays", "rename it to .npz")
-    return values
 
 
 def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape) -> Maps:

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "cnn_convertor"
 # A room imports from the ranks above it in this list, and from itself.
 RANKS = (
     {"__init__"},
-    {"errors", "escaping", "places", "values"},
+    {"errors", "escaping", "numpy_files", "places", "values"},
     {"dependencies"},
     {"failures", "selection"},
     {"workers"},

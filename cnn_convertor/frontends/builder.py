@@ -120,6 +120,7 @@ class Builder:
                 self.report(error)
         for node in self._nodes[before:]:
             del self._shapes[node.name]
+            self._guessed.discard(node.name)
         del self._nodes[before:]
         name, origin = placeholder
         guess = self._shapes[inputs[0]] if inputs else GUESS

@@ -20,6 +20,7 @@ from cnn_convertor.layouts.nvdla.pixels import FORMATS, pack_pixels, unpack_pixe
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Array, Bytes, bytes_of, pack, unpack
 from cnn_convertor.layouts.text import parse
+from cnn_convertor.numpy_files import load_array
 
 ARRAYS = ".npy"
 
@@ -88,11 +89,11 @@ def rearranged(array: Array, given: Layout, to: Layout) -> Array:
 
 def _load(path: Path) -> npt.NDArray[Any]:
     try:
-        array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, MemoryError) as error:
-        raise UsageError.of("DV840", f"not an array of numbers: {error}", Origin(str(path))) from None
-    if not isinstance(array, np.ndarray):
-        raise UsageError.of("DV840", "several arrays, as in an .npz file", Origin(str(path)), "save one as .npy")
+        array = load_array(path)
+    except ValueError as error:
+        raise UsageError.of(
+            "DV840", f"not an array of numbers: {error}", Origin(str(path)), "save one as .npy"
+        ) from None
     if array.dtype.kind not in "biufc":
         raise UsageError.of("DV840", f"an array of {array.dtype}, not of numbers", Origin(str(path)))
     return array

@@ -117,6 +117,15 @@ class OnnxReading:
             raise self.wrong(f"the attribute {name} is not a list of integers")
         return [int(n) for n in value]
 
+    def floats(self, name: str) -> list[float] | None:
+        """An attribute that is a list of numbers."""
+        value = self.take(name)
+        if value is None:
+            return None
+        if not isinstance(value, tuple) or not all(isinstance(n, int | float) for n in value):
+            raise self.wrong(f"the attribute {name} is not a list of numbers")
+        return [float(n) for n in value]
+
     def integers_of(self, name: str, position: int) -> list[int] | None:
         """Integers that old opsets give as an attribute, and new ones as a constant input."""
         if name in self.attributes:

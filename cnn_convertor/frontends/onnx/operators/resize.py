@@ -35,7 +35,7 @@ MAKES = [ops.Resize, ops.Upsample, ops.Identity]
 @onnx.reads("Upsample", settings="mode scales", makes=MAKES, limits="mode: nearest or linear; height and width only")
 def read_upsample(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
-    scales = reading.take("scales")
+    scales: Sequence[float] | None = reading.floats("scales")
     if scales is None:
         stored = reading.numbers(1, "the scales")
         scales = None if stored is None else stored.reshape(-1).tolist()

@@ -1,0 +1,46 @@
+"""Reads .npy and .npz files that anyone may have written: no pickles, and no memory that the file's size does not explain."""
+
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SMALL: Final = 64 << 20  # bytes; arrays of this size together may be compressed more than _LARGEST_RATIO times
+_LARGEST_RATIO: Final = 100
+# What NumPy raises for headers and contents that make no sense; the latter ones come from Python's own parser.
+_ERRORS: Final = (ValueError, TypeError, AttributeError, OverflowError, EOFError, MemoryError, RecursionError, SyntaxError,
+    tokenize.TokenError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, KeyError)  # fmt: skip
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """The array of a .npy file. Raises ValueError when it is none, or OSError."""
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)  # a file that is too short cannot be mapped
+    except _ERRORS as error:
+        raise ValueError(_reason(error)) from None
+    if not isinstance(found, np.ndarray):
+        found.close()
+        raise ValueError("it holds several arrays, as a .npz file does")
+    return np.array(found)
+
+
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Name -> array, of a .npz file. Raises ValueError when it is none, or OSError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+        size, packed = sum(m.file_size for m in members), sum(m.compress_size for m in members)
+        if size > max(_SMALL, _LARGEST_RATIO * packed):
+            raise ValueError(f"it is compressed {size // max(packed, 1)} times, which samples never are")
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except _ERRORS as error:
+        raise ValueError(_reason(error)) from None
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

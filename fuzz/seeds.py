@@ -1,0 +1,300 @@
+"""Valid inputs for each harness, made from the examples and from what the readers declare."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from cnn_convertor.config import KEYS, Config
+from cnn_convertor.devices.dv700.board_file import BLOCKS, FORMAT, VERSION
+from cnn_convertor.devices.dv700.fusion.levels import Form
+from cnn_convertor.devices.dv700.profile import FIGURES
+from cnn_convertor.errors import ConvertorError
+from cnn_convertor.frontends.caffe.layers import caffe
+from cnn_convertor.frontends.caffe.schema import message_type
+from cnn_convertor.frontends.keras.files import open_model
+from cnn_convertor.frontends.keras.importer import READERS
+from cnn_convertor.frontends.keras.reading import keras, operations
+from cnn_convertor.frontends.onnx.operators import onnx
+from cnn_convertor.frontends.wire import WireType
+from cnn_convertor.layouts.names import LAYOUTS
+from cnn_convertor.pipeline import convert
+from examples.caffemodel import encode, tag
+from fuzz import targets
+from fuzz.mutation import Words, message, read_archive, write_archive
+from fuzz.targets import EXAMPLES, SEPARATOR
+
+assert READERS  # importing them has filled the registries
+
+OUTPUTS = (EXAMPLES / "digits_caffe/output/digits_caffe", EXAMPLES / "digits_keras/output/digits", EXAMPLES / "digits_pytorch/output/digits_pytorch")  # fmt: skip
+
+
+# --- Caffe ---------------------------------------------------------------------------------------------------------------
+
+
+def prototxts() -> Iterator[bytes]:
+    """The example, and a network of one layer for each type, with a part of the settings of its group."""
+    yield (EXAMPLES / "digits_caffe" / "digits.prototxt").read_bytes()
+    head = 'input: "x" input_shape { dim: 1 dim: 4 dim: 6 dim: 5 }\n'
+    for type in caffe:
+        group = caffe[type].group
+        settings = f"{group} {{ {_caffe_settings(group)} }}" if group else ""
+        yield f'{head}layer {{ name: "l" type: "{type}" bottom: "x" top: "y" {settings} }}'.encode()
+        yield f'{head}layer {{ name: "l" type: "{type}" bottom: "x" bottom: "x" top: "y" top: "z" }}'.encode()
+
+
+def _caffe_settings(group: str) -> str:
+    described = message_type("LayerParameter").DESCRIPTOR.fields_by_name[group].message_type
+    texts = (f"{field.name}: {2 if field.cpp_type != field.CPPTYPE_BOOL else 'true'}" for field in described.fields
+        if field.cpp_type in (field.CPPTYPE_UINT32, field.CPPTYPE_INT32, field.CPPTYPE_FLOAT, field.CPPTYPE_BOOL))  # fmt: skip
+    return " ".join(list(texts)[:4])
+
+
+def caffe_words() -> Words:
+    messages = [message_type("NetParameter").DESCRIPTOR, message_type("LayerParameter").DESCRIPTOR]
+    messages += [field.message_type for field in messages[1].fields if field.message_type is not None]
+    names = dict.fromkeys(field.name for described in messages for field in described.fields)
+    return (*caffe, *(f"{name}: " for name in names), "true", "MAX", "AVE", "layer { ", "}", '"x"', '"l"')
+
+
+def caffemodels() -> Iterator[bytes]:
+    yield (EXAMPLES / "digits_caffe" / "digits.caffemodel").read_bytes()
+    shape, numbers = message(7, message(1, b"\x02\x03")), np.arange(6, dtype="<f4").tobytes()
+    loose = b"".join(tag(5, WireType.FIXED32) + numbers[i : i + 4] for i in range(0, 24, 4))
+    for blob in (
+        shape + message(5, numbers),
+        shape + loose,
+        shape + message(12, numbers) + tag(10, WireType.VARINT) + encode(1),
+    ):
+        yield message(1, b"net") + message(100, message(1, b"conv1") + message(7, blob))
+        yield message(1, b"net") + message(2, message(4, b"conv1") + message(6, blob))
+
+
+# --- Keras ---------------------------------------------------------------------------------------------------------------
+
+
+def keras_structures() -> Iterator[bytes]:
+    """The examples, and a network of one layer or operation for each type."""
+    for name in ("digits.keras", "digits_keras2.h5"):
+        opened = open_model(EXAMPLES / "digits_keras" / name)
+        contents = opened.contents
+        arrays = {path: list(variable.shape) for path, variable in contents.variables.items()}
+        yield _structure(opened.config, contents.groups, arrays, opened.version)
+    for type in keras:
+        settings = dict.fromkeys(keras[type].settings)
+        yield _single(type, {"name": "l", "dtype": "float32", **settings}, "keras.layers")
+    for type in operations:
+        yield _single(type.capitalize(), {"name": "l"}, "keras.src.ops.numpy")
+
+
+def _structure(config: object, groups: Mapping[str, Any], arrays: Mapping[str, list[int]], version: int) -> bytes:
+    values = {"config": config, "writer": f"{version}.0.0", "version": version, "attributes": dict(groups)}
+    return json.dumps({**values, "arrays": arrays}).encode()
+
+
+def _single(type: str, config: Mapping[str, Any], module: str) -> bytes:
+    """Input -> layer, as Keras 3 writes it, with two arrays that may or may not fit."""
+    tensor = {"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0], "shape": [None, 6, 5, 4]}}
+    given = {"name": "x", "batch_shape": [None, 6, 5, 4], "dtype": "float32"}
+    layers = [
+        {"class_name": "InputLayer", "module": "keras.layers", "name": "x", "config": given, "inbound_nodes": []},
+        {"class_name": type, "module": module, "name": "l", "config": config, "inbound_nodes": [{"args": [tensor], "kwargs": {}}]},
+    ]  # fmt: skip
+    model = {"name": "m", "layers": layers, "input_layers": [["x", 0, 0]], "output_layers": [["l", 0, 0]]}
+    arrays = {"layers/l/vars/0": [4, 4], "layers/l/vars/1": [4]}
+    groups = {path: dict[str, list[str]]() for path in ("", "layers", "layers/l", "layers/l/vars")}
+    groups["layers/l/vars"] = {"name": ["l"]}
+    return _structure({"class_name": "Functional", "config": model}, groups, arrays, 3)
+
+
+def keras_words() -> Words:
+    readers = [*(keras[type] for type in keras), *(operations[type] for type in operations)]
+    names = dict.fromkeys(name for reader in readers for name in reader.settings)
+    return (*keras, *operations, *names, "Functional", "Sequential", "__keras_tensor__", "channels_first", "channels_last", "same", "valid",
+        "relu", "softmax", "linear", "float32", "float16")  # fmt: skip
+
+
+def keras_archives() -> Iterator[bytes]:
+    """The example, with a few bytes in place of its weights, which this harness does not read."""
+    members = read_archive((EXAMPLES / "digits_keras" / "digits.keras").read_bytes())
+    yield write_archive({**members, "model.weights.h5": b"\x89HDF\r\n\x1a\n" + bytes(100)})
+    for structure in [*keras_structures()][::5]:
+        config = json.dumps(json.loads(structure)["config"]).encode()
+        yield write_archive({**members, "config.json": config, "model.weights.h5": b"\x89HDF"})
+
+
+def hdf5_files() -> Iterator[bytes]:
+    yield (EXAMPLES / "digits_keras" / "digits_keras2.h5").read_bytes()
+    yield read_archive((EXAMPLES / "digits_keras" / "digits.keras").read_bytes())["model.weights.h5"]
+
+
+# --- ONNX ----------------------------------------------------------------------------------------------------------------
+
+
+def onnx_models() -> Iterator[bytes]:
+    """The example, and a network of one node for each type, on a map, with constants that may or may not fit."""
+    yield (EXAMPLES / "digits_pytorch" / "digits.onnx").read_bytes()
+    for type in onnx:
+        for inputs in (["x"], ["x", "a", "b"], ["x", "c"]):
+            yield _onnx_single(type, inputs, onnx[type].settings[:3])
+
+
+def _onnx_single(type: str, inputs: list[str], settings: tuple[str, ...]) -> bytes:
+    ends = b"".join(message(1, name.encode()) for name in inputs) + message(2, b"y")
+    attributes = b"".join(
+        message(
+            5, message(1, name.encode()) + tag(3, WireType.VARINT) + encode(1) + tag(20, WireType.VARINT) + encode(2)
+        )
+        for name in settings
+    )
+    constants = b"".join(
+        message(
+            5, message(1, bytes(dims)) + tag(2, WireType.VARINT) + encode(kind) + message(8, name) + message(9, raw)
+        )
+        for name, dims, kind, raw in (
+            (b"a", [4, 4, 1, 1], 1, np.ones(16, "<f4").tobytes()),
+            (b"b", [4], 1, np.ones(4, "<f4").tobytes()),
+            (b"c", [2], 7, np.array([1, -1], "<i8").tobytes()),
+        )
+    )
+    dims = b"".join(message(1, tag(1, WireType.VARINT) + encode(n)) for n in (1, 4, 6, 5))
+    info = message(2, message(1, tag(1, WireType.VARINT) + encode(1) + message(2, dims)))
+    ports = message(11, message(1, b"x") + info) + message(12, message(1, b"y"))
+    graph = message(1, ends + message(4, type.encode()) + attributes) + constants + ports
+    return tag(1, WireType.VARINT) + encode(8) + message(8, tag(2, WireType.VARINT) + encode(17)) + message(7, graph)
+
+
+def onnx_words() -> Words:
+    return (
+        *onnx,
+        *dict.fromkeys(name for type in onnx for name in onnx[type].settings),
+        "x",
+        "y",
+        "a",
+        "b",
+        "c",
+        "SAME_UPPER",
+        "linear",
+    )
+
+
+# --- other files ---------------------------------------------------------------------------------------------------------
+
+
+def inis() -> Iterator[bytes]:
+    for path in sorted(EXAMPLES.glob("*/*.ini")):
+        yield path.read_bytes()
+    every = "".join(f"[{key.section}]\n{key.name} = {key.default or 1}\n" for key in KEYS)
+    yield every.encode()
+    sections = dict.fromkeys(key.section for key in KEYS)
+    parts = (
+        f"[{s}]\n" + "".join(f"{k.name} = {k.default or 'net.prototxt'}\n" for k in KEYS if k.section == s)
+        for s in sections
+    )
+    yield "".join(parts).encode()
+
+
+def ini_words() -> Words:
+    sections = dict.fromkeys(key.section for key in KEYS)
+    return (
+        *(f"[{section}]\n" for section in sections),
+        *(f"{key.name} = " for key in KEYS),
+        "net.prototxt",
+        "device.toml",
+        "auto",
+        "true",
+    )
+
+
+def layouts() -> Iterator[bytes]:
+    for name in LAYOUTS:
+        yield f"{name}/{','.join('3' for _ in LAYOUTS[name].layout.axes)}".encode()
+        yield f"{LAYOUTS[name].layout}/1,2,3,4".encode()
+
+
+def arrays() -> Iterator[bytes]:
+    yield (EXAMPLES / "digits_pytorch" / "expected.npy").read_bytes()
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 1, 2), }\n"
+    for version in (1, 2, 3):
+        size = len(head).to_bytes(2 if version == 1 else 4, "little")
+        yield b"\x93NUMPY" + bytes([version, 0]) + size + head.encode() + np.ones(4, "<f4").tobytes()
+
+
+def manifests() -> Iterator[bytes]:
+    for folder in OUTPUTS:
+        yield next(folder.glob("*.json")).read_bytes()
+    entry = {"layer": "l", "role": "weights", "axes": "oihw", "shape": [1, 1, 1, 2], "element": "float32", "layout": "OIHW", "terms": "oihw: o i h w | float32",
+        "offset": 0, "bytes": 8, "file": "w.bin", "sha256": "0" * 64, "scale": {"axes": "o", "values": [1.0]}}  # fmt: skip
+    mask = {**entry, "role": "mask", "file": "m.bin"}
+    surfaces = [entry, mask, {**entry, "compressed": {"mask": "m.bin", "group_sizes": "g.bin"}}]
+    values = {"format": "cnn-convertor export 1", "network": "net", "target": "nvdla", "memories": {"weights": 8}}
+    yield json.dumps({**values, "surfaces": surfaces[:1]}).encode()
+    yield json.dumps({**values, "surfaces": surfaces}).encode()
+    network = {"network": "net", "schema": 1, "files": {"net_gen.cpp": {"bytes": 10, "sha256": "0"}}}
+    yield json.dumps({**values, **network, "surfaces": []}).encode()
+
+
+def tables() -> Iterator[bytes]:
+    yield b"id,lower,upper,size\na,0,4,16\nb,2,6,32\n"
+    yield b"buffer,start,end,size\n1,0,4,16\n\n2,2,6,32\n"
+
+
+def device_tomls() -> Iterator[bytes]:
+    for path in sorted((EXAMPLES.parent / "cnn_convertor/devices/dv700/boards").glob("*.toml")):
+        yield path.read_bytes()
+    yield b'title = "mine"\nbase = "dv700"\n[device]\nub_size = 1024\nmax_kernel_size = { value = 5, source = "me", assumed = true }\n'
+
+
+def device_jsons() -> Iterator[bytes]:
+    """A board's own file, small and with all its parts."""
+    yield b'{"format": "cnn-convertor board", "version": 1, "forms": {"run": "passed"}}'
+    board = {
+        "format": FORMAT,
+        "version": VERSION,
+        "device": {"description": "a board", "ub_size": 1024, "max_kernel_size": 7, "conv_freq": 100},
+        "probed": {"max_width": 2047},
+        "forms": {form.name.lower(): "passed" for form in Form},
+        "features": dict.fromkeys(("dilation", "palette", "prelu", "upsampling", *BLOCKS), "failed"),
+        "measured": {"bytes_per_second": 1.5e9, "conv_mhz": 170.5},
+        "commands": [{"name": "conv", "result": "passed", "usec": 100, "cycles": 8, "bytes": 9}],
+    }
+    yield json.dumps(board).encode()
+
+
+def device_words() -> Words:
+    return (*FIGURES, "title", "base", "device", "value", "source", "assumed", "true", "[[device]]")
+
+
+def sources() -> Iterator[bytes]:
+    """What networks of one node are converted to, with layers of each kind."""
+    for number, type in enumerate(("Conv", "MaxPool", "Tanh", "Softmax", "Relu", "Add")):
+        model = targets.saved(
+            _onnx_single(type, ["x", "a"] if type == "Conv" else ["x", "x"] if type == "Add" else ["x"], ()),
+            f"source{number}.onnx",
+        )
+        try:
+            made = convert(
+                Config.of_model(
+                    model, output_folder=targets.folder() / "made", name=f"net{number}", generate_source=True
+                )
+            ).files
+        except ConvertorError:
+            continue
+        files = {path.name.partition("_")[2]: path.read_bytes() for path in made}
+        yield SEPARATOR.join(
+            (_short(files["gen.cpp"], number), _short(files.get("cpu.h", b""), number), files["weights.bin"])
+        )
+
+
+def _short(text: bytes, number: int) -> bytes:
+    """Without comments, and with the name of the harness's files."""
+    return re.sub(rb"^ *//.*\n|^ *\*.*\n", b"", text, flags=re.MULTILINE).replace(b"net%d_cpu.h" % number, b"net_cpu.h")
+
+
+def source_words() -> Words:
+    return ("layer.", "conf.", "get_layer(0)", "set_num_layers(9);", "&conf", "run[31].", "memset(&conf, 0, sizeof(conf));", "LT_CONCAT", "#if 1\n",
+        "for (int i = 0; i < 9; i++)", "{", "}", "if (", "nullptr", "0x7FFFFFFF", "R\"(", "/*", "//", "\\\n", "output_layers_[0]")  # fmt: skip

@@ -1,0 +1,268 @@
+"""What a harness runs: each function takes the bytes of one input and reads them, as the convertor does, up to the graph."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from cnn_convertor.audit import audit as read_sources
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.errors import ConvertorError
+from cnn_convertor.export import loading
+from cnn_convertor.frontends.builder import PartialGraph
+from cnn_convertor.frontends.caffe import importer as caffe
+from cnn_convertor.frontends.caffe.weights import WeightsFile
+from cnn_convertor.frontends.keras import hdf5
+from cnn_convertor.frontends.keras import importer as keras
+from cnn_convertor.frontends.keras.files import ModelFile
+from cnn_convertor.frontends.onnx import importer as onnx
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.layouts import files as layout_files
+from cnn_convertor.layouts.layout import extents, nbytes
+from cnn_convertor.layouts.names import layout_of
+from cnn_convertor.layouts.packing import pack, unpack
+from cnn_convertor.manifest import earlier_files
+from cnn_convertor.memory import table
+from cnn_convertor.pipeline import DeviceOptions, find_violations, legalize_graph
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+SMALL = 1 << 16  # elements of an array that is read as a whole
+SEPARATOR = b"\0--\0"  # between the parts of an input that has several
+
+
+@cache
+def folder() -> Path:
+    """A folder of this process for files, in memory where the system has such a place."""
+    memory = Path("/dev/shm")
+    found = tempfile.mkdtemp(prefix="cnn-convertor-fuzz-", dir=memory if memory.is_dir() else None)
+    atexit.register(shutil.rmtree, found, ignore_errors=True)
+    return Path(found)
+
+
+def saved(data: bytes, name: str) -> Path:
+    """A file that holds the input."""
+    path = folder() / name
+    path.write_bytes(data)
+    return path
+
+
+# --- models --------------------------------------------------------------------------------------------------------------
+
+
+def use(partial: PartialGraph) -> None:
+    """Read the arrays of a network, the large ones in part, and raise what is wrong with its layers."""
+    for node in partial.graph.nodes:
+        for field in fields(node.op):
+            if isinstance(constant := getattr(node.op, field.name), Constant) and constant.shape:
+                rows = constant.shape[0] if constant.size <= SMALL else min(constant.shape[0], 1)
+                if rows and constant.size // constant.shape[0] <= SMALL:
+                    constant.load(slice(0, rows))
+    partial.require_complete()
+
+
+def prototxt(data: bytes) -> None:
+    use(caffe.read(saved(data, "net.prototxt"), None))
+
+
+def caffemodel(data: bytes) -> None:
+    path = saved(data, "net.caffemodel")
+    with suppress(ConvertorError):
+        file = WeightsFile.open(path)
+        for name in file.layers:
+            for blob in file.blobs(name):
+                blob.numbers(0, SMALL)
+    use(caffe.read(EXAMPLES / "digits_caffe" / "digits.prototxt", path))
+
+
+def onnx_model(data: bytes) -> None:
+    path = saved(data, "net.onnx")
+    use(onnx.read(path, path))
+
+
+class OtherInputError(ConvertorError):
+    """An input of the fuzzer is not what the harness expects."""
+
+    def __init__(self) -> None:
+        super().__init__(ConvertorError.of("DV999", "not an input of this harness").problems)
+
+
+def keras_structure(data: bytes) -> None:
+    """A model as JSON: what h5py would have found in its file, so that libhdf5 stays out of it."""
+    with patch.object(keras, "open_model", return_value=model_file(data)):
+        use(keras.read(Path("model.keras"), None))
+
+
+def model_file(data: bytes) -> ModelFile:
+    """The Keras file that an input describes: {"config", "writer", "version", "attributes", "arrays"}."""
+    try:
+        values = json.loads(data)
+        groups = {
+            str(path): {str(name): [str(text) for text in texts] for name, texts in attributes.items()}
+            for path, attributes in values["attributes"].items()
+        }
+        variables = {
+            str(path): _variable(str(path), tuple(min(abs(int(n)), 1 << 62) for n in shape))
+            for path, shape in values["arrays"].items()
+        }
+        contents = hdf5.Contents("model.keras", variables, groups)
+        return ModelFile(Path("model.keras"), values["config"], contents, str(values["writer"]), int(values["version"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        raise OtherInputError from None
+
+
+def _variable(path: str, shape: tuple[int, ...]) -> hdf5.Variable:
+    number = np.float32(len(path) / 16)
+    return hdf5.Variable(path, shape[:32], lambda index: np.broadcast_to(number, shape[:32])[index])
+
+
+def keras_archive(data: bytes) -> None:
+    """A .keras file with the arrays of the example in place of its own."""
+    with patch.object(hdf5, "_contents", side_effect=_known_contents):
+        path = saved(data, "model.keras")
+        use(keras.read(path, None))
+
+
+def _known_contents(source: hdf5.Hdf5Data) -> hdf5.Contents:
+    """The example's contents, after the data have been mapped and read as far as the archive says that they go."""
+    if source.size:
+        source.map(np.dtype(np.uint8), 0, (source.size,)).max()
+    return _example_contents()
+
+
+@cache
+def _example_contents() -> hdf5.Contents:
+    with patch.object(hdf5, "_contents", ORIGINAL_CONTENTS):
+        return hdf5.read_member(EXAMPLES / "digits_keras" / "digits.keras", "model.weights.h5")
+
+
+ORIGINAL_CONTENTS: Callable[[hdf5.Hdf5Data], hdf5.Contents] = hdf5._contents  # noqa: SLF001  # what keras_archive replaces
+
+
+def hdf5_file(data: bytes) -> None:
+    """A whole .h5 file, read in a child process. The child inherits h5py, which the convertor imports in it."""
+    import h5py
+
+    assert h5py
+    path = saved(data, "model.h5")
+    use(keras.read(path, None))
+
+
+# --- from a model to the device ------------------------------------------------------------------------------------------
+
+
+def _legalized(partial: PartialGraph) -> None:
+    """Raise what the device refuses, as far as the network is known: what `inspect` shows."""
+    target = DeviceOptions.of(_config())
+    partial.require_complete(find_violations(partial, legalize_graph(partial.graph, target)))
+
+
+@cache
+def _config() -> Config:
+    return Config.of_model(EXAMPLES / "digits_pytorch" / "digits.onnx")
+
+
+def prototxt_to_device(data: bytes) -> None:
+    _legalized(caffe.read(saved(data, "net.prototxt"), None))
+
+
+def keras_to_device(data: bytes) -> None:
+    with patch.object(keras, "open_model", return_value=model_file(data)):
+        _legalized(keras.read(Path("model.keras"), None))
+
+
+def onnx_to_device(data: bytes) -> None:
+    path = saved(data, "net.onnx")
+    _legalized(onnx.read(path, path))
+
+
+# --- other files ---------------------------------------------------------------------------------------------------------
+
+
+def ini(data: bytes) -> None:
+    _prepare_for_ini()
+    config = Config.read(saved(data, "net.ini"))
+    assert config.model and config.limits
+
+
+@cache
+def _prepare_for_ini() -> None:
+    """The files that the examples' ini files name."""
+    for name in (
+        "net.prototxt",
+        "digits.prototxt",
+        "digits.caffemodel",
+        "digits.onnx",
+        "digits.keras",
+        "digits_keras2.h5",
+    ):
+        saved(b"layer { }", name)
+    saved(b"base = 'dv700'", "device.toml")
+
+
+def layout(data: bytes) -> None:
+    """A name of a layout, and after a slash the lengths of an array's axes: `NCHW16c/1,2,3,4`."""
+    name, _, lengths = data.decode("utf-8", "replace").rpartition("/")
+    found = layout_of(name)
+    assert str(found) or repr(found)
+    shape = tuple(int(part) for part in lengths.split(",") if part.isascii() and part.isdecimal() and len(part) < 20)
+    extents(found, shape)
+    element = found.element or np.dtype(np.uint8)
+    if nbytes(found, shape, element=element) <= SMALL:
+        array = np.arange(np.prod(shape)).reshape(shape).astype(element)
+        assert np.array_equal(unpack(pack(array, found), found, shape, element=element), array)
+
+
+def array_file(data: bytes) -> None:
+    """A .npy file that is to be packed."""
+    layout_files.read(saved(data, "array.npy"), layout_of("NHWC"), (), None)
+
+
+def manifest(data: bytes) -> None:
+    """The manifest of a conversion, and that of an export."""
+    saved(data, "net.json")
+    earlier_files(folder(), "net")
+    loading.read(saved(data, loading.MANIFEST))
+
+
+def buffers(data: bytes) -> None:
+    table.load(saved(data, "buffers.csv"))
+
+
+def device_toml(data: bytes) -> None:
+    saved(data, "device.toml")
+    _check_profile(read_profile("device.toml", folder()))
+
+
+def device_json(data: bytes) -> None:
+    saved(data, "device.json")
+    _check_profile(read_profile("device.json", folder()))
+
+
+def _check_profile(profile: Any) -> None:
+    assert profile.limits
+
+
+def sources(data: bytes) -> None:
+    """NAME_gen.cpp, NAME_cpu.h and the weights of a conversion, for the audit."""
+    parts: Mapping[str, bytes] = dict(zip(("net_gen.cpp", "net_cpu.h", "weights.bin"), _parts(data), strict=True))
+    for name, content in parts.items():
+        saved(content, name)
+    read_sources(folder() / "net_gen.cpp", folder() / "weights.bin")
+
+
+def _parts(data: bytes) -> Iterator[bytes]:
+    """Three parts of an input; missing ones are empty."""
+    found = data.split(SEPARATOR, 2)
+    return iter([*found, b"", b""][:3])
