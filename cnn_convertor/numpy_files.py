@@ -2,18 +2,27 @@
 
 import tokenize
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.archives import DAMAGES
+
 _SMALL: Final = 64 << 20  # bytes; arrays of this size together may be compressed more than _LARGEST_RATIO times
 _LARGEST_RATIO: Final = 100
-# What NumPy raises for headers and contents that make no sense; the latter ones come from Python's own parser.
-_ERRORS: Final = (ValueError, TypeError, AttributeError, OverflowError, EOFError, MemoryError, RecursionError, SyntaxError,
-    tokenize.TokenError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, KeyError)  # fmt: skip
+# What NumPy raises for headers and contents that make no sense; SyntaxError and TokenError come from Python's parser.
+_ERRORS: Final = (
+    *DAMAGES,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    SyntaxError,
+    tokenize.TokenError,
+    KeyError,
+)
 
 
 def load_array(path: Path) -> NDArray[Any]:

@@ -16,8 +16,8 @@ PACKAGE = ROOT / "cnn_convertor"
 # A room imports from the ranks above it in this list, and from itself.
 RANKS = (
     {"__init__"},
-    {"errors", "escaping", "numpy_files", "places", "values"},
-    {"dependencies"},
+    {"archives", "errors", "escaping", "places", "values"},
+    {"dependencies", "numpy_files"},
     {"failures", "selection"},
     {"workers"},
     {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},

@@ -100,6 +100,8 @@ def _by_contents(path: Path) -> Format | None:
     """Some formats show in the content, with any name; others only in the name."""
     import zipfile  # --help needs none
 
+    from cnn_convertor.archives import DAMAGES
+
     by_name = FORMATS.get(path.suffix.lower())
     if not path.is_file():
         return by_name
@@ -110,7 +112,7 @@ def _by_contents(path: Path) -> Format | None:
     if start[4:8] == b"TFL3":
         return LITE
     if start.startswith(b"PK\3\4") and zipfile.is_zipfile(path):
-        with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        with suppress(*DAMAGES), zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             if any("/code/" in name for name in names):
                 return TORCHSCRIPT

@@ -61,6 +61,15 @@ def test_a_damaged_archive_is_left_to_others(tmp_path: Path) -> None:
     assert explain(tmp_path / "net") is None
 
 
+def test_an_archive_of_a_later_version_is_left_to_others(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "net", "w") as archive:
+        archive.writestr("a", "")
+    content = bytearray((tmp_path / "net").read_bytes())
+    content[content.index(b"PK\1\2") + 6] = 84  # the version that is needed to read it
+    (tmp_path / "net").write_bytes(content)
+    assert explain(tmp_path / "net") is None
+
+
 @pytest.mark.parametrize(("command", "code"), [(["inspect"], 1), ([], 2)])
 def test_the_command_line_says_how_to_export(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], code: int

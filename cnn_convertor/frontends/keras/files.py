@@ -1,13 +1,12 @@
 """Opens a model file: the model's configuration, and where its weights lie."""
 
 import json
-import lzma
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cnn_convertor.archives import DAMAGES
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.keras import KERAS
@@ -16,8 +15,6 @@ from cnn_convertor.frontends.keras.model import MAKE_FUNCTIONAL
 from cnn_convertor.frontends.keras.weights import WeightsForm, form_of_weights
 from cnn_convertor.frontends.unsupported_formats import explain
 
-# What reading a damaged archive raises, depending on where the damage is and on how it is packed.
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
 LARGEST_TEXT = 32 << 20  # bytes; configurations of large networks have less than 1 MB
 CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 SAVE = "save the whole model from Python: keras.models.load_model(...).save('model.keras')"
@@ -88,7 +85,7 @@ def _open_archive(path: Path) -> ModelFile:
             hint = SAVE if config is None else "save it again with model.save('model.keras'), without sharding"
             raise _error(path, f"the file is a zip archive, but no .keras model: it has no {missing}", hint)
         contents = read_member(path, WEIGHTS)
-    except ZIP_ERRORS as error:
+    except DAMAGES as error:
         raise damaged(str(path), error) from None
     about = _parse_json(path, metadata)
     writer = str(about.get("keras_version", "")) if isinstance(about, dict) else ""
