@@ -193,7 +193,7 @@ def onnx_to_device(data: bytes) -> None:
 def ini(data: bytes) -> None:
     _prepare_for_ini()
     config = Config.read(saved(data, "net.ini"))
-    assert config.model and config.limits
+    assert config.model and config.profile
 
 
 @cache
