@@ -67,7 +67,7 @@ def test_files_that_contributing_names_exist() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     found = [
         *ROOT.glob("*"),
-        *(path for part in ("cnn_convertor", "tests", "tools") for path in (ROOT / part).rglob("*")),
+        *(path for part in ("cnn_convertor", "fuzz", "tests", "tools") for path in (ROOT / part).rglob("*")),
     ]
     files = [f"/{path.relative_to(ROOT)}" for path in found]
     names = re.findall(r"[\w./-]+\.(?:py|h|proto|binpb)\b|\btests/[\w/]+", page)
