@@ -199,9 +199,12 @@ def shape_of(node: Node, shapes: Mapping[str, Shape]) -> Shape:
         problem = f"the layer takes {expected} inputs, not {len(arguments)}"
         raise ModelError.of("DV203", problem, node.where, "check what the layer is connected to")
     try:
-        return node.op.output_shape(*arguments)
+        shape = node.op.output_shape(*arguments)
+        if min(shape) < 1:
+            raise ShapeError(f"a map of {shape} has no elements")
     except ShapeError as error:
         raise ModelError.of("DV202", str(error), node.where, "check the sizes of the layer's inputs") from None
+    return shape
 
 
 @cache

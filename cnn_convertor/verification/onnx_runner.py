@@ -37,7 +37,6 @@ GRAPH, OUTPUT, NAME = 7, 12, 1  # fields of ModelProto, GraphProto, ValueInfoPro
 def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, DeviceMaxima]) -> Reference:
     names = [*dict.fromkeys((*graph.outputs, *layers_of(model.definition)))]
     file = read_model(model.definition)
-    _check_sizes(file, inputs)
     outputs: list[list[Numbers]] = []
     layers: dict[str, list[Maps]] = {}
     try:
@@ -115,19 +114,6 @@ def layers_of(path: Path) -> list[str]:
     ]
 
 
-def _check_sizes(model: OnnxModel, inputs: Mapping[str, Maps]) -> None:
-    """Raises ModelError where the file fixes other sizes than those of the maps."""
-    for info in model.inputs:
-        height, width = inputs[info.name].shape[1:3] if info.name in inputs else (0, 0)
-        if info.dims is not None and len(info.dims) == 4 and info.name in inputs:
-            fixed = info.dims[2:]
-            if any(n not in (0, size) for n, size in zip(fixed, (height, width), strict=True)):
-                sizes = f"{fixed[0]}x{fixed[1]}, not {height}x{width}"
-                problem = f"onnxruntime runs the model for the size in its file alone: {sizes}"
-                hint = "export the model with open sizes (PyTorch: dynamic_shapes), or leave out width_override"
-                raise ModelError.of("DV712", problem, Origin(str(model.path), info.name, "Input"), hint)
-
-
 def inputs_of(model: OnnxModel, maps: Mapping[str, Maps], sample: int) -> dict[str, Numbers]:
     """One sample as the arrays that the model takes. maps: input -> (N, H, W, C)."""
     infos = {info.name: info for info in model.inputs}
@@ -142,6 +128,4 @@ def _as_array(values: Maps, info: ValueInfo) -> Numbers:
 def _dims(info: ValueInfo, sizes: Dims) -> Dims:
     """The input's dims, where sizes that the file leaves open are those of the map (C, H, W)."""
     given = info.dims or ()
-    if len(given) == 4:
-        return (1, *sizes)
-    return tuple(n or 1 for n in given)
+    return tuple(n or size for n, size in zip(given, (1, *sizes), strict=False))

@@ -74,6 +74,11 @@ def test_inputs_that_do_not_fit_are_user_errors() -> None:
     )
 
 
+def test_a_map_without_elements_is_a_user_error() -> None:
+    with pytest.raises(ModelError, match="DV202: a map of 1x1x0 has no elements"):
+        graph(node("d", ops.Dense(Constant.of(np.zeros((0, 3, 4, 5))), None), "x"), outputs="d")
+
+
 def test_a_wrong_number_of_inputs_is_a_user_error() -> None:
     with pytest.raises(ModelError) as caught:
         graph(node("sum", Add(), "x"), outputs="sum")

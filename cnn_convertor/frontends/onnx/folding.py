@@ -42,9 +42,17 @@ class Folding:
         """An attribute of old opsets that became an input."""
         given = self.attribute(name)
         if given is None:
-            found = self.get(position)
-            return None if found is None else [int(n) for n in found.reshape(-1)]
-        return [given] if isinstance(given, int) else list(given)
+            return None if self.get(position) is None else [int(n) for n in self.indices(position).reshape(-1)]
+        listed = given if isinstance(given, tuple) else (given,)
+        if not all(isinstance(n, int) for n in listed):
+            raise ValueError(f"{name} are not integers")
+        return list(listed)
+
+    def indices(self, position: int) -> Numbers:
+        """An input of integers."""
+        if self[position].dtype.kind not in "iu":
+            raise ValueError(f"input {position} does not hold integers")
+        return self[position]
 
 
 Fold: TypeAlias = Callable[[Folding], Numbers | Sequence[Numbers]]
@@ -65,6 +73,8 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int) -> list[St
 
     Raises UnsupportedError for a type that is not computed here, ModelError for inputs that do not fit.
     """
+    if node.type == "Constant":
+        return [constant_of(node)]
     function = FOLDS.get(node.type)
     if function is None:
         problem = "the node works on constants only, and is not among those that are computed in advance"
@@ -76,21 +86,20 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int) -> list[St
         try:
             with np.errstate(all="ignore"):
                 made = function(Folding(node, arrays, opset))
-        except (ValueError, IndexError, TypeError, OverflowError, KeyError, AttributeError) as error:
+        except (ValueError, IndexError, TypeError, OverflowError, KeyError, AttributeError, MemoryError) as error:
             raise ModelError.of(
                 "DV206", f"the node cannot be computed: {error}", node.where, "export it again"
             ) from None
-        return [np.asarray(made)] if isinstance(made, (np.ndarray, np.generic)) else [np.asarray(m) for m in made]
+        results = [made] if isinstance(made, (np.ndarray, np.generic)) else made
+        if len(results) < len(node.outputs):
+            problem = f"output {len(results)} of a node of this type cannot be computed in advance"
+            raise UnsupportedError.of("DV302", problem, node.where)
+        return [np.asarray(values) for values in results]
 
     def output(position: int) -> Callable[[], Numbers]:
         return lambda: computed()[position]
 
-    if all(x is None or x.is_small for x in inputs):
-        return [
-            Stored.of(values) if values.size <= MOST else Stored.computed(output(at))
-            for at, values in enumerate(computed())
-        ]
-    return [Stored.computed(output(at)) for at in range(len(node.outputs))]
+    return [Stored.computed(output(at), values) for at, values in enumerate(computed())]
 
 
 def _check_size(dims: Sequence[int]) -> None:
@@ -117,7 +126,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "Div": _divided,
     "Floor": np.floor,
     "Ceil": np.ceil,
-    "Round": np.round,
+    "Round": np.rint,
     "Neg": np.negative,
     "Abs": np.abs,
     "Sign": np.sign,
@@ -137,9 +146,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "GreaterOrEqual": np.greater_equal,
     "Less": np.less,
     "LessOrEqual": np.less_equal,
-    "Where": np.where,
     "Identity": lambda x: x,
-    "MatMul": np.matmul,
     "Pow": lambda x, y: np.power(x, y).astype(x.dtype),
 }
 
@@ -147,12 +154,31 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 @folds(*FUNCTIONS)
 def _function(folding: Folding) -> Numbers:
     arguments = [x for x in folding.inputs if x is not None]
-    return np.asarray(FUNCTIONS[folding.node.type](*arguments))
+    function = FUNCTIONS[folding.node.type]
+    if isinstance(function, np.ufunc) and function.nin != len(arguments):  # it would write to one more
+        raise ValueError(f"{len(arguments)} inputs")
+    _check_size(np.broadcast_shapes(*(x.shape for x in arguments)))
+    return np.asarray(function(*arguments))
+
+
+@folds("Where")
+def _where(folding: Folding) -> Numbers:
+    arguments = [folding[position] for position in range(3)]
+    _check_size(np.broadcast_shapes(*(x.shape for x in arguments)))
+    return np.where(*arguments)
+
+
+@folds("MatMul")
+def _product(folding: Folding) -> Numbers:
+    x, y = folding[0], folding[1]
+    _check_size([*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *x.shape[-2:-1], *y.shape[-1:]])
+    return np.asarray(np.matmul(x, y))
 
 
 @folds("Max", "Min", "Sum", "Mean")
 def _variadic(folding: Folding) -> Numbers:
     arrays = [x for x in folding.inputs if x is not None]
+    _check_size(np.broadcast_shapes(*(x.shape for x in arrays)))
     if folding.node.type in ("Max", "Min"):
         function = np.maximum if folding.node.type == "Max" else np.minimum
         result = arrays[0]
@@ -215,11 +241,6 @@ def _quantize(folding: Folding) -> Numbers:
 # --- parts and shapes ----------------------------------------------------------------------------------------------------
 
 
-@folds("Constant")
-def _constant(folding: Folding) -> Numbers:
-    return constant_of(folding.node).load()
-
-
 def constant_of(node: OnnxNode) -> Stored:
     """The value of a Constant node, from the only one of its attributes."""
     match tuple(node.attributes.items()):
@@ -238,7 +259,7 @@ def constant_of(node: OnnxNode) -> Stored:
 def _filled(folding: Folding) -> Numbers:
     value: Attribute | None = folding.attribute("value")
     filling = value.load().reshape(-1)[0] if isinstance(value, Stored) else np.float32(0)
-    dims = [int(n) for n in folding[0]]
+    dims = [int(n) for n in folding.indices(0)]
     _check_size(dims)
     return np.full(dims, filling)
 
@@ -246,6 +267,8 @@ def _filled(folding: Folding) -> Numbers:
 @folds("Range")
 def _range(folding: Folding) -> Numbers:
     start, limit, delta = (folding[position].reshape(-1)[0] for position in range(3))
+    if not delta:
+        raise ValueError("a step of 0")
     _check_size([max(math.ceil((float(limit) - float(start)) / float(delta)), 0)])
     return np.arange(start, limit, delta, dtype=folding[0].dtype)
 
@@ -258,7 +281,8 @@ def _shape(folding: Folding) -> Numbers:
 def shape_part(node: OnnxNode, dims: Sequence[int]) -> Numbers:
     """What a Shape node gives for an input of these dims."""
     start, end = node.attributes.get("start", 0), node.attributes.get("end", len(dims))
-    assert isinstance(start, int) and isinstance(end, int)
+    if not isinstance(start, int) or not isinstance(end, int):
+        raise ModelError.of("DV206", "start or end is not an integer", node.where, "export it again")
     return np.array(dims[start:end], np.int64)
 
 
@@ -269,7 +293,9 @@ def _size(folding: Folding) -> Numbers:
 
 @folds("Gather")
 def _gather(folding: Folding) -> Numbers:
-    return np.asarray(np.take(folding[0], folding[1].astype(np.intp), axis=folding.attribute("axis", 0)))
+    x, indices, axis = folding[0], folding.indices(1), folding.attribute("axis", 0)
+    _check_size([math.prod(x.shape) // max(x.shape[axis], 1), indices.size])
+    return np.asarray(np.take(x, indices.astype(np.intp), axis=axis))
 
 
 @folds("Slice")
@@ -367,14 +393,14 @@ def _transpose(folding: Folding) -> Numbers:
 
 @folds("Expand")
 def _expand(folding: Folding) -> Numbers:
-    dims = np.broadcast_shapes(folding[0].shape, tuple(int(n) for n in folding[1]))
+    dims = np.broadcast_shapes(folding[0].shape, tuple(int(n) for n in folding.indices(1)))
     _check_size(dims)
     return np.broadcast_to(folding[0], dims)
 
 
 @folds("Tile")
 def _tile(folding: Folding) -> Numbers:
-    times = [int(n) for n in folding[1]]
+    times = [int(n) for n in folding.indices(1)]
     _check_size([n * t for n, t in zip(folding[0].shape, times, strict=True)])
     return np.tile(folding[0], times)
 

@@ -70,12 +70,14 @@ class _Importer:
         self._size = options.size
         self._builder = Builder()
         self._values: dict[str, Value] = dict(model.initializers)
+        self._names = frozenset(name for node in model.nodes for name in node.outputs)
 
     def network(self) -> PartialGraph:
         self._check_names()
         for info in self._model.inputs:
             if info.name not in self._model.initializers:
                 self._values[info.name] = self._input(info)
+        self._check_size()
         outputs = [info.name for info in self._model.outputs]
         nodes = recognize_idioms(self._model)
         used = _used(nodes, outputs)
@@ -131,16 +133,25 @@ class _Importer:
             if dims[0] != 1 and len(dims) >= MAP_AXES:
                 hint = "export it for a batch of one, or with a dynamic batch; the application runs the network once an image"
                 raise UnsupportedError.of("DV302", f"the input is a batch of {dims[0]}", where, hint)
-        if len(dims) == 4 and self._size is not None:
-            dims[2:] = self._size
+        sizes = (*dims[:2], *(self._size or (0, 0)))[: len(dims)]
+        dims = [n or size for n, size in zip(dims, sizes, strict=True)]
         if 0 in dims:
-            hint = (
-                "set width_override and height_override"
-                if len(dims) == 4 and dims[1]
-                else "export it with a fixed size"
-            )
+            is_map = len(dims) > 2 and dims[1]
+            hint = "set width_override and height_override" if is_map else "export it with a fixed size"
             raise ModelError.of("DV206", f"the size of the input is not defined: {_text(dims)}", where, hint)
         return tuple(dims)
+
+    def _check_size(self) -> None:
+        """Report a size that no input can take: those of the file are fixed, and other sizes."""
+        sizes = {info.name: info.dims[2:] for info in self._model.inputs if info.dims and len(info.dims) > 2}
+        size = self._size
+        fits = (all(n in (0, m) for n, m in zip(given, size or (), strict=False)) for given in sizes.values())
+        if size is None or any(fits):
+            return
+        name, fixed = next(iter(sizes.items()), ("", ()))
+        problem = f"the file fixes the size of the input: {_text(fixed)}, not {_text(size)}"
+        hint = "export the model with open sizes (PyTorch: dynamic_shapes), or leave out width_override"
+        self._builder.report(ModelError.of("DV206", problem, Origin(str(self._model.path), name, "Input"), hint))
 
     def _output(self, name: str) -> str:
         value = self._values[name]
@@ -198,7 +209,7 @@ class _Importer:
         if reader is None:
             raise self._unknown(node)
         settings = Settings(node.attributes, frozenset(reader.settings), HARMLESS.union(reader.ignores))
-        reading = OnnxReading(node, settings, inputs, needed, self._model.opset, self._builder)
+        reading = OnnxReading(node, settings, inputs, needed, self._model.opset, self._builder, self._names)
         if any(tensor.integers is not None for tensor in tensors) and node.type not in TAKES_INTEGERS:
             raise reading.unsupported(
                 "arithmetic of integers cannot be converted", "cast the input to floating point first"

@@ -73,7 +73,7 @@ Kind = TypeVar("Kind")
 class OnnxReading:
     """One node that is being read. inputs: None for one that is left out. needed: which of its outputs are used.
 
-    size: (height, width) of every input map, in place of the file's.
+    names: what the file calls the results of its nodes.
     """
 
     node: OnnxNode
@@ -82,6 +82,7 @@ class OnnxReading:
     needed: tuple[bool, ...]
     opset: int
     builder: Builder
+    names: frozenset[str]
 
     # --- attributes
 
@@ -130,7 +131,13 @@ class OnnxReading:
         """Integers that old opsets give as an attribute, and new ones as a constant input."""
         if name in self.attributes:
             return self.integers(name)
-        found = self.numbers(position, name)
+        return self.integers_at(position, name)
+
+    def integers_at(self, position: int, what: str) -> list[int] | None:
+        """The numbers of a constant input of integers; None when it is left out."""
+        found = self.numbers(position, what)
+        if found is not None and found.dtype.kind not in "iu":
+            raise self.wrong(f"{what} (input {position}) are not integers")
         return None if found is None else [int(n) for n in found.reshape(-1)]
 
     def check_all_is_used(self) -> None:
@@ -238,6 +245,8 @@ class OnnxReading:
         """
         name = name or self.node.where.layer
         name = f"{name}/{part}" if part else name
+        while part and name in self.names:
+            name += "_"
         made = chw_nodes.append(self.builder, op, inputs, name, self.node.where, dims)
         return OnnxTensor(*made, integers)
 

@@ -36,9 +36,12 @@ class Stored:
         return Stored(values.shape, values.dtype, lambda start, stop: flat[start:stop])
 
     @staticmethod
-    def computed(function: Callable[[], Numbers]) -> Stored:
-        """What the function gives. A large result is computed again for each use, so that memory holds one at a time."""
-        values = function()
+    def computed(function: Callable[[], Numbers], values: Numbers | None = None) -> Stored:
+        """What the function gives. A large result is computed again for each use, so that memory holds one at a time.
+
+        values: the result, where it is known.
+        """
+        values = function() if values is None else values
         if values.size <= SMALL:
             return Stored.of(values)
         return Stored(values.shape, values.dtype, lambda start, stop: function().reshape(-1)[start:stop])

@@ -39,6 +39,8 @@ NAMES = {8: "STRING", 14: "COMPLEX64", 15: "COMPLEX128", 17: "FLOAT8", 18: "FLOA
 # Fields with elements of a fixed size, and fields of variable length.
 FIXED: Mapping[int, np.dtype[Any]] = {4: np.dtype("<f4"), 10: np.dtype("<f8")}
 VARIABLE = frozenset({5, 7, 11})
+# Type -> its field that holds elements as raw data does.
+PACKED: Mapping[int, int] = {FLOAT: 4, DOUBLE: 10}
 MOST = 1 << 40  # elements; more is damage
 
 
@@ -122,7 +124,9 @@ def _embedded(
     file: TensorFile, dims: Dims, type: int, name: str, place: Field, parts: Mapping[int, list[Field]]
 ) -> Stored:
     count, data = math.prod(dims), file.mapped.data
-    if raw := parts.get(9):
+    packed = parts.get(PACKED.get(type, 0), [])
+    raw = parts.get(9) or [field for field in packed if len(packed) == 1 and field.type == WireType.BYTES]
+    if raw:
         first = raw[-1]
         if first.stop - first.start != count * TYPES[type].itemsize:
             raise WireError(
@@ -134,10 +138,16 @@ def _embedded(
             return _numbers(data, first.start, start, stop, type)
 
         return Stored(dims, _dtype(type), read)
-    values = np.concatenate([np.empty(0, np.int64), *(_typed(data, f) for n in sorted(parts) for f in parts[n])])
-    if len(values) != count:
-        raise WireError(f"the array {name!r} of {count:,} numbers holds {len(values):,}", place.start)
-    return Stored.of(_converted(values, type).reshape(dims))
+
+    def converted() -> Numbers:
+        file.mapped.forget_pages()
+        pieces = [piece for n in sorted(parts) for f in parts[n] if len(piece := _typed(data, f))]
+        values = pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int64), *pieces])
+        if len(values) != count:
+            raise WireError(f"the array {name!r} of {count:,} numbers holds {len(values):,}", place.start)
+        return _converted(values, type).reshape(dims)
+
+    return Stored.computed(converted)
 
 
 def _typed(data: wire.Data, part: Field) -> Numbers:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
-from cnn_convertor.ir.ops.shapes import Axis, SameShape, Shape, ShapeError
+from cnn_convertor.ir.ops.shapes import LARGEST_WINDOW, Axis, SameShape, Shape, ShapeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class LocalResponseNorm:
     def output_shape(self, x: Shape) -> Shape:
         if self.size < 1 or self.size % 2 == 0:
             raise ShapeError(f"a neighborhood of {self.size} has no middle")
+        if self.size > LARGEST_WINDOW:
+            raise ShapeError(f"a neighborhood is at most {LARGEST_WINDOW}")
         return x
 
 

@@ -74,6 +74,7 @@ class Padding(NamedTuple):
         return Pair(shape.height + self.top + self.bottom, shape.width + self.left + self.right)
 
 
+LARGEST_WINDOW = (1 << 16) - 1  # more than the height and width of any map
 NO_PADDING = Padding(0, 0, 0, 0)
 NO_MORE = Pair(0, 0)
 ONE = Pair(1, 1)
@@ -98,6 +99,8 @@ class Window(NamedTuple):
         padded, extent = pad.around(shape), self.extent
         if min(*self.kernel, *self.stride, *self.dilation) < 1:
             raise ShapeError("kernel, stride and dilation must be at least 1")
+        if max(*self.kernel, *self.stride, *self.dilation, *pad) > LARGEST_WINDOW:
+            raise ShapeError(f"kernel, stride, dilation and padding must be at most {LARGEST_WINDOW}")
         if padded.height < extent.height or padded.width < extent.width:
             raise ShapeError(f"the padded input {padded} is smaller than the kernel {extent}")
         height, width = ((p - e) // s + 1 for p, e, s in zip(padded, extent, self.stride, strict=True))

@@ -71,3 +71,11 @@ def agreeing(network: Network, path: Path, tolerance: float = 1e-4) -> Graph:
     (found,) = results_of(graph, network.inputs)
     np.testing.assert_allclose(found, to_map(wanted), rtol=tolerance, atol=tolerance)
     return graph
+
+
+def with_open_sizes(path: Path, *dims: int | str) -> Path:
+    """The file with another shape of its input x; a text is an open size."""
+    model = onnx.load(path)
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, dims))
+    onnx.save(model, path)
+    return path

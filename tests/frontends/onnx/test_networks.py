@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimize
-from frontends.onnx.networks import Network, agreeing, helper, load, numpy_helper, onnx
+from frontends.onnx.networks import Network, agreeing, helper, load, numpy_helper, onnx, with_open_sizes
 
 RANDOM = np.random.default_rng(16)
 make = helper.make_node
@@ -210,11 +211,7 @@ def test_resize_to_a_computed_size(tmp_path: Path) -> None:
 
 def dynamic(path: Path, *dims: int | str) -> Path:
     """A network whose input has open sizes."""
-    Network([make("Relu", ["x"], ["y"])], {"x": X}, {}).write(path)
-    model = onnx.load(path)
-    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, dims))
-    onnx.save(model, path)
-    return path
+    return with_open_sizes(Network([make("Relu", ["x"], ["y"])], {"x": X}, {}).write(path), *dims)
 
 
 def test_an_open_batch_is_one(tmp_path: Path) -> None:
@@ -227,6 +224,31 @@ def test_open_sizes_are_given(tmp_path: Path) -> None:
     assert load(path, size=(10, 12)).shape("y") == (10, 12, 3)
     with pytest.raises(ConvertorError, match="width_override"):
         load(path)
+
+
+def test_an_open_length_is_the_height(tmp_path: Path) -> None:
+    path = dynamic(tmp_path / "net.onnx", "N", 3, "length")
+    assert load(path, size=(10, 1)).shape("y") == (10, 1, 3)
+    with pytest.raises(ConvertorError, match="width_override"):
+        load(path)
+
+
+def test_sizes_that_the_file_fixes_stay(tmp_path: Path) -> None:
+    network = Network([make("Mul", ["x", "s"], ["y"])], {"x": X, "s": normal(1, 4, 1, 1)}, {})
+    path = with_open_sizes(network.write(tmp_path / "net.onnx"), 1, 4, "height", "width")
+    assert load(path, size=(5, 7)).shape("y") == (5, 7, 4)
+    with pytest.raises(ConvertorError, match="fixes the size of the input: 6x8, not 5x8"):
+        load(network.write(path), size=(5, 8))
+
+
+def test_parts_of_a_node_leave_other_names_alone(tmp_path: Path) -> None:
+    """A node is named as its first output, and its parts below it."""
+    nodes = [
+        make("InstanceNormalization", ["x", "s", "s"], ["a"]), make("Relu", ["a"], ["a/normal"]),
+        make("Neg", ["a/normal"], ["y"]),
+    ]  # fmt: skip
+    network = Network(nodes, {"x": X}, {"s": normal(4)})
+    assert load(network.write(tmp_path / "net.onnx", ["y", "a/normal"])).outputs == ("y", "a/normal")
 
 
 def test_a_batch_of_several_is_refused(tmp_path: Path) -> None:
@@ -268,6 +290,29 @@ def test_weights_in_fields_with_types(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.weight.load(), weight)
 
 
+@pytest.mark.parametrize("form", ["raw", "float_data", "int32_data", "ConstantOfShape"])
+def test_weights_stay_in_the_file(form: str, tmp_path: Path) -> None:
+    """Four megabytes of them."""
+    weight = np.full((1024, 1024), 0.5, np.float32)
+    filled = make("ConstantOfShape", ["dims"], ["w"], value=numpy_helper.from_array(np.array([0.5], np.float32)))
+    is_filled = form == "ConstantOfShape"
+    constants: Mapping[str, Any] = {"dims": integers(1024, 1024)} if is_filled else {"w": weight}
+    nodes = [*([filled] if is_filled else []), make("MatMul", ["x", "w"], ["y"])]
+    path = Network(nodes, {"x": normal(1, 1024)}, constants).write(tmp_path / "net.onnx")
+    if form.endswith("data"):
+        model = onnx.load(path)
+        kind = onnx.TensorProto.FLOAT if form == "float_data" else onnx.TensorProto.FLOAT16
+        model.graph.initializer[0].CopyFrom(helper.make_tensor("w", kind, weight.shape, weight.reshape(-1)))
+        onnx.save(model, path)
+    tracemalloc.start()
+    graph = load(path)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 1 << 20
+    (dense,) = (node.op for node in graph.nodes if isinstance(node.op, ops.Dense))
+    assert np.all(dense.weight.load(slice(1000, 1024)) == 0.5)
+
+
 def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
     weight = normal(30, 4, 3, 3)
     external = {"save_as_external_data": True, "location": "net.data", "size_threshold": 0}
@@ -295,7 +340,31 @@ def test_quantized_weights_are_dequantized(tmp_path: Path) -> None:
 
 # --- refusals ------------------------------------------------------------------------------------------------------------
 
+INTEGERS = {"Slice": 4, "Gather": 1, "Tile": 1, "ReduceSum": 1, "Expand": 1, "Reshape": 1, "Pad": 1}
 REFUSED: Mapping[str, tuple[list[Any], str]] = {
+    **{
+        f"{value} for integers of {type}": (
+            [make("Constant", [], ["c"], value_floats=[value] * 4), make(type, ["x", *["c"] * count], ["y"])], "DV206",
+        )
+        for type, count in INTEGERS.items() for value in (1.0, math.nan)
+    },
+    **{
+        f"a scale of {scale}": (
+            [make("Constant", [], ["c"], value_floats=[1.0, 1.0, scale, 1.0]), make("Resize", ["x", "", "c"], ["y"])],
+            "DV206",
+        )
+        for scale in (math.nan, math.inf, -1.0, 1e9)
+    },
+    "constants of one index too many": (
+        [make("Constant", [], ["c"], value_floats=[math.nan]), make("Gather", ["one", "c"], ["d"]),
+         make("Add", ["x", "d"], ["y"])], "DV206",
+    ),
+    "a start that is a text": ([make("Shape", ["x"], ["s"], start="1"), make("Add", ["x", "s"], ["y"])], "DV206"),
+    "constants beyond all memory": (
+        [make("Constant", [], ["c"], value_ints=[2**20, 1]), make("ConstantOfShape", ["c"], ["a"]),
+         make("Constant", [], ["d"], value_ints=[1, 2**20]), make("ConstantOfShape", ["d"], ["b"]),
+         make("Mul", ["a", "b"], ["m"]), make("Add", ["x", "m"], ["y"])], "DV206",
+    ),
     "constant dropout in training": (
         [make("Constant", [], ["t"], value=numpy_helper.from_array(np.array(True))),
          make("Dropout", ["one", "one", "t"], ["d"]), make("Add", ["x", "d"], ["y"])], "DV302",

@@ -120,16 +120,18 @@ LARGEST = 3.4e38  # exporters write the largest FP32 number for no limit
 
 def _limit(reading: OnnxReading, name: str, position: int, default: float) -> float:
     if name in reading.attributes:
-        return _or_infinite(reading.number(name, default))
+        return _or_infinite(reading, reading.number(name, default))
     given = reading.numbers(position, name)
     if given is None:
         return default
     if given.size != 1:
         raise reading.wrong(f"{name} is {given.size} numbers")
-    return _or_infinite(float(given.reshape(-1)[0]))
+    return _or_infinite(reading, float(given.reshape(-1)[0]))
 
 
-def _or_infinite(limit: float) -> float:
+def _or_infinite(reading: OnnxReading, limit: float) -> float:
+    if math.isnan(limit):
+        raise reading.wrong("a limit is not a number")
     return math.copysign(math.inf, limit) if abs(limit) >= LARGEST else limit
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.errors import assert_never
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Interpolation, Pair, Sampling
 
 LARGEST = 1 << 15  # height or width of a map, far more than any device has
 Positions = NDArray[np.floating[Any]]
+Precision: TypeAlias = type[np.floating[Any]]
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric")
 ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
@@ -23,6 +25,7 @@ ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
+UNNAMED = "of old versions"  # before version 11: up where a map becomes smaller, else down
 # The same of the graph's operator.
 OURS: Mapping[Sampling, str] = {
     Sampling.HALF_PIXEL: "half_pixel",
@@ -40,8 +43,7 @@ def read_upsample(reading: OnnxReading) -> OnnxTensor:
         stored = reading.numbers(1, "the scales")
         scales = None if stored is None else stored.reshape(-1).tolist()
     factors = _of_map(reading, x, scales, 1.0)
-    sizes = [math.floor(n * f) for n, f in zip(_sizes(reading, x), factors, strict=True)]
-    return _resized(reading, x, sizes, factors, "asymmetric", "floor")
+    return _resized(reading, x, _lengths(reading, x, factors), factors, "asymmetric", UNNAMED)
 
 
 @onnx.reads(
@@ -52,29 +54,37 @@ def read_upsample(reading: OnnxReading) -> OnnxTensor:
 )  # fmt: skip
 def read_resize(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
-    first = 1 if reading.opset < 11 else 2
-    scales, sizes = reading.numbers(first, "the scales"), reading.numbers(3, "the sizes")
+    is_old = reading.opset < 11
+    scales, sizes = reading.numbers(1 if is_old else 2, "the scales"), reading.integers_at(3, "the sizes")
     axes = reading.integers("axes")
-    coordinates = reading.text("coordinate_transformation_mode", "half_pixel" if reading.opset >= 11 else "asymmetric")
-    rounding = reading.text("nearest_mode", "round_prefer_floor" if reading.opset >= 11 else "floor")
+    coordinates = reading.text("coordinate_transformation_mode", "asymmetric" if is_old else "half_pixel")
+    rounding = reading.text("nearest_mode", UNNAMED if is_old else "round_prefer_floor")
     policy = reading.text("keep_aspect_ratio_policy", "stretch")
     for name in ("antialias", "exclude_outside"):
         if reading.integer(name, 0):
             raise reading.unsupported(f"a resize with {name} cannot be converted", f"export it without {name}")
-    if sizes is not None and sizes.size:
+    if sizes:
         if policy != "stretch":
             raise reading.unsupported(f"a resize with the policy {policy} cannot be converted", "give the size itself")
-        lengths = [int(n) for n in _of_map(reading, x, sizes.reshape(-1).tolist(), None, axes)]
+        if scales is not None and scales.size:
+            raise reading.wrong("both scales and sizes are given")
+        lengths = [int(n) for n in _of_map(reading, x, sizes, None, axes)]
         factors = [length / n for length, n in zip(lengths, _sizes(reading, x), strict=True)]
     else:
         factors = _of_map(reading, x, None if scales is None else scales.reshape(-1).tolist(), 1.0, axes)
-        lengths = [math.floor(n * f) for n, f in zip(_sizes(reading, x), factors, strict=True)]
+        lengths = _lengths(reading, x, factors)
     return _resized(reading, x, lengths, factors, coordinates, rounding)
 
 
 def _sizes(reading: OnnxReading, x: OnnxTensor) -> list[int]:
     shape = reading.shape(x)
     return [shape.height, shape.width]
+
+
+def _lengths(reading: OnnxReading, x: OnnxTensor, factors: Sequence[float]) -> list[int]:
+    """The size of the result, in FP32: 50 * 0.04 is 2."""
+    sizes = _sizes(reading, x)
+    return [math.floor(np.float32(n) * np.float32(factor)) for n, factor in zip(sizes, factors, strict=True)]
 
 
 def _of_map(
@@ -95,8 +105,8 @@ def _of_map(
         every[place] = float(number)
     if any(every[at] != (x.dims[at] if neutral is None else neutral) for at in (0, 1)):
         raise reading.unsupported("a resize of the batch or the channels cannot be converted")
-    if min(every) <= 0:
-        raise reading.wrong("a size or a scale is not above 0")
+    if not all(0 < number < LARGEST for number in every[2:]):
+        raise reading.wrong(f"sizes or scales of {every[2:]} are not those of a map")
     return [*every[2:], 1.0][:2]
 
 
@@ -110,7 +120,8 @@ def _resized(
 ) -> OnnxTensor:
     mode = reading.text("mode", "nearest")
     sizes = _sizes(reading, x)
-    if coordinates not in COORDINATES or mode not in ("nearest", "linear", "bilinear") or rounding not in ROUNDINGS:
+    known = rounding in ROUNDINGS or rounding == UNNAMED
+    if coordinates not in COORDINATES or mode not in ("nearest", "linear", "bilinear") or not known:
         raise reading.unsupported(
             f"a resize with the mode {mode}, {coordinates}, {rounding} cannot be converted",
             "export it with mode nearest or linear, and half_pixel, align_corners or asymmetric",
@@ -124,12 +135,12 @@ def _resized(
     ):
         hint = "give the size instead of scales"
         raise reading.unsupported("runtimes differ on aligned corners with scales that do not give whole sizes", hint)
-    wanted = [_positions(coordinates, *axis) for axis in zip(sizes, lengths, factors, strict=True)]
-    size = Pair(*lengths)
+    axes, size = list(zip(sizes, lengths, factors, strict=True)), Pair(*lengths)
     if mode == "nearest":
-        return reading.add(_nearest(reading, sizes, size, [ROUNDINGS[rounding](p) for p in wanted]), x)
+        return reading.add(_nearest(reading, sizes, size, [_picked(coordinates, rounding, *axis) for axis in axes]), x)
+    wanted = [_positions(coordinates, *axis) for axis in axes]
     for sampling, name in OURS.items():
-        ours = [_positions(name, n, length, length / n) for n, length in zip(sizes, lengths, strict=True)]
+        ours = [_positions(name, n, length, length / n) for n, length, _ in axes]
         if all(_agree(_clipped(a, n), _clipped(b, n)) for a, b, n in zip(wanted, ours, sizes, strict=True)):
             return reading.add(ops.Resize(size, Interpolation.BILINEAR, sampling), x)
     raise reading.unsupported(
@@ -137,20 +148,27 @@ def _resized(
     )
 
 
-def _positions(coordinates: str, size: int, length: int, factor: float) -> Positions:
+def _picked(coordinates: str, rounding: str, size: int, length: int, factor: float) -> Positions:
+    """The pixels of the input that are nearest to those of the output. onnxruntime computes them in FP32."""
+    rounds = ROUNDINGS[("ceil" if factor < 1 else "floor") if rounding == UNNAMED else rounding]
+    return _clipped(rounds(_positions(coordinates, size, length, factor, np.float32)), size)
+
+
+def _positions(coordinates: str, size: int, length: int, factor: float, type: Precision = np.float64) -> Positions:
     """The positions of output pixels in the input, as ONNX defines them; before they are cut to the input."""
-    pixels = np.arange(length, dtype=np.float64)
+    half, by, old, new = (np.asarray(number, type) for number in (0.5, factor, size, length))
+    pixels = np.arange(length, dtype=type)
     match coordinates:
         case "align_corners":
-            return pixels * (size - 1) / max(length - 1, 1)
+            return pixels * (old - 1) / np.maximum(new - 1, 1)
         case "asymmetric":
-            return pixels / factor
+            return pixels / by
         case "pytorch_half_pixel" if length == 1:
             return pixels
         case "half_pixel_symmetric":
-            return size / 2 * (1 - length / (size * factor)) + (pixels + 0.5) / factor - 0.5
+            return old * half * (1 - new / (by * old)) + (pixels + half) / by - half
         case _:
-            return (pixels + 0.5) / factor - 0.5
+            return (pixels + half) / by - half
 
 
 def _clipped(positions: Positions, size: int) -> Positions:
@@ -161,18 +179,35 @@ def _agree(a: Positions, b: Positions) -> bool:
     return bool(np.allclose(a, b, rtol=0, atol=1e-4))
 
 
-def _nearest(reading: OnnxReading, sizes: Sequence[int], size: Pair, wanted: Sequence[Positions]) -> ops.Op:
-    """The operator that picks the wanted pixels."""
-    indices = [_clipped(p, n) for p, n in zip(wanted, sizes, strict=True)]
+def _nearest(reading: OnnxReading, sizes: Sequence[int], size: Pair, indices: Sequence[Positions]) -> ops.Op:
+    """The operator that picks these pixels."""
     if all(length % n == 0 for length, n in zip(size, sizes, strict=True)):
         factor = Pair(*(length // n for length, n in zip(size, sizes, strict=True)))
         if all(np.array_equal(i, np.arange(len(i)) // f) for i, f in zip(indices, factor, strict=True)):
             return ops.Upsample(factor)
-    for sampling, name in OURS.items():
-        rounds = ROUNDINGS["floor" if sampling is Sampling.ASYMMETRIC else "round_prefer_ceil"]
-        ours = (rounds(_positions(name, n, length, length / n)) for n, length in zip(sizes, size, strict=True))
-        if all(np.array_equal(i, _clipped(p, n)) for i, p, n in zip(indices, ours, sizes, strict=True)):
+    for sampling in OURS:
+        ours = (
+            [_ours(sampling, n, length, type) for n, length in zip(sizes, size, strict=True)]
+            for type in (np.float32, np.float64)
+        )
+        if all(np.array_equal(i, p) for picked in ours for i, p in zip(indices, picked, strict=True)):
             return ops.Resize(size, Interpolation.NEAREST, sampling)
     raise reading.unsupported(
         "no way of resizing on the board picks the same pixels", 'export it with "asymmetric" and "floor", or as linear'
     )
+
+
+def _ours(sampling: Sampling, size: int, length: int, type: Precision) -> Positions:
+    """The pixels that the graph's operator picks. A CPU layer computes them in FP32, where rounding may choose a neighbor."""
+    half, old, new = (np.asarray(number, type) for number in (0.5, size, length))
+    pixels = np.arange(length, dtype=type)
+    match sampling:
+        case Sampling.HALF_PIXEL:
+            places = (pixels + half) * (old / new) - half + half
+        case Sampling.CORNERS:
+            places = pixels * (old - 1) / np.maximum(new - 1, 1) + half
+        case Sampling.ASYMMETRIC:
+            places = pixels * (old / new)
+        case _:
+            assert_never(sampling)
+    return _clipped(np.floor(places), size)

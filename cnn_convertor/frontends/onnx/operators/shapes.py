@@ -12,7 +12,7 @@ from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import crop, scale_and_shift
 from cnn_convertor.frontends.onnx.folding import flattened, reshaped, slice_of, split_sizes
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
-from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, numbered, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Padding, Pair, Shape
@@ -149,8 +149,8 @@ def read_slice(reading: OnnxReading) -> OnnxTensor:
         raise reading.wrong("the bounds are missing")
     given = reading.integers_of("axes", 3)
     axes = list(range(len(starts))) if given is None else given
-    steps = reading.numbers(4, "steps")
-    all_steps = [1] * len(starts) if steps is None else [int(n) for n in steps.reshape(-1)]
+    steps = reading.integers_at(4, "steps")
+    all_steps = [1] * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(all_steps):
         raise reading.wrong("the bounds are not for as many axes")
     cuts = []
@@ -213,13 +213,14 @@ def read_split(reading: OnnxReading) -> list[OnnxTensor]:
 
 @onnx.reads("Gather", settings="axis", makes=[ops.Crop, ops.Concat], limits="constant indices")
 def read_gather(reading: OnnxReading) -> OnnxTensor:
-    x, indices = reading.input, reading.numbers(1, "the indices")
+    x, shape = reading.input, reading.needed_stored(1, "the indices").dims
+    indices = reading.integers_at(1, "the indices")
     axis = reading.axis_in(x.dims, reading.integer("axis", 0))
     size = x.dims[axis]
-    if indices is None or not indices.size or indices.min() < -size or indices.max() >= size:
+    if not indices or min(indices) < -size or max(indices) >= size:
         raise reading.wrong(f"the indices do not exist: the axis has {size} elements")
-    taken = picked(reading, x, axis, [int(n) % size for n in indices.reshape(-1)], "taken")
-    return reading.reshape(taken, (*x.dims[:axis], *indices.shape, *x.dims[axis + 1 :]))
+    taken = picked(reading, x, axis, [n % size for n in indices], "taken")
+    return reading.reshape(taken, (*x.dims[:axis], *shape, *x.dims[axis + 1 :]))
 
 
 def picked(reading: OnnxReading, x: OnnxTensor, axis: int, indices: Sequence[int], part: str) -> OnnxTensor:
@@ -285,17 +286,16 @@ def joined(reading: OnnxReading, tensors: Sequence[OnnxTensor], axis: int, part:
 
 @onnx.reads("Expand", makes=[ops.Upsample, ops.Reshape], limits="a constant shape")
 def read_expand(reading: OnnxReading) -> OnnxTensor:
-    x, given = reading.input, reading.numbers(1, "the shape")
-    if given is None or given.min(initial=1) < 1:
+    x, given = reading.input, reading.integers_at(1, "the shape")
+    if given is None or min(given, default=1) < 1:
         raise reading.wrong("the shape is not a shape")
-    dims = broadcast(reading, x.dims, tuple(int(n) for n in given.reshape(-1)))
+    dims = broadcast(reading, x.dims, tuple(given))
     return expanded(reading, widened(reading, x, len(dims), "widened"), dims)
 
 
 @onnx.reads("Tile", makes=[ops.Concat, ops.Identity], limits="constant repeats")
 def read_tile(reading: OnnxReading) -> OnnxTensor:
-    x, given = reading.input, reading.numbers(1, "the repeats")
-    times = [] if given is None else [int(n) for n in given.reshape(-1)]
+    x, times = reading.input, reading.integers_at(1, "the repeats") or []
     if len(times) != x.rank or min(times) < 1 or max(times) > MOST_PARTS:
         raise reading.wrong(f"{times} repeats do not fit {nchw.text_of(x.dims)}")
     for axis, count in enumerate(times):
@@ -346,10 +346,12 @@ SOURCES = {
 def _pads(reading: OnnxReading, x: OnnxTensor) -> dict[int, list[int]]:
     """Axis -> elements before and after it, where there are any."""
     given = reading.integers_of("pads", 1)
-    listed = reading.numbers(3, "axes")
-    axes = list(range(x.rank)) if listed is None else [reading.axis_in(x.dims, int(at)) for at in listed.reshape(-1)]
+    listed = reading.integers_at(3, "the axes")
+    axes = list(range(x.rank)) if listed is None else [reading.axis_in(x.dims, at) for at in listed]
     if given is None or len(given) != 2 * len(axes) or max(map(abs, given), default=0) > LARGEST:
         raise reading.wrong(f"the pads {given} do not fit {len(axes)} axes")
+    if len({*axes}) < len(axes):
+        raise reading.wrong(f"the axes {axes} repeat")
     pairs = zip(axes, given[: len(axes)], given[len(axes) :], strict=True)
     return {axis: [before, after] for axis, before, after in pairs if before or after}
 
@@ -380,23 +382,20 @@ def _padding_value(reading: OnnxReading) -> float:
 
 
 def _zero_padding(reading: OnnxReading, x: OnnxTensor, more: dict[int, list[int]], part: str) -> OnnxTensor:
-    sides: dict[Axis, list[int]] = {}
-    others = dict(more)
-    for axis, pair in more.items():
-        on = nchw.axis_of(x.dims, axis)
-        if on in (Axis.HEIGHT, Axis.WIDTH):
-            sides[on] = pair
-            del others[axis]
-    names = numbered(f"{part}/axis")
-    for axis, (before, after) in others.items():
-        length = before + x.dims[axis] + after
-        dims = (*x.dims[:axis], length, *x.dims[axis + 1 :])
+    places = {axis: nchw.axis_of(x.dims, axis) for axis in more}
+    others = [axis for axis, on in places.items() if on not in (Axis.HEIGHT, Axis.WIDTH)]
+    dims = list(x.dims)
+    sides = {on: more[axis] for axis, on in places.items() if axis not in others}
+    if sides:  # together, and first: a longer batch changes the map
+        for axis in places.keys() - {*others}:
+            dims[axis] += sum(more[axis])
+        padding = Padding(*sides.get(Axis.HEIGHT, [0, 0]), *sides.get(Axis.WIDTH, [0, 0]))
+        x = reading.add(ops.Pad(padding), x, part=f"{part}/map" if others else part, dims=tuple(dims))
+    for axis in others:
+        before, after = more[axis]
+        dims[axis] += before + after
         counted = (1, math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :]))
         flat = reading.reshape(x, counted, part=f"{part}/counted{axis}")
-        x = reading.add(ops.Pad(Padding(before, after, 0, 0)), flat, part=next(names), dims=dims)
-    if not sides:
-        return x
-    padding = Padding(*sides.get(Axis.HEIGHT, [0, 0]), *sides.get(Axis.WIDTH, [0, 0]))
-    lengths = {axis: before + x.dims[axis] + after for axis, (before, after) in more.items() if axis not in others}
-    dims = tuple(lengths.get(at, n) for at, n in enumerate(x.dims))
-    return reading.add(ops.Pad(padding), x, part=part, dims=dims)
+        name = part if axis == others[-1] else f"{part}/axis{axis}"
+        x = reading.add(ops.Pad(Padding(before, after, 0, 0)), flat, part=name, dims=tuple(dims))
+    return x
