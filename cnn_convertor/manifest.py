@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from cnn_convertor.files import Digest
 from cnn_convertor.report import values
-from cnn_convertor.report.form import to_values
+from cnn_convertor.report.form import FormError, from_values, to_values
+from cnn_convertor.report.values import BoardLimits
 
 SCHEMA: Final = 1
 _LARGEST: Final = 1 << 24  # bytes of a manifest that is read back
@@ -21,6 +22,7 @@ def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
         "convertor": report.convertor,
         "network": report.network,
         "device": report.device.name,
+        "limits": to_values(report.device.limits),
         "fusion": report.device.fusion,
         "transpose_weight": report.device.transposed,
         "io_bytes": report.memory.bytes,
@@ -79,17 +81,39 @@ def earlier_files(folder: Path, name: str) -> tuple[str, ...]:
 
     A file that has another size than the manifest says is the user's by now, and is left out.
     """
-    path = folder / f"{name}.json"
+    values = _read(folder / f"{name}.json")
+    listed = ((str(file), digest.get("bytes")) for file, digest in values["files"].items()) if values else ()
+    files = tuple(file for file, size in listed if _is_inside(file) and _size(folder / file) == size)
+    return (f"{name}.json", *files) if values else ()
+
+
+def board_of(source: Path) -> tuple[str, BoardLimits] | None:
+    """The device, and its limits, for which a source was generated; None if no manifest beside it lists the source."""
+    values = _read(source.with_name(source.name.removesuffix("_gen.cpp") + ".json"))
+    if not values or source.name not in values["files"] or not isinstance(name := values.get("device"), str):
+        return None
+    try:
+        return name, from_values(BoardLimits, values.get("limits"))
+    except FormError:
+        return None
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The entries of the manifest of that name, if it is one."""
     try:
         if path.stat().st_size > _LARGEST:
-            return ()
+            return None
         values = json.loads(path.read_text(encoding="utf-8"))
-        if values["network"] != name or not isinstance(values["schema"], int):
-            return ()
-        listed = [(str(file), digest["bytes"]) for file, digest in values["files"].items()]
-        return (path.name, *(file for file, size in listed if _is_inside(file) and _size(folder / file) == size))
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        return ()
+    except (OSError, ValueError, RecursionError):
+        return None
+    is_manifest = (
+        isinstance(values, dict)
+        and values.get("network") == path.stem
+        and isinstance(values.get("schema"), int)
+        and isinstance(values.get("files"), dict)
+        and all(isinstance(digest, dict) for digest in values["files"].values())
+    )
+    return values if is_manifest else None
 
 
 def _is_inside(file: str) -> bool:

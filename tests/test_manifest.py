@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from cnn_convertor import cli
 from cnn_convertor.config import Config
-from cnn_convertor.manifest import earlier_files
+from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.manifest import board_of, earlier_files
 from cnn_convertor.pipeline import convert
+from cnn_convertor.report.values import BoardLimits
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "net.ini"
 
@@ -48,6 +51,38 @@ def test_the_manifest_describes_the_conversion(config: Config, tmp_path: Path) -
         path.name: {"bytes": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
         for path in written[:-1]
     }
+
+
+def test_the_audit_takes_the_device_from_the_manifest(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A unified buffer that is too small for the network stands for another device."""
+    convert(replace(config, device=read_profile("zia-c2", Path()), ub_size=400_000))
+    source = tmp_path / "digits" / "digits_gen.cpp"
+    name, limits = board_of(source) or ("", None)
+    assert name == "zia-c2"
+    assert limits == BoardLimits(
+        7, 400_000, deconvolves=False, pools_unevenly=False, pads_beyond_map=False, pools_tiles=True
+    )
+    assert cli.main(["audit", str(source)]) == 0
+    assert "digits on zia-c2: 6 commands, 0 findings" in capsys.readouterr().out
+    assert cli.main(["audit", str(source), "--ub-size", "1024"]) == 1
+    assert cli.main(["audit", str(source), "--device", "dv700"]) == 0
+    assert "digits on dv700: " in capsys.readouterr().out
+    manifest = tmp_path / "digits" / "digits.json"
+    for old, new in [
+        ('"ub_size": 400000', '"ub_size": "400000"'),
+        ('"device": "zia-c2"', '"device": 1'),
+        ("digits_gen.cpp", "x"),
+    ]:
+        text = manifest.read_text()
+        assert old in text
+        manifest.write_text(text.replace(old, new))
+        assert board_of(source) is None
+        manifest.write_text(text)
+    manifest.unlink()
+    assert cli.main(["audit", str(source)]) == 0
+    assert "digits on dv700: " in capsys.readouterr().out
 
 
 def test_a_conversion_removes_what_an_earlier_one_wrote(config: Config, tmp_path: Path) -> None:

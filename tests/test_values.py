@@ -15,6 +15,7 @@ from cnn_convertor.cache import HashedInput
 from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.report.values import (
+    BoardLimits,
     CalibrationEffect,
     DeviceFacts,
     DeviceFigure,
@@ -35,7 +36,13 @@ REPORT = Report(
     "net.keras",
     "Keras",
     DeviceFacts(
-        "board", "a board", "documented", False, "guessed", (DeviceFigure("clock", "200", "MHz", "a page", True),)
+        "board",
+        "a board",
+        "documented",
+        False,
+        "guessed",
+        BoardLimits(7, 655_360, True, True, False, False),
+        (DeviceFigure("clock", "200", "MHz", "a page", True),),
     ),
     Preprocessing("bgr", (0.5, 0.25, 0.125), 1 / 255),
     inputs=(NetworkInput("x", StoredMap((8, 16, 3), "whc8", "float16", 0, 768)),),

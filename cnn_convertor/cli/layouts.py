@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +25,33 @@ from cnn_convertor.errors import Origin, Problem, UsageError
 @with_device
 @with_console
 def audit(console: Console, source: Path, weights: Path | None, device: str | None, **sizes: int | None) -> None:
-    """Check a generated source and its weights, and list its commands."""
+    """Check a generated source and its weights, and list its commands.
+
+    The limits are those of the device in the manifest beside the source; --device wins, and dv700 is the default.
+    """
     from cnn_convertor.audit import audit
     from cnn_convertor.audit.rules import AuditedDevice
 
-    limits = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes).limits
-    result = audit(source, weights, AuditedDevice(**{name: getattr(limits, name) for name in OF_BOARD}))
+    name, limits = _board(source, device, sizes)
+    result = audit(source, weights, AuditedDevice(**limits))
     for finding in result.findings:
         console.find(finding)
     for note in result.notes:
         console.complain("warning", note)
     console.show(result.listing)
-    console.show(f"{result.name}: {numbered(result.commands, 'command')}, {numbered(len(result.findings), 'finding')}")
+    found = f"{numbered(result.commands, 'command')}, {numbered(len(result.findings), 'finding')}"
+    console.show(f"{result.name} on {name}: {found}")
+
+
+def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) -> tuple[str, dict[str, Any]]:
+    """Name and limits of the device to audit for; sizes that are given win."""
+    from cnn_convertor.manifest import board_of
+
+    profile = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
+    if device is None and (known := board_of(source)):
+        name, limits = known
+        return name, asdict(limits) | {key: value for key, value in sizes.items() if value is not None}
+    return profile.name, {name: getattr(profile.limits, name) for name in OF_BOARD}
 
 
 @commands.command()

@@ -55,6 +55,11 @@ def from_json(kind: type[T], text: str) -> T:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FormError(f"no JSON: {error}") from None
+    return from_values(kind, values)
+
+
+def from_values(kind: type[T], values: object) -> T:
+    """The value of a dataclass from what `to_values` gave. Raises FormError."""
     return typing.cast(T, _read(kind, values, ""))
 
 

@@ -15,6 +15,18 @@ class DeviceFigure:
 
 
 @dataclass(frozen=True, slots=True)
+class BoardLimits:
+    """The limits that differ between boards. ub_size: bytes of the unified buffer."""
+
+    max_kernel_size: int
+    ub_size: int
+    deconvolves: bool
+    pools_unevenly: bool
+    pads_beyond_map: bool
+    pools_tiles: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceFacts:
     """What the network is converted for. provenance: where estimated times come from, in words."""
 
@@ -23,6 +35,7 @@ class DeviceFacts:
     fusion: str
     transposed: bool
     provenance: str
+    limits: BoardLimits
     figures: tuple[DeviceFigure, ...]
 
 

@@ -23,7 +23,7 @@ from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
 from cnn_convertor.failures import DEBUG
-from cnn_convertor.report.values import DeviceFacts, MemoryUse, Preprocessing, Report, StoredWeights
+from cnn_convertor.report.values import BoardLimits, DeviceFacts, MemoryUse, Preprocessing, Report, StoredWeights
 
 ROOT = Path(__file__).resolve().parents[2]
 INI = "[INPUT]\nname = {name}\ndefinition = net.h5\n[OUTPUT]\noutput_folder = out\n"
@@ -58,9 +58,12 @@ def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
     return made(config.output_folder / config.name, notes=("zero", "one", "two"), memory=memory)
 
 
+LIMITS = BoardLimits(7, 655_360, True, True, True, True)
+
+
 def made(*files: Path, **fields: Any) -> Any:
     """What a conversion returns. fields: of its report."""
-    device = DeviceFacts("dv700", "DV700", "documented", True, "model", ())
+    device = DeviceFacts("dv700", "DV700", "documented", True, "model", LIMITS, ())
     report = Report(1, "0", "a", "net.h5", "Keras", device, Preprocessing("RGB", (0.0,), 1.0), **fields)
     return SimpleNamespace(files=files, report=report)
 
@@ -527,7 +530,7 @@ def test_audit_lists_a_source_and_finds_what_is_wrong_with_it(
     made = ROOT / "examples/digits_keras/output/digits"
     source, weights = made / "digits_gen.cpp", made / "digits_weights.bin"
     assert cli.main(["audit", str(source), str(weights)]) == 0
-    assert capsys.readouterr().out.endswith("digits: 6 commands, 0 findings\n")
+    assert capsys.readouterr().out.endswith("digits on dv700: 6 commands, 0 findings\n")
     broken = tmp_path / "digits_gen.cpp"
     broken.write_text(source.read_text().replace("cmd.output_buf.offs = 768", "cmd.output_buf.offs = 6144"))
     assert cli.main(["audit", "-q", str(broken), str(weights)]) == 1
