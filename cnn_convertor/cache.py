@@ -140,7 +140,7 @@ def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Co
 
 def _install(config: Config, contents: dict[str, Iterator[NDArray[np.uint8]]]) -> tuple[Path, ...]:
     folder = config.output_folder / config.name
-    return files.replace_all(folder, contents, obsolete=earlier_files(folder, config.name))
+    return files.replace_all(folder, contents, obsolete=lambda: earlier_files(folder, config.name))
 
 
 @contextmanager

@@ -45,13 +45,14 @@ def replace_all(
     files: Mapping[str, Contents],
     *,
     description: Description | None = None,
-    obsolete: Collection[str] = (),
+    obsolete: Callable[[], Collection[str]] = tuple,
 ) -> tuple[Path, ...]:
     """Write all files or none. Files whose contents stay the same are not touched; other files in the folder stay.
 
     files: path relative to the folder -> text, or pieces of bytes that are written as they come.
     description: one more file, whose text is made from the digests of the others.
-    obsolete: files of the earlier set, which the new set replaces: they are removed.
+    obsolete: gives the files of the earlier set, which the new set replaces: they are removed. It is called while the folder is
+        locked, since another process may have replaced the set in the meantime.
     Raises UsageError when the folder cannot be written; on any error the earlier files stay as they are.
     """
     with _prepared(folder) as staging:
@@ -60,8 +61,8 @@ def replace_all(
         if description is not None:
             name, text = description
             digests[name] = _write(folder, new / name, text(digests))
-        removed = [file for file in obsolete if file not in digests and (folder / file).is_file()]
-        with _writing(folder):
+        with _writing(folder), _locked_if_possible(folder.resolve().parent):
+            removed = [file for file in obsolete() if file not in digests and (folder / file).is_file()]
             _replace(folder.resolve(), staging, digests, removed)
     return tuple(folder / file for file in digests)
 
@@ -195,23 +196,25 @@ def _clean_up(folder: Path, staging: Path) -> None:
 
 
 def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collection[str]) -> None:
-    """Put the new files in the place of the earlier ones. Raises OSError; then the earlier ones are there."""
+    """Put the new files in the place of the earlier ones, while the folder is locked.
+
+    Raises OSError; then the earlier ones are there.
+    """
     new = staging / "new"
     for file in files:
         if (folder / file).is_dir():
             raise IsADirectoryError(EISDIR, f"{file} is a folder")
-    with _locked_if_possible(folder.parent):
-        same = {file for file in files if _is_same(folder / file, new / file)}
-        changed = [file for file in files if file not in same]
-        if len(changed) + len(removed) > 1 and staging.parent == folder.parent:
-            try:
-                _exchange(folder, staging, same, {*changed, *removed})
-            except OSError:
-                _replace_one_by_one(folder, staging, changed, removed)
-            else:
-                _settle(folder, staging)
-        elif changed or removed:
+    same = {file for file in files if _is_same(folder / file, new / file)}
+    changed = [file for file in files if file not in same]
+    if len(changed) + len(removed) > 1 and staging.parent == folder.parent:
+        try:
+            _exchange(folder, staging, same, {*changed, *removed})
+        except OSError:
             _replace_one_by_one(folder, staging, changed, removed)
+        else:
+            _settle(folder, staging)
+    elif changed or removed:
+        _replace_one_by_one(folder, staging, changed, removed)
 
 
 def _is_same(earlier: Path, new: Path) -> bool:

@@ -83,7 +83,7 @@ def convert(config: Config, progress: Progress = _silent) -> ConvertedNetwork:
         folder,
         contents,
         description=(f"{program.name}.json", bind(manifest, report)),
-        obsolete=earlier_files(folder, program.name),
+        obsolete=lambda: earlier_files(folder, program.name),
     )
     return ConvertedNetwork(written, report)
 

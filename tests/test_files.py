@@ -119,7 +119,7 @@ def test_a_set_replaces_the_earlier_one_and_leaves_the_users_files(tmp_path: Pat
     folder = tmp_path / "out"
     prepared(folder)
     untouched, others = [(folder / f).stat() for f in ("same.txt", "mine.txt", "doc/mine/deep.txt")], folder.parent
-    replace_all(folder, NEW, obsolete=["a.h", "gone.h", "never"])
+    replace_all(folder, NEW, obsolete=lambda: ["a.h", "gone.h", "never"])
     assert tree(folder) == {
         **{name: str(text).encode() for name, text in NEW.items()},
         "mine.txt": b"mine",
@@ -187,13 +187,13 @@ def test_an_interruption_leaves_a_whole_set(
 
             patched.setattr(step, interrupted)
         with suppress(KeyboardInterrupt, UsageError):
-            replace_all(folder, NEW, obsolete=OLD)
+            replace_all(folder, NEW, obsolete=lambda: OLD)
     texts = {path: text for path, text in tree(folder).items() if "mine" not in path}
     new = {name: str(text).encode() for name, text in NEW.items()}
     assert texts in (new, {path: text for path, text in old.items() if "mine" not in path}), way
     assert (folder / "mine.txt").read_bytes() == (folder / "doc/mine/deep.txt").read_bytes() == b"mine"
     assert (folder / "build" / "empty").is_dir()
-    replace_all(folder, NEW, obsolete=OLD)
+    replace_all(folder, NEW, obsolete=lambda: OLD)
     assert tree(folder) == {**new, "mine.txt": b"mine", "doc/mine/deep.txt": b"mine"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -254,6 +254,20 @@ def test_two_writers_at_once_leave_a_whole_set(tmp_path: Path, way: str) -> None
     assert [child.wait() for child in children] == [0, 0]
     assert len({(folder / f"{n}.h").read_text() for n in "abcdef"}) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_is_obsolete_is_asked_while_the_folder_is_locked(tmp_path: Path) -> None:
+    """Two writers, each with a file of its own: the second removes that of the first, which came while it was at work."""
+    folder = tmp_path / "out"
+
+    def late() -> Iterator[Bytes]:
+        replace_all(folder, {"a.h": "first", "first.h": "first"})
+        yield piece(1)
+
+    replace_all(
+        folder, {"a.h": late()}, obsolete=lambda: [p.relative_to(folder).as_posix() for p in folder.glob("*.h")]
+    )
+    assert tree(folder) == {"a.h": b"\x01"}
 
 
 def told(folder: Path, contents: files.Contents = "text", name: str = "a.h") -> str:
