@@ -369,6 +369,15 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
         [make("Constant", [], ["t"], value=numpy_helper.from_array(np.array(True))),
          make("Dropout", ["one", "one", "t"], ["d"]), make("Add", ["x", "d"], ["y"])], "DV302",
     ),
+    "pool with auto_pad that skips the end": (
+        [make("LpPool", ["x"], ["y"], kernel_shape=[1, 1], strides=[2, 2], auto_pad="SAME_UPPER")], "DV302",
+    ),
+    "convolution with auto_pad that skips the end": (
+        [make("Conv", ["x", "pixel"], ["y"], strides=[4, 4], auto_pad="SAME_UPPER")], "DV302",
+    ),
+    "pool with auto_pad and dilations": (
+        [make("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], dilations=[2, 2], auto_pad="SAME_LOWER")], "DV302",
+    ),
     "unknown type": ([make("NonMaxSuppression", ["x"], ["y"])], "DV301"),
     "another domain": ([make("Relu", ["x"], ["y"], domain="com.example")], "DV301"),
     "unknown attribute": ([make("Relu", ["x"], ["y"], strange=1)], "DV302"),
@@ -390,8 +399,9 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_converted_is_refused(name: str, tmp_path: Path) -> None:
     nodes, code = REFUSED[name]
+    constants = {"one": ONE, "pixel": normal(3, 4, 1, 1)}
     with pytest.raises(ConvertorError) as raised:
-        load(Network(nodes, {"x": X}, {"one": ONE}).write(tmp_path / "net.onnx"))
+        load(Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx"))
     assert code in {problem.code for problem in raised.value.problems}
 
 

@@ -116,12 +116,24 @@ def _padding(reading: OnnxReading, x: OnnxTensor, window: Window, *, transposed:
         case "SAME_UPPER" | "SAME_LOWER":
             if transposed:
                 return ops.NO_PADDING  # follows from the size of the output
+            _check_same(reading, x, window)
             upper = same_padding(window, reading.shape(x))
             if auto == "SAME_UPPER":
                 return upper
             return Padding(upper.bottom, upper.top, upper.right, upper.left)
         case _:
             raise reading.contradiction(f"auto_pad is {auto}, which does not exist")
+
+
+def _check_same(reading: OnnxReading, x: OnnxTensor, window: Window) -> None:
+    """Refuse forms of SAME of which onnxruntime makes something else than ONNX says, or nothing."""
+    hint, is_pool = "give the padding as pads in place of auto_pad", "Pool" in reading.node.type
+    for n, s, e in zip(reading.shape(x)[:2], window.stride, window.extent, strict=True):
+        skipped = n - (n - 1) // s * s - e  # at the end
+        if skipped > (0 if is_pool else 2):
+            raise reading.unsupported("auto_pad for strides that skip the end of the input cannot be converted", hint)
+    if is_pool and max(window.dilation) > 1:
+        raise reading.unsupported("auto_pad for a pool with dilations cannot be converted", hint)
 
 
 # --- pooling -------------------------------------------------------------------------------------------------------------
