@@ -25,6 +25,7 @@ CAFFE: Final = tuple(
 )
 KERAS: Final = tuple(name for name in zoo.NETWORKS if name.startswith("keras_"))
 OPSET: Final = 17
+SMALLEST: Final = 64  # of Keras's inputs: tf2onnx writes maps of one pixel in many ways
 
 
 class Cost(NamedTuple):
@@ -49,7 +50,7 @@ def costs(name: str, folder: Path) -> tuple[Cost, Cost]:
     """Of the form with this name, and of the ONNX form."""
     network = zoo.NETWORKS[name]
     if isinstance(network, zoo.Keras):
-        ini = zoo.build(name, folder, size=network.smallest)
+        ini = zoo.build(name, folder, size=max(network.smallest, SMALLEST))
         return Cost.of(ini), Cost.of(_exported(Config.read(ini).definition, folder))
     onnx_name = name.replace("caffe_", "onnx_")
     twin = zoo.NETWORKS[onnx_name]

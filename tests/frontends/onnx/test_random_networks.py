@@ -1,32 +1,30 @@
-"""Random networks compute what onnxruntime does, or are refused; damaged files are refused.
-
-`python -m frontends.onnx.test_random_networks 2000`, with tests/ and the checkout in PYTHONPATH, tries as many networks.
-"""
+"""Random networks of all operator sets compute what onnxruntime does, or are refused; damaged files are refused."""
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
-import warnings
 from collections import Counter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError
+from cnn_convertor.inspection import inspect
 from cnn_convertor.verification.compare import sqnr
 from frontends.onnx.networks import load, onnx, results_of, to_map
 from frontends.onnx.random_networks import network
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
 
-SEEDS, DAMAGED = 60, 150
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")]
+
+LEAST = 2000  # networks, and damaged files
 AT_LEAST_DB = 80.0
 MOST_SECONDS = 5.0
-PASSED, INVALID = "passed", "onnxruntime refuses it"
+PASSED, INVALID, DIFFERENT = "passed", "onnxruntime refuses it", "different results, seed"
 
 
 def expected(model: Any, inputs: dict[str, Any]) -> list[Any] | None:
@@ -43,11 +41,14 @@ def expected(model: Any, inputs: dict[str, Any]) -> list[Any] | None:
 
 
 def outcome(seed: int, path: Path) -> str:
-    """PASSED, INVALID, or the codes with which the network is refused. Fails where results differ."""
+    """PASSED, INVALID, the codes with which the network is refused, or what differs, with the seed."""
     model = network(seed)
-    (image,) = model.graph.input
-    dims = [dim.dim_value for dim in image.type.tensor_type.shape.dim]
-    inputs = {image.name: np.random.default_rng(seed).standard_normal(dims).astype(np.float32)}
+    random, constants = np.random.default_rng(seed), {array.name for array in model.graph.initializer}
+    inputs = {}
+    for image in model.graph.input:
+        if image.name not in constants:
+            dims = [dim.dim_value or 1 for dim in image.type.tensor_type.shape.dim]
+            inputs[image.name] = random.standard_normal(dims).astype(np.float32)
     wanted = expected(model, inputs)
     if wanted is None or not all(np.isfinite(values).all() for values in wanted):
         return INVALID
@@ -56,25 +57,35 @@ def outcome(seed: int, path: Path) -> str:
         graph = load(path)
     except ConvertorError as error:
         return ", ".join(sorted({f"{p.code} {p.where.type if p.where else ''}" for p in error.problems}))
-    for found, values in zip(results_of(graph, inputs), wanted, strict=True):
-        ratio = sqnr(found[None], to_map(values)[None], least_rms=1e-3)
-        assert ratio >= AT_LEAST_DB, f"seed {seed}: {ratio:.1f} dB\n{onnx.printer.to_text(model)[:4000]}"
+    for found, values in zip(results_of(graph, inputs), map(to_map, wanted), strict=True):
+        if found.shape != values.shape:
+            return f"{DIFFERENT} {seed}: {found.shape}, not {values.shape}"
+        ratio = sqnr(found[None], values[None], least_rms=1e-3)
+        if ratio < AT_LEAST_DB:
+            return f"{DIFFERENT} {seed}: {ratio:.1f} dB"
     return PASSED
 
 
-@pytest.mark.parametrize("start", range(0, SEEDS, 20))
-def test_random_networks(start: int, tmp_path: Path) -> None:
-    outcomes = Counter(outcome(seed, tmp_path / "net.onnx") for seed in range(start, start + 20))
-    assert outcomes[PASSED] >= 8, outcomes
+def test_random_networks_compute_what_onnxruntime_computes(random_seeds: range, tmp_path: Path) -> None:
+    with np.errstate(all="ignore"):
+        outcomes = Counter(outcome(seed, tmp_path / "net.onnx") for seed in seeds(random_seeds))
+    logging.getLogger(__name__).info("%s", dict(outcomes.most_common()))
+    assert not [result for result in outcomes if result.startswith(DIFFERENT)]
+    assert outcomes[PASSED] >= 0.9 * outcomes.total()
 
 
-def test_a_damaged_file_is_refused_or_read(tmp_path: Path) -> None:
-    for seed in range(DAMAGED):
-        try_damaged(seed, tmp_path / "net.onnx")
+def test_a_damaged_network_is_refused_or_read(random_seeds: range, tmp_path: Path) -> None:
+    read = Counter(try_damaged(seed, tmp_path / "net.onnx") for seed in seeds(random_seeds))
+    logging.getLogger(__name__).info("%d refused, %d read", read[False], read[True])
+    assert read[True]
+
+
+def seeds(given: range) -> range:
+    return range(given.start, given.start + max(len(given), LEAST))
 
 
 def try_damaged(seed: int, path: Path) -> bool:
-    """Whether a network in which some bytes are changed, lost or repeated is still read. Fails after MOST_SECONDS."""
+    """Whether a network in which some bytes are changed, lost or repeated is still inspected. Fails after MOST_SECONDS."""
     random = np.random.default_rng(seed)
     content = bytearray(network(seed).SerializeToString())
     for _ in range(int(random.integers(1, 4))):
@@ -91,23 +102,9 @@ def try_damaged(seed: int, path: Path) -> bool:
     path.write_bytes(content)
     start = time.monotonic()
     try:
-        load(path)
+        inspect(path)
     except ConvertorError:
         return False
     finally:
         assert time.monotonic() - start < MOST_SECONDS, f"seed {seed} takes long"
     return True
-
-
-def main(count: int) -> None:
-    warnings.simplefilter("ignore")
-    with TemporaryDirectory() as folder, np.errstate(all="ignore"):
-        path = Path(folder) / "net.onnx"
-        for name, result in Counter(outcome(seed, path) for seed in range(count)).most_common():
-            sys.stdout.write(f"{result} {name}\n")
-        read = sum(try_damaged(seed, path) for seed in range(count))
-        sys.stdout.write(f"of {count} damaged files, {count - read} refused and {read} read\n")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
