@@ -139,27 +139,6 @@ def test_a_failure_writes_no_dependency_file(net: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "d").exists()
 
 
-def test_make_converts_when_an_input_is_newer(net: Path, tmp_path: Path) -> None:
-    if shutil.which("make") is None:
-        pytest.skip("no make")
-    folder = tmp_path / "plain"  # Make's own rules cannot name files with spaces
-    net.parent.rename(folder)
-    (folder / "Makefile").write_text(
-        "W := out/digits/digits_weights.bin\n"
-        f"$(W): net.ini\n\t{sys.executable} {ROOT}/convertor.py -q net.ini --output-folder out --depfile net.d --depfile-target $@\n"
-        "\ttouch $@\n-include net.d\n"
-    )
-
-    def make() -> str:
-        return subprocess.run(["make"], cwd=folder, check=True, capture_output=True, text=True).stdout
-
-    assert "convertor.py" in make()
-    assert "up to date" in make()
-    later = (folder / "out/digits/digits_weights.bin").stat().st_mtime + 10
-    os.utime(folder / "digits.keras", (later, later))
-    assert "convertor.py" in make()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("generator", ["Ninja", "Unix Makefiles"])
 def test_cmake_rebuilds_what_depends_on_a_change(generator: str, tmp_path: Path) -> None:
