@@ -45,10 +45,10 @@ def _report_on(config: Config, progress: Progress, *, verified: bool) -> Report:
         layers = rows(seen.partial, work_of(seen.partial, seen.steps), seen.problems)
         return with_layers(replace(_empty(config), problems=tuple(map(message_of, seen.problems))), layers, ())
     graph = seen.partial.graph
-    program, calibration, kept = quantize(graph, config, progress, planned=seen.lowered(config))
+    made = quantize(graph, config, progress, planned=seen.lowered(config))
     progress("report", 0, 1)
-    report = report_of(program, config, calibration=calibration, kept=kept)
-    report = whole_report(report, seen, program, config)
+    report = report_of(made.program, config, calibration=made.calibration, kept=made.kept)
+    report = whole_report(report, seen, made, config)
     if not verified:
         return report
     progress("verify", 0, 1)

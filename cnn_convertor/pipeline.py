@@ -71,12 +71,13 @@ def convert(config: Config, progress: Progress = _silent) -> ConvertedNetwork:
     progress("read", 0, 1)
     seen = look(config)
     planned, graph = seen.lowered(config), seen.partial.graph
-    program, calibration, kept = quantize(graph, config, progress, planned=planned)
+    made = quantize(graph, config, progress, planned=planned)
+    program = made.program
     contents = render(graph, program, config)
-    report = report_of(program, config, calibration=calibration, kept=kept)
+    report = report_of(program, config, calibration=made.calibration, kept=made.kept)
     if config.report:
         progress("report", 0, 1)
-        contents |= _pages(whole_report(report, seen, program, config))
+        contents |= _pages(whole_report(report, seen, made, config))
     weights = f"{program.name}_weights.bin"
     contents[weights] = _counted(contents[weights], program.weight_bytes, progress)
     written = files.replace_all(
@@ -88,12 +89,14 @@ def convert(config: Config, progress: Progress = _silent) -> ConvertedNetwork:
     return ConvertedNetwork(written, report)
 
 
-def whole_report(report: Report, seen: Look, program: Program, config: Config) -> Report:
+def whole_report(report: Report, seen: Look, made: Quantized, config: Config) -> Report:
     """The report of a program with all that takes time: where layers run, what the passes do, how large weights are."""
+    if made.target != DeviceOptions.of(config):
+        seen = _look(seen.partial, made.target)
     legalized = seen.legalized
-    found = boundaries_of(*legalized, DeviceOptions.of(config).fusion)
+    found = boundaries_of(*legalized, made.target.fusion)
     looked = with_layers(report, rows(seen.partial, work_of(seen.partial, seen.steps), ()), found)
-    return with_passes(with_magnitudes(looked, program), seen.partial.graph, legalized.graph)
+    return with_passes(with_magnitudes(looked, made.program), seen.partial.graph, legalized.graph)
 
 
 def _pages(report: Report) -> dict[str, Contents]:
@@ -144,7 +147,7 @@ class DeviceOptions(NamedTuple):
 
     @staticmethod
     def of(config: Config) -> DeviceOptions:
-        everywhere = config.quantization is Quantization.PALETTE
+        everywhere = config.quantization in (Quantization.PALETTE, Quantization.AUTO)
         exceptions = frozenset(override.layer for override in config.overrides if override.palette != everywhere)
         return DeviceOptions(
             device_of(config.profile),
@@ -199,8 +202,11 @@ class Look(NamedTuple):
 
 def look(config: Config, *, with_weights: bool = True) -> Look:
     """Read a network, legalize it, and schedule it if nothing prevents a conversion."""
-    partial = read(config, with_weights=with_weights)
-    legalized = legalize_graph(partial.graph, DeviceOptions.of(config))
+    return _look(read(config, with_weights=with_weights), DeviceOptions.of(config))
+
+
+def _look(partial: PartialGraph, target: DeviceOptions) -> Look:
+    legalized = legalize_graph(partial.graph, target)
     violations = find_violations(partial, legalized)
     problems = in_network_order(partial.graph, (*partial.problems, *violations))
     schedule = None if problems else schedule_and_allocate(legalized.graph, legalized.steps)
@@ -240,10 +246,12 @@ def build(graph: Graph, config: Config) -> Program:
 class Quantized(NamedTuple):
     """A program with its weights stored as configured.
 
+    target: as the program was planned, see `quantize`.
     calibration: the effect of sample inputs on the palettes; kept: what the outputs keep, where they decided.
     """
 
     program: Program
+    target: DeviceOptions
     calibration: Calibration | None = None
     kept: Kept | None = None
 
@@ -254,19 +262,34 @@ def quantize(
     """Store the weights as configured: fit palettes, calibrate them, and give up those that the outputs cannot afford.
 
     planned: the program with FP16 weights, where it is known.
+    With `quantization = auto` a layer may give up the palette for which its PReLU was split off. The network is then planned
+    again, with the PReLU inside that layer.
     """
-    target, wanted = DeviceOptions.of(config), config.output_sqnr
+    target = DeviceOptions.of(config)
+    made = _quantize(graph, config, target, planned or plan(graph, config.name, target), progress)
+    split = palettes.split_layers(made.program)
+    if config.quantization is not Quantization.AUTO or all(split.values()):
+        return made
+    target = target._replace(palettes=Wishes(False, frozenset(layer for layer, palette in split.items() if palette)))
+    again = _quantize(graph, config, target, plan(graph, config.name, target), progress)
+    if made.kept is None or again.kept is None:
+        return again
+    return again._replace(kept=again.kept._replace(with_all=made.kept.with_all))
+
+
+def _quantize(graph: Graph, config: Config, target: DeviceOptions, planned: Program, progress: Progress) -> Quantized:
+    """Store the weights of a planned program."""
+    wanted = config.output_sqnr
     options = palettes.QuantizationOptions(
         Quantization(config.quantization),
         config.quantization_threshold if wanted is None else None,
         config.overrides,
     )
-    planned = planned or plan(graph, config.name, target)
     program = palettes.choose(planned, options, bind(progress, "palettes"))
     if config.input == "u8":
         program = with_byte_input(program, Preparation.of(config).of_every_byte())
     if config.calibrate is None and wanted is None:
-        return Quantized(program)
+        return Quantized(program, target)
     samples, calibration, kept = samples_of(graph, config), None, None
     if config.calibrate is not None:
         progress("calibrate", 0, 1)
@@ -276,7 +299,7 @@ def quantize(
     if wanted is not None:
         progress("measure outputs", 0, 1)
         program, kept = keep_outputs(graph, program, samples, sqnr=wanted, device=device_of(config.profile))
-    return Quantized(program, calibration, kept)
+    return Quantized(program, target, calibration, kept)
 
 
 def samples_of(graph: Graph, config: Config) -> Samples:

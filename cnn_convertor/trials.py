@@ -22,7 +22,7 @@ from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import DeviceOptions, build, load, plan, render_options
+from cnn_convertor.pipeline import DeviceOptions, build, load, plan, quantize, render_options
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verification.compare import Comparison, layer_of
 from cnn_convertor.verification.framework_maps import Reference
@@ -115,9 +115,13 @@ def _write_arrays(stream: BinaryIO, arrays: Mapping[str, Maps]) -> None:
 
 
 class _Trial(NamedTuple):
-    """A network that has run: what it was given, and what both sides computed. installed: compiles other programs of it."""
+    """A network that has run: what it was given, and what both sides computed.
+
+    target: as its program was planned. installed: compiles other programs of it.
+    """
 
     config: Config
+    target: DeviceOptions
     network: EmulatedNetwork
     given: Samples
     device: Outputs
@@ -157,7 +161,8 @@ def verify(
     Warns of files in the output folder that are not what is verified.
     """
     graph = load(config) if graph is None else graph
-    program = build(graph, config)
+    made = quantize(graph, config)
+    program = made.program
     shapes, preparation = shapes_of(graph), Preparation.of(config)
     if inputs is None:
         given = random_samples(shapes, preparation, samples=samples, seed=seed)
@@ -169,7 +174,7 @@ def verify(
         network = installed(program)
         device = run_all(network, given.inputs)
         reference = reference_of(config.model, network, given, device)
-        trial = _Trial(config, network, given, device, reference, installed)
+        trial = _Trial(config, made.target, network, given, device, reference, installed)
         outputs = compare_outputs(network, device, reference)
         result = Verification(
             network=config.name,
@@ -223,7 +228,7 @@ def _sensitivity(trial: _Trial) -> tuple[Sensitivity, ...]:
 def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribute: bool) -> Verification:
     """The verification with its layers. unfused: also those that fusion keeps out of memory."""
     compared, jump = compare_layers(trial.program, trial.device, trial.reference, palette=result.palette)
-    target, network = DeviceOptions.of(trial.config), trial.network
+    target, network = trial.target, trial.network
     if unfused:
         target_without = target._replace(fusion=Fusion.NONE)
         program = with_weights_of(trial.plan(target_without), trial.program)

@@ -188,3 +188,24 @@ def test_the_command_line_says_what_the_outputs_keep(tmp_path: Path, capsys: pyt
     (said,) = [line.split() for line in out.splitlines() if line.startswith("  outputs ")]
     assert float(said[1]) >= 45 and said[2:5] == ["dB", "(45", "wanted,"]
     assert "d: measure outputs\n" in err
+
+
+def with_prelu(scale: float) -> Graph:
+    """Two layers with PReLU. scale: of the spread of the second one's weights, whose palette costs more the larger it is."""
+    slopes = ops.PRelu(Constant.of(np.full(64, 0.25)))
+    nodes = [Node("x", ops.Input(Shape(6, 6, 64)))]
+    for name, seed in (("a", 1.0), ("b", scale)):
+        random = np.random.default_rng(5)
+        values = random.normal(size=(64, 64, 3, 3)) * np.exp(seed * random.normal(size=(64, 64, 3, 3)))
+        op = ops.Conv2d(Constant.of(values / np.abs(values).sum() * 64), None, Window(Pair(3, 3)), activation=slopes)
+        nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name),)))
+    return Graph(tuple(nodes), ("b",))
+
+
+def test_a_prelu_goes_back_into_a_layer_that_gives_up_its_palette() -> None:
+    made, everywhere = (quantize(with_prelu(2.0), chosen(sqnr)) for sqnr in (43.0, -10.0))
+    program = made.program
+    assert made.kept is not None and everywhere.kept is not None
+    assert made.kept.with_all == everywhere.kept.sqnr < 43.0 <= made.kept.sqnr
+    kinds = {(weights.layer, weights.packed.palette, weights.packed.prelu) for weights in program.weights}
+    assert kinds == {("a", False, True), ("b", True, False), ("b", False, True)}

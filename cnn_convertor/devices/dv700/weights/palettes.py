@@ -136,6 +136,19 @@ def identity(weights: Weights) -> object:
     return weights.where, replace(weights.packed, palette=False)
 
 
+def split_layers(program: Program) -> dict[str, bool]:
+    """The layers whose PReLU is a run of its own -> whether they have a palette."""
+    convolutions = [(run, c) for layer in program.layers for run in layer.runs if (c := run.convolution) is not None]
+    slopes = {origin.layer for run, convolution in convolutions if is_slopes(convolution) for origin in run.origins}
+    others = (c.weights for _, c in convolutions if not is_slopes(c))
+    return {weights.layer: weights.packed.palette for weights in others if weights.layer in slopes}
+
+
+def is_slopes(convolution: Convolution) -> bool:
+    """Whether a convolution does nothing but a PReLU."""
+    return convolution.weights.packed.prelu and convolution.kind.is_depthwise and convolution.kernel == ONE
+
+
 def describe(program: Program) -> tuple[StoredLayer, ...]:
     """How the weights of each layer are stored, in the order of the weight buffer."""
     return tuple(_stored(weights, weights.choice) for weights in program.weights if weights.choice is not None)
@@ -162,11 +175,10 @@ def _wanted(convolution: Convolution, override: bool | None, options: Quantizati
     packed = convolution.weights.packed
     if override is not None:
         return _Wanted(override and not packed.prelu, Reason.OVERRIDE)
-    is_slopes = packed.prelu and convolution.kind.is_depthwise and convolution.kernel == ONE
     match options.quantization:
         case Quantization.FP16:
             return _Wanted(False, Reason.ASKED)
-        case _ if is_slopes:
+        case _ if is_slopes(convolution):
             return _Wanted(False, Reason.SLOPES)
         case Quantization.PALETTE:
             return _Wanted(not packed.prelu, Reason.PRELU if packed.prelu else Reason.ASKED)

@@ -76,9 +76,20 @@ def test_a_layer_that_would_not_get_smaller_stays_whole() -> None:
     assert stored(made(network(KINDS["few inputs"]))) == [("y", False)]
 
 
-@pytest.mark.parametrize("quantization", [Quantization.FP16, Quantization.AUTO])
-def test_without_a_wish_nothing_is_split(quantization: Quantization) -> None:
-    assert stored(made(network(KINDS["convolution"]), quantization)) == [("y", False)]
+def test_without_a_wish_nothing_is_split() -> None:
+    assert stored(made(network(KINDS["convolution"]), Quantization.FP16)) == [("y", False)]
+
+
+@pytest.mark.parametrize(("threshold", "split"), [(20.0, True), (80.0, False)])
+@pytest.mark.parametrize("own_layer", [True, False])
+def test_auto_splits_where_the_palette_stays(threshold: float, split: bool, own_layer: bool) -> None:
+    """A PReLU that is split in vain would cost a command and bytes."""
+    graph = network(KINDS["convolution"], own_layer=own_layer)
+    chosen = config(Path("graph.keras"), quantization=Quantization.AUTO, quantization_threshold=threshold)
+    program, plain = build(graph, chosen), made(graph, Quantization.FP16)
+    assert [palette for _, palette in stored(program)] == ([True, False] if split else [False])
+    assert program.weight_bytes < plain.weight_bytes if split else program.weight_bytes == plain.weight_bytes
+    assert stored(made(graph, Quantization.AUTO, y=False)) == [("y", False)]
 
 
 def test_the_ini_file_decides_for_a_layer() -> None:
