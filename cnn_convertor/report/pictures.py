@@ -121,8 +121,8 @@ def _path(points: Sequence[Point]) -> str:
 # --- memory --------------------------------------------------------------------------------------------------------------
 
 _ACROSS = 900  # pixels of the whole buffer
-_LEFT, _TOP = 44, 34
-_LETTER = 6.2  # pixels
+_LEFT, _RIGHT, _TOP = 44, 42, 34
+_LETTER = 6.8  # pixels, of wide fonts
 
 
 class Bar(NamedTuple):
@@ -171,7 +171,7 @@ def memory_picture(report: Report) -> MemoryPicture:
     scale = _ACROSS / max(1, memory.bytes)
     every = max(1, math.ceil(14 / row))
     return MemoryPicture(
-        width=_LEFT + _ACROSS + 24,
+        width=_LEFT + _ACROSS + _RIGHT,
         height=math.ceil(bottom + 22),
         left=_LEFT,
         right=_LEFT + _ACROSS,
