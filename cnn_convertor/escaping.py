@@ -49,4 +49,6 @@ def dot(value: str) -> str:
 
 def visible(value: str) -> str:
     """Control characters (line breaks, right-to-left marks, ...) as escapes."""
+    if value.isprintable():
+        return value
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in value)

@@ -67,14 +67,16 @@ def _words(rewrite: Callable[[Graph], Graph]) -> str:
 
 def _change(name: str, before: Graph, after: Graph) -> values.Pass | None:
     """What a rewrite changed, as lines of nodes; None if nothing."""
-    old, new = _lines(before), _lines(after)
+    old, new = _lines(before, after), _lines(after, before)
     removed = tuple(line for node, line in old.items() if new.get(node) != line)
     added = tuple(line for node, line in new.items() if old.get(node) != line)
     return values.Pass(name, removed, added) if removed or added else None
 
 
-def _lines(graph: Graph) -> dict[str, str]:
+def _lines(graph: Graph, other: Graph) -> dict[str, str]:
+    """The nodes of a graph that are not the very same in the other one."""
     return {
         node.name: f"{node.name} = {describe(node.op)}({', '.join(node.inputs)}) -> {graph.shape(node.name)}"
         for node in graph.nodes
+        if node.name not in other or other[node.name] is not node or other.shape(node.name) != graph.shape(node.name)
     }

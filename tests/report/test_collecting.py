@@ -35,6 +35,21 @@ def test_overflow_and_underflow_are_those_of_rounding_to_fp16() -> None:
     assert found.underflow == np.count_nonzero(half == 0) == 2
 
 
+def test_magnitudes_of_all_kinds_of_numbers_are_those_of_plain_counting() -> None:
+    random = np.random.default_rng(0)
+    numbers = (random.normal(size=3000) * 2.0 ** random.integers(-60, 20, size=3000)).astype(np.float32)
+    numbers[::50] = 0
+    edges = [65519.99, -65520, 65535, 65536, 2.0**-25, -(2.0**-25), 1e-40, -1e-45, 2**15, 65504]
+    numbers[: len(edges)] = edges
+    found = magnitudes(weights(numbers.tolist()))
+    size = np.abs(numbers[numbers != 0]).astype(np.float64)
+    powers = np.maximum(np.floor(np.log2(size)), -127).astype(int)  # denormal FP32 numbers count as the smallest
+    assert found.first == powers.min() and list(found.counts) == np.bincount(powers - powers.min()).tolist()
+    assert found.zeros == np.count_nonzero(numbers == 0)
+    assert found.overflow == np.count_nonzero(size >= 65520)
+    assert found.underflow == np.count_nonzero(size <= 2.0**-25)
+
+
 def test_many_rows_of_weights_are_counted_once() -> None:
     assert magnitudes(weights([1.0] * 1000)).counts == (1000,)
 
