@@ -85,7 +85,11 @@ def verified_of(result: Verification) -> values.Verified:
         first_jump=result.first_jump,
         outputs=tuple(_error(output, "") for output in result.outputs),
         layers=tuple(
-            replace(_error(layer.comparison, layer.type), causes=tuple((c.cause.value, c.sqnr) for c in layer.causes))
+            replace(
+                _error(layer.comparison, layer.type),
+                causes=tuple((c.cause.value, c.sqnr) for c in layer.causes),
+                alone=layer.alone,
+            )
             for layer in result.layers
         ),
     )

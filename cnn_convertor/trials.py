@@ -26,7 +26,7 @@ from cnn_convertor.pipeline import DeviceOptions, build, load, plan, quantize, r
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verification.compare import Comparison, layer_of
 from cnn_convertor.verification.framework_maps import Reference
-from cnn_convertor.verification.layers import causes_of, compare_layers, held_layers
+from cnn_convertor.verification.layers import alone, causes_of, compare_layers, held_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, reference_of, run_all
 from cnn_convertor.verification.results import Beside, Cause, LayerResult, Sensitivity, Unjudged, Verification
@@ -230,22 +230,25 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
     compared, jump = compare_layers(trial.program, trial.device, trial.reference, palette=result.palette)
     target, network = trial.target, trial.network
     if unfused:
+        device = trial.device
         target_without = target._replace(fusion=Fusion.NONE)
         program = with_weights_of(trial.plan(target_without), trial.program)
         if len(program.layers) > len(trial.program.layers):
             target, network = target_without, trial.installed(program)
-            layers = network.run(first_samples(trial.given.inputs), layers=True)
-            more, its_jump = compare_layers(program, layers, trial.reference, palette=result.palette, unfused=True)
+            device = network.run(first_samples(trial.given.inputs), layers=True)
+            more, its_jump = compare_layers(program, device, trial.reference, palette=result.palette, unfused=True)
             own = {row.comparison.name: row for row in compared}
             compared = tuple(own.pop(row.comparison.name, row) for row in more) + tuple(own.values())
             jump = jump or its_jump
+        ratios = alone(network, trial.given.inputs, device, trial.reference)
+        compared = tuple(replace(row, alone=ratios.get(row.comparison.name)) for row in compared)
         result = replace(result, unjudged=(*result.unjudged, *_layers_without_a_map(network, result, compared)))
     if attribute:
         fp16 = trial.installed(without_palettes(network.program)) if result.palette else network
         mirrored = trial.installed(trial.plan(target._replace(transposed=not target.transposed)))
-        alone = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
+        causing = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
         palettes = {each.layer: each.sqnr for each in result.sensitivity}
-        causes = causes_of(fp16, alone, trial.given.inputs, trial.reference, palettes)
+        causes = causes_of(fp16, causing, trial.given.inputs, trial.reference, palettes)
         compared = tuple(replace(row, causes=causes.get(row.comparison.name, ())) for row in compared)
     return replace(result, layers=compared, first_jump=jump)
 

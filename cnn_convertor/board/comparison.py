@@ -20,7 +20,7 @@ from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.emulation.network import EmulatedNetwork, install
-from cnn_convertor.emulation.run import Maps, Outputs, Traffic, input_bytes, outputs_of
+from cnn_convertor.emulation.run import Maps, Outputs, Traffic, given_memory, input_bytes, outputs_of
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import Contents
 from cnn_convertor.pipeline import build, load
@@ -144,7 +144,7 @@ def _compared(
 ) -> BoardVerification:
     program = network.program
     emulated = run_all(network, given.inputs)
-    follows = network.run(given.inputs, layers=True, given=results.memory)
+    follows = network.run(given.inputs, layers=True, given=given_memory(program, results.memory))
     reference = reference_of(config.model, network, given, emulated)
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
     layers = _layers(program, board.layers, follows, results, config.profile)

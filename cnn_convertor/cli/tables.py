@@ -145,6 +145,7 @@ def _figures(row: SweptVariant) -> list[str]:
 # --- verify --------------------------------------------------------------------------------------------------------------
 
 _MEASURES = ("SQNR dB", "cosine", "max error", "mean error", "agreement", "largest")
+_ALONE = "alone dB"
 _BESIDE = ("FP16 dB", "palette dB", "FP16 agreement", "palette agreement", "same class")
 _UNFUSED = "* compared with fusion = none: the configured fusion keeps this map out of memory"
 
@@ -176,11 +177,14 @@ def _verified(result: Verification) -> Iterator[list[str]]:
         yield _table("accuracy", rows, (result.framework, "device"))
     if result.layers:
         causes = tuple(dict.fromkeys(c.cause for layer in result.layers for c in layer.causes))
-        measures = (*_MEASURES, *(cause.value for cause in causes))
+        with_alone = any(layer.alone is not None for layer in result.layers)
+        measures = (_MEASURES[0], *[_ALONE] * with_alone, *_MEASURES[1:], *(cause.value for cause in causes))
         rows = [
             [
                 f"{layer.comparison.name}{'*' * layer.unfused} ({layer.type})",
-                *_cells(layer.comparison)[1:],
+                *(cells := _cells(layer.comparison))[1:2],
+                *["" if layer.alone is None else _decibels(layer.alone)] * with_alone,
+                *cells[2:],
                 *_by_cause(layer, causes),
             ]
             for layer in result.layers

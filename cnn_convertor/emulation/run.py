@@ -17,7 +17,7 @@ from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.limits import OF_BOARD
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import ByteInput, Layer, LayerType, Program
+from cnn_convertor.devices.dv700.program import ByteInput, ElementType, Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.ir.ops import Order, Shape
 
@@ -66,8 +66,8 @@ def run(
 
     inputs: input name -> (N, H, W, C). shapes: those of the outputs as the framework has them, where they differ from the
     program's (a reshape that moves nothing); None: the program's own. layers: keep every layer's map, too.
-    exact: keep maps in FP32 beside the FP16 memory. given: every layer's output from another device, as it lies in memory,
-    sample after sample: each layer reads those of the layers before it. device: what to emulate.
+    exact: keep maps in FP32 beside the FP16 memory. given: outputs of layers from elsewhere, as of `given_layers` or
+    `given_memory`: each layer reads those of the layers before it. device: what to emulate.
     Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
     """
     data, samples = input_bytes(program, inputs), len(next(iter(inputs.values())))
@@ -209,6 +209,28 @@ def _beyond_half(values: Maps) -> str:
         return "NaN or infinity"
     largest = float(np.abs(values).max(initial=0))
     return f"{largest:g}, and the device's numbers (FP16) end at {LARGEST_HALF:g}" if largest > LARGEST_HALF else ""
+
+
+def given_layers(program: Program, maps: Mapping[int, Maps]) -> bytes:
+    """Outputs of some layers, which take the place of their own: index -> (N, size), in memory order."""
+    known = bytes(index in maps for index in range(len(program.layers)))
+    rows = [_stored(maps[i], layer.output.type) for i, layer in enumerate(program.layers) if i in maps]
+    return known + (np.concatenate(rows, axis=1).tobytes() if rows else b"")
+
+
+def given_memory(program: Program, memory: bytes) -> bytes:
+    """The outputs of all layers, as they lie in memory, sample after sample."""
+    return bytes([1]) * len(program.layers) + memory
+
+
+def _stored(values: Maps, kind: ElementType) -> NDArray[np.uint8]:
+    match kind:
+        case ElementType.BYTE:
+            return values.astype(np.uint8)
+        case ElementType.HALF:
+            return np.ascontiguousarray(to_half(values), "<f2").view(np.uint8)
+        case ElementType.FLOAT:
+            return np.ascontiguousarray(values, "<f4").view(np.uint8)
 
 
 def outputs_of(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> tuple[Maps, ...]:

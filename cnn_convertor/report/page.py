@@ -130,12 +130,14 @@ def _columns(magnitudes: Magnitudes) -> Iterator[_Column]:
 
 
 class _Error(NamedTuple):
-    """A map's error. height: in percent of 100 dB."""
+    """A map's error, and that of its layer alone. width, width_alone: in percent of 100 dB."""
 
     layer: str
     type: str
     decibels: str
-    height: float
+    alone: str
+    width: float
+    width_alone: float
     causes: str
 
 
@@ -143,7 +145,12 @@ def _errors(report: Report) -> Iterator[_Error]:
     verified = report.verified
     for each in () if verified is None else (verified.layers or verified.outputs):
         causes = "; ".join(f"{name}: {decibels(value)} dB" for name, value in each.causes)
-        yield _Error(each.layer, each.type, decibels(each.sqnr), min(100.0, max(0.0, each.sqnr)), causes)
+        widths = _width(each.sqnr), _width(each.alone)
+        yield _Error(each.layer, each.type, decibels(each.sqnr), decibels(each.alone), *widths, causes)
+
+
+def _width(ratio: float | None) -> float:
+    return 0.0 if ratio is None else min(100.0, max(0.0, ratio))
 
 
 def _percent(part: int, whole: int) -> str:

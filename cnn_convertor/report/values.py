@@ -304,13 +304,18 @@ class CommandBoundary:
 
 @dataclass(frozen=True, slots=True)
 class MapError:
-    """How one map differs from the framework's. sqnr: dB. causes: names and dB of errors that are switched on alone."""
+    """How one map differs from the framework's.
+
+    sqnr: dB, with the errors of all layers before it. alone: dB when the layer reads the framework's maps; null for outputs.
+    causes: names and dB of errors that are switched on alone.
+    """
 
     layer: str
     type: str
     sqnr: float
     max_error: float
     causes: tuple[tuple[str, float], ...]
+    alone: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

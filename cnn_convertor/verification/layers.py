@@ -4,9 +4,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Tensor
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.emulation.run import Maps, Outputs, from_memory, is_plain
+from cnn_convertor.emulation.run import LARGEST_HALF, Maps, Outputs, from_memory, given_layers, is_plain, to_memory
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.verification.compare import (
     Comparison,
@@ -22,11 +24,21 @@ EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> the SQNR that counts as p
 
 
 class ComparedMap(NamedTuple):
-    """The same map on both sides, (N, size) each, in the same order. layer: its index in the program."""
+    """The same map on both sides, (N, size) each, in the same order.
+
+    layer: its index in the program. seen: the shape whose memory order the layer has; None: the order of the values here.
+    """
 
     layer: int
     device: Maps
     reference: Maps
+    seen: Shape | None = None
+
+    def reference_in_memory(self, *, transposed: bool) -> Maps:
+        """The framework's map in the order of the layer's memory, (N, size)."""
+        if self.seen is None:
+            return self.reference
+        return to_memory(self.reference.reshape(-1, *self.seen), transposed=transposed)
 
 
 def compare_layers(
@@ -44,6 +56,22 @@ def compare_layers(
     }
     results = tuple(LayerResult(c, program.layers[index].origins[-1].type, unfused) for index, c in compared.items())
     return results, first_jump(program, compared, palette=palette)
+
+
+def alone(
+    network: EmulatedNetwork, inputs: Mapping[str, Maps], device: Outputs, reference: Reference
+) -> dict[str, float]:
+    """Framework layer -> the SQNR of its map in dB when the layers before it give the framework's maps, rounded to FP16.
+
+    device: what the network computes by itself. A layer that the framework has no map of reads, and passes on, its own.
+    """
+    program = network.program
+    known = pairs(program, device.layers, reference.layers, reference.order)
+    maps = {pair.layer: pair.reference_in_memory(transposed=program.transposed) for pair in known.values()}
+    fitting = {layer: values for layer, values in maps.items() if np.abs(values).max(initial=0) <= LARGEST_HALF}
+    follows = network.run(first_samples(inputs), layers=True, given=given_layers(program, fitting))
+    found = pairs(program, follows.layers, reference.layers, reference.order)
+    return {name: sqnr(pair.device, pair.reference) for name, pair in found.items()}
 
 
 def causes_of(
@@ -128,7 +156,8 @@ def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Or
     if shape.is_vector and not seen.is_vector and order is Order.CHW:
         height, width, channels = seen
         flat = reference.reshape(samples, channels, height, width).transpose(0, 2, 3, 1).reshape(samples, -1)
-    return ComparedMap(index, from_memory(memory, seen, transposed=program.transposed).reshape(samples, -1), flat)
+    values = from_memory(memory, seen, transposed=program.transposed).reshape(samples, -1)
+    return ComparedMap(index, values, flat, seen)
 
 
 def _seen_shape(program: Program, index: int) -> Shape:

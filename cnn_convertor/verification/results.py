@@ -39,13 +39,14 @@ class LayerResult:
     """One map inside the network.
 
     unfused: whether it is compared with a command for each layer, since fusion keeps it out of memory.
-    causes: empty unless requested.
+    causes: empty unless requested. alone: SQNR in dB when the layer reads the framework's maps; None unless requested.
     """
 
     comparison: Comparison
     type: str
     unfused: bool = False
     causes: tuple[Attribution, ...] = ()
+    alone: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,16 @@ def test_a_good_network_passes(digits: Config) -> None:
     assert all(layer.comparison.sqnr > 45 for layer in result.layers)
 
 
+def test_the_error_of_a_layer_alone_is_without_those_before_it(digits: Config) -> None:
+    chosen = replace(digits, overrides=(Override("ip5", palette=True, where=Origin("net.ini")),))
+    rows = {layer.comparison.name: layer for layer in verify(chosen, layers=True).layers}
+    alone = {name: row.alone for name, row in rows.items() if row.alone is not None}
+    assert alone.keys() == rows.keys()
+    assert alone["relu1"] == pytest.approx(rows["relu1"].comparison.sqnr), "it reads the input"
+    assert alone.pop("relu5") < 55 and rows["ip6"].comparison.sqnr < 55
+    assert min(alone.values()) > 60
+
+
 def test_maps_inside_a_command_are_compared_without_fusion(digits: Config) -> None:
     """Several runs leave one map in memory: that of the last layer."""
     fused, unfused = (

@@ -54,17 +54,24 @@ class Values {
   std::size_t count_ = 0;
 };
 
-// The outputs of layers from another device.
+// Outputs of layers from elsewhere. The file has a byte for each layer, which is 0 for those that keep their own; then, for
+// each sample, the outputs of the others.
 class Given {
  public:
-  explicit Given(const std::string &path) : path_(path), file_(path, std::ios::binary) {}
-  void read(uint8_t *to, std::size_t bytes) {
-    if (!file_.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(bytes))) fail("cannot read " + path_);
+  Given(const std::string &path, std::size_t layers) : path_(path), file_(path, std::ios::binary), known_(layers) {
+    if (!path.empty()) read(known_.data(), layers);
+  }
+  void replace(std::size_t layer, uint8_t *to, std::size_t bytes) {
+    if (known_.at(layer)) read(to, bytes);
   }
 
  private:
   std::string path_;
+  void read(uint8_t *to, std::size_t bytes) {
+    if (!file_.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(bytes))) fail("cannot read " + path_);
+  }
   std::ifstream file_;
+  std::vector<uint8_t> known_;
 };
 
 // A piece of the input file that goes to a place in the I/O buffer.
@@ -153,7 +160,9 @@ void run(const std::string &weights, const std::string &input_path, const std::s
 
   Values outputs(directory + "/outputs.bin"), layers(directory + "/layers.bin");
   std::vector<std::string> output_entries, layer_entries, layer_traffic;
-  Given given(given_path);
+  const auto count = static_cast<std::size_t>(network.get_total_layer_count());
+  Given given(given_path, count);
+  std::size_t done = 0;  // layers of all samples
   bool is_first_sample = true;
   const dmp_dv_host_counters start = read_counters();
   dmp_dv_host_counters last = start;
@@ -168,7 +177,7 @@ void run(const std::string &weights, const std::string &input_path, const std::s
       }
       last = now;
       layers.append(values);
-      if (!given_path.empty()) given.read(network.get_io_ptr() + layer.output_offs, layer.output_size);
+      given.replace(done++ % count, network.get_io_ptr() + layer.output_offs, layer.output_size);
     });
   }
   check("Commit", [&] { return network.Commit(); });
