@@ -40,7 +40,7 @@ def first_ini(model: Path, output: Path | None) -> str:
     if output is not None and output.exists():
         raise UsageError.of("DV162", "the file exists already", Origin(str(output)), "give another name after -o")
     folder = Path() if output is None else output.parent
-    config = Config.of_model(model)
+    config = Config(definition=model)
     weights = _weights_of(config, model)
     given = {
         "name": name_of(model),

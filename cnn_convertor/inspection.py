@@ -179,7 +179,7 @@ def inspect(source: Config | str | Path, **device: Any) -> Inspection:
         if problem := explain(path):
             raise ModelError(problem)
         if is_model(path) and path.exists():
-            return _inspect(Config.of_model(path, **device), path.stem, with_weights=False)
+            return _inspect(Config.of(path, **device), path.stem, with_weights=False)
         source = Config.read(path, **device)
     return _inspect(source, source.name, with_weights=True)
 

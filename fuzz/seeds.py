@@ -278,9 +278,7 @@ def sources() -> Iterator[bytes]:
         )
         try:
             made = convert(
-                Config.of_model(
-                    model, output_folder=targets.folder() / "made", name=f"net{number}", generate_source=True
-                )
+                Config.of(model, output_folder=targets.folder() / "made", name=f"net{number}", generate_source=True)
             ).files
         except ConvertorError:
             continue

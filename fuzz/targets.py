@@ -170,7 +170,7 @@ def _legalized(partial: PartialGraph) -> None:
 
 @cache
 def _config() -> Config:
-    return Config.of_model(EXAMPLES / "digits_pytorch" / "digits.onnx")
+    return Config.of(EXAMPLES / "digits_pytorch" / "digits.onnx")
 
 
 def prototxt_to_device(data: bytes) -> None:

@@ -68,26 +68,25 @@ def complaint(folder: Path, text: str) -> str:
 
 
 def test_the_smallest_file_has_the_defaults_of_the_contract(folder: Path) -> None:
-    assert read(folder, SMALLEST) == Config(
-        name="net",
-        definition=folder / "net.h5",
-        data=folder / "net.h5",
-        origin=KERAS,
-        custom_layer=None,
-        width_override=None,
-        height_override=None,
-        output_folder=folder / "out",
-        generate_source=False,
-        generate_doxy=False,
-        generate_dot=False,
-        quantization=True,
-        transpose_weight=True,
-        python_module="",
-        verbose=False,
-        graphviz_path="",
-        max_kernel_size=None,
-        ub_size=None,
-    )
+    config = read(folder, SMALLEST)
+    assert config == Config(definition=folder / "net.h5", output_folder=folder / "out")
+    assert (config.name, config.data, config.origin) == ("net", folder / "net.h5", KERAS)
+    flags = (config.generate_source, config.generate_doxy, config.generate_dot, config.selftest, config.report)
+    assert flags == (False,) * 5
+    assert (config.quantization, config.transpose_weight) == (Quantization.PALETTE, True)
+    assert (config.width_override, config.height_override, config.custom_layer) == (None, None, None)
+    assert (config.python_module, config.verbose, config.graphviz_path) == ("", False, "")
+    assert (config.max_kernel_size, config.ub_size) == (None, None)
+    assert (config.device.name, config.fusion, config.softmax, config.input) == ("dv700", "documented", "cpu", "fp16")
+
+
+def test_a_definition_alone_gives_a_configuration(folder: Path) -> None:
+    config = Config(definition=folder / "net.prototxt")
+    assert (config.name, config.data, config.origin) == ("net", folder / "net.prototxt", CAFFE)
+    assert config.output_folder == folder
+    assert Config(definition=folder / "24-net.v2.h5").name == "24_net"
+    with pytest.raises(UsageError, match="neither the name nor the content shows the framework"):
+        Config(definition=folder / "net.xyz")
 
 
 def test_every_key_is_read(folder: Path) -> None:

@@ -205,7 +205,7 @@ def keras(names: Sequence[str], folder: Path) -> Path:
 def test_names_of_other_frameworks_change_no_code(write: Callable[[Sequence[str], Path], Path], tmp_path: Path) -> None:
     def code(names: Sequence[str]) -> str:
         definition = write(names, tmp_path)
-        config = Config.of_model(definition, generate_source=True)
+        config = Config(definition=definition, name="network", generate_source=True)
         config = replace(config, data=definition.with_suffix(".caffemodel") if write is caffe else definition)
         graph = load(config)
         found = {origin.layer for node in graph.nodes for origin in node.origins}

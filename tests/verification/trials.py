@@ -15,8 +15,6 @@ from cnn_convertor.config import Config
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.files import Contents, replace_all
-from cnn_convertor.frontends.caffe import CAFFE
-from cnn_convertor.frontends.keras import KERAS
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.trials import prepare
 
@@ -26,22 +24,12 @@ NAME = "net"
 def config(definition: Path, data: Path | None = None, **fields: Any) -> Config:
     """A configuration: FP16 weights, transposed maps, unless the fields say otherwise."""
     made = Config(
-        name=NAME,
         definition=definition,
+        name=NAME,
         data=data or definition,
-        origin=CAFFE if definition.suffix == ".prototxt" else KERAS,
-        custom_layer=None,
-        width_override=None,
-        height_override=None,
         output_folder=Path("output"),
         generate_source=True,
-        generate_doxy=False,
-        generate_dot=False,
         quantization=False,
-        transpose_weight=True,
-        python_module="",
-        verbose=False,
-        graphviz_path="",
     )
     return replace(made, **fields)
 

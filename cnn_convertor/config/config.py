@@ -1,0 +1,156 @@
+"""A configuration: which network to convert, and what to write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+# `--help` imports all of these; without numpy, which takes long.
+from cnn_convertor.config.ini_file import IniFile, is_model
+from cnn_convertor.config.keys import KEYS
+from cnn_convertor.config.kinds import LONGEST_NAME
+from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.dv700.weights.options import Override, Quantization
+from cnn_convertor.errors import Origin, Problem, UsageError, warn
+from cnn_convertor.frontends import recognize
+from cnn_convertor.frontends.frontend import Frontend, Model, ReadOptions
+from cnn_convertor.frontends.unsupported_formats import explain
+
+# The values of keys that are not in the ini file.
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    key.name: key.kind.parse(key.default, Path()) for key in KEYS if key.default is not None
+}
+_FROM_DEFINITION: Final[Any] = None  # the definition gives the value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What to convert and how: a field for each of KEYS, then what the command line adds."""
+
+    definition: Path
+    name: str = _FROM_DEFINITION
+    data: Path = _FROM_DEFINITION
+    origin: Frontend = _FROM_DEFINITION
+    custom_layer: Path | None = _DEFAULTS["custom_layer"]
+    width_override: int | None = _DEFAULTS["width_override"]
+    height_override: int | None = _DEFAULTS["height_override"]
+    mean: tuple[float, ...] = _DEFAULTS["mean"]
+    scale: float | None = _DEFAULTS["scale"]
+    channel_order: str = _DEFAULTS["channel_order"]
+    stage: tuple[str, ...] = _DEFAULTS["stage"]
+    level: int | None = _DEFAULTS["level"]
+    output_folder: Path = _FROM_DEFINITION
+    outputs: tuple[str, ...] = _DEFAULTS["outputs"]
+    input: str = _DEFAULTS["input"]
+    generate_source: bool = _DEFAULTS["generate_source"]
+    generate_doxy: bool = _DEFAULTS["generate_doxy"]
+    generate_dot: bool = _DEFAULTS["generate_dot"]
+    quantization: Quantization | bool = _DEFAULTS["quantization"]
+    transpose_weight: bool = _DEFAULTS["transpose_weight"]
+    quantization_threshold: float = _DEFAULTS["quantization_threshold"]  # dB
+    quantization_output_sqnr: float | None = _DEFAULTS["quantization_output_sqnr"]  # dB
+    report: bool = _DEFAULTS["report"]
+    selftest: bool = _DEFAULTS["selftest"]
+    python_module: str = _DEFAULTS["python_module"]
+    device: Profile = _DEFAULTS["device"]
+    fusion: str = _DEFAULTS["fusion"]
+    softmax: str = _DEFAULTS["softmax"]
+    verbose: bool = _DEFAULTS["verbose"]
+    graphviz_path: str = _DEFAULTS["graphviz_path"]
+    max_kernel_size: int | None = None  # in place of the device's, as the next
+    ub_size: int | None = None  # bytes
+    overrides: tuple[Override, ...] = ()
+    calibrate: Path | None = None  # sample inputs, to which palettes are fitted
+    no_custom_code: bool = False  # refuse custom_layer
+
+    def __post_init__(self) -> None:
+        """Fill in what the definition gives: the name, the folder of the outputs, the framework, the file of the weights.
+
+        quantization: False means FP16, True palettes. Raises UsageError for a definition of no known framework, for sizes
+        that the device cannot have, and for code that may not run.
+        """
+        path = Path(self.definition)
+        values = {
+            "definition": path,
+            "name": name_of(path) if self.name is None else self.name,
+            "data": Path(path if self.data is None else self.data),
+            "origin": self.origin or _framework_of(path),
+            "output_folder": Path(path.parent if self.output_folder is None else self.output_folder),
+            "quantization": Quantization(self.quantization),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        assert self.profile
+        if self.no_custom_code and self.custom_layer is not None:
+            problem = "[INPUT] custom_layer names Python code, which --no-custom-code forbids to run"
+            hint = "read the file, and leave out --no-custom-code if you trust it"
+            raise UsageError.of("DV118", problem, Origin(str(self.custom_layer)), hint)
+
+    @property
+    def model(self) -> Model:
+        """The network's files, and how to read them."""
+        height, width = self.height_override, self.width_override
+        size = None if height is None or width is None else (height, width)
+        options = ReadOptions(size, self.custom_layer, self.stage, self.level)
+        return Model(self.origin, self.definition, self.data, options, self.outputs)
+
+    @property
+    def profile(self) -> Profile:
+        """The device, with the sizes of the command line."""
+        return self.device.overridden(max_kernel_size=self.max_kernel_size, ub_size=self.ub_size)
+
+    @property
+    def output_sqnr(self) -> float | None:
+        """The SQNR in dB that every output is to keep, where the outputs decide how weights are stored."""
+        return self.quantization_output_sqnr if self.quantization is Quantization.AUTO else None
+
+    @property
+    def in_fp16(self) -> Config:
+        """The same, with FP16 weights everywhere."""
+        return replace(self, quantization=Quantization.FP16, overrides=(), calibrate=None)
+
+    @classmethod
+    def read(cls, path: str | Path, **options: Any) -> Config:
+        """Read an ini file. options: fields that win over the ini file's, by name; None leaves one as it is.
+
+        Raises UsageError with everything that is wrong in the file; warns of unknown sections and keys.
+        """
+        path = Path(path)
+        reading = IniFile.read(path)
+        values = reading.values()
+        warn(*(Problem("DV112", message, Origin(str(path), line=line)) for message, line in reading.unknown))
+        if reading.problems:
+            raise UsageError(reading.problems)
+        return cls(**values | _given(options))
+
+    @classmethod
+    def of(cls, path: str | Path, **options: Any) -> Config:
+        """The configuration in an ini file, or the one with all defaults for a model file, which is named after it."""
+        path = Path(path)
+        if not is_model(path) or not path.is_file() or explain(path):
+            return cls.read(path, **options)
+        return cls(definition=path, **_given(options))
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are given. A device is a profile, its name, or the path of its file."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if isinstance(device := given.get("device"), str):
+        given["device"] = read_profile(device, Path())
+    return given
+
+
+def name_of(model: Path) -> str:
+    """A network's name from a model's file name: letters, digits and underscores."""
+    name = re.sub(r"\W+", "_", model.name.split(".")[0], flags=re.ASCII).strip("_")[:LONGEST_NAME]
+    return name if name and name != "DMP_Network" else "network"
+
+
+def _framework_of(definition: Path) -> Frontend:
+    if found := recognize(definition):
+        return found
+    raise UsageError.of("DV108", "neither the name nor the content shows the framework", Origin(str(definition)))

@@ -1,0 +1,226 @@
+"""Reads net.ini: its settings, and everything that is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cnn_convertor.config.keys import KEYS, LAYERS, OPTIONS, SECTIONS, Key
+from cnn_convertor.config.suggestions import did_you_mean, near_file, shortened
+from cnn_convertor.devices.dv700.weights.options import Override, Quantization
+from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.frontends import FRONTENDS, recognize
+from cnn_convertor.frontends.frontend import Frontend
+from cnn_convertor.frontends.unsupported_formats import explain
+
+LARGEST = 1_000_000  # bytes of an ini file
+_COMMENT = r"\s*(?:[#;].*)?"
+_BLANK = re.compile(_COMMENT)
+_SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\]" + _COMMENT)
+_OPEN_SECTION = re.compile(r"\s*\[\s*(\w+)" + _COMMENT)
+_SETTING = re.compile(r'\s*([^=\[\]#;"]+?)\s*=\s*(?:"([^"]*)"|([^"#;]*?))' + _COMMENT)
+
+
+def is_model(path: Path) -> bool:
+    """Whether the file is a model by its name or content, rather than an ini file."""
+    return path.suffix.lower() != ".ini" and recognize(path) is not None
+
+
+class _Setting(NamedTuple):
+    text: str
+    line: int
+
+
+def _text(path: Path) -> str:
+    """The file's text, with lines that end in \\n."""
+    if problem := explain(path):
+        raise UsageError(problem)
+    if is_model(path) and path.exists():
+        hint = f"write a net.ini with definition = {path.name} in its section [INPUT], and give that"
+        raise UsageError.of("DV101", "this is a model, not an ini file", Origin(str(path)), hint)
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        reason = f'cannot read "{shortened(str(path))}": {error.strerror}'
+        if isinstance(error, FileNotFoundError):
+            reason = f'there is no file "{shortened(str(path))}"{near_file(path)}'
+        raise UsageError(Problem("DV101", reason, hint="give the path of a net.ini")) from None
+    if len(data) > LARGEST:
+        reason = f"this is not an ini file: it has more than {LARGEST:,} bytes"
+        raise UsageError.of("DV101", reason, Origin(str(path)), "give the path of a net.ini")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = Origin(str(path), line=data.count(b"\n", 0, error.start) + 1)
+        problem = Problem("DV101", "this is not text in UTF-8", where, "give a net.ini, saved as UTF-8")
+        raise UsageError(problem) from None
+    if "\0" in text:
+        where = Origin(str(path), line=text.count("\n", 0, text.index("\0")) + 1)
+        raise UsageError.of("DV101", "this is not text: it holds a zero byte", where, "give a net.ini")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+class IniFile:
+    """One ini file: its settings, and everything that is wrong with it."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.problems: list[Problem] = []
+        self.unknown: list[tuple[str, int]] = []  # message and line of each unknown section or key
+        self._path = path
+        self._is_ini = True
+        self._sections: dict[str, int] = {}  # name -> line
+        self._settings: dict[tuple[str, str], _Setting] = {}  # (section, key) -> setting
+        self._scan(text)
+        self._look_for_unknown()
+
+    @classmethod
+    def read(cls, path: Path) -> IniFile:
+        """Raises UsageError if the file is not text at all."""
+        return cls(path, _text(path))
+
+    def values(self) -> dict[str, Any]:
+        """Field of Config -> value; incomplete if there are problems."""
+        if not self._is_ini:
+            return {}
+        values: dict[str, Any] = {key.name: value for key in KEYS for value in self._parsed(key)}
+        if values.get("definition") and "data" in values and "origin" in values:
+            values["data"] = values["data"] or values["definition"]
+            values["origin"] = values["origin"] or self._guessed_origin(values["definition"], values["data"])
+            self._check_data(values)
+            self._warn_of_options(values)
+        self._warn_of_precisions(values)
+        taken = {f"{values.get('name')}_gen", f"{values.get('name')}_selftest"}
+        if values.get("python_module") in taken:
+            line = self._settings["OUTPUT", "python_module"].line
+            self._wrong("DV106", "[OUTPUT] python_module: its source would replace the network's own file", line)
+        overrides = [name for name in ("width_override", "height_override") if values.get(name)]
+        if len(overrides) == 1:
+            problem = f"[INPUT] {overrides[0]}: width_override and height_override must be given together"
+            self._wrong("DV104", problem, self._settings["INPUT", overrides[0]].line)
+        values["overrides"] = tuple(self._overrides())
+        return values
+
+    def _overrides(self) -> Iterator[Override]:
+        """The settings of single layers."""
+        for (section, name), setting in self._settings.items():
+            if section == LAYERS:
+                is_palette = {"fp16": False, "palette": True}.get(setting.text.lower())
+                if is_palette is None:
+                    found = f'not "{setting.text}"' if setting.text else "found nothing"
+                    self._wrong("DV106", f"[{section}] {name}: expected fp16 or palette, {found}", setting.line)
+                else:
+                    yield Override(name, is_palette, Origin(str(self._path), line=setting.line))
+
+    def _parsed(self, key: Key) -> Iterator[object]:
+        """The key's value, if it has one."""
+        shown = f"[{key.section}] {key.name}"
+        setting = self._settings.get((key.section, key.name))
+        if setting is None and key.default is None:
+            hint = f"add a line {key.name} = ... ({key.meaning})"
+            self._wrong("DV105", f"{shown} is missing: expected {key.kind.expected}", hint=hint)
+            return
+        text, line = setting or (key.default or "", None)
+        try:
+            if not text and key.default is None:
+                raise ValueError
+            yield key.kind.parse(text, self._path.parent)
+        except ValueError:
+            found = f'not "{text}"' if text else "found nothing"
+            self._wrong("DV106", f"{shown}: expected {key.kind.expected}, {found}", line)
+        except UsageError as error:
+            self.problems += error.problems
+        except OSError as error:
+            reason = str(error)
+            if error.errno is not None:  # a message of the system, not a whole sentence
+                reason = f'"{shortened(text)}" cannot be used, the system says: {error.strerror}'
+            hint = "paths are relative to the folder of the ini file" if isinstance(error, FileNotFoundError) else ""
+            self._wrong("DV107", f"{shown}: {reason}", line, hint)
+
+    def _check_data(self, values: Mapping[str, Any]) -> None:
+        frontend, setting = values["origin"], self._settings.get(("INPUT", "data"))
+        if setting and frontend and frontend.finds_weights and values["data"] != values["definition"]:
+            problem = f"[INPUT] data: expected nothing, since an {frontend.title} model names the files of its weights"
+            self._wrong("DV106", problem, setting.line, "remove the line")
+
+    def _warn_of_options(self, values: Mapping[str, Any]) -> None:
+        """Warn of keys that the network's framework does not use."""
+        for name, option in OPTIONS.items():
+            frontend = values["origin"]
+            if frontend is not None and values.get(name) not in (None, ()) and option not in frontend.options:
+                users = " or ".join(other.title for other in FRONTENDS if option in other.options)
+                self.unknown.append(
+                    (f"[INPUT] {name} is for {users} and is ignored", self._settings["INPUT", name].line)
+                )
+
+    def _warn_of_precisions(self, values: Mapping[str, Any]) -> None:
+        """Warn of a precision that does not decide how the weights are stored."""
+        if values.get("quantization_output_sqnr") is None:
+            return
+        ignored, why = "quantization_threshold", "as quantization_output_sqnr decides"
+        if values.get("quantization") is not Quantization.AUTO:
+            ignored, why = "quantization_output_sqnr", "as it is for quantization = auto"
+        if setting := self._settings.get(("OUTPUT", ignored)):
+            self.unknown.append((f"[OUTPUT] {ignored} is ignored, {why}", setting.line))
+
+    def _guessed_origin(self, definition: Path, data: Path) -> Frontend | None:
+        found = recognize(definition, data)
+        if found is None:
+            problem = f'[INPUT] definition: neither the name nor the content of "{definition}" shows its framework'
+            choices = " or ".join(f"origin = {frontend.name}" for frontend in FRONTENDS)
+            hint = f"{choices}; export other frameworks' models to one of them"
+            self._wrong("DV108", problem, self._settings["INPUT", "definition"].line, hint)
+        return found
+
+    def _scan(self, text: str) -> None:
+        """Fill sections and settings, line by line."""
+        section: str | None = None
+        for line, content in enumerate(text.split("\n"), start=1):
+            if _BLANK.fullmatch(content):
+                continue
+            if match := _SECTION.fullmatch(content):
+                section = match[1].upper()
+                first = self._sections.setdefault(section, line)
+                if first != line:
+                    self._wrong("DV103", f"[{section}] begins twice, here and in line {first}", line)
+            elif match := _OPEN_SECTION.fullmatch(content):
+                section = match[1].upper()  # so that the next lines have a section
+                self._sections.setdefault(section, line)
+                problem = f"the name of the section does not end with a bracket: {content.strip()}"
+                self._wrong("DV102", problem, line, f"[{section}]")
+            elif section is None:
+                self._wrong("DV102", "expected a section before anything else", line, "begin with a line [INPUT]")
+                self._is_ini = False
+                return  # further messages would not help
+            elif match := _SETTING.fullmatch(content):
+                name = match[1] if section == LAYERS else match[1].lower()
+                setting = _Setting(match[3] if match[2] is None else match[2], line)
+                first = self._settings.setdefault((section, name), setting).line
+                if first != line:
+                    self._wrong("DV103", f"[{section}] {name} is set twice, here and in line {first}", line)
+            else:
+                problem = f"expected [SECTION], key = value or a comment, found: {content.strip()}"
+                hint = (
+                    "a value that begins with a double quote ends with one and has none inside"
+                    if '"' in content
+                    else ""
+                )
+                self._wrong("DV102", problem, line, hint)
+
+    def _look_for_unknown(self) -> None:
+        """Collect sections and keys that do not exist."""
+        for section, line in self._sections.items():
+            if section not in SECTIONS:
+                self.unknown.append((f"there is no section [{section}]{did_you_mean(section, SECTIONS)}", line))
+        for (section, name), setting in self._settings.items():
+            here = [key.name for key in KEYS if key.section == section]
+            if section not in SECTIONS or section == LAYERS or name in here:
+                continue
+            home = [f"; it belongs to [{key.section}]" for key in KEYS if key.name == name]
+            nearest = home[0] if home else did_you_mean(name, here) or did_you_mean(name, [key.name for key in KEYS])
+            self.unknown.append((f'[{section}] has no key "{name}"{nearest}', setting.line))
+
+    def _wrong(self, code: str, message: str, line: int | None = None, hint: str = "") -> None:
+        self.problems.append(Problem(code, message, Origin(str(self._path), line=line), hint))

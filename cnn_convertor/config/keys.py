@@ -1,0 +1,144 @@
+"""The keys of the ini file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cnn_convertor.config.kinds import (
+    CHANNEL_ORDER,
+    DECIBELS,
+    DEVICE,
+    FILE,
+    FLAG,
+    FOLDER,
+    FUSION,
+    INPUT_TYPE,
+    LAYER_NAMES,
+    LEVEL,
+    MODEL,
+    MODULE_NAME,
+    NETWORK_NAME,
+    NUMBER,
+    NUMBERS,
+    ORIGIN,
+    OUTPUT_DECIBELS,
+    PIXELS,
+    QUANTIZATION,
+    SOFTMAX,
+    STAGES,
+    TEXT,
+    Kind,
+)
+from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.frontends import FRONTENDS
+
+
+class Key(NamedTuple):
+    """One key of the ini file, named as its field in Config. default: its text if missing; None if it is required."""
+
+    section: str
+    name: str
+    kind: Kind
+    default: str | None
+    meaning: str
+
+
+# Keys that only some frameworks use -> the field of ReadOptions.
+OPTIONS = {"stage": "stages", "level": "level"}
+_CHANNEL_ORDERS = ", ".join(f"{frontend.channel_order} for {frontend.title}" for frontend in FRONTENDS)
+
+KEYS = (
+    Key("INPUT", "name", NETWORK_NAME, None, "names the class (`C` + name), the files and the folder they go to"),
+    Key("INPUT", "definition", MODEL, None, "Caffe: .prototxt; Keras: .h5, .hdf5 or .keras; ONNX: .onnx"),
+    Key(
+        "INPUT",
+        "data",
+        MODEL,
+        "",
+        "the weights: Caffe: .caffemodel; Keras: a model or weights file; empty: the definition",
+    ),
+    Key("INPUT", "origin", ORIGIN, "", "the framework, in any case; empty: guessed from the files"),
+    Key(
+        "INPUT",
+        "custom_layer",
+        FILE,
+        "",
+        "a Python file that defines custom layer types; it is run, unless `--no-custom-code` forbids it",
+    ),
+    Key("INPUT", "width_override", PIXELS, "-1", "input width to convert for, together with height_override"),
+    Key("INPUT", "height_override", PIXELS, "-1", "input height to convert for, together with width_override"),
+    Key(
+        "INPUT",
+        "mean",
+        NUMBERS,
+        "",
+        "subtracted from pixels by `run`, `verify` and `--calibrate`",
+    ),
+    Key("INPUT", "scale", NUMBER, "", "multiplies pixels after that"),
+    Key("INPUT", "channel_order", CHANNEL_ORDER, "", f"of images; empty: {_CHANNEL_ORDERS}"),
+    Key("INPUT", "stage", STAGES, "", "Caffe: stages that choose layers with `include { stage: ... }`"),
+    Key("INPUT", "level", LEVEL, "", "Caffe: the level that chooses layers with `include { min_level: ... }`"),
+    Key("OUTPUT", "output_folder", FOLDER, None, "outputs go to `output_folder/name/`"),
+    Key(
+        "OUTPUT",
+        "outputs",
+        LAYER_NAMES,
+        "",
+        "layers where the network ends; its outputs have this order; empty: the model's own",
+    ),
+    Key(
+        "OUTPUT",
+        "input",
+        INPUT_TYPE,
+        "fp16",
+        "u8: the application writes pixels as bytes, and the device subtracts the mean and scales; fp16: the application does",
+    ),
+    Key("OUTPUT", "generate_source", FLAG, "0", "write `name_gen.h` and `name_gen.cpp`"),
+    Key("OUTPUT", "generate_doxy", FLAG, "0", "write `doc/`, for Doxygen: Doxyfile, pages.dox"),
+    Key("OUTPUT", "generate_dot", FLAG, "0", "write `name.dot`, the graph of the converted network"),
+    Key(
+        "OUTPUT",
+        "quantization",
+        QUANTIZATION,
+        "1",
+        "1: 8-bit palette weights, 0: FP16 weights, auto: the better one for each layer",
+    ),
+    Key(
+        "OUTPUT",
+        "quantization_threshold",
+        DECIBELS,
+        "40",
+        "auto: palettes where the weights keep at least this SQNR in dB",
+    ),
+    Key(
+        "OUTPUT",
+        "quantization_output_sqnr",
+        OUTPUT_DECIBELS,
+        "",
+        "auto: palettes that save many bytes while every output keeps this SQNR in dB, in place of the threshold",
+    ),
+    Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
+    Key("OUTPUT", "report", FLAG, "0", "write `name.html` and `name_report.json`: see docs/report.md"),
+    Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
+    Key("OUTPUT", "python_module", MODULE_NAME, "", "write the C++ source of a Python module of that name"),
+    Key("OPTIONAL", "device", DEVICE, DEFAULT_DEVICE, "the board: see docs/devices.md; `--device` wins"),
+    Key(
+        "OPTIONAL",
+        "fusion",
+        FUSION,
+        Fusion.DOCUMENTED.value,
+        "how much one command may do: see docs/fusion.md",
+    ),
+    Key(
+        "OPTIONAL",
+        "softmax",
+        SOFTMAX,
+        "cpu",
+        "cpu: a generated function in FP32; sdk: the SDK's LT_SOFTMAX, which adds in FP16 and overwrites its input",
+    ),
+    Key("OPTIONAL", "verbose", FLAG, "0", "print more, as -v does"),
+    Key("OPTIONAL", "graphviz_path", TEXT, "", "folder of Graphviz's `dot`"),
+)
+LAYERS = "QUANTIZATION"  # the section whose keys are the names of layers
+SECTIONS = (*dict.fromkeys(key.section for key in KEYS), LAYERS)

@@ -1,0 +1,194 @@
+"""The kinds of values that keys of the ini file take."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+# `--help` imports all of these; without numpy, which takes long.
+from cnn_convertor.config.suggestions import near_file
+from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.errors import UsageError
+from cnn_convertor.escaping import CPP_KEYWORDS
+from cnn_convertor.frontends import FRONTENDS
+from cnn_convertor.frontends.frontend import Frontend
+from cnn_convertor.frontends.unsupported_formats import explain
+
+
+class Kind(NamedTuple):
+    """A kind of value.
+
+    expected: its description in messages. parse: (text, folder of the ini file) -> value; raises ValueError for other
+    text, OSError (with a whole sentence) for wrong files and folders, UsageError for models of unsupported formats.
+    """
+
+    expected: str
+    parse: Callable[[str, Path], object]
+
+
+LONGEST_NAME = 200  # characters, so that file names derived from it are valid
+
+
+def _cpp_identifier(text: str, _: Path) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) or text in CPP_KEYWORDS or len(text) > LONGEST_NAME:
+        raise ValueError
+    return text
+
+
+def _network_name(text: str, _: Path) -> str:
+    if not re.fullmatch(r"\w+", text, re.ASCII) or len(text) > LONGEST_NAME or text == "DMP_Network":
+        raise ValueError  # the class CDMP_Network would be its own base class
+    return text
+
+
+def _module_name(text: str, folder: Path) -> str:
+    if keyword.iskeyword(text):
+        raise ValueError
+    return text and _cpp_identifier(text, folder)
+
+
+def _flag(text: str, _: Path) -> bool:
+    if text not in {"0", "1"}:
+        raise ValueError
+    return text == "1"
+
+
+def _quantization(text: str, _: Path) -> Quantization:
+    if text.lower() == "auto":
+        return Quantization.AUTO
+    return Quantization(_flag(text, _))
+
+
+def _decibels(text: str, _: Path) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def _output_decibels(text: str, folder: Path) -> float | None:
+    return _decibels(text, folder) if text else None
+
+
+def _pixels(text: str, _: Path) -> int | None:
+    if text == "-1":
+        return None
+    if not re.fullmatch(r"\d+", text, re.ASCII) or int(text) == 0:
+        raise ValueError
+    return int(text)
+
+
+def _origin(text: str, _: Path) -> Frontend | None:
+    if not text:
+        return None
+    found = next((frontend for frontend in FRONTENDS if frontend.name == text.upper()), None)
+    if found is None:
+        raise ValueError
+    return found
+
+
+def _file(text: str, folder: Path) -> Path | None:
+    if not text:
+        return None
+    path = folder / text
+    if path.is_dir():
+        raise IsADirectoryError(f'"{path}" is a folder, not a file')
+    if not path.is_file():
+        raise FileNotFoundError(f'there is no file "{path}"{near_file(path)}')
+    return path
+
+
+def _model(text: str, folder: Path) -> Path | None:
+    if text and (problem := explain(folder / text)):
+        raise UsageError(problem)
+    return _file(text, folder)
+
+
+def _folder(text: str, folder: Path) -> Path:
+    path = folder / text
+    there = next(p for p in (path, *path.parents) if p.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f'"{there}" is a file, not a folder')
+    return path
+
+
+def _number(text: str, _: Path) -> float | None:
+    if not text:
+        return None
+    numerator, slash, denominator = text.partition("/")
+    divisor = float(denominator) if slash else 1.0
+    value = float(numerator) / divisor if divisor else math.nan
+    if value == 0 or not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def _numbers(text: str, _: Path) -> tuple[float, ...]:
+    values = tuple(float(part) for part in text.replace(",", " ").split())
+    if not all(map(math.isfinite, values)):
+        raise ValueError
+    return values
+
+
+def _fusion(text: str, _: Path) -> str:
+    return Fusion({"conservative": "proven"}.get(text.lower(), text.lower())).value  # conservative: an alias
+
+
+def _softmax(text: str, _: Path) -> str:
+    if text.lower() not in {"cpu", "sdk"}:
+        raise ValueError
+    return text.lower()
+
+
+def _input_type(text: str, _: Path) -> str:
+    if text.lower() not in {"fp16", "u8"}:
+        raise ValueError
+    return text.lower()
+
+
+def _layer_names(text: str, _: Path) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",")) if text else ()
+    if not all(names) or len(set(names)) < len(names):
+        raise ValueError
+    return names
+
+
+def _level(text: str, _: Path) -> int | None:
+    return int(text) if text else None
+
+
+def _channel_order(text: str, _: Path) -> str:
+    if text.upper() not in {"", "RGB", "BGR"}:
+        raise ValueError
+    return text.upper()
+
+
+NETWORK_NAME = Kind(f"a name of up to {LONGEST_NAME} letters, digits and underscores", _network_name)
+MODULE_NAME = Kind("the name of a Python module: an identifier that is not a keyword", _module_name)
+FLAG = Kind("0 or 1", _flag)
+QUANTIZATION = Kind("0, 1 or auto", _quantization)
+DECIBELS = Kind("a number of decibels", _decibels)
+OUTPUT_DECIBELS = Kind("a number of decibels", _output_decibels)
+PIXELS = Kind("a number of pixels, or -1 for the network's own", _pixels)
+_FRAMEWORKS = [frontend.name for frontend in FRONTENDS]
+ORIGIN = Kind(f"{', '.join(_FRAMEWORKS[:-1])} or {_FRAMEWORKS[-1]}", _origin)
+FILE = Kind("a file", _file)
+MODEL = Kind("a file", _model)
+FOLDER = Kind("a folder", _folder)
+NUMBER = Kind("a number other than 0, or a fraction such as 1/127.5", _number)
+NUMBERS = Kind("a number, or one for each channel, separated by commas", _numbers)
+CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
+INPUT_TYPE = Kind("fp16 or u8", _input_type)
+FUSION = Kind("proven, documented, full or none", _fusion)
+DEVICE = Kind(f"{', '.join(NAMES)}, or a .toml or .json file", read_profile)
+SOFTMAX = Kind("cpu or sdk", _softmax)
+STAGES = Kind("names of stages, each once, separated by commas", _layer_names)
+LEVEL = Kind("a whole number", _level)
+LAYER_NAMES = Kind("names of layers, each once, separated by commas", _layer_names)
+TEXT = Kind("a text", lambda text, _: text)
