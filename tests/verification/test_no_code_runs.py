@@ -63,7 +63,7 @@ def test_no_setting_of_a_layer_runs_code(what: str, setting: str, tmp_path: Path
                 config["config"]["layers"][1]["config"][setting] = SMUGGLED[what]
             archive.writestr(name, given.read(name) if config is None else json.dumps(config))
     try:
-        load(Config.of_model(path))
+        load(Config.of(path))
         load_model(path, path, None)
     except ConvertorError:
         pass  # refused, or never looked at
@@ -92,7 +92,7 @@ def with_lambda(path: Path, inbound: list[Any]) -> Path:
 
 def test_a_lambda_layer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConvertorError, match="DV301: layers of the type Lambda cannot be converted"):
-        load(Config.of_model(with_lambda(tmp_path / "net.h5", [[["image", 0, 0, {}]]])))
+        load(Config.of(with_lambda(tmp_path / "net.h5", [[["image", 0, 0, {}]]])))
 
 
 def test_a_lambda_layer_that_nothing_reads_is_not_loaded(tmp_path: Path) -> None:
