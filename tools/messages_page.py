@@ -301,6 +301,12 @@ ENTRIES: Mapping[str, Entry] = {
         "Convert the model from before quantization, or compare the results with those of the model.",
         is_warning=True,
     ),
+    "DV311": Entry(
+        "Operators newer than the convertor",
+        "An ONNX model uses a version of the operators that is newer than the convertor, and may define some otherwise.",
+        "Compare the results with `verify`, or export the model for an older version (`opset_version`).",
+        is_warning=True,
+    ),
     # --- numbers ---
     "DV430": Entry(
         "Palette together with PReLU",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cnn_convertor.errors import ModelError, Origin, UnsupportedError
+from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import shape_of
@@ -22,6 +22,7 @@ from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxR
 from cnn_convertor.frontends.onnx.steps import range_of
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import FLOATS, TYPES
+from cnn_convertor.frontends.onnx.versions import NEWEST_OPSET, misplaced
 from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input
@@ -61,6 +62,11 @@ def read(definition: Path, _data: Path | None, options: ReadOptions = ReadOption
         problem = f"the model uses version {model.opset} of the operators, older than {OLDEST_OPSET}"
         hint = "onnx.version_converter.convert_version(model, 13) makes a newer model"
         raise UnsupportedError.of("DV302", problem, Origin(str(definition)), hint)
+    if model.opset > NEWEST_OPSET:
+        problem = (
+            f"the model uses version {model.opset} of the operators; the convertor knows versions up to {NEWEST_OPSET}"
+        )
+        warn(Problem("DV311", problem, Origin(str(definition)), "compare the results: cnn-convertor verify"))
     return _Importer(model, options).network()
 
 
@@ -81,10 +87,15 @@ class _Importer:
         outputs = [info.name for info in self._model.outputs]
         nodes = recognize_idioms(self._model)
         used = _used(nodes, outputs)
+        for error in (error for node in self._model.nodes for error in self._misplaced(node)):
+            self._builder.report(error)
         for node in nodes:
             if not used.isdisjoint(node.outputs):
                 self._node(node, tuple(bool(name) and name in used for name in node.outputs))
         return self._builder.finish([self._output(name) for name in outputs])
+
+    def _misplaced(self, node: OnnxNode) -> Iterator[ModelError]:
+        return misplaced(node, self._model.opset) if node.domain in DOMAINS else iter(())
 
     def _check_names(self) -> None:
         model = self._model
@@ -133,7 +144,7 @@ class _Importer:
             if dims[0] != 1 and len(dims) >= MAP_AXES:
                 hint = "export it for a batch of one, or with a dynamic batch; the application runs the network once an image"
                 raise UnsupportedError.of("DV302", f"the input is a batch of {dims[0]}", where, hint)
-        sizes = (*dims[:2], *(self._size or (0, 0)))[: len(dims)]
+        sizes = (*dims[:2], *(self._size or (0, 0)), *dims[4:])[: len(dims)]
         dims = [n or size for n, size in zip(dims, sizes, strict=True)]
         if 0 in dims:
             is_map = len(dims) > 2 and dims[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.model import OnnxNode, Subgraph
 from cnn_convertor.frontends.onnx.steps import Steps
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
+from cnn_convertor.frontends.onnx.versions import is_known
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Axis, Op, Shape
@@ -73,7 +74,7 @@ Kind = TypeVar("Kind")
 class OnnxReading:
     """One node that is being read. inputs: None for one that is left out. needed: which of its outputs are used.
 
-    names: what the file calls the results of its nodes.
+    names: what the file calls the results of its nodes. taken: positions of the inputs that have been asked for.
     """
 
     node: OnnxNode
@@ -83,6 +84,7 @@ class OnnxReading:
     opset: int
     builder: Builder
     names: frozenset[str]
+    taken: set[int] = field(default_factory=set)
 
     # --- attributes
 
@@ -129,7 +131,7 @@ class OnnxReading:
 
     def integers_of(self, name: str, position: int) -> list[int] | None:
         """Integers that old opsets give as an attribute, and new ones as a constant input."""
-        if name in self.attributes:
+        if is_known(f"{self.node.type}.{name}", self.opset):
             return self.integers(name)
         return self.integers_at(position, name)
 
@@ -141,17 +143,24 @@ class OnnxReading:
         return None if found is None else [int(n) for n in found.reshape(-1)]
 
     def check_all_is_used(self) -> None:
-        """Refuse the node when it has attributes that the reader does not take."""
+        """Refuse the node when it has attributes or inputs that the reader does not take."""
         if left := list(self.attributes.left()):
             plural = "s" * (len(left) > 1)
             raise self.unsupported(
                 f"the attribute{plural} {', '.join(left)} cannot be converted", "remove it if the results stay the same"
             )
+        if unread := [at for at, value in enumerate(self.inputs) if value is not None and at not in self.taken]:
+            raise self.wrong(f"a node of this type has no input {unread[0]}", "remove it if the results stay the same")
 
     # --- inputs
 
     def at(self, position: int) -> Value | None:
+        self.taken.add(position)
         return self.inputs[position] if position < len(self.inputs) else None
+
+    def all_inputs(self) -> tuple[Value | None, ...]:
+        self.taken.update(range(len(self.inputs)))
+        return self.inputs
 
     @property
     def input(self) -> OnnxTensor:

@@ -359,6 +359,13 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
         [make("Constant", [], ["c"], value_floats=[math.nan]), make("Gather", ["one", "c"], ["d"]),
          make("Add", ["x", "d"], ["y"])], "DV206",
     ),
+    "an output beyond all windows": (
+        [make("ConvTranspose", ["x", "k"], ["y"], strides=[2, 2], output_shape=[20, 20])], "DV302",
+    ),
+    "windows that do not meet": (
+        [make("ConvTranspose", ["x", "k"], ["y"], strides=[3, 3], auto_pad="SAME_UPPER")], "DV302",
+    ),
+    "a size of all axes": ([make("ConvTranspose", ["x", "k"], ["y"], output_shape=[1, 2, 6, 8])], "DV206"),
     "a start that is a text": ([make("Shape", ["x"], ["s"], start="1"), make("Add", ["x", "s"], ["y"])], "DV206"),
     "constants beyond all memory": (
         [make("Constant", [], ["c"], value_ints=[2**20, 1]), make("ConstantOfShape", ["c"], ["a"]),
@@ -399,7 +406,7 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_converted_is_refused(name: str, tmp_path: Path) -> None:
     nodes, code = REFUSED[name]
-    constants = {"one": ONE, "pixel": normal(3, 4, 1, 1)}
+    constants = {"one": ONE, "pixel": normal(3, 4, 1, 1), "k": normal(4, 2, 1, 1)}
     with pytest.raises(ConvertorError) as raised:
         load(Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx"))
     assert code in {problem.code for problem in raised.value.problems}

@@ -50,19 +50,24 @@ def _with_output_size(reading: OnnxReading, x: OnnxTensor, window: Window, extra
     given, auto = reading.integers("output_shape"), reading.text("auto_pad", "NOTSET")
     shape = reading.shape(x)
     if given is not None:
-        sizes = [*given[-(x.rank - 2) :], 1][:2]
+        if len(given) != x.rank - 2:
+            raise reading.contradiction(f"output_shape is given for {len(given)} axes of {x.rank - 2}")
+        sizes = [*given, 1][:2]
     elif auto in ("SAME_UPPER", "SAME_LOWER"):
         sizes = [n * s for n, s in zip(shape[:2], window.stride, strict=True)]
     else:
         return window, extra
     sides: list[int] = []
-    more: list[int] = []
     for size, n, s, e, o in zip(sizes, shape[:2], window.stride, window.extent, extra, strict=True):
         total = s * (n - 1) + o + e - size
-        small, large = max(total, 0) // 2, max(total, 0) - max(total, 0) // 2
+        if total < 0:
+            hint = "give pads and output_padding instead"
+            raise reading.unsupported(
+                f"an output of {size} is larger than what the {n} inputs reach, {size + total}", hint
+            )
+        small, large = total // 2, total - total // 2
         sides += (small, large) if auto == "SAME_UPPER" else (large, small)
-        more.append(o + max(-total, 0))
-    return window._replace(padding=Padding(*sides)), Pair(*more)
+    return window._replace(padding=Padding(*sides)), extra
 
 
 # --- windows -------------------------------------------------------------------------------------------------------------

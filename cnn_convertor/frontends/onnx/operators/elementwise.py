@@ -54,7 +54,7 @@ def read_variadic(reading: OnnxReading) -> OnnxTensor:
 
 
 def _given(reading: OnnxReading) -> list[Value]:
-    values = [value for value in reading.inputs if value is not None]
+    values = [value for value in reading.all_inputs() if value is not None]
     if len(values) != len(reading.inputs) or not values:
         raise reading.wrong("an input is missing")
     return values

@@ -9,6 +9,7 @@ from cnn_convertor.frontends.arithmetic import scale_and_shift
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.frontends.onnx.steps import range_of
 from cnn_convertor.frontends.onnx.tensors import BOOL, FLOATS, TYPES
+from cnn_convertor.frontends.onnx.versions import is_known
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Function, Op, ScalarFunction
 
@@ -53,11 +54,17 @@ def read_leaky_relu(reading: OnnxReading) -> OnnxTensor:
 SELU = (1.6732632423543772, 1.0507009873554805)
 
 
-@onnx.reads("Elu", "Selu", settings="alpha gamma", makes=[ops.Elu, ops.ScaledElu])
+@onnx.reads("Elu", settings="alpha", makes=[ops.Elu, ops.ScaledElu])
 def read_elu(reading: OnnxReading) -> OnnxTensor:
-    defaults = SELU if reading.node.type == "Selu" else (1.0, 1.0)
-    alpha = reading.number("alpha", defaults[0])
-    scale = reading.number("gamma", defaults[1]) if reading.node.type == "Selu" else 1.0
+    return _elu(reading, reading.number("alpha", 1.0), 1.0)
+
+
+@onnx.reads("Selu", settings="alpha gamma", makes=[ops.Elu, ops.ScaledElu])
+def read_selu(reading: OnnxReading) -> OnnxTensor:
+    return _elu(reading, reading.number("alpha", SELU[0]), reading.number("gamma", SELU[1]))
+
+
+def _elu(reading: OnnxReading, alpha: float, scale: float) -> OnnxTensor:
     return _add(reading, ops.Elu() if (alpha, scale) == (1, 1) else ops.ScaledElu(alpha, scale))
 
 
@@ -119,7 +126,7 @@ LARGEST = 3.4e38  # exporters write the largest FP32 number for no limit
 
 
 def _limit(reading: OnnxReading, name: str, position: int, default: float) -> float:
-    if name in reading.attributes:
+    if is_known(f"{reading.node.type}.{name}", reading.opset):
         return _or_infinite(reading, reading.number(name, default))
     given = reading.numbers(position, name)
     if given is None:
@@ -156,10 +163,9 @@ def read_identity(reading: OnnxReading) -> OnnxTensor:
     return _passed(reading)
 
 
-@onnx.reads("Dropout", settings="ratio seed", ignores="is_test", makes=[ops.Identity], limits="training_mode: false")
+@onnx.reads("Dropout", ignores="ratio seed is_test", makes=[ops.Identity], limits="training_mode: false")
 def read_dropout(reading: OnnxReading) -> OnnxTensor:
-    for name in ("ratio", "seed"):
-        reading.take(name)
+    reading.at(1)  # the ratio
     training = reading.numbers(2, "training_mode")
     if training is not None and training.any():
         raise reading.unsupported("a dropout in training mode gives random results", "export the model for inference")

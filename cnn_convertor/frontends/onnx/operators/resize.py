@@ -55,7 +55,10 @@ def read_upsample(reading: OnnxReading) -> OnnxTensor:
 def read_resize(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     is_old = reading.opset < 11
-    scales, sizes = reading.numbers(1 if is_old else 2, "the scales"), reading.integers_at(3, "the sizes")
+    if not is_old:
+        reading.at(1)  # the region of interest, of tf_crop_and_resize alone
+    scales = reading.numbers(1 if is_old else 2, "the scales")
+    sizes = None if is_old else reading.integers_at(3, "the sizes")
     axes = reading.integers("axes")
     coordinates = reading.text("coordinate_transformation_mode", "asymmetric" if is_old else "half_pixel")
     rounding = reading.text("nearest_mode", UNNAMED if is_old else "round_prefer_floor")

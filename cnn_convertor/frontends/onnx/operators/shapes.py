@@ -14,6 +14,7 @@ from cnn_convertor.frontends.onnx.folding import flattened, reshaped, slice_of, 
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
+from cnn_convertor.frontends.onnx.versions import is_known
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Padding, Pair, Shape
 
@@ -31,9 +32,9 @@ def read_flatten(reading: OnnxReading) -> OnnxTensor:
     return reading.reshape(x, flattened(x.dims, axis))
 
 
-@onnx.reads("Reshape", settings="allowzero shape", makes=MOVES, limits="a constant shape")
+@onnx.reads("Reshape", settings="allowzero", makes=MOVES, limits="a constant shape")
 def read_reshape(reading: OnnxReading) -> OnnxTensor:
-    x, given = reading.input, reading.integers_of("shape", 1)
+    x, given = reading.input, reading.integers_at(1, "the shape")
     if given is None:
         raise reading.wrong("the shape is missing")
     try:
@@ -240,7 +241,7 @@ def picked(reading: OnnxReading, x: OnnxTensor, axis: int, indices: Sequence[int
 
 @onnx.reads("Concat", settings="axis", makes=[ops.Concat, ops.Identity, ops.Crop, ops.Upsample, ops.Scale])
 def read_concat(reading: OnnxReading) -> OnnxTensor:
-    like = next(value for value in reading.inputs if isinstance(value, OnnxTensor))
+    like = next(value for value in reading.all_inputs() if isinstance(value, OnnxTensor))
     tensors = [
         constant_tensor(reading, like, value, f"constant{at}") if isinstance(value, Stored) else reading.tensor(at)
         for at, value in enumerate(reading.inputs)
@@ -372,10 +373,11 @@ def _constant_padding(reading: OnnxReading, x: OnnxTensor, more: dict[int, list[
 
 
 def _padding_value(reading: OnnxReading) -> float:
-    if "value" in reading.attributes:
-        return reading.number("value", 0.0)
-    given = reading.numbers(2, "the value")
-    value = 0.0 if given is None or not given.size else float(given.reshape(-1)[0])
+    if is_known("Pad.value", reading.opset):
+        value = reading.number("value", 0.0)
+    else:
+        given = reading.numbers(2, "the value")
+        value = 0.0 if given is None or not given.size else float(given.reshape(-1)[0])
     if not np.isfinite(value):
         raise reading.unsupported(f"padding with {value:g} cannot be converted", "pad within the next pooling")
     return value
