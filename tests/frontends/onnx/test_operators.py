@@ -60,6 +60,7 @@ CASES = {
     "conv transpose": node("ConvTranspose", normal(4, 3, 3, 2), normal(3), strides=[2, 3], pads=[1, 0, 0, 1]),
     "conv transpose groups": node("ConvTranspose", normal(4, 3, 3, 3), group=2, strides=[2, 2], output_padding=[1, 0]),
     "conv transpose size": node("ConvTranspose", normal(4, 3, 3, 3), strides=[2, 2], output_shape=[14, 13]),
+    "conv transpose beyond the windows": node("ConvTranspose", normal(4, 3, 3, 3), strides=[2, 3], output_shape=[16, 20]),
     "conv transpose same": node("ConvTranspose", normal(4, 3, 3, 3), strides=[2, 2], auto_pad="SAME_LOWER"),
     "max pool": node("MaxPool", pads=[1, 1, 1, 1], **POOL),
     "max pool ceil": node("MaxPool", ceil_mode=1, kernel_shape=[2, 2], strides=[2, 2]),

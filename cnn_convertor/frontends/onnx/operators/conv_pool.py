@@ -58,16 +58,17 @@ def _with_output_size(reading: OnnxReading, x: OnnxTensor, window: Window, extra
     else:
         return window, extra
     sides: list[int] = []
+    more: list[int] = []
     for size, n, s, e, o in zip(sizes, shape[:2], window.stride, window.extent, extra, strict=True):
         total = s * (n - 1) + o + e - size
-        if total < 0:
+        missing = max(-total, 0)  # rows or columns that no window reaches
+        if missing and (given is None or o + missing >= s):
             hint = "give pads and output_padding instead"
-            raise reading.unsupported(
-                f"an output of {size} is larger than what the {n} inputs reach, {size + total}", hint
-            )
-        small, large = total // 2, total - total // 2
+            raise reading.unsupported(f"an output of {size} is larger than windows on {n} inputs reach", hint)
+        small, large = max(total, 0) // 2, max(total, 0) - max(total, 0) // 2
         sides += (small, large) if auto == "SAME_UPPER" else (large, small)
-    return window._replace(padding=Padding(*sides)), extra
+        more.append(o + missing)
+    return window._replace(padding=Padding(*sides)), Pair(*more)
 
 
 # --- windows -------------------------------------------------------------------------------------------------------------
