@@ -87,13 +87,14 @@ def killed_at_random(trial: Trial, times: int, draw: random.Random) -> str:
     begin = time.perf_counter()
     trial.check_next(1)
     longest, killed, new = 1.1 * (time.perf_counter() - begin), 0, 0
-    for turn in range(times):
-        child = trial.start(turn % 2)
+    for _ in range(times):
+        other = 1 - trial.check_whole()
+        child = trial.start(other)
         time.sleep(draw.uniform(0, longest))
         os.kill(child, signal.SIGKILL)
         killed += os.waitpid(child, 0)[1] == signal.SIGKILL
-        new += trial.check_whole() == turn % 2
-        trial.check_next((turn + 1) % 2)
+        new += trial.check_whole() == other
+        trial.check_next(other)
     return f"{killed} of {times} conversions killed at random moments; {new} had replaced the folder"
 
 
@@ -129,14 +130,15 @@ def kills_itself_at(last: int) -> Callable[[], None]:
 
 def killed_at_changes(trial: Trial, times: int) -> str:
     """Aimed at every change in turn, from the first to the one at which a conversion ends."""
-    aim, killed, most = 0, 0, 0
-    for turn in range(times):
-        _, status = os.waitpid(trial.start(turn % 2, kills_itself_at(aim)), 0)
+    aim, killed, most, new = 0, 0, 0, 0
+    for _ in range(times):
+        other = 1 - trial.check_whole()
+        _, status = os.waitpid(trial.start(other, kills_itself_at(aim)), 0)
         killed += status == signal.SIGKILL
         aim, most = (aim + 1, max(most, aim + 1)) if status == signal.SIGKILL else (0, most)
-        trial.check_whole()
-        trial.check_next((turn + 1) % 2)
-    return f"{killed} of {times} conversions killed at one of {most} changes of files"
+        new += trial.check_whole() == other
+        trial.check_next(other)
+    return f"{killed} of {times} conversions killed at one of {most} changes of files; {new} had replaced the folder"
 
 
 def two_at_once(trial: Trial, times: int) -> str:
