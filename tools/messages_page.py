@@ -448,6 +448,11 @@ ENTRIES: Mapping[str, Entry] = {
         "Set quantization = 1 or auto.",
         is_warning=True,
     ),
+    "DV722": Entry(
+        "Results of an unknown layer",
+        "An array expected_NAME of the .npz file is for no layer of the network.",
+        "Use the name of a layer as in the model file; the message shows near names.",
+    ),
     "DV725": Entry(
         "Input values that bytes cannot give",
         "With input = u8 the device converts bytes, and an array contains values that no byte gives.",

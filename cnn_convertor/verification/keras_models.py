@@ -222,9 +222,8 @@ def _placeholders(keras: ModuleType, custom: Sequence[CustomLayer]) -> dict[str,
 
 
 def is_placeholder(layer: Tensor) -> bool:
-    """Whether a layer, or one inside it, stands for a custom layer."""
-    inner = all_layers(layer) if hasattr(layer, "layers") else ()
-    return any(hasattr(each, "is_placeholder") for each in (layer, *inner))
+    """Whether a layer stands for a custom layer."""
+    return hasattr(layer, "is_placeholder")
 
 
 # --- layers of a model ---------------------------------------------------------------------------------------------------

@@ -42,7 +42,9 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
         _for_keras(inputs[node.name], tensor.shape, orders[layer_of(graph, node.name)])
         for node, tensor in zip(graph.inputs, loaded.inputs, strict=True)
     ]
-    unjudged = _unjudged(graph, _calls(loaded)) if custom else {}
+    known = {layer_of(graph, node.name) for node in graph.nodes}
+    lost = _lost(_calls(loaded), set()).layers if custom else {}
+    unjudged = {layer: reason for layer, reason in lost.items() if layer in known}
     results: dict[str, list[Maps]] = {}
     outputs: list[list[Maps]] = []
     only = next(
@@ -112,16 +114,17 @@ def _all_outputs(
     """The model's outputs, and those of every layer: (name, values)."""
     calls = list(_calls_made_once(model)) if with_layers else []
     nested = [call for call in calls if hasattr(call.layer, "layers")]
+    single = [call for call in calls if len(call.outputs) == 1]  # a name then says which tensor is meant
     tensors = [
         *model.outputs,
-        *(call.outputs[0] for call in calls),
+        *(call.outputs[0] for call in single),
         *(tensor for call in nested for tensor in call.inputs),
     ]
     results = keras.Model(model.inputs, tensors)(list(inputs), training=False)
     values = [np.asarray(v, np.float32) for v in _flatten(results)]  # one result comes without a list
     count = len(model.outputs)
-    found = [(call.layer.name, v) for call, v in zip(calls, values[count:], strict=False)]
-    rest = iter(values[count + len(calls) :])
+    found = [(call.layer.name, v) for call, v in zip(single, values[count:], strict=False)]
+    rest = iter(values[count + len(single) :])
     for call in nested:
         _, layers = _all_outputs(keras, call.layer, [next(rest) for _ in call.inputs])
         found += [(f"{call.layer.name}/{name}", v) for name, v in layers]
@@ -129,12 +132,12 @@ def _all_outputs(
 
 
 def _calls_made_once(model: Tensor) -> Iterator[Call]:
-    """The model's calls of layers that are called once and have one output, so that a name says which tensor is meant."""
+    """The model's calls of layers that are called once."""
     calls = _calls(model)
     times = Counter(id(call.layer) for call in calls)
     for layer in model.layers:
         for call in calls:
-            if call.layer is layer and times[id(layer)] == 1 and len(call.outputs) == 1:
+            if call.layer is layer and times[id(layer)] == 1:
                 yield call
 
 
@@ -145,20 +148,33 @@ def _calls(model: Tensor) -> list[Call]:
     return [Call.of(node) for depth in sorted(by_depth, reverse=True) for node in by_depth[depth]]
 
 
-def _unjudged(graph: Graph, calls: Sequence[Call]) -> dict[str, str]:
-    """Custom layers, and those that read their results -> why Keras has no results of them."""
-    found: dict[str, str] = {}
-    without_result: set[int] = set()
+class _Lost(NamedTuple):
+    """What has no right result in Keras. layers: each with the reason; tensors: the ids of those that custom layers affect."""
+
+    layers: dict[str, str]
+    tensors: set[int]
+
+
+def _lost(calls: Sequence[Call], before: set[int], prefix: str = "") -> _Lost:
+    """What custom layers affect, also in nested models. before: ids of tensors; prefix: of the names of layers."""
+    layers, tensors = dict[str, str](), set(before)
     for call in calls:
+        name = f"{prefix}{call.layer.name}"
+        reason = "it reads the results of a custom layer"
+        affected = call.outputs if any(id(tensor) in tensors for tensor in call.inputs) else []
         if is_placeholder(call.layer):
-            found[call.layer.name] = "Keras does not have the code of this custom layer"
-        elif any(id(tensor) in without_result for tensor in call.inputs):
-            found[call.layer.name] = "it reads the results of a custom layer"
-        if call.layer.name in found:
-            without_result |= {id(tensor) for tensor in call.outputs}
-    layers = dict.fromkeys(layer_of(graph, node.name) for node in graph.nodes)
-    whole = {layer: layer if layer in found else layer.partition("/")[0] for layer in layers}  # of layers in models
-    return {layer: found[name] for layer, name in whole.items() if name in found}
+            reason, affected = "Keras does not have the code of this custom layer", call.outputs
+        elif hasattr(call.layer, "layers"):
+            given = zip(call.layer.inputs, call.inputs, strict=True)
+            inside = _lost(_calls(call.layer), {id(own) for own, x in given if id(x) in tensors}, f"{name}/")
+            layers |= inside.layers
+            results = zip(call.outputs, call.layer.outputs, strict=True)
+            affected = [outer for outer, inner in results if id(inner) in inside.tensors]
+            reason = "a custom layer in it affects its results"
+        if affected:
+            layers[name] = reason
+            tensors |= {id(tensor) for tensor in affected}
+    return _Lost(layers, tensors)
 
 
 def _flatten(values: Tensor) -> list[Tensor]:

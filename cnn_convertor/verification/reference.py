@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,8 +12,9 @@ from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape
-from cnn_convertor.samples import Samples
+from cnn_convertor.samples import EXPECTED, Samples
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN, KEPT, Reference
@@ -43,6 +45,7 @@ def reference_of(model: Model, network: EmulatedNetwork, given: Samples, device:
     runner = frameworks.RUNNERS[model.frontend.runner]
     named = enumerate(zip(graph.outputs, graph.output_names, strict=True))
     places = {name: (place, output) for place, (output, name) in named if name in given.expected}
+    _refuse_unknown(given, graph)
     wrong = [
         Problem(
             "DV707", f"expected_{name} {problem}", Origin(given.source), "see docs/verify.md for the shapes of results"
@@ -63,6 +66,19 @@ def reference_of(model: Model, network: EmulatedNetwork, given: Samples, device:
     first = {name: values[:KEPT] for name, values in given.expected.items()}
     layers = {n: m for n, values in first.items() if (m := runner.as_maps(values)) is not None}
     return Reference(framework=GIVEN, outputs=maps, layers=layers, order=runner.order)
+
+
+def _refuse_unknown(given: Samples, graph: Graph) -> None:
+    """Raises UsageError for results of layers that the network does not have, with the names that may be meant."""
+    known = {origin.layer for node in graph.nodes for origin in node.origins} | {*graph.output_names}
+    known |= {layer_of(graph, node.name) for node in graph.nodes}
+    problems = []
+    for name in sorted(set(given.expected) - known):
+        near = difflib.get_close_matches(name, sorted(known), n=3) or sorted(set(graph.output_names))
+        hint = f"the name of a layer, like {', '.join(f'{EXPECTED}{each}' for each in near)}"
+        problems.append(Problem("DV722", f'{EXPECTED}{name}: there is no layer "{name}"', Origin(given.source), hint))
+    if problems:
+        raise UsageError(problems)
 
 
 def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:

@@ -47,23 +47,31 @@ void custom_callback_Twice(fpga_layer &layer, void *, uint8_t *io_ptr) {{
 TWICE = keras_models.CustomLayer("twice", "Twice", Shape(4, 3, 4))
 
 
-def custom_network(keras: Any, folder: Path) -> Any:
-    """A convolution, then a custom layer "twice" and a global pool "pool", which are outputs."""
+def doubling(keras: Any) -> Any:
+    """The custom layer "twice"."""
 
     @keras.saving.register_keras_serializable()
     class Twice(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         def call(self, inputs: Any) -> Any:
             return inputs * 2
 
-    source = keras.Input((6, 5, 3))
-    x = keras.layers.Conv2D(4, 3, activation="relu", name="conv")(source)
-    keras.Model(source, [Twice(name="twice")(x), keras.layers.GlobalAveragePooling2D(name="pool")(x)]).save(
-        folder / "m.keras"
-    )
+    return Twice(name="twice")
+
+
+def saved(keras: Any, model: Any, folder: Path) -> Any:
+    model.save(folder / "m.keras")
     keras.saving.get_custom_objects().clear()
     (folder / "custom.py").write_text("custom_layer = {'Twice': ((), lambda config, shape: shape)}\n")
     (folder / "twice.cpp").write_text(CALLBACK)
     return config(folder / "m.keras", custom_layer=folder / "custom.py")
+
+
+def custom_network(keras: Any, folder: Path) -> Any:
+    """A convolution, then a custom layer "twice" and a global pool "pool", which are outputs."""
+    source = keras.Input((6, 5, 3))
+    x = keras.layers.Conv2D(4, 3, activation="relu", name="conv")(source)
+    outputs = [doubling(keras)(x), keras.layers.GlobalAveragePooling2D(name="pool")(x)]
+    return saved(keras, keras.Model(source, outputs), folder)
 
 
 def test_what_a_custom_layer_reads_is_compared(keras: Any, tmp_path: Path) -> None:
@@ -73,6 +81,31 @@ def test_what_a_custom_layer_reads_is_compared(keras: Any, tmp_path: Path) -> No
     assert [output.name for output in result.outputs] == ["conv, before twice", "pool"]
     assert result.passed and f'not compared: "twice": {reason}' in tables.verification(result)
     assert json.loads(result.to_json())["unjudged"] == [{"layer": "twice", "reason": reason, "is_verified": True}]
+
+
+def nested_network(keras: Any, folder: Path, *, sequential: bool) -> Any:
+    """A model "inner" whose convolution "conv" goes to a custom layer "twice" and, unless sequential, to an output "relu"."""
+    source, inner = keras.Input((6, 5, 3)), keras.Input((6, 5, 3))
+    conv = keras.layers.Conv2D(4, 3, name="conv")
+    if sequential:
+        outputs = [keras.Sequential([inner, conv, doubling(keras)], name="inner")(source)]
+    else:
+        y = conv(inner)
+        x, y = keras.Model(inner, [doubling(keras)(y), keras.layers.ReLU(name="relu")(y)], name="inner")(source)
+        outputs = [x, keras.layers.MaxPooling2D(name="pool")(y)]
+    return saved(keras, keras.Model(source, outputs), folder)
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_what_a_nested_model_computes_apart_from_a_custom_layer_is_compared(
+    keras: Any, tmp_path: Path, sequential: bool
+) -> None:
+    result = verify(nested_network(keras, tmp_path, sequential=sequential), sources=[tmp_path / "twice.cpp"])
+    assert [layer.layer for layer in result.unjudged] == ["inner/twice"]
+    assert [output.name for output in result.outputs] == ["inner/conv, before inner/twice"] + ["pool"] * (
+        not sequential
+    )
+    assert result.passed
 
 
 def test_a_wrong_map_before_a_custom_layer_fails(keras: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,6 +139,16 @@ def test_results_of_another_size_than_the_outputs_are_refused(digits: Config, tm
         verify(digits, inputs=tmp_path / "given.npz")
 
 
+def test_results_of_an_unknown_layer_are_refused_with_near_names(digits: Config, tmp_path: Path) -> None:
+    result = np.ones((2, 10))
+    np.savez(tmp_path / "given.npz", data=np.ones((2, 8, 8, 1)), expected_prob=result, expected_porb=result)
+    with pytest.raises(UsageError) as caught:
+        verify(digits, inputs=tmp_path / "given.npz")
+    (problem,) = caught.value.problems
+    assert problem.code == "DV722" and problem.message == 'expected_porb: there is no layer "porb"'
+    assert problem.hint == "the name of a layer, like expected_prob"
+
+
 def test_names_of_classes_are_a_text(tmp_path: Path) -> None:
     (tmp_path / "names").write_text("zero\nÄpfel\n", encoding="utf-8")
     assert read_labels(tmp_path / "names") == ("zero", "Äpfel")
