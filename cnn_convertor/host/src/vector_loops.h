@@ -9,6 +9,8 @@ namespace dv {
 
 void widen_all(const uint8_t *halves, std::size_t count, float *values);
 void narrow_all(const float *values, std::size_t count, uint8_t *halves);
+// Eight rows of count halves to count columns of eight values.
+void widen_columns(const uint8_t *const *rows, std::size_t count, float *columns);
 // Rounds FP32 values to FP16 in place.
 void round_all(float *values, std::size_t count);
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kBlock = 8;           // output channels that share a header
 constexpr int kPaletteBytes = 512;  // 256 FP16 values
+constexpr int kCacheLine = 64;      // bytes
 constexpr int kHeaderBytes = 16;    // eight biases, or eight slopes
 
 uint64_t round_up_16(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
@@ -128,9 +129,13 @@ const uint8_t *PackedWeights::tile(int stream, int block, int output, int chunk,
   return header(stream, block) + header_bytes_ + tiles * kTile * count(element_bytes_);
 }
 
-void PackedWeights::load_tile(const uint8_t *from, float *values) const {
-  if (element_bytes_ == 2) return widen_all(from, kTile, values);
-  for (int i = 0; i < kTile; ++i) values[i] = palette_[from[i]];
+void PackedWeights::read_tiles(const uint8_t *const *tiles, float *columns) const {
+  // The next tiles lie behind these, and are read after much else.
+  const int bytes = kBlock * kTile * element_bytes_;
+  for (int i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(tiles[0] + bytes + i);
+  if (element_bytes_ == 2) return widen_columns(tiles, kTile, columns);
+  for (int i = 0; i < kTile; ++i)
+    for (int output = 0; output < kBlock; ++output) *columns++ = palette_[tiles[output][i]];
 }
 
 void PackedWeights::read_bias(int block, float *values) const {
@@ -148,35 +153,38 @@ void PackedWeights::read_slopes(int block, float *values) const {
 }
 
 // places: the first one that must be zero.
-void PackedWeights::expect_zeros(const float *values, const int *places, const uint8_t *from, int block,
-                                 int output) const {
-  uint32_t bits = 0;
-  for (; places != places_.data() + kTile; ++places) bits |= bits_of_float(values[*places]);
-  if ((bits & 0x7fffffffu) == 0) return;
-  throw Error("packed weights: the tile at byte " + std::to_string(from - start_) + " of the run's weights (output " +
-              std::to_string(block * kBlock + output) + ") has a value at a position that must be 0");
+void PackedWeights::expect_zeros(const float *columns, const int *places, const uint8_t *const *tiles, int block) const {
+  uint32_t bits[kBlock] = {};
+  for (; places != places_.data() + kTile; ++places)
+    for (int output = 0; output < kBlock; ++output) bits[output] |= bits_of_float(columns[kBlock * *places + output]);
+  for (int output = 0; output < kBlock; ++output)
+    if ((bits[output] & 0x7fffffffu) != 0)
+      throw Error("packed weights: the tile at byte " + std::to_string(tiles[output] - start_) +
+                  " of the run's weights (output " + std::to_string(block * kBlock + output) +
+                  ") has a value at a position that must be 0");
 }
 
 void PackedWeights::read_kernels(int block, int first, int last, int stride, float *values) const {
+  static const uint8_t kNothing[2 * kTile] = {};  // the tile of an output that does not exist
   const int existing = std::min(kBlock, outputs_ - block * kBlock);
   const std::size_t tap_step = 8 * count(stride), chunk_step = count(taps()) * tap_step;
   const int first_channel = first * 8, end_channel = std::min(channels_, last * 8);
-  float tiles[kBlock][kTile] = {};  // of the block's outputs
+  const uint8_t *tiles[kBlock];
+  std::fill(tiles, tiles + kBlock, kNothing);
+  float columns[kTile * kBlock];  // the elements of all outputs' tiles
   for (int stream = 0; stream < streams_; ++stream)
     for (int t = first_channel; t < end_channel; t += tile_channels_) {
       const int chunk = t / chunk_channels_, index = t % chunk_channels_ / tile_channels_;
-      for (int output = 0; output < existing; ++output) load_tile(tile(stream, block, output, chunk, index), tiles[output]);
-      const int held = std::min(tile_channels_, end_channel - t);
+      for (int output = 0; output < existing; ++output) tiles[output] = tile(stream, block, output, chunk, index);
+      read_tiles(tiles, columns);
+      const int held = std::min(tile_channels_, end_channel - t), tap_end = tile_taps_;
       const int *place = places_.data();
-      for (int i = 0; i < held; ++i) {
-        const int channel = t + i - first_channel;
-        float *to = values + count(channel / 8) * chunk_step + count(stream) * tap_step +
-                    count(channel % 8) * count(stride);
-        for (int tap = 0; tap < tile_taps_; ++tap, ++place, to += tap_step)
-          for (int output = 0; output < kBlock; ++output) to[output] = tiles[output][*place];
+      for (std::size_t channel = count(t - first_channel), end = channel + count(held); channel < end; ++channel) {
+        float *to = values + channel / 8 * chunk_step + count(stream) * tap_step + channel % 8 * count(stride);
+        for (int tap = 0; tap < tap_end; ++tap, ++place, to += tap_step)
+          std::memcpy(to, columns + kBlock * *place, kBlock * sizeof(float));
       }
-      for (int output = 0; output < existing; ++output)
-        expect_zeros(tiles[output], place, tile(stream, block, output, chunk, index), block, output);
+      expect_zeros(columns, place, tiles, block);
     }
 }
 

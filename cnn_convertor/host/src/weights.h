@@ -42,8 +42,9 @@ class PackedWeights {
 
   const uint8_t *header(int stream, int block) const;
   const uint8_t *tile(int stream, int block, int output, int chunk, int index) const;
-  void load_tile(const uint8_t *from, float *values) const;
-  void expect_zeros(const float *values, const int *places, const uint8_t *from, int block, int output) const;
+  // The tiles of eight outputs as columns, which have an element of each.
+  void read_tiles(const uint8_t *const *tiles, float *columns) const;
+  void expect_zeros(const float *columns, const int *places, const uint8_t *const *tiles, int block) const;
 
   const uint8_t *start_;
   int outputs_, channels_;
