@@ -4,6 +4,7 @@
 
 #include "convolve.cpp"
 #include "half.h"
+#include "units.cpp"
 #include "vector_loops.cpp"
 
 namespace {
@@ -33,6 +34,12 @@ void compare_conversions() {
   dv::widen_all(halves.data(), values.size(), values.data());
   dv::widen_loop(halves.data(), values.size(), expected.data());
   expect(same(values, expected), "widen_all");
+  const uint8_t *rows[8];
+  for (std::size_t row = 0; row < 8; ++row) rows[row] = &halves[2 * 8001 * row];
+  std::vector<float> columns(8 * 8005), expected_columns(columns.size());
+  dv::widen_columns(rows, 8005, columns.data());
+  for (std::size_t i = 0; i < columns.size(); ++i) expected_columns[i] = expected[8001 * (i % 8) + i / 8];
+  expect(same(columns, expected_columns), "widen_columns");
   for (const uint32_t step : {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x2fffu, 0x3000u, 0x3001u, 0xffffffffu}) {
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = dv::float_of_bits(dv::bits_of_float(expected[i]) + step);
@@ -43,6 +50,25 @@ void compare_conversions() {
     dv::round_all(rounded.data(), rounded.size());
     dv::round_loop(expected_rounded.data(), expected_rounded.size());
     expect(same(rounded, expected_rounded), "round_all");
+  }
+}
+
+void compare_activations() {
+  std::vector<float> slopes(8), values(8 * 37);
+  for (float &slope : slopes) slope = random_half();
+  for (float &value : values) value = 16.0f * random_half();
+  values[3] = -0.0f, values[4] = dv::float_of_bits(0x7fc00000u), values[5] = dv::float_of_bits(0xff800000u);
+  for (const dv::Activation activation : {dv::Activation::kRelu6, dv::Activation::kPrelu}) {
+    std::vector<float> fast = values, expected = values;
+    dv::choose_avx2(activation, slopes.data(), fast.data(), fast.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      float &x = expected[i];
+      if (activation == dv::Activation::kPrelu)
+        x = x < 0.0f ? x * slopes[i % 8] : x;
+      else
+        x = x < 0.0f ? 0.0f : x > 6.0f ? 6.0f : x;
+    }
+    expect(same(fast, expected), "choose_avx2");
   }
 }
 
@@ -106,6 +132,7 @@ void compare_kernels() {
 
 int main() {
   compare_conversions();
+  if (dv::has_avx2()) compare_activations();
   compare_kernels();
   std::printf("%s\n", failures ? "fail" : "pass");
   return failures != 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu.h"
 #include "threads.h"
 #include "weights.h"
 
@@ -53,14 +54,13 @@ void upsample_chunk(const float *from, const PoolAxis &major, const PoolAxis &mi
     }
 }
 
-// Four channels, which every CPU computes at once. Compilers turn a choice between scalars into a branch, which the signs of
-// values mispredict.
-typedef float Quartet __attribute__((vector_size(16), aligned(4), may_alias));
+// The channels of a position. Of a choice between scalars, compilers make a branch, which the signs of values mispredict.
+typedef float Octet __attribute__((vector_size(32), aligned(4), may_alias));
 
-// Applies a function of four channels to a piece of a map.
+// Applies a function of eight channels to a piece of a map.
 template <class Function>
-void each_quartet(float *values, std::size_t count, const Function &function) {
-  for (std::size_t i = 0; i < count; i += 4) function(*reinterpret_cast<Quartet *>(values + i), i);
+DV_INLINE void each_octet(float *values, std::size_t count, const Function &function) {
+  for (std::size_t i = 0; i < count; i += 8) function(*reinterpret_cast<Octet *>(values + i));
 }
 
 // Applies a function of one value to a piece of a map.
@@ -69,23 +69,37 @@ void each(float *values, std::size_t count, const Function &function) {
   for (std::size_t i = 0; i < count; ++i) values[i] = function(values[i]);
 }
 
+// The activations that only choose between values. slopes: of eight channels.
+DV_INLINE void choose_loop(Activation activation, const float *slopes, float *values, std::size_t count) {
+  if (activation == Activation::kRelu6) {
+    each_octet(values, count, [](Octet &x) {
+      const Octet none = {}, most = none + 6.0f, low = x < none ? none : x;
+      x = most < low ? most : low;
+    });
+  } else {
+    const Octet slope = *reinterpret_cast<const Octet *>(slopes);
+    each_octet(values, count, [slope](Octet &x) { x = x < 0.0f ? x * slope : x; });
+  }
+}
+
+void choose_any(Activation activation, const float *slopes, float *values, std::size_t count) {
+  choose_loop(activation, slopes, values, count);
+}
+
+DV_AVX2 void choose_avx2(Activation activation, const float *slopes, float *values, std::size_t count) {
+  choose_loop(activation, slopes, values, count);
+}
+
 void activate_part(const Run &run, const float *slopes, float *values, std::size_t count) {
-  const float slope = run.slope;
+  float same[8];
   switch (run.activation) {
     case Activation::kNone: break;
-    case Activation::kTanh: each(values, count, [](float x) { return std::tanh(x); }); break;
-    case Activation::kRelu: each_quartet(values, count, [slope](Quartet &x, std::size_t) { x = x < 0.0f ? x * slope : x; }); break;
-    case Activation::kSigmoid: each(values, count, [](float x) { return 1.0f / (1.0f + std::exp(-x)); }); break;
+    case Activation::kRelu: std::fill(same, same + 8, run.slope), slopes = same; [[fallthrough]];
     case Activation::kPrelu:
-      each_quartet(values, count, [slopes](Quartet &x, std::size_t i) {
-        x = x < 0.0f ? x * *reinterpret_cast<const Quartet *>(slopes + i % 8) : x;
-      });
-      break;
+    case Activation::kRelu6: (has_avx2() ? choose_avx2 : choose_any)(run.activation, slopes, values, count); break;
+    case Activation::kTanh: each(values, count, [](float x) { return std::tanh(x); }); break;
+    case Activation::kSigmoid: each(values, count, [](float x) { return 1.0f / (1.0f + std::exp(-x)); }); break;
     case Activation::kElu: each(values, count, [](float x) { return x < 0.0f ? std::expm1(x) : x; }); break;
-    case Activation::kRelu6: each_quartet(values, count, [](Quartet &x, std::size_t) {
-      const Quartet none = {}, most = none + 6.0f, low = x < none ? none : x;
-      x = most < low ? most : low;
-    }); break;
   }
   if (run.absolute) each(values, count, [](float x) { return std::fabs(x); });
 }
