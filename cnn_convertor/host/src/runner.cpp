@@ -13,10 +13,10 @@
 #ifdef NETWORK_HEADER
 #include NETWORK_HEADER
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <stdexcept>
 
 #include "dmp_dv_host.h"
@@ -29,8 +29,10 @@ namespace {
 std::vector<char> read_file(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) fail("cannot open " + path);
-  std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad()) fail("cannot read " + path);
+  file.seekg(0, std::ios::end);
+  std::vector<char> bytes(static_cast<std::size_t>(std::max<std::streamoff>(file.tellg(), 0)));
+  file.seekg(0);
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) fail("cannot read " + path);
   return bytes;
 }
 
