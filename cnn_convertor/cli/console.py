@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cnn_convertor.cli import tables
+from cnn_convertor.cli import problems, tables
+from cnn_convertor.cli.problems import Complaint
 from cnn_convertor.cli.tables import escape_controls
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.failures import DEBUG, Attempt, Ending
@@ -34,11 +35,13 @@ class Console:
     """Prints for one command, and collects its exit code.
 
     level: -1 quiet, 0 normal, 1 with the time of each step, 2 with tracebacks. strict: warnings are errors.
-    code: the exit code, the worst of what was printed.
+    form: of problems, one of problems.FORMATS. code: the exit code, the worst of what was printed.
     """
 
-    def __init__(self, level: int, *, strict: bool = False) -> None:
+    def __init__(self, level: int, *, strict: bool = False, form: str = problems.TEXT) -> None:
         self.code = DONE
+        self._form = form
+        self._complaints: list[Complaint] = []
         self._level = level
         self.strict = strict
         self._debugging = level > 1 or os.environ.get(DEBUG, "0") != "0"
@@ -66,8 +69,19 @@ class Console:
             self.code = max(self.code, MISUSED if outcome.is_misuse else FAILED)
 
     def complain(self, kind: str, problem: Problem) -> None:
-        color = {"error": "red", "warning": "yellow"}[kind]
-        _print(f"{click.style(kind, fg=color, bold=True)} {escape_controls(str(problem))}", err=True)
+        complaint = Complaint(kind, problem)
+        if self._form == problems.TEXT:
+            color = {"error": "red", "warning": "yellow"}[kind]
+            _print(f"{click.style(kind, fg=color, bold=True)} {escape_controls(str(problem))}", err=True)
+        elif self._form == problems.GITHUB:
+            _print(problems.as_annotation(complaint), err=True)
+        else:
+            self._complaints.append(complaint)
+
+    def close(self) -> None:
+        """Print what is printed as a whole."""
+        if self._form in problems.DOCUMENTS:
+            self.data(problems.as_document(self._form, self._complaints))
 
     def find(self, problem: Problem) -> None:
         """Print what is wrong with something that was checked; the exit code is then 1."""

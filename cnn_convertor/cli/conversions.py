@@ -11,7 +11,7 @@ import click
 
 from cnn_convertor import dependencies
 from cnn_convertor.cli.console import DONE, Console
-from cnn_convertor.cli.parameters import FILE, WholeNumber, with_calibration, with_jobs, with_network
+from cnn_convertor.cli.parameters import FILE, WholeNumber, with_calibration, with_format, with_jobs, with_network
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     "--depfile-target", metavar="FILE", type=FILE, help="What depends on them, in place of the weights' file."
 )
 @with_network
+@with_format
 @with_console
 def convert(
     console: Console,
@@ -123,6 +124,7 @@ def _check_apart(config: Config, ini: Path, taken: dict[Path, Path]) -> None:
 @click.argument("inis", metavar="NET.ini...", nargs=-1, required=True, type=FILE)
 @click.option("--update", is_flag=True, help="Write the outputs that differ.")
 @with_network
+@with_format
 @with_console
 def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any) -> None:
     """Convert networks, and compare the result with the committed outputs; the exit code is 1 when they differ."""

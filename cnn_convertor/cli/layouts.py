@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.parameters import COUNT, FILE, WholeNumber, with_device, with_network, with_sources
+from cnn_convertor.cli.parameters import COUNT, FILE, WholeNumber, with_device, with_format, with_network, with_sources
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
@@ -23,6 +23,7 @@ from cnn_convertor.errors import Origin, Problem, UsageError
 @click.argument("source", metavar="NAME_gen.cpp", type=FILE)
 @click.argument("weights", metavar="[NAME_weights.bin]", required=False, type=FILE)
 @with_device
+@with_format
 @with_console
 def audit(console: Console, source: Path, weights: Path | None, device: str | None, **sizes: int | None) -> None:
     """Check a generated source and its weights, and list its commands.
@@ -218,6 +219,7 @@ _moves(
 @click.option(
     "--output", metavar="OUT.csv", type=FILE, help="File for the table with offsets, in place of standard output."
 )
+@with_format
 @with_console
 def plan(console: Console, table: Path, capacity: int | None, alignment: int, nodes: int, output: Path | None) -> None:
     """Find offsets for a table of buffers: id,lower,upper,size (half-open live ranges)."""

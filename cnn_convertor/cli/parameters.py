@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from cnn_convertor.cli.problems import FORMATS, TEXT
+
 
 class WholeNumber(click.IntRange):
     """A whole number of at least `least`."""
@@ -50,6 +52,16 @@ with_sources = click.option(
     multiple=True,
     type=FILE,
     help="C++ file with the callbacks of custom layers; can be repeated.",
+)
+
+
+with_format = click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default=TEXT,
+    show_default=True,
+    help="How to print problems: `github` as annotations; `json` and `sarif` in place of all other output.",
 )
 
 

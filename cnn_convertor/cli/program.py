@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from cnn_convertor import __version__
+from cnn_convertor.cli import problems
 from cnn_convertor.cli.console import DONE, INTERRUPTED, Console
 from cnn_convertor.errors import Problem
 from cnn_convertor.places import place_of
@@ -64,12 +65,13 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
     """Add the options of every command, pass them on as a Console, which prints errors, and return its exit code."""
 
     @wraps(command)
-    def run(verbose: int, quiet: bool, strict: bool, **others: Any) -> int:
+    def run(verbose: int, quiet: bool, strict: bool, form: str = problems.TEXT, **others: Any) -> int:
         if verbose and quiet:
             raise click.UsageError("use either -v or -q")
-        console = Console(-1 if quiet else verbose, strict=strict)
+        console = Console(-1 if quiet or form in problems.DOCUMENTS else verbose, strict=strict, form=form)
         with console.attempt(), console.notes():
             command(console=console, **others)
+        console.close()
         return console.code
 
     quiet = click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")

@@ -15,6 +15,7 @@ from cnn_convertor.cli.parameters import (
     FILE,
     Number,
     with_calibration,
+    with_format,
     with_inputs,
     with_jobs,
     with_network,
@@ -73,6 +74,7 @@ def inspect_network(
 @click.option("--labels", metavar="FILE", type=FILE, help="Class names, one a line.")
 @with_sources
 @with_network
+@with_format
 @with_console
 def run(
     console: Console,
@@ -131,6 +133,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 @with_calibration
 @with_sources
 @with_network
+@with_format
 @with_console
 def verify(
     console: Console,

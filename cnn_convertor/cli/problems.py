@@ -1,0 +1,109 @@
+"""Problems for other programs: JSON, annotations of GitHub Actions, and SARIF."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from cnn_convertor import __version__
+from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.escaping import visible
+
+TEXT, GITHUB, JSON, SARIF = "text", "github", "json", "sarif"
+FORMATS: Final = (TEXT, GITHUB, JSON, SARIF)
+DOCUMENTS: Final = (JSON, SARIF)  # which have all problems of a command, in place of its other output
+_SARIF_VERSION: Final = "2.1.0"
+_SARIF_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+class Complaint(NamedTuple):
+    """A problem as it is printed. kind: error or warning."""
+
+    kind: str
+    problem: Problem
+
+
+def as_document(kind: str, found: Sequence[Complaint]) -> str:
+    """All problems of a command, in one of DOCUMENTS."""
+    values = [_plain(each) for each in found] if kind == JSON else _sarif(found)
+    return json.dumps(values, indent=2)
+
+
+def _plain(complaint: Complaint) -> dict[str, Any]:
+    kind, problem = complaint
+    where = problem.where or Origin("")
+    place = {"file": where.file, "line": where.line, "layer": where.layer, "type": where.type}
+    return {"kind": kind, "code": problem.code, "message": problem.message, "hint": problem.hint, **place}
+
+
+# --- GitHub Actions ------------------------------------------------------------------------------------------------------
+
+
+def as_annotation(complaint: Complaint) -> str:
+    """A command of a workflow, on one line."""
+    kind, problem = complaint
+    fields = {"title": f"{problem.code} {_layer(problem.where)}".rstrip()}
+    if problem.where is not None and problem.where.file:
+        fields["file"] = problem.where.file
+        if problem.where.line is not None:
+            fields["line"] = str(problem.where.line)
+    shown = ",".join(f"{name}={_escaped(text, ',:')}" for name, text in fields.items())
+    return f"::{kind} {shown}::{_escaped(_message(problem))}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """With the characters that end a part of a command in hexadecimal digits."""
+    lines = "\n".join(map(visible, text.split("\n")))
+    return "".join(f"%{ord(c):02X}" if c in f"%\r\n{more}" else c for c in lines)
+
+
+def _layer(where: Origin | None) -> str:
+    return f'layer "{where.layer}"' if where is not None and where.layer else ""
+
+
+def _message(problem: Problem) -> str:
+    return f"{problem.message}\ntry: {problem.hint}" if problem.hint else problem.message
+
+
+# --- SARIF ---------------------------------------------------------------------------------------------------------------
+
+
+def _sarif(found: Sequence[Complaint]) -> dict[str, Any]:
+    """A log of one run, whose rules are the codes."""
+    codes = sorted({complaint.problem.code for complaint in found})
+    rules = [{"id": code, "help": {"text": f"cnn-convertor docs {code}"}} for code in codes]
+    results = [
+        {
+            "ruleId": problem.code,
+            "ruleIndex": codes.index(problem.code),
+            "level": kind,
+            "message": {"text": _message(problem)},
+            **_locations(problem.where),
+        }
+        for kind, problem in found
+    ]
+    driver = {"name": "cnn-convertor", "semanticVersion": __version__, "rules": rules}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return {"$schema": _SARIF_SCHEMA, "version": _SARIF_VERSION, "runs": [run]}
+
+
+def _locations(where: Origin | None) -> dict[str, Any]:
+    if where is None or not (where.file or where.layer):
+        return {}
+    location: dict[str, Any] = {}
+    if where.file:
+        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(where.file)}}
+        if where.line is not None:
+            place["region"] = {"startLine": where.line}
+        location["physicalLocation"] = place
+    if where.layer:
+        location["logicalLocations"] = [{"name": where.layer, **({"kind": where.type} if where.type else {})}]
+    return {"locations": [location]}
+
+
+def _uri(file: str) -> str:
+    path = Path(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="replace")

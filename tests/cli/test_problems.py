@@ -1,0 +1,112 @@
+"""Problems for other programs: their forms hold whatever messages contain."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from cnn_convertor import cli
+from cnn_convertor.cli.problems import Complaint, as_annotation, as_document
+from cnn_convertor.errors import Origin, Problem
+
+URI_CHARACTERS = r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*"  # RFC 3986
+FOUND = [
+    Complaint(
+        "error", Problem("DV302", "not\nsupported: 100%", Origin("a b/ü%.prototxt", "conv,1:", "Conv", 7), "try this")
+    ),
+    Complaint("warning", Problem("DV501", "::error::\x1b[31m\r\n", Origin("C:\\net.h5"))),
+    Complaint("error", Problem("DV100", "nothing", None)),
+    Complaint("error", Problem("DV302", "again", Origin("", "fc"))),
+]
+
+
+def check_log(log: Any) -> None:
+    """What SARIF 2.1.0 requires of the parts that are used; numbers of sections in its text."""
+    assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-schema-2.1.0.json")  # 3.13
+    assert log.keys() == {"$schema", "version", "runs"}
+    (run,) = log["runs"]
+    assert run.keys() <= {"tool", "results", "columnKind"} and run["columnKind"] in (
+        "utf16CodeUnits",
+        "unicodeCodePoints",
+    )
+    driver = run["tool"]["driver"]
+    assert driver["name"] and re.fullmatch(r"\d+\.\d+\.\d+.*", driver["semanticVersion"])  # 3.19.8, 3.19.12
+    identifiers = [rule["id"] for rule in driver["rules"]]
+    assert len(set(identifiers)) == len(identifiers)  # 3.49.3
+    assert all(rule.keys() == {"id", "help"} and rule["help"]["text"] for rule in driver["rules"])
+    for result in run["results"]:
+        assert result.keys() <= {"ruleId", "ruleIndex", "level", "message", "locations"}
+        assert result["message"]["text"] and result["level"] in ("none", "note", "warning", "error")  # 3.27.10, 3.27.11
+        assert identifiers[result["ruleIndex"]] == result["ruleId"]  # 3.27.6
+        for location in result.get("locations", []):
+            check_location(location)
+
+
+def check_location(location: Any) -> None:
+    assert location and location.keys() <= {"physicalLocation", "logicalLocations"}  # 3.28
+    if "physicalLocation" in location:
+        place = location["physicalLocation"]
+        assert re.fullmatch(URI_CHARACTERS, place["artifactLocation"]["uri"])  # 3.4.3
+        assert urlsplit(place["artifactLocation"]["uri"]).scheme in ("", "file")
+        assert place.get("region", {"startLine": 1})["startLine"] >= 1  # 3.30.5
+    assert all(each["name"] for each in location.get("logicalLocations", []))  # 3.33.4
+
+
+def test_a_log_has_the_form_of_sarif() -> None:
+    log = json.loads(as_document("sarif", FOUND))
+    check_log(log)
+    check_log(json.loads(as_document("sarif", [])))
+    (run,) = log["runs"]
+    assert [result["level"] for result in run["results"]] == [each.kind for each in FOUND]
+    uri = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert unquote(uri) == "a b/ü%.prototxt"
+
+
+def test_json_has_every_part_of_a_problem() -> None:
+    first, *_, last = json.loads(as_document("json", FOUND))
+    where = {"file": "a b/ü%.prototxt", "line": 7, "layer": "conv,1:", "type": "Conv"}
+    expected = {"kind": "error", "code": "DV302", "message": "not\nsupported: 100%", "hint": "try this", **where}
+    assert first == expected
+    assert last["layer"] == "fc" and last["file"] == "" and last["line"] is None
+
+
+def test_an_annotation_is_one_line_that_cannot_be_ended_early() -> None:
+    shown = [as_annotation(each) for each in FOUND]
+    for line in shown:
+        assert line.isprintable()
+        _, fields, _ = re.fullmatch(r"::(error|warning) ([^:]*)::(.*)", line).groups()  # type: ignore[union-attr]  # or it fails
+        assert all(re.fullmatch(r"(title|file|line)=[^,:]+", field) for field in fields.split(","))
+    assert shown[0].endswith("::not%0Asupported: 100%25%0Atry: try this") and "line=7" in shown[0]
+
+
+@pytest.mark.parametrize("form", ["json", "sarif"])
+def test_a_document_is_all_that_is_printed(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ini = tmp_path / "net.ini"
+    ini.write_text("[INPUT]\nname = a\ndefinition = missing.h5\ncolour = 1\n[OUTPUT]\noutput_folder = out\n")
+    assert cli.main([str(ini), "--format", form]) == 2
+    out, err = capsys.readouterr()
+    assert err == ""
+    if form == "sarif":
+        check_log(json.loads(out))
+    else:
+        assert [each["code"] for each in json.loads(out)] == ["DV112", "DV107"]
+
+
+def test_without_problems_a_document_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "buffers.csv"
+    table.write_text("id,lower,upper,size\na,0,2,16\n")
+    assert cli.main(["plan", str(table), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_annotations_leave_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "buffers.csv"
+    table.write_text("id,lower,upper,size\na,0,2,16\n")
+    assert cli.main(["plan", str(table), "--capacity", "8", "--format", "github"]) == 1
+    out, err = capsys.readouterr()
+    assert "a,0,2,16,0" in out and "::error title=DV120,file=" in err
