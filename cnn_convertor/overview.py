@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cnn_convertor import __version__
+from cnn_convertor.board.comparison import BoardVerification, verify_board
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, Problem
 from cnn_convertor.pipeline import Progress, look, quantize, whole_report
@@ -22,14 +23,23 @@ from cnn_convertor.verification.compare import Comparison
 from cnn_convertor.verification.results import Verification
 
 
-def report_on(config: Config, progress: Progress = lambda *_: None, *, verified: bool = False) -> Report:
-    """The report of a network, and of what prevents a conversion. verified: compare it with its framework, too.
+def report_on(
+    config: Config,
+    progress: Progress = lambda *_: None,
+    *,
+    verified: bool = False,
+    board: Path | None = None,
+    inputs: Path | None = None,
+) -> Report:
+    """The report of a network, and of what prevents a conversion.
 
+    verified: compare it with its framework, too. board: a folder in which a kit stored its results. inputs: for both, in
+    place of random images.
     Raises ConvertorError when a file cannot be read at all. Warnings are in the report, and are issued as well.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvertorWarning)
-        report = _report_on(config, progress, verified=verified)
+        report = _report_on(config, progress, verified=verified, board=board, inputs=inputs)
     found: dict[Problem, None] = {}
     for warning in caught:
         warnings.warn(warning.message, stacklevel=2)
@@ -38,7 +48,9 @@ def report_on(config: Config, progress: Progress = lambda *_: None, *, verified:
     return replace(report, warnings=tuple(map(message_of, found)))
 
 
-def _report_on(config: Config, progress: Progress, *, verified: bool) -> Report:
+def _report_on(
+    config: Config, progress: Progress, *, verified: bool, board: Path | None, inputs: Path | None
+) -> Report:
     progress("read", 0, 1)
     seen = look(config)
     if seen.schedule is None:
@@ -49,12 +61,15 @@ def _report_on(config: Config, progress: Progress, *, verified: bool) -> Report:
     progress("report", 0, 1)
     report = report_of(made.program, config, calibration=made.calibration, kept=made.kept)
     report = whole_report(report, seen, made, config)
+    if board is not None:
+        progress("board", 0, 1)
+        report = replace(report, board=board_of(verify_board(config, board, inputs=inputs)))
     if not verified:
         return report
     progress("verify", 0, 1)
     with tempfile.TemporaryDirectory() as folder:  # in place of that of the outputs, which a report does not judge
         apart = replace(config, output_folder=Path(folder))
-        return replace(report, verified=verified_of(verify(apart, graph=graph, layers=True)))
+        return replace(report, verified=verified_of(verify(apart, graph=graph, inputs=inputs, layers=True)))
 
 
 def _empty(config: Config) -> Report:
@@ -97,3 +112,29 @@ def verified_of(result: Verification) -> values.Verified:
 
 def _error(found: Comparison, kind: str) -> values.MapError:
     return values.MapError(found.name, kind, found.sqnr, found.max_error, ())
+
+
+def board_of(result: BoardVerification) -> values.BoardFigures:
+    """What a board measured as a part of the report."""
+    return values.BoardFigures(
+        device=result.device,
+        inputs=result.inputs,
+        samples=result.samples,
+        passed=result.passed,
+        usec=result.whole.usec,
+        cpu_usec=result.cpu_usec,
+        model_usec=result.modelled.usec,
+        outputs=tuple(_error(output, "") for output in result.outputs),
+        steps=tuple(
+            values.BoardStep(
+                step=step,
+                usec=layer.measured.usec,
+                bytes=layer.measured.nbytes,
+                model_usec=layer.modelled.usec,
+                model_bytes=layer.modelled.bytes,
+                same=layer.is_same,
+                sqnr=layer.framework,
+            )
+            for step, layer in enumerate(result.layers)
+        ),
+    )

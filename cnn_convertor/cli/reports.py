@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the report as JSON (docs/report.md).")
 @click.option("--compare", "earlier", metavar="OLD.json", type=FILE, help="Show what differs from an earlier report.")
 @click.option("--verify", "verified", is_flag=True, help="Compare with the framework, too, layer by layer.")
+@click.option("--board", metavar="DIR", type=FILE, help="Show what a kit measured on the board beside the model.")
+@click.option("--inputs", metavar="PATH", type=FILE, help="Inputs for --verify, or those of the kit, if not random.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 @with_calibration
 @with_network
@@ -34,6 +36,8 @@ def report(
     json_file: Path | None,
     earlier: Path | None,
     verified: bool,
+    board: Path | None,
+    inputs: Path | None,
     opens: bool,
     calibrate: Path | None,
     **device: Any,
@@ -49,7 +53,7 @@ def report(
     config = Config.of(ini, calibrate=calibrate, **device)
     old = None if earlier is None else _earlier_report(earlier)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        made = report_on(config, progress, verified=verified)
+        made = report_on(config, progress, verified=verified, board=board, inputs=inputs)
     compared = None if old is None else differences(old, made)
     _save_text(json_file, to_json(made))
     if html is not None:

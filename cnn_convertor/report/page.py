@@ -25,7 +25,7 @@ from cnn_convertor.report.pictures import (
     network_picture,
 )
 from cnn_convertor.report.summary import buffer_text, decibels, summary
-from cnn_convertor.report.values import Magnitudes, Report, Step, StoredWeights
+from cnn_convertor.report.values import BoardStep, Magnitudes, Report, Step, StoredWeights
 
 _SMALLEST_NORMAL, _LARGEST = -14, 15  # powers of two of FP16's normal numbers
 
@@ -61,6 +61,7 @@ def html_page(report: Report, *, compared: Sequence[ReportDifference] | None = N
         "bars": tuple(_bars(report.steps)),
         "weights": tuple(map(_weights_row, report.weights)),
         "errors": tuple(_errors(report)),
+        "board": tuple(_board_rows(report)),
         "compared": compared,
         "style": Markup(_text("report.css") + _text("report_picture.css")),  # files of this package
         "script": Markup(script),  # a file of this package
@@ -147,6 +148,21 @@ def _errors(report: Report) -> Iterator[_Error]:
         causes = "; ".join(f"{name}: {decibels(value)} dB" for name, value in each.causes)
         widths = _width(each.sqnr), _width(each.alone)
         yield _Error(each.layer, each.type, decibels(each.sqnr), decibels(each.alone), *widths, causes)
+
+
+class _BoardRow(NamedTuple):
+    """A step on the board. ratio: of the measured time to the model's, as text."""
+
+    board: BoardStep
+    step: Step
+    ratio: str
+    decibels: str
+
+
+def _board_rows(report: Report) -> Iterator[_BoardRow]:
+    for each in () if report.board is None else report.board.steps:
+        ratio = f"{each.usec / each.model_usec:.2f}" if each.usec is not None and each.model_usec else ""
+        yield _BoardRow(each, report.steps[each.step], ratio, decibels(each.sqnr))
 
 
 def _width(ratio: float | None) -> float:

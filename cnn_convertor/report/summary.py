@@ -44,6 +44,13 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
     if report.commands:
         text = f"{report.usec / 1e3:.3g} ms, {report.traffic / 1e6:,.2f} MB for the commands on {report.device.name}"
         yield "estimate", f"{text} ({report.device.provenance})"
+    if (board := report.board) is not None:
+        commands = "not measured" if board.usec is None else f"{board.usec / 1e3:.3g} ms"
+        verdict = "computes the same" if board.passed else "computes something else"
+        yield (
+            "board",
+            f"{commands} for the commands, {board.cpu_usec / 1e3:.3g} ms on the CPU; {board.device} {verdict}",
+        )
     if size := report.palette_command_bytes:
         yield "command buffer", f"about {size:,} bytes more for palettes, which the driver expands"
 
