@@ -18,11 +18,14 @@ from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.pipeline import load, quantize
 from cnn_convertor.report.collecting import report_of
+from cnn_convertor.report.page import styled_page
+from cnn_convertor.report.summary import decibels
 from cnn_convertor.trials import verify
 from cnn_convertor.workers import spread
 
 _SCHEMA: Final = 1  # of the JSON form; increases when the meaning of an entry changes
 EXACT: Final = "exact"  # the SQNR of an output without any error
+TITLES: Final = ("commands", "CPU layers", "ms", "traffic", "weights", "I/O buffer", "SQNR dB", "")
 VARIED: Final = (
     "quantization",
     "quantization_threshold",
@@ -78,6 +81,17 @@ class SweptVariant(NamedTuple):
     warnings: tuple[Problem, ...] = ()
     is_best: bool = False
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """A row of a table for people: the settings, then what `TITLES` names; the codes of problems after a failure."""
+        settings = tuple(self.settings.values())
+        if (f := self.figures) is None:
+            codes = ", ".join(dict.fromkeys(problem.code for problem in self.problems))
+            return (*settings, codes, *[""] * (len(TITLES) - 1))
+        sizes = (f"{size:,}" for size in (f.traffic_bytes, f.weight_bytes, f.io_bytes))
+        counts = (str(f.commands), str(f.cpu_layers), f"{f.usec / 1e3:.3g}")
+        return (*settings, *counts, *sizes, decibels(f.sqnr), "*" * self.is_best)
+
     def shown(self) -> dict[str, int | float | str]:
         """The figures for other programs; nothing after a failure."""
         if self.figures is None:
@@ -92,6 +106,24 @@ class Sweep(NamedTuple):
 
     network: str
     rows: tuple[SweptVariant, ...]
+
+    @property
+    def front(self) -> str:
+        """What a star means."""
+        return "no other variant is better in time, bytes (weights and I/O buffer) and SQNR together"
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Why variants cannot be converted, each once."""
+        return tuple(dict.fromkeys(problem for row in self.rows for problem in row.problems))
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return (*self.rows[0].settings, *TITLES)
+
+    def to_html(self) -> str:
+        """A page with the table, which needs nothing else; the Pareto front has stars and is bold."""
+        return styled_page("sweep.html.j2", sweep=self, settings=len(self.rows[0].settings))
 
     def to_json(self) -> str:
         """An exact SQNR is null; one that is not measured is missing."""

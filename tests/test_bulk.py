@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor import cli
-from cnn_convertor.errors import UsageError
+from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.selection import ini_files
+from cnn_convertor.sweep import Figures, Sweep, SweptVariant
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = [f"n{i}" for i in range(6)]
@@ -170,17 +171,33 @@ def test_an_interruption_ends_all_processes(nets: Path) -> None:
 def test_a_sweep_compares_all_combinations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ini = str(ROOT / "examples/digits_keras/net.ini")
     table, values = tmp_path / "table.csv", tmp_path / "table.json"
+    files = ["--csv", str(table), "--json", str(values), "--html", str(tmp_path / "table.html")]
     vary = ["--vary", "quantization=0,1", "--vary", "fusion=none,full"]
-    assert cli.main(["sweep", ini, *vary, "--csv", str(table), "--json", str(values)]) == 0
+    assert cli.main(["sweep", ini, *vary, *files]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[2:6]] == [["0", "none"], ["0", "full"], ["1", "none"], ["1", "full"]]
     assert [line.endswith("*") for line in lines[2:6]] == [False, False, False, True]
     found = json.loads(values.read_text())
     assert [row["best"] for row in found["rows"]] == [False, False, False, True]
     assert found["rows"][3]["weight_bytes"] < found["rows"][1]["weight_bytes"]
+    assert (tmp_path / "table.html").read_text().count("<tr") == 5
     rows = [line.split(",") for line in table.read_text().splitlines()]
     assert rows[0][:3] == ["quantization", "fusion", "commands"] and len(rows) == 5
     assert [row[5] for row in rows[1:]] == [str(row["traffic_bytes"]) for row in found["rows"]]
+
+
+def test_the_page_of_a_sweep_marks_the_front_and_shows_names_as_text(tmp_path: Path) -> None:
+    better = Figures(1, 0, 1000.0, 2000, 300, 40, 50.0)
+    rows = [
+        SweptVariant({"fusion": "<b>full"}, better, is_best=True),
+        SweptVariant({"fusion": "none"}, better._replace(usec=1500.0)),
+        SweptVariant({"fusion": "proven"}, None, (Problem("DV431", "refused & named"),)),
+    ]
+    page = Sweep("a<i>.ini", tuple(rows)).to_html()
+    assert re.findall(r'<tr class="best"><td>(.*?)</td>', page) == ["&lt;b&gt;full"]
+    assert "a&lt;i&gt;.ini" in page and "<i>" not in page and "<b>" not in page
+    assert "DV431</td>" in page and "refused &amp; named" in page
+    assert "http" not in page.replace("http-equiv", "")
 
 
 def test_a_sweep_in_processes_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:

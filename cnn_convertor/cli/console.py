@@ -175,7 +175,7 @@ class Console:
         self.show("\n".join(tables.sweep(result)))
         for problem in dict.fromkeys(problem for row in result.rows for problem in row.warnings):
             self.complain("warning", problem)
-        for problem in dict.fromkeys(problem for row in result.rows for problem in row.problems):
+        for problem in result.problems:
             self.find(problem)
 
     def inspection(self, result: Inspection) -> None:

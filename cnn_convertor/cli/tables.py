@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.rows import Row
     from cnn_convertor.report.values import CalibrationEffect, StoredWeights
-    from cnn_convertor.sweep import Sweep, SweptVariant
+    from cnn_convertor.sweep import Sweep
     from cnn_convertor.verification.compare import Comparison
     from cnn_convertor.verification.results import Cause, LayerResult, Verification
 
@@ -118,28 +118,10 @@ def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -
     return lines
 
 
-_FIGURES = ("commands", "CPU layers", "ms", "traffic", "weights", "I/O buffer", "SQNR dB", "")
-
-
 def sweep(result: Sweep) -> list[str]:
     """The variants, and which of them are on the Pareto front."""
-    first, *others = result.rows[0].settings
-    rows = [[*row.settings.values(), *_figures(row), "*" * row.is_best] for row in result.rows]
-    front = "* no other variant is better in time, bytes (weights and I/O buffer) and SQNR together"
-    return [result.network, *_table(first, rows, (*others, *_FIGURES)), f"  {front}"]
-
-
-def _figures(row: SweptVariant) -> list[str]:
-    if (f := row.figures) is None:
-        return [", ".join(dict.fromkeys(problem.code for problem in row.problems)), *[""] * 6]
-    sizes = [f"{size:,}" for size in (f.traffic_bytes, f.weight_bytes, f.io_bytes)]
-    return [
-        str(f.commands),
-        str(f.cpu_layers),
-        f"{f.usec / 1e3:.3g}",
-        *sizes,
-        "" if f.sqnr is None else _decibels(f.sqnr),
-    ]
+    first, *others = result.titles
+    return [result.network, *_table(first, [row.cells for row in result.rows], others), f"  * {result.front}"]
 
 
 # --- verify --------------------------------------------------------------------------------------------------------------

@@ -182,6 +182,7 @@ def _save(path: Path | None, text: str) -> None:
 )
 @click.option("--verify", "verified", is_flag=True, help="Compare each variant with its framework, too.")
 @with_jobs
+@click.option("--html", "html_file", metavar="FILE", type=FILE, help="Write the table as an HTML page.")
 @click.option("--csv", "csv_file", metavar="FILE", type=FILE, help="Write the table as CSV.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the table as JSON.")
 @with_calibration
@@ -193,6 +194,7 @@ def sweep(
     vary: tuple[str, ...],
     verified: bool,
     jobs: int,
+    html_file: Path | None,
     csv_file: Path | None,
     json_file: Path | None,
     **options: Any,
@@ -201,6 +203,8 @@ def sweep(
     from cnn_convertor.sweep import sweep, variants
 
     result = sweep(variants(ini, vary, verified=verified, **options), jobs=jobs)
+    if html_file is not None:
+        _save(html_file, result.to_html())
     _save(csv_file, result.to_csv())
     _save(json_file, result.to_json())
     console.sweep(result)

@@ -72,6 +72,11 @@ def html_page(report: Report, *, compared: Sequence[ReportDifference] | None = N
     return _environment().get_template("report.html.j2").render(values)
 
 
+def styled_page(template: str, **values: object) -> str:
+    """Another page in this style; everything that is filled in is escaped."""
+    return _environment().get_template(template).render(style=Markup(_text("report.css")), **values)
+
+
 def notebook_frame(report: Report) -> str:
     """The page in a frame of its own, for notebooks: their styles and scripts do not meet."""
     frame = Markup('<iframe sandbox="allow-scripts" style="width:100%;height:80vh;border:0" srcdoc="{}"></iframe>')
