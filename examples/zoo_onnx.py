@@ -11,8 +11,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from examples import zoo
-from examples.zoo import CENTERING, DAMPING, NORMALIZED, Array, CaffeNet, Header, Map, Moments
+from examples import zoo_caffe, zoo_keras, zoo_numbers
+from examples.caffe_net import CaffeNet, Header, Map, both
+from examples.zoo_numbers import CENTERING, DAMPING, INPUT, NORMALIZED, Array, Moments
 
 OPSET: Final = 17
 FUNCTIONS: Final = {"hard_silu": "HardSwish", "relu6": "Clip", "sigmoid": "Sigmoid", "hard_sigmoid": "HardSigmoid"}
@@ -60,7 +61,7 @@ class OnnxNet(CaffeNet):
         return made
 
     def wide_input(self, height: int, width: int, channels: int) -> Map:
-        made = Map("data", channels, height, width, zoo.INPUT)
+        made = Map("data", channels, height, width, INPUT)
         self._inputs.append(made)
         return made
 
@@ -80,7 +81,7 @@ class OnnxNet(CaffeNet):
         made = super().conv(
             x, name, channels, kernel, stride=stride, pad=pad, group=group, dilation=dilation, bias=bias
         )
-        settings = {"kernel_shape": zoo.both(kernel), "strides": [stride] * 2, "pads": zoo.both(pad) * 2}
+        settings = {"kernel_shape": both(kernel), "strides": [stride] * 2, "pads": both(pad) * 2}
         self.node("Conv", name, x, *self._arrays_of(name, bias), group=group, dilations=[dilation] * 2, **settings)
         return made
 
@@ -128,7 +129,7 @@ class OnnxNet(CaffeNet):
 
     def batch_norm(self, x: Map, norm: str, scale: str, *, damping: float = 1.0) -> Map:
         made = super().batch_norm(x, norm, scale, damping=damping)
-        parts = zoo.batch_norm(self.seed, norm, x.channels, x.moments, damping)
+        parts = zoo_numbers.batch_norm(self.seed, norm, x.channels, x.moments, damping)
         names = [self.array(f"{norm}/{part}", values) for part, values in parts._asdict().items()]
         return replace(made, name=self.node("BatchNormalization", norm, x, *names))
 
@@ -140,7 +141,7 @@ class OnnxNet(CaffeNet):
 
     def prelu(self, x: Map, name: str) -> Map:
         made = super().prelu(x, name)
-        slopes = zoo.uniform(self.seed, f"{name}/slopes", [x.channels], zoo.SLOPES)
+        slopes = zoo_numbers.uniform(self.seed, f"{name}/slopes", [x.channels], zoo_numbers.SLOPES)
         axes = (1, 1) if x.name in self._maps else ()
         return replace(made, name=self.node("PRelu", name, x, self.array(f"{name}/slopes", slopes.reshape(-1, *axes))))
 
@@ -197,7 +198,7 @@ class OnnxNet(CaffeNet):
             case _:
                 self.node(FUNCTIONS[function], name, x)
         usual = "sigmoid" if function == "hard_sigmoid" else function
-        return replace(x, name=name, moments=zoo.after(x.moments, usual))
+        return replace(x, name=name, moments=zoo_keras.after(x.moments, usual))
 
     def block(
         self,
@@ -225,7 +226,7 @@ class OnnxNet(CaffeNet):
         gate = self.function(self.conv(gate, f"{name}/reduce", channels, 1), f"{name}/inner", functions[0])
         gate = self.function(self.conv(gate, f"{name}/expand", x.channels, 1), f"{name}/gate", functions[1])
         self.node("Mul", name, x, gate)
-        return replace(x, name=name, moments=zoo.of_product(x.moments, gate.moments))
+        return replace(x, name=name, moments=zoo_keras.of_product(x.moments, gate.moments))
 
     def resize(self, x: Map, name: str, height: int, width: int) -> Map:
         """Bilinear, as PyTorch's interpolate."""
@@ -387,9 +388,9 @@ def crnn(net: OnnxNet, size: int) -> None:
     rows = net.node("Transpose", "sequence", rows, perm=[0, 2, 1])
     inputs = x.channels
     for name, outputs in (("hidden", 96), ("characters", 37)):
-        weight = zoo.kernel(net.seed, f"{name}/kernel", (inputs, outputs), (0,), x.moments)
+        weight = zoo_numbers.kernel(net.seed, f"{name}/kernel", (inputs, outputs), (0,), x.moments)
         rows = net.node("MatMul", f"{name}/product", rows, net.array(f"{name}/weight", weight))
-        bias = zoo.normal(net.seed, f"{name}/bias", [outputs], zoo.BIAS)
+        bias = zoo_numbers.normal(net.seed, f"{name}/bias", [outputs], zoo_numbers.BIAS)
         rows = net.node("Add", name, rows, net.array(f"{name}/bias", bias))
         rows = net.node("Relu", f"{name}/relu", rows) if name == "hidden" else rows
         x, inputs = replace(x, moments=NORMALIZED.after_relu()), outputs
@@ -419,8 +420,8 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
     layout.__name__: layout
     for layout in (
         resnet18, mobilenet_v3_small, efficientnet_lite0, yolo_nano, unet, deeplab, crnn, ssd_heads,
-        zoo.lenet, zoo.squeezenet_1_1, zoo.mobilenet_v1, zoo.mobilenet_v2, zoo.googlenet_without_lrn, zoo.resnet50,
-        zoo.yolov3_tiny, zoo.fcn_8s, zoo.enet, zoo.mtcnn_onet,
+        zoo_caffe.lenet, zoo_caffe.squeezenet_1_1, zoo_caffe.mobilenet_v1, zoo_caffe.mobilenet_v2, zoo_caffe.googlenet_without_lrn, zoo_caffe.resnet50,
+        zoo_caffe.yolov3_tiny, zoo_caffe.fcn_8s, zoo_caffe.enet, zoo_caffe.mtcnn_onet,
     )
 }  # fmt: skip
 

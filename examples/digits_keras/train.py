@@ -18,7 +18,7 @@ import numpy as np
 from keras import layers
 
 from examples.digits import Digits, accuracy, load_test, load_train, shifted
-from examples.zoo import save_keras
+from examples.zoo_keras import save_keras
 
 HERE: Final = Path(__file__).parent
 SEED: Final = 1

@@ -1,0 +1,82 @@
+"""Functions along axes: reductions, arg max and norms."""
+
+from collections.abc import Mapping
+
+from cnn_convertor.frontends.keras.normalizations import map_axes_of
+from cnn_convertor.frontends.keras.operations.arguments import NO_BATCH, argument, function_of, places, tensor
+from cnn_convertor.frontends.keras.reading import EPSILON, KerasReading, operations
+from cnn_convertor.frontends.keras.reshape import reshaped
+from cnn_convertor.frontends.keras.resize import POOLS
+from cnn_convertor.frontends.keras.tensors import Axes, Value
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import Axis, Op, Pair, Reduction, Window
+
+REDUCTIONS: Mapping[str, Reduction] = {
+    **dict.fromkeys(("Mean", "math.reduce_mean"), Reduction.MEAN),
+    **dict.fromkeys(("Max", "Amax", "math.reduce_max"), Reduction.MAXIMUM),
+    **dict.fromkeys(("Min", "Amin", "math.reduce_min"), Reduction.MINIMUM),
+    **dict.fromkeys(("Sum", "math.reduce_sum"), Reduction.SUM),
+}
+
+
+@operations.reads(
+    *REDUCTIONS, settings="input_tensor axis keepdims", makes=[*POOLS, ops.Reduce],
+    limits=f"at most four axes; {NO_BATCH}",
+)  # fmt: skip
+def reduction(reading: KerasReading) -> Value:
+    value = tensor(reading, 0, "input_tensor")
+    if value.axes is Axes.MANY:
+        reading.misfit("a reduction of a tensor of more than four axes is not supported")
+    gone = places(reading, value, argument(reading, 1, "axis", default=None))
+    return _along(reading, value, _reduced(reading, value, REDUCTIONS[function_of(reading)], gone), gone)
+
+
+def _along(reading: KerasReading, value: Value, op: Op, gone: list[int]) -> Value:
+    """An operator that makes these axes 1 long; they are dropped unless keepdims is set."""
+    kept = bool(argument(reading, 2, "keepdims", default=False))
+    result = value.computed_by(reading.add(op, value.node, part="" if kept else "kept"))
+    if kept:
+        return result
+    return reshaped(reading, result, [n for at, n in enumerate(reading.sizes(result)) if at not in gone] or [1])
+
+
+def _reduced(reading: KerasReading, value: Value, reduction: Reduction, places: list[int]) -> Op:
+    """As a pool of the whole map where possible, since devices run pools."""
+    shape = reading.builder.shape(value.node)
+    axes = {axis for place in places if (axis := value.axes.at(place + 1)) is not None}
+    whole = {axis for axis in (Axis.HEIGHT, Axis.WIDTH) if shape[axis] > 1}
+    if whole and Axis.CHANNELS not in axes and whole <= axes:
+        window = Window(Pair(shape.height, shape.width))
+        match reduction:
+            case Reduction.MEAN:
+                return ops.AveragePool2d(window)
+            case Reduction.MAXIMUM:
+                return ops.MaxPool2d(window)
+    return ops.Reduce(reduction, tuple(sorted(axes)))
+
+
+@operations.reads(
+    "Argmax", "math.argmax", settings="axis keepdims", ignores="output_type", makes=[ops.ArgMax], limits="one axis",
+)  # fmt: skip
+def arg_max(reading: KerasReading) -> Value:
+    value = tensor(reading)
+    axis = argument(reading, 1, "axis", default=None)
+    if (at := value.axes.at(axis)) is None:
+        reading.refuse(f"the position of the largest number along {axis!r} is not supported", "use one axis")
+    return _along(reading, value, ops.ArgMax(at), places(reading, value, axis))
+
+
+@operations.reads(
+    "Normalize", "math.l2_normalize", "nn.l2_normalize", settings="axis order epsilon", makes=[ops.L2Normalize],
+    limits="order: 2",
+)  # fmt: skip
+def normalize(reading: KerasReading) -> Value:
+    value = tensor(reading)
+    keras_3 = function_of(reading) == "Normalize"
+    if (order := argument(reading, 2, "order", default=2)) != 2:
+        reading.refuse(f"a norm of the order {order!r} is not supported", "use order=2")
+    _, axes = map_axes_of(reading, argument(reading, 1, "axis", default=-1))
+    epsilon = argument(reading, 3, "epsilon", default=None)
+    default = EPSILON if keras_3 else 1e-12
+    smallest = float(default if epsilon is None else epsilon) ** (2 if keras_3 else 1)
+    return Value(reading.add(ops.L2Normalize(axes, smallest, at_least=True), value.node), value.axes)
