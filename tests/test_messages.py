@@ -110,6 +110,32 @@ def test_every_code_that_is_used_is_on_the_page_and_every_code_of_the_page_is_us
     assert documented - used == set(), "nobody gives these codes any more"
 
 
+def test_every_code_is_provoked_by_a_test() -> None:
+    """A code stands in a text of a test, which compares it with a message."""
+    texts: set[str] = set()
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if path != Path(__file__).resolve():
+            texts.update(codes_in_strings(path.read_text(encoding="utf-8")))
+    assert set(entries()) - texts == set()
+
+
+def codes_in_strings(text: str) -> Iterator[str]:
+    """The codes in the texts of a file, without those of its documentation."""
+    tree = ast.parse(text)
+    documentation = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield from CODE.findall(node.value)
+
+
+def test_codes_are_found_in_texts_alone() -> None:
+    assert [*codes_in_strings('"""DV101"""\n# DV102\nx = "DV103 is given"\n')] == ["DV103"]
+
+
 def test_each_code_is_explained_in_one_place() -> None:
     rules = [rule.code for rule in RULES]
     assert len(rules) == len(set(rules)), "two rules have one code"

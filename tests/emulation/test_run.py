@@ -16,7 +16,7 @@ from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import build as building
-from cnn_convertor.emulation.run import from_memory, input_bytes, to_memory
+from cnn_convertor.emulation.run import from_memory, input_bytes, outputs_of, to_memory
 from cnn_convertor.errors import ConvertorError, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -112,7 +112,7 @@ def test_inputs_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     trial = network(small_graph(), tmp_path)
     good = {n.name: np.zeros((1, *trial.graph.shape(n.name)), np.float32) for n in trial.graph.inputs}
     for wrong, message in (
-        ({"image": good["image"]}, 'inputs are "image", "more"'),
+        ({"image": good["image"]}, 'DV705: the network.s inputs are "image", "more"'),
         ({**good, "image": np.zeros((1, 4, 5, 3), np.float32)}, "5x4x3"),
         ({**good, "image": np.full((1, 5, 4, 3), 7e4, np.float32)}, "70000"),
         ({**good, "image": np.full((1, 5, 4, 3), np.nan, np.float32)}, "NaN"),
@@ -120,6 +120,12 @@ def test_inputs_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=message):
             trial.run(wrong)
+
+
+def test_results_of_another_network_are_refused() -> None:
+    program = build(small_graph(), config(Path("graph.keras")))
+    with pytest.raises(ConvertorError, match="DV709: the compiled network has other layers or outputs"):
+        outputs_of(program, np.zeros((1, 3), np.float32), None)
 
 
 @needs_compiler
@@ -149,7 +155,7 @@ def test_sources_that_do_not_compile_are_an_error_that_names_them(tmp_path: Path
 
 def test_without_a_compiler_there_is_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler -O1")
-    with pytest.raises(UsageError, match=r"no-such-compiler[\s\S]*install g\+\+"):
+    with pytest.raises(UsageError, match=r"DV701[\s\S]*no-such-compiler[\s\S]*install g\+\+"):
         building.build(tmp_path, NAME)
 
 
@@ -157,7 +163,7 @@ def test_without_a_compiler_there_is_a_hint(tmp_path: Path, monkeypatch: pytest.
 def test_a_cache_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("CNN_CONVERTOR_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(UsageError, match="CNN_CONVERTOR_CACHE"):
+    with pytest.raises(UsageError, match=r"DV703[\s\S]*CNN_CONVERTOR_CACHE"):
         network(small_graph(), tmp_path / "net")
 
 

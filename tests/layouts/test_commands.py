@@ -92,7 +92,7 @@ def test_list_and_describe(capsys: pytest.CaptureFixture[str]) -> None:
         ("describe whc8 --shape 1,2", "DV802"),
         ("describe NCHW --shape 1,2,3,4 --element halb", "DV841"),
         ("pack --to whc8 x.npy y.npy", "has blocks; an array has none"),
-        ("pack --from CHW --to whc8 x.npy y.bin", "the array has 4 axes, but CHW has 3"),
+        ("pack --from CHW --to whc8 x.npy y.bin", "DV840: the array has 4 axes, but CHW has 3"),
         ("pack --to whc8 nothing.npy y.bin", "DV113"),
         ("pack --to nvdla_feature_int8 x.npy y.bin", "the layout is for int8, not float32"),
         ("unpack --from whc8 --to NCHW damaged.bin y.npy", "--shape with h,w,c"),

@@ -57,6 +57,7 @@ WRONG = [
 def test_a_wrong_line_is_shown(text: str, where: str, what: str) -> None:
     with pytest.raises(ModelError, match=what) as raised:
         table.read(text, "x.csv")
+    assert {problem.code for problem in raised.value.problems} == {"DV121" if "missing" in what else "DV122"}
     assert [str(problem.where) for problem in raised.value.problems] == [where]
 
 
@@ -104,7 +105,8 @@ def test_the_command_writes_a_file(example: Path, capsys: pytest.CaptureFixture[
 
 def test_a_capacity_that_is_too_small_ends_with_one(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["plan", str(example), "--capacity", "11"]) == 1
-    assert "no plan is smaller" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "DV120" in error and "no plan is smaller" in error
 
 
 def test_offsets_may_have_to_be_aligned(example: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -597,11 +597,11 @@ def test_other_parameters_are_refused(model: Any, tmp_path: Path, value: Any) ->
 def test_a_broken_file_of_custom_layers_says_why(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         load_custom_layers(custom_file(tmp_path, text))
-    assert "layers.py" in str(caught.value)
+    assert str(caught.value).startswith("DV115: ") and "layers.py" in str(caught.value)
 
 
 def test_a_missing_file_of_custom_layers_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError, match="DV115: there is no such file"):
         load_custom_layers(tmp_path / "nothing.py")
 
 
@@ -610,7 +610,7 @@ def test_a_missing_file_of_custom_layers_is_named(tmp_path: Path) -> None:
 )
 def test_a_broken_shape_function_is_named(model: Any, tmp_path: Path, function: str) -> None:
     custom = custom_file(tmp_path, f"custom_layer = {{'A': ((), {function})}}")
-    with pytest.raises(UsageError, match=r'shape function(.|\n)*"x" \(A\)'):
+    with pytest.raises(UsageError, match=r'DV116: the custom layer\'s shape function(.|\n)*"x" \(A\)'):
         read(model.single("A"), custom_layers=custom)
 
 
