@@ -56,6 +56,7 @@ OCTETS = (
     b"\0\0\x80\x7f",
 )
 DEEP = (10, 100, 2000)  # levels
+LONGEST = 1 << 16  # characters of a changed text
 TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
@@ -92,7 +93,7 @@ def mutate_text(data: bytes, random: Random, words: Words) -> bytes:
     text = data.decode("utf-8", "surrogateescape")
     for _ in range(random.choice((1, 1, 2, 4))):
         pieces = text.splitlines(keepends=True) if random.randint(0, 2) == 0 else TOKEN.findall(text)
-        text = "".join(_rearranged(pieces, random, words))
+        text = "".join(_rearranged(pieces, random, words))[:LONGEST]
     return text.encode("utf-8", "surrogatepass" if "\ud800" in text else "surrogateescape")
 
 
@@ -109,7 +110,8 @@ def _rearranged(pieces: list[str], random: Random, words: Words) -> list[str]:
         case 3:
             return pieces[:other] + pieces[start:stop] + pieces[other + stop - start :]
         case 4:
-            return [*pieces[:start], *pieces[start:stop] * random.choice(DEEP), *pieces[stop:]]
+            times = min(random.choice(DEEP), LONGEST // (len("".join(pieces[start:stop])) + 1))
+            return [*pieces[:start], *pieces[start:stop] * times, *pieces[stop:]]
         case 5:
             piece = repr(random.choice(FRACTIONS))
         case 6:
