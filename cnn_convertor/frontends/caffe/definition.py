@@ -15,6 +15,7 @@ from cnn_convertor.frontends.mapped_file import check_file
 SOLVER_FIELDS = frozenset(
     ["net", "train_net", "test_net", "base_lr", "lr_policy", "max_iter", "solver_mode", "snapshot", "test_iter"]
 )
+LARGEST = 8 << 20  # bytes of a definition; those of large networks have less than 1 MB
 V1_TYPE_FIELD = "cnn_convertor.caffe.V1LayerParameter.type"
 
 # Types that the old form names in capitals, in part with underscores; the last line is of forks.
@@ -83,7 +84,11 @@ def _read_text(path: Path) -> str:
         if b"\0" in head:
             hint = "`definition` names the .prototxt, `data` the .caffemodel"
             raise ModelError.of("DV201", "the definition is a binary file, not text", origin, hint)
-        return (head + file.read()).decode("utf-8-sig", errors="replace")
+        content = head + file.read(LARGEST)
+    if len(content) > LARGEST:
+        problem = f"the definition has more than {LARGEST >> 20} MB, which no network needs"
+        raise ModelError.of("DV201", problem, origin, "name the network's .prototxt, without weights in it")
+    return content.decode("utf-8-sig", errors="replace")
 
 
 def _no_layers(path: Path, unknown: set[str]) -> ModelError:

@@ -1,7 +1,7 @@
 """Reads protobuf's text format into messages, with line numbers; skips the fields of vendors' forks."""
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,15 +10,17 @@ from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated
 from cnn_convertor.frontends.near_names import near_name, plain
 
 DEEPEST = 50  # messages inside messages; Caffe's own need four
+LONGEST_SHOWN = 60  # characters of a word or a number in a message
 
 TOKEN = re.compile(
-    r"""(?P<space> (?: \s | \#[^\n]* )+ )
+    r"""(?P<space> \s+ | \#[^\n]* )
       | (?P<number> (?: 0[xX][0-9a-fA-F]+ | (?: \d+\.?\d* | \.\d+ ) (?: [eE][+-]?\d+ )? ) [fF]? )
       | (?P<word> [A-Za-z_]\w* )
-      | (?P<string> "(?: [^"\\\n] | \\. )*" | '(?: [^'\\\n] | \\. )*' )
+      | (?P<string> ["'] )
       | (?P<mark> [][{}<>:;,./-] )""",
     re.VERBOSE | re.ASCII,
 )
+INSIDE = re.compile(r"""[^"'\\\n]*""")  # characters of a text between quotes that mean themselves
 ESCAPE = re.compile(
     rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U(00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|(.))",
     re.DOTALL,
@@ -32,6 +34,11 @@ class TextToken(NamedTuple):
     kind: str  # one of the groups in TOKEN; "end" at the end of the text
     text: str
     line: int
+
+    @property
+    def shown(self) -> str:
+        """The text, as messages show it."""
+        return self.text if len(self.text) <= LONGEST_SHOWN else f"{self.text[: LONGEST_SHOWN - 3]}..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,8 @@ def parse(text: str, message_class: Any, file: str, *, open_enums: Container[str
     message's own field, name of the field inside).
     Raises ModelError, with the line, where the text makes no sense.
     """
-    reader = _TextReader(_tokens(text, file), file, open_enums)
+    tokens = _tokens(text, file)
+    reader = _TextReader(tokens, file, open_enums, next(tokens))
     message = message_class()
     reader.fields(message, closing="", depth=0)
     unknown = tuple(Unknown(*place, line, count) for place, (line, count) in reader.unknown.items())
@@ -72,29 +80,53 @@ def _error(file: str, line: int, message: str, hint: str = "") -> ModelError:
     return ModelError.of("DV211", message, Origin(file, line=line), hint)
 
 
-def _tokens(text: str, file: str) -> list[TextToken]:
-    tokens, position, line = [], 0, 1
+def _tokens(text: str, file: str) -> Iterator[TextToken]:
+    position, line = 0, 1
     while position < len(text):
         match = TOKEN.match(text, position)
-        if match is None:
-            raise _error(
-                file, line, f"{text[position : position + 20].splitlines()[0]!r} is not text of a Caffe definition"
-            )
+        end = position if match is None else match.end() if match.lastgroup != "string" else _string_end(text, position)
+        if match is None or end == position:
+            wrong = text[position : position + 20].splitlines()[0]
+            raise _error(file, line, f"{wrong!r} is not text of a Caffe definition")
         assert match.lastgroup is not None
         if match.lastgroup == "space":
             line += match[0].count("\n")
         else:
-            tokens.append(TextToken(match.lastgroup, match[0], line))
-        position = match.end()
-    return [*tokens, TextToken("end", "the end of the file", line)]
+            yield TextToken(match.lastgroup, text[position:end], line)
+        position = end
+    yield TextToken("end", "the end of the file", line)
+
+
+def _string_end(text: str, start: int) -> int:
+    """Where the text between quotes ends that starts there; the start where it does not end in its line.
+
+    A loop of a regular expression would keep memory for each escape.
+    """
+    position = start + 1
+    while True:
+        found = INSIDE.match(text, position)
+        assert found is not None
+        position = found.end()
+        match text[position : position + 1]:
+            case "" | "\n":
+                return start
+            case "\\":
+                position += 2 if text[position + 1 : position + 2] not in ("", "\n") else 1
+            case quote:
+                position += 1
+                if quote == text[start]:
+                    return position
 
 
 @dataclass(slots=True)
 class _TextReader:
-    tokens: list[TextToken]
+    """Reads token after token, so that memory holds one at a time. token: the next one. line: of the last one taken."""
+
+    tokens: Iterator[TextToken]
     file: str
     open_enums: Container[str]
-    position: int = 0
+    token: TextToken
+    line: int = 1
     place: tuple[str, int] = ("", 0)
     lines: dict[tuple[str, int], int] = field(default_factory=dict)
     unknown: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
@@ -102,13 +134,11 @@ class _TextReader:
 
     # --- tokens
 
-    @property
-    def token(self) -> TextToken:
-        return self.tokens[self.position]
-
     def take(self) -> TextToken:
         token = self.token
-        self.position += token.kind != "end"
+        self.line = token.line
+        if token.kind != "end":
+            self.token = next(self.tokens)
         return token
 
     def take_mark(self, marks: str) -> str:
@@ -124,7 +154,7 @@ class _TextReader:
         """Read fields up to the closing bracket, or the end of the text."""
         if depth > DEEPEST:
             raise self.error("the brackets are nested too deeply")
-        opened = self.tokens[max(self.position - 1, 0)].line
+        opened = self.line
         while True:
             token = self.take()
             if token.kind == "mark" and token.text in ",;":
@@ -142,7 +172,7 @@ class _TextReader:
 
     def one_field(self, message: Any, name: TextToken, depth: int) -> None:
         if name.kind != "word":
-            raise self.error(f"{name.text} stands where a field's name should be", token=name)
+            raise self.error(f"{name.shown} stands where a field's name should be", token=name)
         described = message.DESCRIPTOR.fields_by_name.get(name.text)
         inner = None if described is None else described.message_type
         if described is None or (inner is not None and inner.name == "BlobProto"):
@@ -158,12 +188,12 @@ class _TextReader:
             self.lines.setdefault(self.place, name.line)
         colon = self.take_mark(":")
         if described.message_type is None and not colon:
-            raise self.error(f'a colon is missing after "{name.text}"')
+            raise self.error(f'a colon is missing after "{name.shown}"')
         if is_repeated(described) and self.take_mark("["):
             while not self.take_mark("]"):
                 self.value(message, described, name, depth)
                 if not self.take_mark(",") and self.token.text != "]":
-                    raise self.error(f"{self.token.text} stands where a comma or the end of a list should be")
+                    raise self.error(f"{self.token.shown} stands where a comma or the end of a list should be")
         else:
             self.value(message, described, name, depth)
 
@@ -171,7 +201,7 @@ class _TextReader:
         if described.message_type is not None:
             opening = self.take_mark("{<")
             if not opening:
-                raise self.error(f'"{name.text}" needs a bracket, not {self.token.text}')
+                raise self.error(f'"{name.text}" needs a bracket, not {self.token.shown}')
             inner = getattr(message, name.text)
             if is_repeated(described):
                 inner = inner.add()
@@ -191,7 +221,7 @@ class _TextReader:
                 raise self.error(f'"{name.text}" is given twice, with different values', "keep one of them", token)
             setattr(message, name.text, value)
         except (ValueError, TypeError, OverflowError):
-            raise self.error(f'{token.text} is out of range for "{name.text}"', token=token) from None
+            raise self.error(f'{token.shown} is out of range for "{name.text}"', token=token) from None
 
     # --- values
 
@@ -225,7 +255,7 @@ class _TextReader:
             described.CPPTYPE_FLOAT: "a number",
             described.CPPTYPE_DOUBLE: "a number",
         }.get(described.cpp_type, "a whole number")
-        raise self.error(f'"{name.text}" needs {wanted}, not {"-" * minus}{token.text}', token=token)
+        raise self.error(f'"{name.text}" needs {wanted}, not {"-" * minus}{token.shown}', token=token)
 
     def enum(self, described: Any, name: TextToken, token: TextToken, minus: bool) -> int | None:
         """An enum value's number. Quotes, case and underscores do not matter, since they leave no doubt."""
@@ -248,7 +278,7 @@ class _TextReader:
         )
         if near := near_name(token.text, known):
             hint = f'did you mean "{near}"?'
-        raise self.error(f'"{name.text}" is {"-" * minus}{token.text}, which is none of its values', hint, token)
+        raise self.error(f'"{name.text}" is {"-" * minus}{token.shown}, which is none of its values', hint, token)
 
     # --- unknown fields
 
@@ -265,6 +295,8 @@ class _TextReader:
                 token = self.take()
                 if token.kind == "end":
                     raise self.error("the file ends inside a bracket", "is the file complete?")
+                if len(brackets) > DEEPEST:
+                    raise self.error("the brackets are nested too deeply", token=token)
                 if token.kind == "mark" and token.text in "{<[":
                     brackets.append(token.text)
                 elif (
@@ -275,11 +307,11 @@ class _TextReader:
                     raise self.error(f"{token.text} closes no bracket", token=token)
             return
         if not colon:
-            raise self.error(f"{self.token.text} stands where a colon or a bracket should be")
+            raise self.error(f"{self.token.shown} stands where a colon or a bracket should be")
         self.take_mark("-")
         token = self.take()
         if token.kind not in ("number", "word", "string"):
-            raise self.error(f"{token.text} stands where a value should be", token=token)
+            raise self.error(f"{token.shown} stands where a value should be", token=token)
         while token.kind == self.token.kind == "string":
             self.take()
 

@@ -14,6 +14,7 @@ from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import shape_of
 from cnn_convertor.frontends.near_names import near_name
+from cnn_convertor.frontends.onnx.effort import Effort
 from cnn_convertor.frontends.onnx.folding import fold, shape_part
 from cnn_convertor.frontends.onnx.idioms import recognize_idioms
 from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
@@ -76,6 +77,7 @@ class _Importer:
         self._size = options.size
         self._builder = Builder()
         self._values: dict[str, Value] = dict(model.initializers)
+        self._effort = Effort(model.held())
         self._names = frozenset(name for node in model.nodes for name in node.outputs)
 
     def network(self) -> PartialGraph:
@@ -215,7 +217,7 @@ class _Importer:
             return [Stored.of(shape_part(node, dims) if node.type == "Shape" else np.array(math.prod(dims), np.int64))]
         if not tensors:
             constants = [value for value in inputs if not isinstance(value, OnnxTensor)]
-            return fold(node, constants, self._model.opset)
+            return fold(node, constants, self._model.opset, self._effort)
         reader = onnx.get(node.type)
         if reader is None:
             raise self._unknown(node)

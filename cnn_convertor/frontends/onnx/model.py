@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -59,6 +60,15 @@ class OnnxModel:
     inputs: tuple[ValueInfo, ...]
     outputs: tuple[ValueInfo, ...]
     functions: frozenset[str]
+
+    def held(self) -> Iterator[Stored]:
+        """The large arrays that the file, or those beside it, really hold."""
+        attributes = (value for node in self.nodes for value in node.attributes.values())
+        for array in (*self.initializers.values(), *attributes):
+            if isinstance(array, Stored) and not array.is_small:
+                with suppress(ModelError):  # reading it for a layer reports it
+                    array.read(0, 1)
+                    yield array
 
 
 def read_model(path: Path) -> OnnxModel:

@@ -41,7 +41,7 @@ FIXED: Mapping[int, np.dtype[Any]] = {4: np.dtype("<f4"), 10: np.dtype("<f8")}
 VARIABLE = frozenset({5, 7, 11})
 # Type -> its field that holds elements as raw data does.
 PACKED: Mapping[int, int] = {FLOAT: 4, DOUBLE: 10}
-MOST = 1 << 40  # elements; more is damage
+MOST = 1 << 40  # elements, where empty axes count as one; more is damage
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ def read_tensor(file: TensorFile, place: Field) -> tuple[str, Stored]:
                 external = inner.value == 1
             case number, _:
                 parts.setdefault(number, []).append(inner)
-    if min(dims, default=0) < 0 or math.prod(dims) > MOST:
+    if min(dims, default=0) < 0 or math.prod(max(n, 1) for n in dims) > MOST:
         raise WireError(f"the array {name!r} has the impossible size {dims}", place.start)
     if type not in TYPES:
         problem = f"the array {name!r} is of type {NAMES.get(type, type)}, which cannot be read"

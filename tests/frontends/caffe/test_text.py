@@ -118,7 +118,8 @@ def test_weights_in_a_text_are_not_read() -> None:
         ("vendor { [ } ]", 1, "} closes no bracket"),
         ("vendor", 1, "the end of the file stands where a colon or a bracket should be"),
         ('name: "a', 1, "is not text of a Caffe definition"),
-        ("layer { " * 3 + "vendor {" * 99, 1, "the file ends inside a bracket"),
+        ("layer { " * 3 + "vendor {" * 9, 1, "the file ends inside a bracket"),
+        ("layer { " * 3 + "vendor {" * 99, 1, "the brackets are nested too deeply"),
     ],
 )
 def test_what_makes_no_sense_is_named_with_its_line(definition: str, line: int, says: str) -> None:

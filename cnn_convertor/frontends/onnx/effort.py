@@ -1,0 +1,34 @@
+"""What the constants of a model may take to compute: its nodes could ask for any memory and time."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from cnn_convertor.frontends.onnx.stored import Stored
+
+LARGEST: Final = 1 << 23  # elements of a computed array in any model, far more than shapes and masks have
+TIMES: Final = 64  # that all computed arrays together may be larger
+
+
+class TooMuchError(Exception):
+    """Computing the constants takes more than the model's size explains."""
+
+
+class Effort:
+    """most: elements of a computed array."""
+
+    def __init__(self, given: Iterable[Stored]) -> None:
+        """given: the arrays that the file holds; large models may compute large arrays from them."""
+        self.most = max(LARGEST, sum(array.size for array in given))
+        self._left = TIMES * self.most
+
+    def check(self, dims: Sequence[int]) -> None:
+        """Raises ValueError for the dims of an array that is too large to be computed."""
+        if min(dims, default=0) < 0 or math.prod(max(n, 1) for n in dims) > self.most:
+            raise ValueError(f"an array of {'x'.join(map(str, dims))} numbers")
+
+    def spend(self, elements: int) -> None:
+        """Count elements that are computed. Raises TooMuchError."""
+        self._left -= elements
+        if self._left < 0:
+            raise TooMuchError

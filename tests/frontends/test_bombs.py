@@ -1,0 +1,145 @@
+"""Small files that ask for much memory or time are refused, or read, within both: three times their size and 300 MB, and seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cnn_convertor.errors import ConvertorError
+from fuzz import targets
+from fuzz.mutation import message
+from fuzz.watching import outcome
+
+SECONDS = 10  # of processor time; each takes less than 2 on a quiet machine
+MANY = 100_000
+
+
+def code_of(run: Callable[[bytes], None], data: bytes) -> str:
+    """The code with which an input is refused; "" when it is read."""
+    code = ""
+
+    def noting(given: bytes) -> None:
+        nonlocal code
+        try:
+            run(given)
+        except ConvertorError as error:
+            code = error.problems[0].code
+
+    finding = outcome(noting, data, SECONDS)
+    assert finding is None, finding.text
+    return code
+
+
+PROTOTXT: Mapping[str, tuple[str, str]] = {
+    "nested layers": ("layer { " * MANY, "DV211"),
+    "nested layers, closed": ("layer { " * MANY + "}" * MANY, "DV211"),
+    "nested unknown fields": ("x { " * MANY + "}" * MANY, "DV211"),
+    "nested settings": ("layer { convolution_param { weight_filler { " * MANY, "DV211"),
+    "nested lists": ("x: " + "[" * MANY, "DV211"),
+    "blanks": (" " * 8_000_000, "DV201"),
+    "comments": ("#\n" * 200_000, "DV201"),
+    "one text": (f'name: "{"a" * 5_000_000}"', "DV201"),
+    "escapes": (f'name: "{chr(92) * 1_000_000}"', "DV201"),
+    "one number": (f"layer {{ top: 'x' loss_weight: {'1' * 1_000_000} }}", "DV212"),
+    "one word": ("a" * 5_000_000, "DV211"),
+    "a long list": (f"input_dim: [{'1, ' * 50_000} 1]", "DV201"),
+    "many separators": (";" * 100_000, "DV201"),
+    "more than any network needs": ("#" * (9 << 20), "DV201"),
+    "huge sizes": ("input: 'x' input_dim: [1, 2147483647, 2147483647, 2147483647] layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'y' }", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROTOTXT)
+def test_definitions(name: str) -> None:
+    text, code = PROTOTXT[name]
+    assert code_of(targets.prototxt, text.encode()) == code
+
+
+def test_a_word_of_any_length_gives_a_short_message() -> None:
+    with pytest.raises(ConvertorError) as raised:
+        targets.prototxt(b"layer { name: " + b"a" * 100_000 + b" }")
+    assert len(str(raised.value)) < 500
+
+
+def network(nodes: Sequence[Any], constants: Mapping[str, Any]) -> bytes:
+    onnx = pytest.importorskip("onnx", reason="networks are written with the onnx package")
+    helper = onnx.helper
+    graph = helper.make_graph(
+        list(nodes),
+        "net",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 4, 6, 5])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    made: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    return made
+
+
+def node(type: str, inputs: str, output: str, **attributes: Any) -> Any:
+    onnx = pytest.importorskip("onnx", reason="networks are written with the onnx package")
+    return onnx.helper.make_node(type, inputs.split(), [output], **attributes)
+
+
+ONE, LONG = np.ones(1, np.float32), np.ones(1 << 14, np.float32)
+# The last node of constants, its inputs, and its constants.
+LARGE: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "constant of shape": ("ConstantOfShape", "a", {"a": np.array([1 << 28])}),
+    "constant of shapes": ("ConstantOfShape", "a", {"a": np.array([0, 1 << 62])}),
+    "expand": ("Expand", "a b", {"a": ONE, "b": np.array([1 << 27])}),
+    "tile": ("Tile", "a b", {"a": ONE, "b": np.array([1 << 27])}),
+    "range": ("Range", "a b c", {"a": np.float32(0), "b": np.float32(1e9), "c": np.float32(1)}),
+    "gather": ("Gather", "a b", {"a": LONG.reshape(1, -1), "b": np.zeros(1 << 14, np.int64)}),
+    "product": ("Mul", "a b", {"a": LONG.reshape(1, -1), "b": LONG.reshape(-1, 1)}),
+    "largest": ("Max", "a b", {"a": LONG.reshape(1, -1), "b": LONG.reshape(-1, 1)}),
+    "remainder": ("Mod", "a b", {"a": LONG.reshape(1, -1).astype(int), "b": LONG.reshape(-1, 1).astype(int)}),
+    "matrix product": ("MatMul", "a b", {"a": LONG.reshape(-1, 1), "b": LONG.reshape(1, -1)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_constants_that_become_large(name: str) -> None:
+    type, inputs, constants = LARGE[name]
+    made = network([node(type, inputs, "made"), node("Add", "x made", "y")], constants)
+    assert code_of(targets.onnx_model, made) == "DV206"
+
+
+def test_constants_that_double() -> None:
+    chain = [node("Concat", f"c{k} c{k}", f"c{k + 1}", axis=0) for k in range(60)]
+    assert code_of(targets.onnx_model, network([*chain, node("Add", "x c60", "y")], {"c0": ONE})) == "DV206"
+
+
+def test_constants_that_are_computed_again_and_again() -> None:
+    """Each pair of nodes reads the array before it twice, so that reading the last one would compute 2^60 arrays."""
+    start = node("Expand", "a b", "c0")
+    chain = [
+        part for k in range(60) for part in (node("Neg", f"c{k}", f"n{k}"), node("Max", f"c{k} n{k}", f"c{k + 1}"))
+    ]
+    constants = {"a": ONE, "b": np.array([1 << 15])}
+    assert code_of(targets.onnx_model, network([start, *chain, node("Add", "x c60", "y")], constants)) == "DV302"
+
+
+def test_messages_in_messages() -> None:
+    data = b""
+    for _ in range(3000):
+        data = message(7, data)
+    assert code_of(targets.onnx_model, data) in ("DV201", "DV302")
+
+
+KERAS: Mapping[str, tuple[str, str]] = {
+    "nested lists": ('{"config": ' + "[" * MANY + "]" * MANY + "}", "DV999"),
+    "models in models": (
+        '{"class_name": "Sequential", "config": {"layers": [' * 300 + "]}}" * 300,
+        "DV201",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KERAS)
+def test_configurations(name: str) -> None:
+    text, code = KERAS[name]
+    if code == "DV201":
+        text = f'{{"config": {text}, "writer": "3", "version": 3, "attributes": {{}}, "arrays": {{}}}}'
+    assert code_of(targets.keras_structure, text.encode()) == code
