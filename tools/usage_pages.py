@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cnn_convertor.cli import commands
+from cnn_convertor.cli.examples import EXAMPLES
 from cnn_convertor.config import KEYS, LAYERS, SECTIONS, Key
 
 COMMANDS_HEAD = """# The command line
@@ -181,6 +182,11 @@ def _commands(group: Any, path: str) -> Iterator[str]:
         if options := [option for option in _of(command, "option") if option.name not in (*EVERYWHERE, *DEVICE)]:
             yield ""
             yield from _table(options)
+        yield from ("", "```text", *(f"cnn-convertor {example}" for example in _examples(called)), "```")
+
+
+def _examples(called: str) -> tuple[str, ...]:
+    return EXAMPLES[called.removeprefix("cnn-convertor ")]
 
 
 def _of(command: Any, kind: str) -> list[Any]:

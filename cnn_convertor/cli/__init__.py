@@ -9,3 +9,6 @@ from cnn_convertor.cli import reports as reports
 from cnn_convertor.cli import boards as boards
 from cnn_convertor.cli import layouts as layouts
 from cnn_convertor.cli import pages as pages
+from cnn_convertor.cli import examples as examples
+
+examples.attach(commands)
