@@ -34,6 +34,7 @@ def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
             {"index": index, "name": output.name, "layer": output.step, **to_values(output.map)}
             for index, output in enumerate(report.outputs)
         ],
+        "buffers": to_values(report.memory.buffers),
         "layers": [{**_layer(step), **_command(step)} for step in report.steps],
         "files": {name: digest._asdict() for name, digest in files.items()},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,12 @@ def test_the_manifest_describes_the_conversion(config: Config, tmp_path: Path) -
     commands = [layer for layer in values["layers"] if layer["type"] == "LT_CONV"]
     assert {command["evidence"] for command in commands} <= {"proven", "documented"}
     assert all(command["estimate"]["bytes"] > command["output"]["bytes"] for command in commands)
+    buffers = values["buffers"]
+    assert max(buffer["offset"] + buffer["bytes"] for buffer in buffers) == values["io_bytes"]
+    assert {"image", *(layer["name"] for layer in values["layers"])} == {buffer["name"] for buffer in buffers}
+    for one, other in itertools.combinations((b for b in buffers if b["kind"] != "concatenation"), 2):
+        if max(one["first"], other["first"]) <= min(one["last"], other["last"]):
+            assert one["offset"] + one["bytes"] <= other["offset"] or other["offset"] + other["bytes"] <= one["offset"]
     ends = [w["offset"] + w["bytes"] for layer in values["layers"] for w in layer.get("weights", [])]
     assert max(ends) == values["weight_bytes"] == (tmp_path / "digits/digits_weights.bin").stat().st_size
     assert values["files"] == {
