@@ -219,7 +219,7 @@ def _costs(graph: Graph, work: Mapping[int, Command], config: Config) -> Iterato
         if step.assignments:
             operand = sum(nbytes(graph, name) for name in step.reads[1:])
             layers = tuple(dict.fromkeys(origin.layer for origin in step.origins))
-            element = 1 if config.input == "u8" and number == min(work) else 2  # bytes of the command's input
+            element = 1 if config.input != "fp16" and number == min(work) else 2  # bytes of the command's input
             costs = estimate(step.runs, operand_bytes=operand, profile=config.profile, element_bytes=element)
             yield CommandCost(number, layers, len(step.runs), costs)
 

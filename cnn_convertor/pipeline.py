@@ -14,7 +14,7 @@ from cnn_convertor import codegen, files
 from cnn_convertor.calibration import Calibration, calibrate
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.byte_input import with_byte_input
+from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped_bytes
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.frame_input import frame_input
@@ -286,10 +286,12 @@ def _quantize(graph: Graph, config: Config, target: DeviceOptions, planned: Prog
         config.overrides,
     )
     program = palettes.choose(planned, options, bind(progress, "palettes"))
-    if config.input == "u8":
-        program = with_byte_input(program, Preparation.of(config).of_every_byte())
+    preparation = Preparation.of(config)
+    if preparation.is_whole:
+        program = with_byte_input(program, preparation.of_every_byte())
+    finish = with_swapped_bytes if preparation.swaps else lambda program: program
     if config.calibrate is None and wanted is None:
-        return Quantized(program, target)
+        return Quantized(finish(program), target)
     samples, calibration, kept = samples_of(graph, config), None, None
     if config.calibrate is not None:
         progress("calibrate", 0, 1)
@@ -299,7 +301,7 @@ def _quantize(graph: Graph, config: Config, target: DeviceOptions, planned: Prog
     if wanted is not None:
         progress("measure outputs", 0, 1)
         program, kept = keep_outputs(graph, program, samples, sqnr=wanted, device=device_of(config.profile))
-    return Quantized(program, target, calibration, kept)
+    return Quantized(finish(program), target, calibration, kept)
 
 
 def samples_of(graph: Graph, config: Config) -> Samples:
@@ -321,7 +323,7 @@ def render(graph: Graph, program: Program, config: Config) -> dict[str, Contents
 
 
 def render_options(program: Program, config: Config) -> RenderOptions:
-    preparation = Preparation.of(config)
+    preparation = Preparation.of(config).as_written
     frame = frame_input(program, device_of(config.profile), preparation.of_every_byte) if preparation.is_given else None
     return RenderOptions(
         model=config.definition.name,

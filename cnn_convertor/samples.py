@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import __version__
 from cnn_convertor.config import Config
+from cnn_convertor.config.kinds import INPUT_TYPES
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
@@ -38,7 +39,7 @@ class Preparation:
     """How an image becomes an input: (pixel - mean) * scale, in the given order of channels.
 
     mean: one number, or one for each channel in the network's order. is_given: whether the ini file says what pixels become.
-    is_whole: pixels are whole numbers, since the application writes bytes.
+    is_whole: pixels are whole numbers, since the application writes bytes. swaps: it writes channels in the opposite order.
     """
 
     mean: tuple[float, ...] = (0.0,)
@@ -46,13 +47,22 @@ class Preparation:
     channel_order: str = "RGB"
     is_given: bool = False
     is_whole: bool = False
+    swaps: bool = False
 
     @staticmethod
     def of(config: Config) -> Preparation:
         order = config.channel_order or config.origin.channel_order
-        is_whole = config.input == "u8"
+        is_whole, written = config.input != "fp16", INPUT_TYPES[config.input] or order
         given = bool(config.mean) or config.scale is not None or is_whole
-        return Preparation(config.mean or (0.0,), 1.0 if config.scale is None else config.scale, order, given, is_whole)
+        scale = 1.0 if config.scale is None else config.scale
+        return Preparation(config.mean or (0.0,), scale, order, given, is_whole, written != order)
+
+    @property
+    def as_written(self) -> Preparation:
+        """The same for the order of channels in which the application writes them."""
+        if not self.swaps:
+            return self
+        return replace(self, mean=self.mean[::-1], channel_order=self.channel_order[::-1], swaps=False)
 
     def apply(self, pixels: NDArray[np.floating]) -> Maps:
         """(..., H, W, C) of 0..255, its channels in the network's order, as the network's input."""

@@ -315,8 +315,9 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV431": Entry(
         "Input unsuitable for bytes",
-        "input = u8 needs one input of 3 channels that only the first command of the network reads.",
-        "Remove input = u8.",
+        "input = u8 needs one input of 3 channels that only the first command of the network reads. To swap channels (u8_rgb, "
+        "u8_bgr), the convolutions that read it must not be depthwise.",
+        "Remove input = u8, or name no order of channels.",
     ),
     "DV501": Entry(
         "A weight exceeds FP16",

@@ -78,6 +78,10 @@ FP16 input has, and the device computes `(pixel - mean) * scale` with the `mean`
 with a table for each channel otherwise. Half as many bytes are read. The network needs one input of 3 channels, which its first
 command alone reads (DV431). `run` and `verify` round images to whole pixels, and take arrays that whole pixels can give.
 
+`input = u8_rgb` and `input = u8_bgr` are for cameras whose channel order is not the network's (`channel_order`): the application
+copies bytes in the order named. The convertor swaps the channels of the table and of the first kernels, so that the device does
+the same work. `mean` stays in the network's order in the ini file; `NAME_gen.h` has it in the order of the bytes.
+
 ## Frames of a camera
 
 Where the device has an image unit (IPU), it can make the network's input of a frame of any size up to 4095x4095 pixels: it

@@ -147,7 +147,7 @@ def _softmax(text: str, _: Path) -> str:
 
 
 def _input_type(text: str, _: Path) -> str:
-    if text.lower() not in {"fp16", "u8"}:
+    if text.lower() not in INPUT_TYPES:
         raise ValueError
     return text.lower()
 
@@ -184,7 +184,8 @@ FOLDER = Kind("a folder", _folder)
 NUMBER = Kind("a number other than 0, or a fraction such as 1/127.5", _number)
 NUMBERS = Kind("a number, or one for each channel, separated by commas", _numbers)
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
-INPUT_TYPE = Kind("fp16 or u8", _input_type)
+INPUT_TYPES = {"fp16": "", "u8": "", "u8_rgb": "RGB", "u8_bgr": "BGR"}  # the order of channels that each demands
+INPUT_TYPE = Kind("fp16, u8, u8_rgb or u8_bgr", _input_type)
 FUSION = Kind("proven, documented, full or none", _fusion)
 DEVICE = Kind(f"{', '.join(NAMES)}, or a .toml or .json file", read_profile)
 SOFTMAX = Kind("cpu or sdk", _softmax)

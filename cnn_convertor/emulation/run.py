@@ -181,7 +181,8 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
             hint = "set [INPUT] mean and scale for images; arrays are used as they are, so prepare them as for training"
             raise UsageError.of("DV706", f'the input "{name}" holds {flaw}', hint=hint)
         if program.byte_input is not None:
-            values = _bytes_of(values, program.byte_input, name)
+            written = values[..., ::-1] if program.byte_input.swapped else values
+            values = _bytes_of(written, program.byte_input, name)
         parts.append(to_memory(values, transposed=program.transposed))
     if len({len(part) for part in parts}) != 1:
         raise UsageError.of("DV705", f"the inputs have {_listed(str(len(part)) for part in parts)} samples")

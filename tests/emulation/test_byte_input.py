@@ -106,6 +106,41 @@ def test_values_that_no_byte_becomes_are_refused() -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("policy", ["CP_MINUS_128", "CP_USER_SPECIFY"])
+@pytest.mark.parametrize("quantization", [False, True], ids=["FP16", "palettes"])
+def test_bytes_in_the_opposite_order_of_channels_give_the_same(policy: str, quantization: bool, tmp_path: Path) -> None:
+    graph, fields = camera(), {"quantization": quantization, **PREPARATIONS[policy]}
+    given = random_samples(
+        shapes_of(graph), Preparation.of(config(PATH, input="u8", **fields)), samples=2, seed=1
+    ).inputs
+    plain, swapped = (network(graph, tmp_path / kind, input=kind, **fields) for kind in ("u8", "u8_bgr"))
+    pixels = [np.frombuffer(input_bytes(n.program, given), np.uint8).reshape(-1, 3) for n in (plain, swapped)]
+    np.testing.assert_array_equal(pixels[0], pixels[1][:, ::-1])
+    np.testing.assert_array_equal(swapped.run(given).outputs[0], plain.run(given).outputs[0])
+    assert audit(tmp_path / "u8_bgr" / "net_gen.cpp", tmp_path / "u8_bgr" / "net_weights.bin").findings == ()
+
+
+def test_the_order_that_the_network_has_anyway_changes_nothing() -> None:
+    made = [build(camera(), config(PATH, input=kind)) for kind in ("u8", "u8_rgb")]
+    assert [program.byte_input for program in made] == [made[0].byte_input] * 2
+    plain, same = (program.weights[0].kernels.load() for program in made)
+    np.testing.assert_array_equal(plain, same)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))),
+        ops.Conv2d(Constant.of(random(3, 1, 3, 3)), None, Window(Pair(3, 3), Pair(1, 1)), groups=3),
+    ],
+    ids=["pool", "depthwise"],
+)
+def test_only_kernels_can_swap_channels(op: ops.Op) -> None:
+    with pytest.raises(UnsupportedError, match="has no kernels whose channels can be swapped"):
+        build(camera(first=op), config(PATH, input="u8_bgr"))
+
+
+@needs_compiler
 def test_a_selftest_fills_in_bytes(tmp_path: Path) -> None:
     configuration = config(PATH, input="u8", **PREPARATIONS["CP_USER_SPECIFY"])
     program = build(camera(), configuration)
@@ -130,6 +165,10 @@ def test_the_header_has_what_an_application_needs_to_fill_the_input() -> None:
         made[kind] = str(render(camera(), build(camera(), configuration), configuration)["net_gen.h"])
     assert '{"image", 0, 324, 6, 9, 3, 2, "hwc8"},' in made["fp16"]
     assert '{"image", 0, 162, 6, 9, 3, 1, "hwc8"},' in made["u8"]
+    configuration = config(PATH, input="u8_rgb", **fields)
+    other = str(render(camera(), build(camera(), configuration), configuration)["net_gen.h"])
+    assert "constexpr float kMean[] = {3.0f, 2.0f, 1.5f};" in other
+    assert 'constexpr char kChannelOrder[] = "RGB";' in other
     for text in made.values():
         assert "constexpr float kMean[] = {1.5f, 2.0f, 3.0f};\nconstexpr float kScale = 0.5f;" in text
         assert 'constexpr char kChannelOrder[] = "BGR";' in text

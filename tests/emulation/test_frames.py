@@ -95,6 +95,7 @@ PREPARATIONS: dict[str, dict[str, Any]] = {
     "minus a mean for each channel": {"mean": (104.0, 117.0, 123.0)},
     "BGR": {"mean": (104.0, 117.0, 123.0), "channel_order": "BGR"},
     "bytes": {"mean": (103.9, 116.8, 123.7), "scale": 0.017, "channel_order": "BGR", "input": "u8"},
+    "bytes in RGB": {"mean": (103.9, 116.8, 123.7), "scale": 0.017, "channel_order": "BGR", "input": "u8_rgb"},
 }
 PIXELS = {"RGB": (0, [0, 1, 2]), "BGR": (1, [2, 1, 0]), "RGBA": (2, [0, 1, 2, 3]), "BGRA": (3, [2, 1, 0, 3])}
 
@@ -108,6 +109,7 @@ PIXELS = {"RGB": (0, [0, 1, 2]), "BGR": (1, [2, 1, 0]), "RGBA": (2, [0, 1, 2, 3]
         ("minus a mean for each channel", "BGR", False),
         ("BGR", "RGBA", True),
         ("bytes", "RGB", False),
+        ("bytes in RGB", "BGR", True),
     ],
 )
 def test_a_frame_becomes_the_input_that_the_application_would_write(

@@ -1,14 +1,15 @@
 """Lets the application write its input as bytes, which the device converts through a table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import ByteInput, ElementType, LayerType, Program
+from cnn_convertor.devices.dv700.program import ByteInput, ElementType, LayerType, Program, Run
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
+from cnn_convertor.ir.constant import Constant
 
 CHANNELS = 3  # of the device's table
 _VALUES = np.arange(256.0)
@@ -29,9 +30,7 @@ def with_byte_input(program: Program, values: NDArray[np.float32]) -> Program:
     """
     reasons = list(_reasons(program, values))
     if reasons:
-        where = next((layer.origins[-1] for layer in program.layers if layer.origins), Origin(program.name))
-        hint = "remove input = u8 from the ini file"
-        raise UnsupportedError([Problem("DV431", reason, where, hint) for reason in reasons])
+        raise _refusal(program, reasons, "remove input = u8 from the ini file")
     halves = to_half(values)
     ((name, tensor),) = program.inputs
     return replace(
@@ -39,6 +38,44 @@ def with_byte_input(program: Program, values: NDArray[np.float32]) -> Program:
         inputs=((name, tensor._replace(type=ElementType.BYTE)),),
         byte_input=ByteInput(_policy(halves), tuple(map(tuple, halves.view(np.uint16).tolist()))),
     )
+
+
+def with_swapped_bytes(program: Program) -> Program:
+    """A program whose application writes the channels in the opposite order: the first kernels read them in that order, too.
+
+    Not the device's own swap (to_bgr): before or after it, where the table's channels count, no public document says.
+    Raises UnsupportedError where something else than a convolution reads the input.
+    """
+    given = program.byte_input
+    assert given is not None
+    first, *others = program.layers
+    reading = [True, *(run.external for run in first.runs[:-1])]  # the command's input
+    runs = tuple(_swapped(run) if reads else run for run, reads in zip(first.runs, reading, strict=True))
+    if None in runs:
+        reason = f'the first layer, "{first.name}", has no kernels whose channels can be swapped'
+        hint = "let the application write the channels in the network's own order: input = u8"
+        raise _refusal(program, [reason], hint)
+    return replace(
+        program,
+        layers=(replace(first, runs=tuple(run for run in runs if run is not None)), *others),
+        byte_input=given._replace(table=tuple(entry[::-1] for entry in given.table), swapped=True),
+    )
+
+
+def _refusal(program: Program, reasons: Iterable[str], hint: str) -> UnsupportedError:
+    where = next((layer.origins[-1] for layer in program.layers if layer.origins), Origin(program.name))
+    return UnsupportedError([Problem("DV431", reason, where, hint) for reason in reasons])
+
+
+def _swapped(run: Run) -> Run | None:
+    """The run with its kernels' input channels in the opposite order; None if it has none."""
+    convolution = run.convolution
+    if convolution is None or convolution.kind.is_depthwise:
+        return None
+    kernels = convolution.weights.kernels
+    swapped = Constant(kernels.shape, lambda rows: kernels.read(rows)[:, ::-1])
+    weights = replace(convolution.weights, kernels=swapped)
+    return replace(run, convolution=replace(convolution, weights=weights))
 
 
 def _reasons(program: Program, values: NDArray[np.float32]) -> Iterator[str]:

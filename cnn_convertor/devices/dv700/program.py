@@ -206,10 +206,14 @@ class Layer:
 
 
 class ByteInput(NamedTuple):
-    """How the device converts an input of bytes. policy: the SDK's name of it. table: FP16 bits for each byte and channel."""
+    """How the device converts an input of bytes. policy: the SDK's name of it. table: FP16 bits for each byte and channel.
+
+    swapped: the application writes the channels in the opposite order. So the first kernels have, and the table.
+    """
 
     policy: str
     table: tuple[tuple[int, ...], ...]
+    swapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
