@@ -359,6 +359,8 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
         [make("Constant", [], ["c"], value_floats=[math.nan]), make("Gather", ["one", "c"], ["d"]),
          make("Add", ["x", "d"], ["y"])], "DV206",
     ),
+    "windows of padding alone": ([make("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], pads=[2, 0, 0, 0])], "DV206"),
+    "axes that repeat": ([make("MeanVarianceNormalization", ["x"], ["y"], axes=[1, 2, -2])], "DV206"),
     "an output beyond all windows": (
         [make("ConvTranspose", ["x", "k"], ["y"], strides=[2, 2], output_shape=[20, 20])], "DV302",
     ),

@@ -143,6 +143,8 @@ CASES = {
     "pad": node("Pad", integers(0, 0, 1, 2, 0, 0, 3, 0)),
     "pad with a value": node("Pad", integers(0, 1, 1, 2, 0, 0, 3, 0), np.float32(1.5)),
     "pad reflect": node("Pad", integers(0, 0, 2, 1, 0, 0, 1, 2), mode="reflect"),
+    "pad edge, with a value": node("Pad", integers(0, 0, 2, 1, 0, 0, 1, 2), np.float32(1.5), mode="edge"),
+    "pad reflect old": node("Pad", opset=10, pads=[0, 0, 2, 1, 0, 0, 1, 2], value=1.5, mode="reflect"),
     "pad edge": node("Pad", integers(0, 0, 2, 1, 0, 0, 1, 2), mode="edge"),
     "pad batches": node("Pad", integers(1, 0, 1, 1, 0, 2), np.float32(1.5), x=SEQUENCE),
     "pad and crop": node("Pad", integers(0, 0, -2, 1, 0, 0, 1, -2)),

@@ -158,16 +158,18 @@ def _pooling(reading: OnnxReading) -> _Reach:
     if kernel is None:
         raise reading.contradiction("kernel_shape is missing")
     window = _window(reading, x, kernel)
+    pad, extent = window.padding, window.extent
+    if max(pad.top, pad.bottom) >= extent.height or max(pad.left, pad.right) >= extent.width:
+        raise reading.contradiction("the padding is as large as the kernel, so that windows hold nothing else")
     if reading.integer("ceil_mode", 0) == 0:
         return _Reach(window, ops.NO_PADDING)
     shape = reading.shape(x)
-    pad = window.padding
     beyond = []
-    for size, before, after, extent, stride in (
-        (shape.height, pad.top, pad.bottom, window.extent.height, window.stride.height),
-        (shape.width, pad.left, pad.right, window.extent.width, window.stride.width),
+    for size, before, after, length, stride in (
+        (shape.height, pad.top, pad.bottom, extent.height, window.stride.height),
+        (shape.width, pad.left, pad.right, extent.width, window.stride.width),
     ):
-        room = size + before + after - extent
+        room = size + before + after - length
         if room < 0:
             raise reading.wrong(f"the kernel does not fit the input {shape}")
         count = -(-room // stride) + 1

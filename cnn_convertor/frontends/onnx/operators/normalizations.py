@@ -89,6 +89,8 @@ def read_mean_variance_normalization(reading: OnnxReading) -> OnnxTensor:
     axes = reading.integers("axes", (0, 2, 3)) or ()
     x = reading.input
     axes = [reading.axis_in(x.dims, axis) for axis in axes]
+    if len({*axes}) < len(axes):
+        raise reading.wrong(f"the axes {axes} repeat")
     return standardized(reading, x, axes, 1e-9, part="", epsilon_outside=True)
 
 

@@ -326,6 +326,7 @@ def read_pad(reading: OnnxReading) -> OnnxTensor:
     if mode == "constant":
         x = _constant_padding(reading, x, more)
     elif mode in SOURCES:
+        _padding_value(reading)  # it has no effect
         for axis, (before, after) in more.items():
             places = [SOURCES[mode](at, x.dims[axis]) for at in range(-before, x.dims[axis] + after)]
             if min(places) < 0 or max(places) >= x.dims[axis]:
