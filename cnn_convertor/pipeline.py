@@ -122,7 +122,7 @@ def _check_means(config: Config, graph: Graph) -> None:
         problem = (
             f"[INPUT] mean: expected one number, or one for each channel, not {len(config.mean)}; the input {inputs}"
         )
-        raise UsageError.of("DV106", problem, Origin(str(config.definition)))
+        raise UsageError.of("DV106", problem, config.mean_at or Origin(str(config.definition)))
 
 
 def read(config: Config, *, with_weights: bool = True) -> PartialGraph:
@@ -131,7 +131,12 @@ def read(config: Config, *, with_weights: bool = True) -> PartialGraph:
     with_weights: False where the weights may be missing; files that always hold them are read with them.
     Raises ConvertorError when a file cannot be read at all, or when the configured means fit no input.
     """
-    partial = config.model.read(with_weights=with_weights)
+    model = config.model
+    if (
+        with_weights and len(config.mean) > 1 and model.may_lack_weights
+    ):  # what is wrong shows before the weights are read
+        _check_means(config, model.read(with_weights=False).graph)
+    partial = model.read(with_weights=with_weights)
     _check_means(config, partial.graph)
     return partial
 

@@ -8,6 +8,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +31,14 @@ if TYPE_CHECKING:
     from cnn_convertor.verification.results import Verification
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
+
+
+def called() -> str:
+    """How this program was called: its installed command, a script, or a module."""
+    script = Path(sys.argv[0]).name
+    if script == "__main__.py":
+        return "python -m cnn_convertor"
+    return f"python {script}" if script.endswith(".py") else script
 
 
 class Console:
@@ -69,6 +79,8 @@ class Console:
             self.code = max(self.code, MISUSED if outcome.is_misuse else FAILED)
 
     def complain(self, kind: str, problem: Problem) -> None:
+        """Print a problem; commands in its hint call the program as this one was called."""
+        problem = replace(problem, hint=problem.hint.replace("cnn-convertor ", f"{called()} "))
         complaint = Complaint(kind, problem)
         if self._form == problems.TEXT:
             color = {"error": "red", "warning": "yellow"}[kind]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -142,7 +143,8 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
                 console.note(f"{ini}: {numbered(len(found), 'file')} updated")
             elif found:
                 problem = f"{numbered(len(found), 'file')} of the outputs would change"
-                hint = "commit what `cnn-convertor check --update` writes, or undo the change of the input"
+                update_it = f"cnn-convertor check --update {shlex.quote(str(ini))}"
+                hint = f"commit what `{update_it}` writes, or undo the change of the input"
                 console.find(Problem("DV123", problem, Origin(str(ini)), hint))
             else:
                 console.note(f"{ini}: the outputs are up to date")

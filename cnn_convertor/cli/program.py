@@ -14,7 +14,7 @@ import click
 
 from cnn_convertor import __version__
 from cnn_convertor.cli import problems
-from cnn_convertor.cli.console import DONE, INTERRUPTED, Console
+from cnn_convertor.cli.console import DONE, INTERRUPTED, Console, called
 from cnn_convertor.errors import Problem
 from cnn_convertor.places import place_of
 
@@ -104,19 +104,12 @@ def _print_cmake_folder(context: click.Context) -> None:
     context.exit()
 
 
-def _program(script: str) -> str:
-    """How to call the program that was started as a script of this name."""
-    if script == "__main__.py":
-        return "python -m cnn_convertor"
-    return f"python {script}" if script.endswith(".py") else script
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0 done, 1 a network cannot be converted, 2 usage or ini file."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    program = _program(Path(sys.argv[0]).name)
+    program = called()
     try:
         return int(commands.main(arguments, prog_name=program, standalone_mode=False) or DONE)
     except click.ClickException as error:

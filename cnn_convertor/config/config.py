@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,6 +66,7 @@ class Config:
     overrides: tuple[Override, ...] = ()
     calibrate: Path | None = None  # sample inputs, to which palettes are fitted
     no_custom_code: bool = False  # refuse custom_layer
+    mean_at: Origin | None = field(default=None, compare=False)  # the line of the ini file
 
     def __post_init__(self) -> None:
         """Fill in what the definition gives: the name, the folder of the outputs, the framework, the file of the weights.

@@ -1,6 +1,7 @@
 """Ends a network at the layers that the user names."""
 
 import difflib
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -65,5 +66,6 @@ def _needed(graph: Graph, outputs: Sequence[str]) -> tuple[Node, ...]:
 
 def _unknown(name: str, layers: Iterable[str], where: Origin) -> Problem:
     near = difflib.get_close_matches(name, list(layers), n=1)
-    hint = f'did you mean "{near[0]}"?' if near else "`cnn-convertor inspect` lists the layers"
+    listing = f"cnn-convertor inspect {shlex.quote(where.file)}"
+    hint = f'did you mean "{near[0]}"?' if near else f"`{listing}` lists the layers"
     return Problem("DV117", f'[OUTPUT] outputs: the network has no layer "{name}"', where, hint)

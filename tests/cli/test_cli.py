@@ -587,6 +587,16 @@ def test_means_fit_the_channels_of_an_input(command: str, tmp_path: Path, capsys
     assert not (tmp_path / "out").exists()
 
 
+def test_a_wrong_mean_is_found_at_its_line_before_the_weights_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "net.caffemodel").write_bytes(b"damaged")
+    ini = network(tmp_path, "data = net.caffemodel\nmean = 1, 2")
+    assert cli.main([str(ini)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("error") == 1 and "error DV106: [INPUT] mean" in err and f"--> {ini}:5\n" in err
+
+
 @pytest.mark.parametrize("mean", ["1", "1, 2, 3"])
 def test_one_mean_or_one_for_each_channel_is_taken(mean: str, tmp_path: Path) -> None:
     assert cli.main(["inspect", str(network(tmp_path, f"mean = {mean}"))]) == 0
@@ -613,3 +623,12 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_work(
 def test_a_hint_can_be_pasted(call: list[str], program: str) -> None:
     done = subprocess.run([sys.executable, *call, "verify"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and f"try: {program} verify --help" in done.stderr
+
+
+def test_a_hint_names_the_program_as_it_was_called(tmp_path: Path) -> None:
+    ini = network(tmp_path, "")
+    ini.write_text(ini.read_text() + "outputs = nowhere\n")
+    call = [sys.executable, str(ROOT / "convertor.py"), str(ini)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    hint = f"`python convertor.py inspect {tmp_path / 'net.prototxt'}` lists the layers"
+    assert done.returncode == 2 and "DV117" in done.stderr and hint in done.stderr

@@ -72,5 +72,5 @@ def test_a_name_that_no_layer_has_is_an_error_with_the_nearest_one(tmp_path: Pat
         end_at(read(tmp_path, HEAD), ("porb", "prob", "?"), INI)
     assert [(p.code, p.hint) for p in caught.value.problems] == [
         ("DV117", 'did you mean "prob"?'),
-        ("DV117", "`cnn-convertor inspect` lists the layers"),
+        ("DV117", "`cnn-convertor inspect net.ini` lists the layers"),
     ]

@@ -67,7 +67,7 @@ def read(definition: Path, _data: Path | None, options: ReadOptions = ReadOption
         problem = (
             f"the model uses version {model.opset} of the operators; the convertor knows versions up to {NEWEST_OPSET}"
         )
-        warn(Problem("DV311", problem, Origin(str(definition)), "compare the results: cnn-convertor verify"))
+        warn(Problem("DV311", problem, Origin(str(definition)), "compare the results: cnn-convertor verify NET.ini"))
     return _Importer(model, options).network()
 
 
