@@ -100,11 +100,11 @@ def try_damaged(seed: int, path: Path) -> bool:
             case _:
                 content[at:at] = content[other : other + int(random.integers(1, 20))]
     path.write_bytes(content)
-    start = time.monotonic()
+    start = time.process_time()
     try:
         inspect(path)
     except ConvertorError:
         return False
     finally:
-        assert time.monotonic() - start < MOST_SECONDS, f"seed {seed} takes long"
+        assert time.process_time() - start < MOST_SECONDS, f"seed {seed} takes long"
     return True
