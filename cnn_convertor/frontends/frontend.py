@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class ReadOptions:
     """How to read a network.
 
-    size: (height, width) of every input map, in place of the model's own. custom_layers: a Python file.
+    size: (height, width) of every input map, in place of the model's own; of ONNX, where the file leaves them open.
+    custom_layers: a Python file.
     stages, level: of Caffe's rules that include and exclude layers, added to those of the definition.
     """
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from typing import TypeGuard
 
 from cnn_convertor.frontends.onnx.folding import constant_of
 from cnn_convertor.frontends.onnx.model import DOMAINS, Attribute, OnnxModel, OnnxNode
@@ -219,8 +218,17 @@ def _mean_axes(nodes: _Nodes, name: str) -> tuple[int, ...] | None:
         return None
     given = node.attributes.get("axes")
     stored = nodes.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
-    listed = given if isinstance(given, tuple) else () if stored is None else np.atleast_1d(stored.load())
-    return tuple(int(n) for n in listed) or None
+    return (given if _are_integers(given) else _integers(stored)) or None
+
+
+def _are_integers(given: Attribute | None) -> TypeGuard[tuple[int, ...]]:
+    return isinstance(given, tuple) and all(isinstance(n, int) for n in given)
+
+
+def _integers(stored: Stored | None) -> tuple[int, ...]:
+    """The numbers of a constant; none where it does not hold integers."""
+    is_it = stored is not None and stored.dtype.kind in "iu"
+    return tuple(int(n) for n in stored.load().reshape(-1)) if stored is not None and is_it else ()
 
 
 LAST = 1 << 30  # ends of slices above it mean the end of the axis
@@ -251,8 +259,8 @@ def _strided(nodes: _Nodes, name: str, block: int) -> tuple[str, int, int] | Non
         given = [nodes.constants.get(source) for source in nodes.made_by[name].inputs[1:]]
         if len(given) != 4:
             return None
-        bounds = [[int(n) for n in np.atleast_1d(stored.load())] for stored in given if stored is not None]
-        if len(bounds) != 4 or any(step != block for step in bounds[3]) or any(end < LAST for end in bounds[1]):
+        bounds = [_integers(stored) for stored in given]
+        if not all(bounds) or any(step != block for step in bounds[3]) or any(end < LAST for end in bounds[1]):
             return None
         for axis, start in zip(bounds[2], bounds[0], strict=False):
             if axis not in (2, 3) or axis in starts:

@@ -368,6 +368,15 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
         [make("ConvTranspose", ["x", "k"], ["y"], strides=[3, 3], auto_pad="SAME_UPPER")], "DV302",
     ),
     "a size of all axes": ([make("ConvTranspose", ["x", "k"], ["y"], output_shape=[1, 2, 6, 8])], "DV206"),
+    "bounds of slices that are no integers": (
+        [make("Constant", [], ["c"], value_floats=[math.nan]), make("Slice", ["x", "c", "c", "c", "c"], ["s"]),
+         make("Concat", ["s"] * 4, ["y"], axis=1)], "DV206",
+    ),
+    "axes of a layer norm that are no integers": (
+        [make("Constant", [], ["c"], value_floats=[math.nan]), make("ReduceMean", ["x", "c"], ["m"]),
+         make("Sub", ["x", "m"], ["d"]), make("Mul", ["d", "d"], ["p"]), make("ReduceMean", ["p", "c"], ["v"]),
+         make("Add", ["v", "one"], ["e"]), make("Sqrt", ["e"], ["s"]), make("Div", ["d", "s"], ["y"])], "DV206",
+    ),
     "a start that is a text": ([make("Shape", ["x"], ["s"], start="1"), make("Add", ["x", "s"], ["y"])], "DV206"),
     "constants beyond all memory": (
         [make("Constant", [], ["c"], value_ints=[2**20, 1]), make("ConstantOfShape", ["c"], ["a"]),
