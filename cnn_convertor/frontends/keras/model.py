@@ -197,7 +197,8 @@ class _Parser:
         inputs: list[TensorRef] = []
         match data:
             case {"args": list(args), "kwargs": dict(kwargs)}:
-                given = Arguments(tuple(self.argument(a, inputs) for a in args), self.argument(kwargs, inputs))
+                positional = tuple(self.argument(value, inputs) for value in args)
+                given = Arguments(positional, {name: self.argument(kwargs[name], inputs) for name in sorted(kwargs)})
             case list():
                 entries = [data] if data and isinstance(data[0], str) else data
                 first = [self.entry(entry, inputs) for entry in entries]

@@ -16,7 +16,7 @@ from cnn_convertor.frontends.nchw import shape_of
 from cnn_convertor.frontends.near_names import near_name
 from cnn_convertor.frontends.onnx.effort import Effort
 from cnn_convertor.frontends.onnx.folding import fold, shape_part
-from cnn_convertor.frontends.onnx.idioms import recognize_idioms
+from cnn_convertor.frontends.onnx.idioms import INVENTED, recognize_idioms
 from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
 from cnn_convertor.frontends.onnx.operators import onnx
 from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, OnnxTensor, Value
@@ -210,7 +210,7 @@ class _Importer:
         self, node: OnnxNode, inputs: tuple[Value | None, ...], tensors: list[OnnxTensor], needed: tuple[bool, ...]
     ) -> Sequence[Value]:
         """The values of a node's outputs."""
-        if node.domain not in DOMAINS:
+        if node.domain not in DOMAINS or (node.type in INVENTED and node in self._model.nodes):
             raise self._unknown(node)
         if node.type in ("Shape", "Size") and tensors:
             dims = tensors[0].dims

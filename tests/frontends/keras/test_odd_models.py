@@ -240,6 +240,14 @@ def test_masks_that_are_none_are_none_however_they_are_packed(model: Any) -> Non
         assert "mask=" in refusal(network(given)).message
 
 
+def test_named_arguments_that_look_like_a_tensor_are_named_arguments(model: Any) -> None:
+    tensor = {"class_name": "__keras_tensor__", "config": {"keras_history": ["in", 0, 0]}}
+    inner = model.sequential(model.layer("ReLU", "x"), name="inner")
+    inner |= {"name": "inner", "inbound_nodes": [{"args": [tensor], "kwargs": tensor}]}
+    given = model.layer("InputLayer", "in", batch_shape=[None, 4, 4, 1])
+    assert "class_name=" in refusal(model.keras(model.functional([given, inner], ["in"], ["inner"]))).message
+
+
 def test_a_layer_that_is_stored_once_for_two_models_says_what_to_do(model: Any) -> None:
     layers = [
         model.layer("InputLayer", "in", batch_shape=[None, 4, 4, 1]),

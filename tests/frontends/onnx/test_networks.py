@@ -409,6 +409,7 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
     "second output": ([make("MaxPool", ["x"], ["m", "i"], kernel_shape=[2, 2]), make("Cast", ["i"], ["y"], to=1)], "DV302"),
     "quantized output": ([make("QuantizeLinear", ["x", "one"], ["y"])], "DV302"),
     "a zero point that is no integer": ([make("QuantizeLinear", ["x", "one", "one"], ["y"])], "DV302"),
+    "a type of ours": ([make("Focus", ["x"], ["y"], blocksize=1)], "DV301"),
     "one number as scales": ([make("Upsample", ["x"], ["y"], scales=1)], "DV206"),
 }  # fmt: skip
 

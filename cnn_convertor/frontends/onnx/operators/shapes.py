@@ -111,7 +111,7 @@ def read_space_to_depth(reading: OnnxReading) -> OnnxTensor:
 def read_focus(reading: OnnxReading) -> OnnxTensor:
     """The form of a SpaceToDepth that is spelled out as slices; see idioms."""
     x, b, order = reading.map, reading.integer("blocksize", 0), reading.text("order", "rows")
-    _, channels, height, width = x.dims
+    height, width, channels = reading.shape(x)
     if height % b or width % b:
         raise reading.wrong(f"{height}x{width} pixels are not blocks of {b}: the slices differ in size")
     if order == "rows":
