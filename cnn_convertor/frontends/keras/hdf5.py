@@ -262,14 +262,16 @@ def _strings(value: Any) -> list[str]:
 
 
 def _dataset(dataset: Any) -> _Dataset:
-    shape, dtype = tuple(dataset.shape or ()), dataset.dtype
+    shape, dtype, stored = tuple(dataset.shape or ()), dataset.dtype, dataset.id.get_storage_size()
     flaw = ""
     if dtype.kind != "f" and dtype != "V2":
         flaw = f"holds {dtype} numbers, not floating-point ones"
     elif dataset.external is not None or dataset.is_virtual:
         flaw = "lies in other files, which are not read"
-    elif math.prod(shape) and not dataset.id.get_storage_size():
+    elif math.prod(shape) and not stored:
         flaw = "was never written"
+    elif (nbytes := math.prod(shape) * dtype.itemsize) > max(_SMALL, _LARGEST_RATIO * stored):
+        flaw = f"is compressed {nbytes // stored} times, which weights never are"
     return _Dataset(shape, dtype, None if dataset.chunks is not None else dataset.id.get_offset(), flaw)
 
 

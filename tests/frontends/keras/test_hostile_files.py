@@ -117,6 +117,21 @@ def test_numbers_in_other_files_are_refused(how: str, model: Any, tmp_path: Path
         load(path, path)
 
 
+def test_an_array_that_is_mostly_not_there_is_refused(model: Any, tmp_path: Path) -> None:
+    """Of 40 GB, one number is written; the others would be filled in while they are read."""
+    config = model.sequential(
+        model.layer("InputLayer", "in", batch_input_shape=[None, 100_000]),
+        model.layer("Dense", "dense", units=100_000, use_bias=False),
+    )
+    path = model.h5(config, {"dense": [("kernel", np.zeros((1, 1), np.float32))]})
+    (name,) = hdf5.read_file(path).variables
+    with h5py.File(path, "r+") as file:
+        del file[name]
+        file.create_dataset(name, (100_000, 100_000), np.float32, chunks=(16, 16))[0, 0] = 1
+    with pytest.raises(ModelError, match="compressed .* times, which weights never are"):
+        load(path, path)
+
+
 @pytest.mark.parametrize("link", [h5py.ExternalLink("other.h5", "/numbers"), h5py.SoftLink("/elsewhere")], ids=str)
 def test_links_are_not_followed(link: Any, model: Any, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "other.h5", "w") as other:
