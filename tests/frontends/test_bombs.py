@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError
+from cnn_convertor.frontends.mapped_file import MappedFile
+from cnn_convertor.frontends.onnx import tensors
+from cnn_convertor.frontends.wire import Field, WireType
+from examples.caffemodel import encode
 from fuzz import targets
 from fuzz.mutation import message
 from fuzz.watching import outcome
@@ -143,3 +147,23 @@ def test_configurations(name: str) -> None:
     if code == "DV201":
         text = f'{{"config": {text}, "writer": "3", "version": 3, "attributes": {{}}, "arrays": {{}}}}'
     assert code_of(targets.keras_structure, text.encode()) == code
+
+
+def test_integers_of_one_octet_each() -> None:
+    """12 MB of them, which take up to 35 times as much while they are unpacked all at once."""
+    count = 12 << 20
+    constant = message(5, b"\x08" + encode(count) + b"\x10\x07" + message(7, bytes(count)) + message(8, b"c"))
+    graph = message(7, constant + message(12, message(1, b"c")))
+    assert code_of(targets.onnx_model, b"\x08\x08" + message(8, b"\x10\x11") + graph) == "DV302"
+
+
+@pytest.mark.parametrize("piece", [10, 11, 16, 1000])
+def test_packed_numbers_are_the_same_in_pieces_of_any_size(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensors, "PIECE", piece)
+    numbers = [0, 1, 127, 128, 300, 2**31, 2**62, -1, -(2**63)] * 9
+    packed = b"".join(encode(n % 2**64) for n in numbers)
+    data = message(1, encode(len(numbers))) + b"\x10\x07" + message(7, packed) + message(8, b"c")
+    path = targets.saved(data, "tensor")
+    file = tensors.TensorFile(path, MappedFile(path))
+    name, stored = tensors.read_tensor(file, Field(0, WireType.BYTES, 0, len(data)))
+    assert name == "c" and stored.load().tolist() == numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -41,6 +41,8 @@ FIXED: Mapping[int, np.dtype[Any]] = {4: np.dtype("<f4"), 10: np.dtype("<f8")}
 VARIABLE = frozenset({5, 7, 11})
 # Type -> its field that holds elements as raw data does.
 PACKED: Mapping[int, int] = {FLOAT: 4, DOUBLE: 10}
+PIECE = 1 << 20  # octets of packed numbers that are unpacked at a time
+LONGEST = 10  # octets of a number
 MOST = 1 << 40  # elements, where empty axes count as one; more is damage
 
 
@@ -141,34 +143,48 @@ def _embedded(
 
     def converted() -> Numbers:
         file.mapped.forget_pages()
-        pieces = [piece for n in sorted(parts) for f in parts[n] if len(piece := _typed(data, f))]
-        values = pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int64), *pieces])
-        if len(values) != count:
-            raise WireError(f"the array {name!r} of {count:,} numbers holds {len(values):,}", place.start)
-        return _converted(values, type).reshape(dims)
+        values, at = np.empty(min(count, place.stop - place.start), _dtype(type)), 0
+        for number in sorted(parts):
+            for part in parts[number]:
+                for piece in _typed(data, part):
+                    if at + len(piece) <= len(values):
+                        values[at : at + len(piece)] = _converted(piece, type)
+                    at += len(piece)
+        if at != count:
+            raise WireError(f"the array {name!r} of {count:,} numbers holds {at:,}", place.start)
+        return values.reshape(dims)
 
     return Stored.computed(converted)
 
 
-def _typed(data: wire.Data, part: Field) -> Numbers:
-    """The numbers of one field, packed or not; none of a field that does not hold numbers."""
+def _typed(data: wire.Data, part: Field) -> Iterator[Numbers]:
+    """The numbers of one field, packed or not, in pieces; none of a field that does not hold numbers."""
     if part.number in FIXED and part.type != WireType.VARINT:
         dtype = FIXED[part.number]
         if (part.stop - part.start) % dtype.itemsize:
             raise WireError("an array ends inside a number", part.start)
-        return np.frombuffer(data, dtype, (part.stop - part.start) // dtype.itemsize, part.start)
-    if part.number not in VARIABLE:
-        return np.empty(0, np.int64)
-    if part.type == WireType.VARINT:
-        return np.array(wire.varints(data, part), np.int64)
-    octets = np.frombuffer(data, np.uint8, part.stop - part.start, part.start)
-    stops = np.flatnonzero(octets < 0x80) + 1
+        yield np.frombuffer(data, dtype, (part.stop - part.start) // dtype.itemsize, part.start)
+    elif part.number in VARIABLE and part.type == WireType.VARINT:
+        yield np.array(wire.varints(data, part), np.int64)
+    elif part.number in VARIABLE:
+        start = part.start
+        while start < part.stop:
+            octets = np.frombuffer(data, np.uint8, min(part.stop - start, PIECE), start)
+            stops = np.flatnonzero(octets < 0x80) + 1
+            if not len(stops):
+                raise WireError("a number does not end", start)
+            yield _unpacked(octets[: stops[-1]], stops, start)
+            start += int(stops[-1])
+
+
+def _unpacked(octets: Numbers, stops: Numbers, where: int) -> Numbers:
+    """The numbers that end before the stops, of seven bits in each octet."""
     starts = np.concatenate([[0], stops[:-1]]).astype(np.intp)
     lengths = stops - starts
-    if len(octets) and (not len(stops) or stops[-1] != len(octets) or lengths.max() > 10):
-        raise WireError("a number does not end", part.start)
+    if lengths.max() > LONGEST:
+        raise WireError("a number does not end", where)
     values = np.zeros(len(stops), np.uint64)
-    for place in range(int(lengths.max(initial=0))):
+    for place in range(int(lengths.max())):
         longer = lengths > place
         septets = (octets[starts[longer] + place] & 0x7F).astype(np.uint64)
         values[longer] |= septets << np.uint64(7 * place)

@@ -128,7 +128,7 @@ def test_an_array_that_is_mostly_not_there_is_refused(model: Any, tmp_path: Path
     with h5py.File(path, "r+") as file:
         del file[name]
         file.create_dataset(name, (100_000, 100_000), np.float32, chunks=(16, 16))[0, 0] = 1
-    with pytest.raises(ModelError, match="compressed .* times, which weights never are"):
+    with pytest.raises(ModelError, match=r"compressed .* times, which weights never are"):
         load(path, path)
 
 
