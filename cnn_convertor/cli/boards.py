@@ -29,7 +29,10 @@ from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_
 @click.option("--json", "as_json", is_flag=True, help="Print the devices as JSON.")
 @with_console
 def list_devices(console: Console, names: tuple[str, ...], as_json: bool) -> None:
-    """List devices with their figures, and where each figure comes from."""
+    """List devices with their figures.
+
+    Each figure has its source; assumed ones are marked.
+    """
     profiles = [read_profile(name, Path()) for name in names or NAMES]
     if as_json:
         console.data(tables.devices_as_json(profiles))
@@ -42,7 +45,10 @@ def list_devices(console: Console, names: tuple[str, ...], as_json: bool) -> Non
 @with_device
 @with_console
 def probe(console: Console, folder: Path, device: str | None, **sizes: int | None) -> None:
-    """Write a program for the board that finds out which forms of commands work there."""
+    """Write a program that tests a board.
+
+    It finds out which forms of commands work there.
+    """
     from cnn_convertor.board.probe import write_probe
 
     profile = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
@@ -68,7 +74,10 @@ def kit(
     sources: tuple[Path, ...],
     **device: Any,
 ) -> None:
-    """Write a folder with which a network runs on the board, for `verify --board`."""
+    """Write a folder that runs a network on a board.
+
+    `verify --board` compares the results.
+    """
     from cnn_convertor.board.kit import Inputs, write_kit
 
     config = Config.read(ini, calibrate=calibrate, **device)

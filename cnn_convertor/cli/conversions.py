@@ -49,7 +49,10 @@ def convert(
     depfile_target: Path | None,
     **options: Any,
 ) -> None:
-    """Convert networks; the default command. A folder or a pattern stands for the ini files in it."""
+    """Convert networks; the default command.
+
+    A folder or a pattern stands for the ini files in it.
+    """
     inis = ini_files(given)
     if depfile is not None and len(inis) > 1:
         problem = "--depfile needs one NET.ini: each network depends on files of its own"
@@ -128,7 +131,10 @@ def _check_apart(config: Config, ini: Path, taken: dict[Path, Path]) -> None:
 @with_format
 @with_console
 def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any) -> None:
-    """Convert networks, and compare the result with the committed outputs; the exit code is 1 when they differ."""
+    """Compare committed outputs with new ones.
+
+    The exit code is 1 when they differ.
+    """
     from cnn_convertor.checking import check
     from cnn_convertor.pipeline import convert
 
@@ -152,7 +158,7 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
 
 @commands.group("cache")
 def caches() -> None:
-    """Look after folders of `--cache`."""
+    """Show, clear or prune caches."""
 
 
 @caches.command()

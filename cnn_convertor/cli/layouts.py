@@ -26,9 +26,9 @@ from cnn_convertor.errors import Origin, Problem, UsageError
 @with_format
 @with_console
 def audit(console: Console, source: Path, weights: Path | None, device: str | None, **sizes: int | None) -> None:
-    """Check a generated source and its weights, and list its commands.
+    """Check a generated source and its weights.
 
-    The limits are those of the device in the manifest beside the source; --device wins, and dv700 is the default.
+    Its commands are listed. The limits are those of the device in the manifest beside the source; --device wins, and dv700 is the default.
     """
     from cnn_convertor.audit import audit
     from cnn_convertor.audit.rules import AuditedDevice
@@ -82,7 +82,10 @@ def export(
     sources: tuple[Path, ...],
     **device: Any,
 ) -> None:
-    """Write a network's weights and maps in the memory formats of an accelerator."""
+    """Write weights and maps for accelerators.
+
+    They have the memory formats of NVDLA, clDNN, BPU or DV700.
+    """
     from cnn_convertor.export import export
 
     config = Config.read(ini, **device)
@@ -105,7 +108,7 @@ with_element = click.option("--element", metavar="TYPE", help="Type of the eleme
 
 @commands.group()
 def layout() -> None:
-    """Look at memory layouts of accelerators, and move arrays into and out of them."""
+    """Describe memory layouts, and convert arrays."""
 
 
 @layout.command("list")
@@ -222,7 +225,10 @@ _moves(
 @with_format
 @with_console
 def plan(console: Console, table: Path, capacity: int | None, alignment: int, nodes: int, output: Path | None) -> None:
-    """Find offsets for a table of buffers: id,lower,upper,size (half-open live ranges)."""
+    """Find offsets for a table of buffers.
+
+    Its columns are id,lower,upper,size; live ranges are half-open.
+    """
     from cnn_convertor import files
     from cnn_convertor.memory import planning
     from cnn_convertor.memory import table as tables

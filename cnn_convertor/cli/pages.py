@@ -54,9 +54,9 @@ def _title(text: str) -> str:
 @click.argument("topic", required=False, metavar="[PAGE|CODE]")
 @with_console
 def docs(topic: str | None, console: Console) -> None:
-    """Show a page of the documentation, or the cause and remedy of a code such as DV101.
+    """Show a page, or what a code means.
 
-    Without an argument, list the pages.
+    A code such as DV101 has a cause and a remedy. Without an argument, list the pages of the documentation.
     """
     if topic is None:
         console.result("pages", list(names().items()))

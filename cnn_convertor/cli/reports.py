@@ -42,7 +42,10 @@ def report(
     calibrate: Path | None,
     **device: Any,
 ) -> None:
-    """Show what a network becomes: steps, costs, memory, weights; the exit code is 1 when it cannot be converted."""
+    """Show what a network becomes.
+
+    The report has steps, costs, memory and weights. The exit code is 1 when the network cannot be converted.
+    """
     from cnn_convertor.overview import report_on
     from cnn_convertor.report.comparison import differences
     from cnn_convertor.report.form import to_json
@@ -93,7 +96,7 @@ def _save_text(path: Path | None, text: str) -> None:
 @with_network
 @with_console
 def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, **device: Any) -> None:
-    """Draw a network as it is converted, and its memory, as SVG."""
+    """Draw a network and its memory as SVG."""
     from cnn_convertor.pipeline import DeviceOptions, load, plan
     from cnn_convertor.report.collecting import report_of
     from cnn_convertor.report.page import memory_svg, network_svg
@@ -113,7 +116,10 @@ def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, 
 @click.option("-o", "--output", metavar="NET.ini", type=FILE, help="Write it there, in place of standard output.")
 @with_console
 def init(console: Console, model: Path, output: Path | None) -> None:
-    """Write an ini file for a model: every key with its meaning, and preprocessing as far as the model tells it."""
+    """Write an ini file for a model.
+
+    It has every key with its meaning, and preprocessing as far as the model shows it.
+    """
     from cnn_convertor.first_ini import first_ini
 
     text = first_ini(model, output)

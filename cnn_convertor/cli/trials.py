@@ -48,7 +48,10 @@ def inspect_network(
     device: str | None,
     **options: Any,
 ) -> None:
-    """Look at a network (an .ini, .prototxt, .h5 or .keras) without converting it; the exit code is 1 when it cannot be converted."""
+    """Show layers, costs and problems of a network.
+
+    Nothing is converted. The exit code is 1 when the network cannot be converted.
+    """
     from cnn_convertor.inspection import compare, inspections_as_json
 
     devices = NAMES if device == "all" else (device,)
@@ -86,7 +89,10 @@ def run(
     sources: tuple[Path, ...],
     **device: Any,
 ) -> None:
-    """Run the generated C++ of a network on the emulated device."""
+    """Run a network on the emulated device.
+
+    The generated C++ is compiled for the PC.
+    """
     from cnn_convertor import trials
 
     config = Config.of(ini, **device)
@@ -147,7 +153,10 @@ def verify(
     no_custom_code: bool,
     **options: Any,
 ) -> None:
-    """Compare a network on the emulated device with its framework; the exit code is 1 unless every output is verified."""
+    """Compare a network with its framework.
+
+    The network runs on the emulated device. The exit code is 1 unless every output is verified.
+    """
     sizes = {"max_kernel_size": max_kernel_size, "ub_size": ub_size}
     config = Config.of(ini, calibrate=calibrate, device=device, no_custom_code=no_custom_code, **sizes)
     if board is None:
@@ -199,7 +208,10 @@ def sweep(
     json_file: Path | None,
     **options: Any,
 ) -> None:
-    """Compare all combinations of some settings: time, memory and precision; writes no outputs."""
+    """Compare combinations of settings.
+
+    The table has time, memory and precision. No outputs are written.
+    """
     from cnn_convertor.sweep import sweep, variants
 
     result = sweep(variants(ini, vary, verified=verified, **options), jobs=jobs)
