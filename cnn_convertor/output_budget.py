@@ -3,6 +3,8 @@
 The error of an output is measured on the emulated device, against the same network with FP16 weights that keeps its maps in FP32.
 """
 
+from __future__ import annotations
+
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence

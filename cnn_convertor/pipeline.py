@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial as bind
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor import codegen, files
-from cnn_convertor.calibration import Calibration, calibrate
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped_bytes
@@ -29,21 +28,22 @@ from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.options import Quantization
-from cnn_convertor.emulation import selftest
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files import Contents
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.manifest import earlier_files, manifest
-from cnn_convertor.output_budget import Kept, keep_outputs
 from cnn_convertor.passes import optimize
 from cnn_convertor.report import Report
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.form import to_json
-from cnn_convertor.report.page import html_page
 from cnn_convertor.report.rows import boundaries_of, rows, work_of
 from cnn_convertor.report.whole import with_layers, with_magnitudes, with_passes
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
+
+if TYPE_CHECKING:
+    from cnn_convertor.calibration import Calibration
+    from cnn_convertor.output_budget import Kept
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # step, done, total
 
@@ -100,6 +100,8 @@ def whole_report(report: Report, seen: Look, made: Quantized, config: Config) ->
 
 
 def _pages(report: Report) -> dict[str, Contents]:
+    from cnn_convertor.report.page import html_page  # here, as most conversions do without
+
     return {f"{report.network}.html": html_page(report), f"{report.network}_report.json": to_json(report)}
 
 
@@ -299,12 +301,16 @@ def _quantize(graph: Graph, config: Config, target: DeviceOptions, planned: Prog
         return Quantized(finish(program), target)
     samples, calibration, kept = samples_of(graph, config), None, None
     if config.calibrate is not None:
+        from cnn_convertor.calibration import calibrate  # here, as most conversions do without
+
         progress("calibrate", 0, 1)
         unfused = plan(graph, config.name, target._replace(fusion=Fusion.NONE))
         if calibrated := calibrate(graph, program, samples, unfused=unfused, device=device_of(config.profile)):
             program, calibration = calibrated
     if wanted is not None:
         progress("measure outputs", 0, 1)
+        from cnn_convertor.output_budget import keep_outputs  # here, as most conversions do without
+
         program, kept = keep_outputs(graph, program, samples, sqnr=wanted, device=device_of(config.profile))
     return Quantized(finish(program), target, calibration, kept)
 
@@ -346,6 +352,8 @@ def render_options(program: Program, config: Config) -> RenderOptions:
 
 def _selftest(graph: Graph, program: Program, config: Config) -> Mapping[str, Contents]:
     """A test of the network for the board, which expects the outputs of the emulated device."""
+    from cnn_convertor.emulation import selftest  # here, as most conversions do without
+
     model = config.definition.name
     low, high = Preparation.of(config).range
     emitted = codegen.emit(program, RenderOptions(model))

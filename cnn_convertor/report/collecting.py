@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor import __version__, codegen
-from cnn_convertor import calibration as calibrations
-from cnn_convertor import output_budget as budgets
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.encode.registers import MAX_HALF, encode
 from cnn_convertor.devices.dv700.estimate import Estimate, estimates, palette_command_bytes, provenance
@@ -36,6 +34,10 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.report import values
 from cnn_convertor.samples import Preparation
+
+if TYPE_CHECKING:
+    from cnn_convertor import calibration as calibrations
+    from cnn_convertor import output_budget as budgets
 
 _NO_WORK: Final = {LayerType.CONCAT, LayerType.INPUT}  # types of layers for which neither device nor CPU does anything
 _ROWS: Final = 64  # rows of weights that are read at a time

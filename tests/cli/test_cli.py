@@ -457,6 +457,21 @@ def test_importing_the_package_imports_nothing_else() -> None:
     assert set(done.stdout.split()).isdisjoint({"numpy", "h5py", "google", "click", "rich", "tensorflow", "cv2"})
 
 
+def test_a_conversion_imports_only_what_it_uses(tmp_path: Path) -> None:
+    ini = ROOT / "examples/digits_keras/net.ini"
+    code = f"""
+import sys
+from cnn_convertor import cli
+assert cli.main(["-q", {str(ini)!r}, "--output-folder", {str(tmp_path)!r}]) == 0
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    found = set(done.stdout.split())
+    ours = {f"cnn_convertor.{name}" for name in ("calibration", "emulation.network", "output_budget", "report.page")}
+    assert "cnn_convertor.pipeline" in found
+    assert found.isdisjoint({*ours, "numpy.ma", "numpy.random", "rich", "statistics", "google.protobuf"})
+
+
 @pytest.mark.parametrize("first", ["", "import cnn_convertor.pipeline", "from cnn_convertor import cli"])
 def test_public_names_are_what_they_say(first: str) -> None:
     code = f"""

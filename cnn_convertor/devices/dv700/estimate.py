@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from statistics import median
 from typing import Any, NamedTuple
 
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
@@ -134,7 +133,11 @@ def model_error(profile: Profile) -> EstimateError | None:
     clock, bandwidth = profile.conv_freq.value, profile.bandwidth.value
     clock *= profile.multipliers.value / USUAL_MULTIPLIERS
     errors = [abs(max(row.cycles / clock, row.nbytes / bandwidth) / row.usec - 1) for row in profile.measured]
-    return EstimateError(len(errors), median(errors), max(errors)) if errors else None
+    if not errors:
+        return None
+    from statistics import median  # here, as it takes long
+
+    return EstimateError(len(errors), median(errors), max(errors))
 
 
 def provenance(profile: Profile) -> str:
