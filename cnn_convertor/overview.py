@@ -66,10 +66,11 @@ def _report_on(
         report = replace(report, board=board_of(verify_board(config, board, inputs=inputs)))
     if not verified:
         return report
-    progress("verify", 0, 1)
     with tempfile.TemporaryDirectory() as folder:  # in place of that of the outputs, which a report does not judge
         apart = replace(config, output_folder=Path(folder))
-        return replace(report, verified=verified_of(verify(apart, graph=graph, inputs=inputs, layers=True)))
+        return replace(
+            report, verified=verified_of(verify(apart, graph=graph, inputs=inputs, layers=True, progress=progress))
+        )
 
 
 def _empty(config: Config) -> Report:

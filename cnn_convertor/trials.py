@@ -22,7 +22,7 @@ from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import DeviceOptions, build, load, plan, quantize, render_options
+from cnn_convertor.pipeline import DeviceOptions, Progress, build, load, plan, quantize, render_options
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verification.compare import Comparison, layer_of
 from cnn_convertor.verification.framework_maps import Reference
@@ -58,13 +58,19 @@ def _installing(graph: Graph, config: Config, sources: Sequence[Path]) -> Iterat
 # --- run -----------------------------------------------------------------------------------------------------------------
 
 
-def run(config: Config, given: Path, *, sources: Sequence[Path] = ()) -> dict[str, Maps]:
+def run(
+    config: Config, given: Path, *, sources: Sequence[Path] = (), progress: Progress = lambda *_: None
+) -> dict[str, Maps]:
     """Run the converted network on an image or an array: framework layer -> (N, H, W, C), for each output."""
+    progress("read", 0, 1)
     graph = load(config)
-    program = build(graph, config)
+    program = quantize(graph, config, progress).program
     samples = read_samples(given, shapes_of(graph), Preparation.of(config))
     with _installing(graph, config, sources) as installed:
-        results = installed(program).run(samples.inputs).outputs
+        progress("compile", 0, 1)
+        network = installed(program)
+        progress("run", 0, 1)
+        results = network.run(samples.inputs).outputs
     for output, name, values in zip(graph.outputs, graph.output_names, results, strict=True):
         if not np.isfinite(values).all():
             problem = f'the output "{name}" holds NaN or infinity'
@@ -149,6 +155,7 @@ def verify(
     sensitivity: bool = False,
     min_sqnr: float | None = None,
     sources: Sequence[Path] = (),
+    progress: Progress = lambda *_: None,
 ) -> Verification:
     """Compare the converted network with its framework.
 
@@ -160,8 +167,9 @@ def verify(
     Layers are compared in any case when an output is below the threshold, to name the first one that is wrong.
     Warns of files in the output folder that are not what is verified.
     """
+    progress("read", 0, 1)
     graph = load(config) if graph is None else graph
-    made = quantize(graph, config)
+    made = quantize(graph, config, progress)
     program = made.program
     shapes, preparation = shapes_of(graph), Preparation.of(config)
     if inputs is None:
@@ -171,10 +179,14 @@ def verify(
     classes = None if labels is None else read_classes(labels, given.count, graph)
     palette = has_palettes(program)
     with _installing(graph, config, sources) as installed:
+        progress("compile", 0, 1)
         network = installed(program)
+        progress("run", 0, 1)
         device = run_all(network, given.inputs)
+        progress("run the framework", 0, 1)
         reference = reference_of(config.model, network, given, device)
         trial = _Trial(config, made.target, network, given, device, reference, installed)
+        progress("compare", 0, 1)
         outputs = compare_outputs(network, device, reference)
         result = Verification(
             network=config.name,
@@ -191,8 +203,10 @@ def verify(
             stale_files=_stale_files(program, config),
         )
         if sensitivity or (attribute and palette):
+            progress("sensitivity", 0, 1)
             result = replace(result, sensitivity=_sensitivity(trial))
         if layers or attribute or result.failed:
+            progress("compare layers", 0, 1)
             result = _with_layers(result, trial, unfused=layers or attribute, attribute=attribute)
         return result
 

@@ -97,7 +97,8 @@ def run(
 
     config = Config.of(ini, **device)
     names = () if labels is None else trials.read_labels(labels)
-    results = trials.run(config, given, sources=sources)
+    with console.progress(config.name, verbose=config.verbose) as progress:
+        results = trials.run(config, given, sources=sources, progress=progress)
     if labels is not None:
         trials.check_labels(labels, names, results)
     if output is not None:
@@ -162,7 +163,8 @@ def verify(
     if board is None:
         from cnn_convertor.trials import verify
 
-        result = verify(config, **options)
+        with console.progress(config.name, verbose=config.verbose) as progress:
+            result = verify(config, **options, progress=progress)
         _save(json_file, result.to_json())
         console.verification(result)
     else:
