@@ -1,0 +1,73 @@
+"""What CI installs is locked, and what a release consists of is listed."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tools import sbom
+from tools.lock import LOCK, ROOT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+def requirements(*extras: str) -> list[Requirement]:
+    found = [Requirement(text) for extra in extras for text in EXTRAS[extra]]
+    inner = [name for requirement in found if requirement.name == "cnn-convertor" for name in requirement.extras]
+    return [r for r in found if r.name != "cnn-convertor"] + (requirements(*inner) if inner else [])
+
+
+def test_the_lock_has_every_requirement_in_a_version_that_fits() -> None:
+    """Run `python -m tools.lock` after a change of pyproject.toml."""
+    versions = dict(sbom.locked().keys())
+    needed = [*map(Requirement, PROJECT["dependencies"]), *requirements("dev")]
+    machine = {"python_version": "3.11", "sys_platform": "linux", "platform_machine": "x86_64"}
+    for requirement in needed:
+        if requirement.marker is None or requirement.marker.evaluate(machine):
+            assert versions[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_every_line_of_the_lock_has_a_hash() -> None:
+    first, *lines = LOCK.read_text(encoding="utf-8").splitlines()
+    assert first.startswith("# Python 3.")
+    assert all(re.fullmatch(r"[a-z0-9.-]+==[\w.+]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    names = [line.partition("==")[0] for line in lines]
+    assert names == sorted(set(names))
+
+
+def test_the_list_of_a_release_has_all_that_runs() -> None:
+    made = sbom.sbom()
+    found = {component["name"]: component for component in made["components"]}
+    assert {"click", "h5py", "jinja2", "markupsafe", "numpy", "protobuf", "rich"} <= set(found)
+    assert not {"tensorflow-cpu", "pytest", "keras"} & set(found), "nothing of the extras"
+    refs = {made["metadata"]["component"]["bom-ref"], *(component["bom-ref"] for component in made["components"])}
+    assert {row["ref"] for row in made["dependencies"]} == refs
+    assert {ref for row in made["dependencies"] for ref in row["dependsOn"]} < refs
+    assert all(component["purl"] == f"pkg:pypi/{name}@{component['version']}" for name, component in found.items())
+
+
+def test_the_list_is_the_same_each_time(tmp_path: Path) -> None:
+    call = [sys.executable, "-m", "tools.sbom"]
+    printed = subprocess.run(call, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    subprocess.run([*call, str(tmp_path / "sbom.json")], cwd=ROOT, check=True)
+    assert (tmp_path / "sbom.json").read_text(encoding="utf-8") == printed
+    assert json.loads(printed) == sbom.sbom()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the lock is for Linux")
+def test_ci_installs_what_the_lock_names() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "--require-hashes --no-deps -r constraints/ci.txt" in script
