@@ -197,7 +197,11 @@ class _Importer:
         results: list[Value] = []
 
         def read_node() -> list[str]:
-            results.extend(self._results(node, inputs, tensors, needed))
+            made = self._results(node, inputs, tensors, needed)
+            if any(needed[len(made) :]):
+                problem = f"output {len(made)} of a node of this type cannot be converted"
+                raise UnsupportedError.of("DV302", problem, node.where)
+            results.extend(made)
             return [value.node for value in results if isinstance(value, OnnxTensor)]
 
         placeholder = (node.where.layer or node.type, node.where)
@@ -231,8 +235,6 @@ class _Importer:
             raise reading.unsupported("arithmetic of quantized numbers cannot be converted", HINTS["QLinearConv"])
         made = reader.read(reading)
         results = [made] if isinstance(made, OnnxTensor) else list(made)
-        if any(needed[len(results) :]):
-            raise reading.unsupported(f"output {len(results)} of a node of this type cannot be converted")
         reading.check_all_is_used()
         return results
 

@@ -407,6 +407,7 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
         "DV206",
     ),
     "second output": ([make("MaxPool", ["x"], ["m", "i"], kernel_shape=[2, 2]), make("Cast", ["i"], ["y"], to=1)], "DV302"),
+    "second output of a shape": ([make("Shape", ["x"], ["s", "t"]), make("Reshape", ["x", "t"], ["y"])], "DV302"),
     "quantized output": ([make("QuantizeLinear", ["x", "one"], ["y"])], "DV302"),
     "a zero point that is no integer": ([make("QuantizeLinear", ["x", "one", "one"], ["y"])], "DV302"),
     "a type of ours": ([make("Focus", ["x"], ["y"], blocksize=1)], "DV301"),
