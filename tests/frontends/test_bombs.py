@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -147,6 +148,48 @@ def test_configurations(name: str) -> None:
     if code == "DV201":
         text = f'{{"config": {text}, "writer": "3", "version": 3, "attributes": {{}}, "arrays": {{}}}}'
     assert code_of(targets.keras_structure, text.encode()) == code
+
+
+def keras_layer(type: str, name: str, *calls: tuple[str, int], **config: Any) -> dict[str, Any]:
+    """A layer as Keras 3 writes it, with a call on each of these outputs: (layer, number of its call)."""
+    nodes = [
+        {"args": [{"class_name": "__keras_tensor__", "config": {"keras_history": [*call, 0]}}], "kwargs": {}}
+        for call in calls
+    ]
+    return {
+        "class_name": type,
+        "module": "keras.layers",
+        "name": name,
+        "config": {"name": name, "trainable": True, **config},
+        "inbound_nodes": nodes,
+    }
+
+
+def keras_input(config: Mapping[str, Any]) -> bytes:
+    return json.dumps({"config": config, "writer": "3", "version": 3, "attributes": {}, "arrays": {}}).encode()
+
+
+X = keras_layer("InputLayer", "x", batch_shape=[None, 8, 8, 4])
+
+
+def keras_model(name: str, inner: Mapping[str, Any], output: tuple[str, int]) -> dict[str, Any]:
+    refs = {"input_layers": [["x", 0, 0]], "output_layers": [[*output, 0]]}
+    return {"class_name": "Functional", "name": name, "config": {"name": name, "layers": [X, inner], **refs}}
+
+
+def test_models_in_models_that_are_called_twice() -> None:
+    """Thirty of them, which are 2^30 calls of the innermost layer."""
+    model = keras_model("m0", keras_layer("ReLU", "r", ("x", 0)), ("r", 0))
+    for depth in range(30):
+        inner = model | {"inbound_nodes": keras_layer("", "", ("x", 0), (f"m{depth}", 0))["inbound_nodes"]}
+        model = keras_model(f"m{depth + 1}", inner, (f"m{depth}", 1))
+    assert code_of(targets.keras_structure, keras_input(model)) == "DV201"
+
+
+def test_padding_far_beyond_any_map() -> None:
+    text = """input: "x" input_dim: [1, 3, 8, 8] layer { name: "c" type: "Convolution" bottom: "x" top: "y"
+        convolution_param { num_output: 4 kernel_size: 3 pad: 1000000000 } }"""
+    assert code_of(targets.prototxt_to_device, text.encode()) == "DV202"
 
 
 def test_integers_of_one_octet_each() -> None:

@@ -11,6 +11,7 @@ from cnn_convertor.errors import ModelError, Origin
 Json: TypeAlias = Any  # what json.loads gives; every use checks it
 FUNCTIONAL = ("Functional", "Model")
 SEQUENTIAL = "Sequential"
+MOST_CALLS = 20_000  # of layers; models in models that are called twice each double them, and no network has as many
 MAKE_FUNCTIONAL = (
     "make a functional model of it, with its weights loaded: x = keras.Input(shape=(height, width, channels)); "
     "keras.Model(x, model.call(x)).save('model.keras')"
@@ -337,6 +338,8 @@ class _Flattener:
         if layer.is_model and not layer.is_operation:
             call = self._sequential if layer.type == SEQUENTIAL else self._functional
             return call(layer, inputs, arguments)
+        if len(self.calls) == MOST_CALLS:
+            self._fail(f"its layers are called more than {MOST_CALLS:,} times")
         self.calls.append(LayerCall(layer, tuple(inputs), len(self.calls), arguments))
         return [LayerOutput(len(self.calls) - 1)]
 
