@@ -162,7 +162,7 @@ SESSIONS = [
 ]
 STARTS = (
     ".venv/",
-    ".ci/run",
+    ".ci/",
     "cnn-convertor ",
     "python ",
     "python3 ",

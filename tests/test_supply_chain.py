@@ -40,6 +40,16 @@ def test_the_lock_has_every_requirement_in_a_version_that_fits() -> None:
             assert versions[canonicalize_name(requirement.name)] in requirement.specifier
 
 
+def test_the_oldest_versions_are_those_of_the_project() -> None:
+    lines = (ROOT / "constraints" / "oldest.txt").read_text(encoding="utf-8").splitlines()
+    oldest = {Requirement(line).name: str(Requirement(line).specifier) for line in lines if not line.startswith("#")}
+    allowed = {r.name: r.specifier for r in map(Requirement, PROJECT["dependencies"])}
+    assert set(oldest) == set(allowed)
+    for name, specifier in oldest.items():
+        least = next(str(part).removeprefix(">=") for part in allowed[name] if part.operator == ">=")
+        assert specifier.startswith(f"=={least}."), name
+
+
 def test_every_line_of_the_lock_has_a_hash() -> None:
     first, *lines = LOCK.read_text(encoding="utf-8").splitlines()
     assert first.startswith("# Python 3.")
