@@ -1,14 +1,13 @@
 """Reads .npy and .npz files that anyone may have written: no pickles, and no memory that the file's size does not explain."""
 
 import tokenize
-import zipfile
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.archives import DAMAGES
+from cnn_convertor.archives import DAMAGES, open_archive
 
 _SMALL: Final = 64 << 20  # bytes; arrays of this size together may be compressed more than _LARGEST_RATIO times
 _LARGEST_RATIO: Final = 100
@@ -40,7 +39,7 @@ def load_array(path: Path) -> NDArray[Any]:
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Name -> array, of a .npz file. Raises ValueError when it is none, or OSError."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_archive(path) as archive:
             members = archive.infolist()
         size, packed = sum(m.file_size for m in members), sum(m.compress_size for m in members)
         if size > max(_SMALL, _LARGEST_RATIO * packed):

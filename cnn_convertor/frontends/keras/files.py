@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cnn_convertor.archives import DAMAGES
+from cnn_convertor.archives import DAMAGES, open_archive
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.keras import KERAS
@@ -76,7 +76,7 @@ def open_model(path: Path) -> ModelFile:
 
 def _open_archive(path: Path) -> ModelFile:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_archive(path) as archive:
             names = archive.namelist()
             config = _read_text(path, archive, CONFIG) if CONFIG in names else None
             metadata = _read_text(path, archive, METADATA) if METADATA in names else b"{}"

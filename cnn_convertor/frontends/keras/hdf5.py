@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.archives import open_archive
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.ir.constant import Array
 from cnn_convertor.isolation import IsolationError, isolated
@@ -116,7 +117,7 @@ class Hdf5Data:
 
 def _member(path: Path, name: str) -> Hdf5Data:
     """The data of a zip archive's member; compressed ones (Keras stores them) are unpacked to a temporary file."""
-    with zipfile.ZipFile(path) as archive:
+    with open_archive(path) as archive:
         member = archive.getinfo(name)
         if member.compress_type != zipfile.ZIP_STORED:
             return _unpacked(path, archive, member)

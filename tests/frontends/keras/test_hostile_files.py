@@ -92,6 +92,16 @@ def test_the_largest_texts_are_large_enough() -> None:
     )
 
 
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_members_that_name_the_memory_of_their_unpacking_are_refused(compression: int, tmp_path: Path) -> None:
+    path = tmp_path / "packed.keras"
+    with zipfile.ZipFile(EXAMPLE / "digits.keras") as given, zipfile.ZipFile(path, "w", compression) as packed:
+        for name in given.namelist():
+            packed.writestr(name, given.read(name))
+    with pytest.raises(ModelError, match="neither stored nor deflated"):
+        load(path, path)
+
+
 @pytest.mark.parametrize("how", ["external storage", "virtual"])
 def test_numbers_in_other_files_are_refused(how: str, model: Any, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
