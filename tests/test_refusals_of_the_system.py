@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -133,4 +134,7 @@ def test_interrupted_conversions_leave_one_whole_conversion() -> None:
     call = [sys.executable, "-m", "benchmarks.interruptions", *counts]
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "27 of 28 conversions killed at one of" in done.stdout
+    found = re.search(r"^(\d+) of 28 conversions killed at one of (\d+) changes", done.stdout, re.MULTILINE)
+    assert found, done.stdout
+    # One reaches its end where a conversion changes files less often than that.
+    assert int(found[1]) in (27, 28) and int(found[2]) >= 27
