@@ -45,7 +45,10 @@ POINTS, WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 
 
 def after(given: Moments, function: str) -> Moments:
-    """Of a function of a normal distribution, summed at a few points of it. A softmax ends a network: nobody asks."""
+    """Of a function of a normal distribution, summed at a few points of it.
+
+    The result of a softmax does not matter: it ends a network.
+    """
     if function in ("linear", "softmax"):
         return given
     values = FUNCTIONS[function](given.mean + math.sqrt(given.variance) * POINTS)

@@ -74,8 +74,8 @@ def find_compiler() -> Compiler:
     if program is None:
         hint = "install g++ (Debian and Ubuntu: apt-get install g++), or name another compiler in the variable CXX"
         raise UsageError.of("DV701", f'there is no C++ compiler "{command[0]}"', hint=hint)
-    told = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
-    return Compiler((program, *command[1:]), told.stdout)
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    return Compiler((program, *command[1:]), version.stdout)
 
 
 def device_library(compiler: Compiler) -> Path:

@@ -36,7 +36,7 @@ def memory_order(shape: Shape, *, transposed: bool, order: Order = Order.CHW) ->
 def same_memory(before: Shape, after: Shape, order: Order, *, transposed: bool) -> bool:
     """Whether a reshape moves nothing: both maps, counted in `order`, lie alike in memory.
 
-    Of maps beyond the LARGEST nobody asks: a wrong number in a definition makes them, and their rules say so.
+    False for maps beyond LARGEST: they come from a wrong number in a definition, and the rules of sizes refuse them.
     """
     if before.is_vector and after.is_vector:
         return True

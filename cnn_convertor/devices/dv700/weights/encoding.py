@@ -77,7 +77,7 @@ def _encode(weights: Weights, check: _Check, *, transposed: bool) -> Iterator[ND
 
 
 def _palette(weights: Weights) -> Palette:
-    """The palette that was chosen; where nobody has chosen, the best one. Any will do for weights that are to be refused."""
+    """The chosen palette, or else the best one. For weights that will be refused, any palette will do."""
     if weights.choice is not None and weights.choice.palette is not None:
         return weights.choice.palette
     counts, means = count(weights.kernels)

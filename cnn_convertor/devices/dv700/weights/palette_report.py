@@ -10,7 +10,7 @@ from cnn_convertor.quantize import Palette, Quality
 
 
 class Reason(Enum):
-    """Why weights have a palette or none. The value is what people are told."""
+    """Why weights have a palette or none. The value is its text in reports."""
 
     ASKED = "all layers"
     OVERRIDE = "the ini file says so"
