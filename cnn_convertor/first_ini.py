@@ -94,7 +94,7 @@ def guessed_preprocessing(graph: Graph) -> tuple[Guess, ...]:
 
 def _lines(given: dict[str, str], guesses: dict[str, Guess]) -> Iterator[str]:
     """The ini file, key by key: those that are given or guessed, and the others as comments with their defaults."""
-    yield "# How cnn-convertor converts this network. docs/net-ini.md says more of each key."
+    yield "# How cnn-convertor converts this network. `cnn-convertor docs net-ini` explains each key."
     for section in dict.fromkeys(key.section for key in KEYS):
         yield from ("", f"[{section}]")
         for key in KEYS:

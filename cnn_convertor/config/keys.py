@@ -92,8 +92,8 @@ KEYS = (
         "input",
         INPUT_TYPE,
         "fp16",
-        "u8: the application writes pixels as bytes, and the device subtracts the mean and scales; u8_rgb, u8_bgr: the same, "
-        "in that order of channels, whatever the network's is; fp16: the application does all of it",
+        "u8: the application writes pixels as bytes, and the device subtracts the mean and scales; u8_rgb, u8_bgr: the same "
+        "in that channel order, if the network has another; fp16: the application does all of it",
     ),
     Key("OUTPUT", "generate_source", FLAG, "0", "write `name_gen.h` and `name_gen.cpp`"),
     Key("OUTPUT", "generate_doxy", FLAG, "0", "write `doc/`, for Doxygen: Doxyfile, pages.dox"),
