@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Axis, Crop, Op, Padding, Scale, Shape, Window
+from cnn_convertor.ir.ops import Axis, Crop, Op, Padding, Pair, Reduction, Scale, Shape, Window
 
 Numbers: TypeAlias = Constant | NDArray[np.floating[Any]] | float
 
@@ -70,3 +70,15 @@ def outputs_first(weight: Constant, groups: int) -> Constant:
     split = (groups, inputs // groups, per_group, *kernel)
     shape = (groups * per_group, inputs // groups, *kernel)
     return Constant(shape, lambda rows: weight.load().reshape(split).swapaxes(1, 2).reshape(shape)[rows])
+
+
+def whole_map(reduction: Reduction, shape: Shape, axes: tuple[Axis, ...] = (Axis.HEIGHT, Axis.WIDTH)) -> Op:
+    """A reduction; as a pool of the whole map where possible, since devices run pools."""
+    if {axis for axis in (Axis.HEIGHT, Axis.WIDTH) if shape[axis] > 1} <= {*axes} and Axis.CHANNELS not in axes:
+        window = Window(Pair(shape.height, shape.width))
+        match reduction:
+            case Reduction.MEAN:
+                return ops.AveragePool2d(window)
+            case Reduction.MAXIMUM:
+                return ops.MaxPool2d(window)
+    return ops.Reduce(reduction, axes)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from cnn_convertor.frontends.arithmetic import whole_map
 from cnn_convertor.frontends.keras.normalizations import map_axes_of
 from cnn_convertor.frontends.keras.operations.arguments import NO_BATCH, argument, function_of, places, tensor
 from cnn_convertor.frontends.keras.reading import EPSILON, KerasReading, operations
@@ -9,7 +10,7 @@ from cnn_convertor.frontends.keras.reshape import reshaped
 from cnn_convertor.frontends.keras.resize import POOLS
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import Axis, Op, Pair, Reduction, Window
+from cnn_convertor.ir.ops import Op, Reduction
 
 REDUCTIONS: Mapping[str, Reduction] = {
     **dict.fromkeys(("Mean", "math.reduce_mean"), Reduction.MEAN),
@@ -41,18 +42,10 @@ def _along(reading: KerasReading, value: Value, op: Op, gone: list[int]) -> Valu
 
 
 def _reduced(reading: KerasReading, value: Value, reduction: Reduction, places: list[int]) -> Op:
-    """As a pool of the whole map where possible, since devices run pools."""
     shape = reading.builder.shape(value.node)
-    axes = {axis for place in places if (axis := value.axes.at(place + 1)) is not None}
-    whole = {axis for axis in (Axis.HEIGHT, Axis.WIDTH) if shape[axis] > 1}
-    if whole and Axis.CHANNELS not in axes and whole <= axes:
-        window = Window(Pair(shape.height, shape.width))
-        match reduction:
-            case Reduction.MEAN:
-                return ops.AveragePool2d(window)
-            case Reduction.MAXIMUM:
-                return ops.MaxPool2d(window)
-    return ops.Reduce(reduction, tuple(sorted(axes)))
+    axes = tuple(sorted({axis for place in places if (axis := value.axes.at(place + 1)) is not None}))
+    is_point = shape.height == shape.width == 1
+    return ops.Reduce(reduction, axes) if is_point else whole_map(reduction, shape, axes)
 
 
 @operations.reads(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cnn_convertor.frontends.arithmetic import outputs_first, same_padding
+from cnn_convertor.frontends.arithmetic import outputs_first, same_padding, whole_map
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import Axis, Padding, Pair, Reduction, Shape, Window
+from cnn_convertor.ir.ops import Padding, Pair, Reduction, Window
 
 WINDOW = "kernel_shape strides dilations pads auto_pad"
 ON_MAPS = "one or two axes after the channels"
@@ -222,15 +222,3 @@ GLOBAL = {"GlobalAveragePool": Reduction.MEAN, "GlobalMaxPool": Reduction.MAXIMU
 @onnx.reads(*GLOBAL, makes=[ops.AveragePool2d, ops.MaxPool2d])
 def read_global_pool(reading: OnnxReading) -> OnnxTensor:
     return reading.add(whole_map(GLOBAL[reading.node.type], reading.shape(reading.map)), reading.map)
-
-
-def whole_map(reduction: Reduction, shape: Shape, axes: tuple[Axis, ...] = (Axis.HEIGHT, Axis.WIDTH)) -> ops.Op:
-    """A reduction; as a pool of the whole map where possible, since devices run pools."""
-    if {axis for axis in (Axis.HEIGHT, Axis.WIDTH) if shape[axis] > 1} <= {*axes} and Axis.CHANNELS not in axes:
-        window = Window(Pair(shape.height, shape.width))
-        match reduction:
-            case Reduction.MEAN:
-                return ops.AveragePool2d(window)
-            case Reduction.MAXIMUM:
-                return ops.MaxPool2d(window)
-    return ops.Reduce(reduction, axes)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends.arithmetic import whole_map
 from cnn_convertor.frontends.nchw import Dims
-from cnn_convertor.frontends.onnx.operators.conv_pool import whole_map
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, BinaryOp, Reduction
