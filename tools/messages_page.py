@@ -585,7 +585,7 @@ def entries() -> dict[str, Entry]:
         )
         for rule in RULES
     }
-    audit = {code: Entry("Audit", entry.cause, entry.remedy) for code, entry in CODES.items()}
+    audit = {code: Entry(*entry) for code, entry in CODES.items()}
     return dict(sorted({**ENTRIES, **rules, **audit}.items()))
 
 
