@@ -1,29 +1,43 @@
-"""Draws the pictures of docs/pictures from conversions and the device's formulas."""
+"""Draws the pictures of docs/pictures: those of networks by `draw`, the others from conversions and formulas."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from cnn_convertor.cli import main
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.tiling import ConvGeometry, tile_bytes, tiles, unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Layer, Program, Run, Tensor
+from cnn_convertor.devices.dv700.program import Layer, Program, Run
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import DeviceOptions, load, plan
 from examples import zoo
 from tools.drawing import COLORS, GRAY, LINE, PALE, Box, Drawing
 
-BLUE, ORANGE, GREEN, RED, _, _, YELLOW, _ = COLORS
-DIGITS = Path(__file__).parents[1] / "examples" / "digits_keras" / "net.ini"
+BLUE, ORANGE, GREEN, RED, *_ = COLORS
 MODULE = "inception_3a/"
+
+
+class Drawn(NamedTuple):
+    """A picture by `draw`: of a network of the zoo, with an input of `size` pixels, by one of its options."""
+
+    network: str
+    size: int
+    option: str
+
+
+DRAWN: Final = {
+    "network.svg": Drawn("onnx_mtcnn_onet", 48, "--output"),
+    "memory.svg": Drawn("onnx_unet", 64, "--memory"),
+}
 
 
 def pictures() -> Mapping[str, Callable[[], str]]:
@@ -31,9 +45,18 @@ def pictures() -> Mapping[str, Callable[[], str]]:
     return {
         "workflow.svg": workflow,
         "fusion.svg": fusion,
-        "memory-plan.svg": memory_plan,
         "unified-buffer.svg": unified_buffer,
+        **{name: partial(draw, drawn) for name, drawn in DRAWN.items()},
     }
+
+
+def draw(drawn: Drawn) -> str:
+    """What the command `draw` makes."""
+    with tempfile.TemporaryDirectory() as folder:
+        picture = Path(folder) / "picture.svg"
+        ini = zoo.build(drawn.network, Path(folder), size=drawn.size)
+        assert main(["draw", "-q", str(ini), drawn.option, str(picture)]) == 0
+        return picture.read_text(encoding="utf-8")
 
 
 # --- workflow ------------------------------------------------------------------------------------------------------------
@@ -170,61 +193,6 @@ def _joined(places: Sequence[Place]) -> Shape:
 def _name(run: Run) -> str:
     """The first layer of the run."""
     return run.origins[0].layer.removeprefix(MODULE)
-
-
-# --- memory plan ---------------------------------------------------------------------------------------------------------
-
-
-class Life(NamedTuple):
-    """A feature map, and the first and last step at which it is live."""
-
-    name: str
-    tensor: Tensor
-    first: int
-    last: int
-
-
-def lives_of(program: Program) -> list[Life]:
-    """A program without concatenations in place: each layer writes a map of its own."""
-    steps = len(program.layers)
-    readers: dict[int | None, int] = {}
-    for step, layer in enumerate(program.layers):
-        readers |= dict.fromkeys(layer.sources, step)
-    lives = [Life(name, tensor, 0, readers[None]) for name, tensor in program.inputs]
-    for step, layer in enumerate(program.layers):
-        lives.append(Life(layer.name, layer.output, step, steps - 1 if layer.is_output else readers[step]))
-    return lives
-
-
-def memory_plan() -> str:
-    """The I/O buffer of the digits example: offsets across, steps down."""
-    config = Config.read(DIGITS)
-    program = plan(load(config), config.name, DeviceOptions.of(config))
-    lives = lives_of(program)
-    peak = program.plan.peak
-    left, top, row, scale = 150.0, 58.0, 30.0, 600 / program.io_bytes
-    bottom = top + row * len(program.layers)
-    drawing = Drawing(790, int(bottom) + 42, title="The I/O buffer of the digits example: offsets across, steps down")
-    drawing.text(12, 22, f"I/O buffer of the digits example: {program.plan}", bold=True)
-    drawing.text(12, top - 8, "step", color=GRAY)
-    for edge in range(0, program.io_bytes + 1, 512):
-        drawing.text(left + edge * scale, top - 8, f"{edge:,}", anchor="middle", color=GRAY)
-        drawing.line((left + edge * scale, top - 4), (left + edge * scale, top))
-    bound = left + program.plan.lower_bound * scale
-    drawing.box(Box(6, top + peak.step * row, left - 6 + peak.size * scale, row), fill=YELLOW)
-    drawing.line((bound, top), (bound, bottom + 10), dashed=True)
-    for step, layer in enumerate(program.layers):
-        drawing.text(12, top + step * row + 19, f"{step}  {layer.name}", bold=step == peak.step)
-    for number, life in enumerate(lives):
-        box = Box(left + life.tensor.offset * scale, top + life.first * row + 2, life.tensor.nbytes * scale, 0)
-        box = box._replace(height=(life.last - life.first + 1) * row - 4)
-        labels = (life.name, f"{life.tensor.nbytes:,} bytes")
-        fits = max(map(len, labels)) * 7 < box.width
-        drawing.box(box, *labels if fits else (), fill=COLORS[number % 6])
-        if not fits:
-            drawing.text(box.right + 5, box.y + 17, life.name)
-    drawing.text(bound, bottom + 24, f"lower bound: {peak.size:,} bytes are live at step {peak.step}", anchor="end")
-    return drawing.svg()
 
 
 # --- unified buffer ------------------------------------------------------------------------------------------------------

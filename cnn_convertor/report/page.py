@@ -24,7 +24,7 @@ from cnn_convertor.report.pictures import (
     memory_picture,
     network_picture,
 )
-from cnn_convertor.report.summary import buffer_text, decibels, summary
+from cnn_convertor.report.summary import decibels, summary
 from cnn_convertor.report.values import BoardStep, Magnitudes, Report, Step, StoredWeights
 
 _SMALLEST_NORMAL, _LARGEST = -14, 15  # powers of two of FP16's normal numbers
@@ -54,7 +54,6 @@ def html_page(report: Report, *, compared: Sequence[ReportDifference] | None = N
         "title": report.network,
         "alone": False,
         "summary": [row for row in summary(report) if row[0] not in _IN_TILES],
-        "buffer": buffer_text(report) if report.memory is not None else "",
         "share": _percent(report.macs_on_device, report.macs),
         "network": network_picture(report) if report.steps and can_place() else None,
         "memory": None if report.memory is None else memory_picture(report),
@@ -84,7 +83,11 @@ def notebook_frame(report: Report) -> str:
 
 
 _IN_TILES: Final = {"device commands", "I/O buffer"}  # rows of the summary that the page has elsewhere
-_BOX: Final = {"box_width": BOX_WIDTH, "box_height": BOX_HEIGHT}
+_LEGEND: Final = (
+    "Blue: on the device; orange: on the CPU; green: written by the application; gray: nothing to compute. The redder a "
+    "step, the longer its command takes."
+)
+_BOX: Final = {"box_width": BOX_WIDTH, "box_height": BOX_HEIGHT, "legend": _LEGEND}
 
 
 def _data(report: Report) -> str:

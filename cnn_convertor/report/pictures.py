@@ -172,23 +172,25 @@ def memory_picture(report: Report) -> MemoryPicture:
     every = max(1, math.ceil(14 / row))
     return MemoryPicture(
         width=_LEFT + _ACROSS + _RIGHT,
-        height=math.ceil(bottom + 22),
+        height=math.ceil(bottom + 38),
         left=_LEFT,
         right=_LEFT + _ACROSS,
         top=_TOP,
         bottom=bottom,
         row=row,
-        bars=tuple(_bar(buffer, scale, row) for buffer in _large_first(memory)),
+        bars=tuple(_bar(buffer, scale, row) for buffer in _wholes_last(memory)),
         bound=Mark(_LEFT + memory.lower_bound * scale, _bound_text(memory)),
-        peak=Mark(_TOP + memory.peak_step * row, f"most at step {memory.peak_step}: {memory.peak_bytes:,} bytes"),
+        peak=Mark(
+            _TOP + memory.peak_step * row, f"{memory.peak_bytes:,} bytes are live at step {memory.peak_step}, the most"
+        ),
         steps=tuple(Mark(_TOP + step * row, str(step)) for step in range(0, count, every)),
         addresses=tuple(Mark(_LEFT + _ACROSS * i / 4, f"{memory.bytes * i // 4:,}") for i in range(5)),
     )
 
 
-def _large_first(memory: MemoryUse) -> list[LiveMap]:
-    """Concatenations before their parts, so that these are drawn on top."""
-    return sorted(memory.buffers, key=lambda buffer: (buffer.kind != "concatenation", -buffer.bytes))
+def _wholes_last(memory: MemoryUse) -> list[LiveMap]:
+    """The largest first, but concatenations, of which only a frame is drawn, after their parts."""
+    return sorted(memory.buffers, key=lambda buffer: (buffer.kind == "concatenation", -buffer.bytes))
 
 
 def _bar(buffer: LiveMap, scale: float, row: float) -> Bar:

@@ -92,6 +92,13 @@ def test_pictures_are_well_formed_whatever_names_contain() -> None:
     assert len(boxes) == len(made.steps)
 
 
+def test_a_picture_alone_has_nothing_to_press() -> None:
+    pytest.importorskip("fast_sugiyama")
+    made = report()
+    assert "button" not in network_svg(made) and "tabindex" not in network_svg(made)
+    assert 'class="node device" id="step-0" tabindex="0" role="button"' in html_page(made)
+
+
 def test_a_board_is_shown_beside_the_model() -> None:
     made = report()
     faster = BoardStep(0, 30, 4096, 60.0, 4096, same=True, sqnr=61.25)
