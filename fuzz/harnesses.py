@@ -29,14 +29,14 @@ PROTOTXT: Final = Harness(targets.prototxt, seeds.prototxts, mutation.mutate_tex
 KERAS: Final = Harness(targets.keras_structure, seeds.keras_structures, mutation.mutate_json, seeds.keras_words)
 ONNX: Final = Harness(targets.onnx_model, seeds.onnx_models, mutation.mutate_wire, seeds.onnx_words)
 ARCHIVE: Final = Harness(targets.keras_archive, seeds.keras_archives, mutation.mutate_archive, seeds.keras_words)
-HDF5: Final = Harness(targets.hdf5_file, seeds.hdf5_files, mutation.mutate_bytes, largest=1 << 18)
+HDF5: Final = Harness(targets.hdf5_file, seeds.hdf5_files, mutation.mutate_bytes, largest=1 << 15)
 LAYOUT: Final = Harness(targets.layout, seeds.layouts, mutation.mutate_text, largest=1 << 10)
 TOML: Final = Harness(targets.device_toml, seeds.device_tomls, mutation.mutate_text, seeds.device_words)
 BOARD: Final = Harness(targets.device_json, seeds.device_jsons, mutation.mutate_json, seeds.device_words)
 
 HARNESSES: Final[Mapping[str, Harness]] = {
     "prototxt": PROTOTXT,
-    "caffemodel": Harness(targets.caffemodel, seeds.caffemodels, mutation.mutate_wire),
+    "caffemodel": Harness(targets.caffemodel, seeds.caffemodels, mutation.mutate_wire, largest=1 << 13),
     "keras": KERAS,
     "keras-archive": ARCHIVE,
     "hdf5": HDF5,
@@ -45,10 +45,10 @@ HARNESSES: Final[Mapping[str, Harness]] = {
     "layout": LAYOUT,
     "array": Harness(targets.array_file, seeds.arrays, mutation.mutate_bytes),
     "manifest": Harness(targets.manifest, seeds.manifests, mutation.mutate_json),
-    "buffers": Harness(targets.buffers, seeds.tables, mutation.mutate_text),
+    "buffers": Harness(targets.buffers, seeds.tables, mutation.mutate_text, largest=1 << 11),
     "device-toml": TOML,
     "device-json": BOARD,
-    "sources": Harness(targets.sources, seeds.sources, mutation.mutate_text, seeds.source_words),
+    "sources": Harness(targets.sources, seeds.sources, mutation.mutate_text, seeds.source_words, largest=1 << 13),
     "prototxt-to-device": Harness(targets.prototxt_to_device, seeds.prototxts, mutation.mutate_text, seeds.caffe_words),
     "keras-to-device": Harness(
         targets.keras_to_device, seeds.keras_structures, mutation.mutate_json, seeds.keras_words

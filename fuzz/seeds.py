@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,16 +63,29 @@ def caffe_words() -> Words:
 
 
 def caffemodels() -> Iterator[bytes]:
-    yield (EXAMPLES / "digits_caffe" / "digits.caffemodel").read_bytes()
-    shape, numbers = message(7, message(1, b"\x02\x03")), np.arange(6, dtype="<f4").tobytes()
-    loose = b"".join(tag(5, WireType.FIXED32) + numbers[i : i + 4] for i in range(0, 24, 4))
-    for blob in (
-        shape + message(5, numbers),
-        shape + loose,
-        shape + message(12, numbers) + tag(10, WireType.VARINT) + encode(1),
-    ):
-        yield message(1, b"net") + message(100, message(1, b"conv1") + message(7, blob))
-        yield message(1, b"net") + message(2, message(4, b"conv1") + message(6, blob))
+    """The weights of `targets.WEIGHTED`, complete and as one blob in each of the forms that Caffe has written."""
+    shapes: dict[str, list[tuple[int, ...]]] = {
+        "c": [(2, 2, 1, 1), (2,)],
+        "b": [(2,), (2,), (1,)],
+        "s": [(2,), (2,)],
+        "p": [(2,)],
+        "d": [(2, 2, 1, 1)],
+        "i": [(1, 18), (1,)],
+    }
+    layers = {name: b"".join(message(7, _blob(shape)) for shape in blobs) for name, blobs in shapes.items()}
+    yield b"".join(message(100, message(1, name.encode()) + blobs) for name, blobs in layers.items())
+    shape, numbers = message(7, message(1, b"\2\2\1\1")), np.arange(4, dtype="<f4").tobytes()
+    loose = b"".join(tag(5, WireType.FIXED32) + numbers[i : i + 4] for i in range(0, 16, 4))
+    legacy = b"".join(tag(number, WireType.VARINT) + encode(size) for number, size in enumerate((2, 2, 1, 1), start=1))
+    halves = message(12, np.arange(4, dtype="<f2").tobytes()) + tag(10, WireType.VARINT) + encode(2)
+    doubles = message(8, np.arange(4, dtype="<f8").tobytes())
+    for blob in (shape + loose, shape + halves, shape + doubles, legacy + loose):
+        yield message(1, b"net") + message(100, message(1, b"c") + message(7, blob))
+        yield message(1, b"net") + message(2, message(4, b"c") + message(6, blob))
+
+
+def _blob(shape: tuple[int, ...]) -> bytes:
+    return message(7, message(1, bytes(shape))) + message(5, np.ones(shape, "<f4").tobytes())
 
 
 # --- Keras ---------------------------------------------------------------------------------------------------------------
@@ -128,8 +142,53 @@ def keras_archives() -> Iterator[bytes]:
 
 
 def hdf5_files() -> Iterator[bytes]:
-    yield (EXAMPLES / "digits_keras" / "digits_keras2.h5").read_bytes()
-    yield read_archive((EXAMPLES / "digits_keras" / "digits.keras").read_bytes())["model.weights.h5"]
+    """A small network in the file formats of old and new versions of libhdf5, and links and arrays that are refused."""
+    for libver in ("earliest", "latest"):
+        yield _hdf5(libver, _small_network)
+        yield _hdf5(libver, _odd_contents)
+
+
+def _hdf5(libver: str, fill: Callable[[Any], None]) -> bytes:
+    import h5py
+
+    stream = io.BytesIO()
+    with h5py.File(stream, "w", libver=libver) as file:
+        fill(file)
+    return stream.getvalue()
+
+
+def _small_network(file: Any) -> None:
+    """A convolution, and a dense layer with compressed weights."""
+    conv = {"name": "c", "batch_input_shape": [None, 6, 5, 2], "filters": 3, "kernel_size": [1, 1], "padding": "same"}
+    layers = [("Conv2D", conv), ("Flatten", {"name": "f"}), ("Dense", {"name": "d", "units": 2, "use_bias": False})]
+    listed = [{"class_name": type, "config": config} for type, config in layers]
+    file.attrs["model_config"] = json.dumps({"class_name": "Sequential", "config": {"name": "m", "layers": listed}})
+    file.attrs["keras_version"] = "2.1.0"
+    root = file.create_group("model_weights")
+    root.attrs["layer_names"] = [b"c", b"f", b"d"]
+    for name, arrays in (("c", {"k": (1, 1, 2, 3), "b": (3,)}), ("f", {}), ("d", {"k": (90, 2)})):
+        group = root.create_group(name)
+        group.attrs["weight_names"] = [f"{name}/{array}".encode() for array in arrays]
+        for array, shape in arrays.items():
+            options = {"compression": "gzip", "shuffle": True, "fletcher32": True} if name == "d" else {}
+            group.create_dataset(f"{name}/{array}", data=np.ones(shape, "f4"), **options)
+
+
+def _odd_contents(file: Any) -> None:
+    """What HDF5 has beside groups and arrays of numbers, in a file of weights."""
+    import h5py
+
+    file["layers/c/vars/0"] = np.ones((2, 2), "V2")
+    file["layers/c/vars/1"] = np.ones(2, "i4")
+    file["layers/c"].attrs["name"] = h5py.Empty("f")
+    file["soft"], file["hard"] = h5py.SoftLink("/layers/c/vars/0"), file["layers"]
+    file["other"] = h5py.ExternalLink("other.h5", "/x")
+    file.create_dataset("outside", (2,), "f4", external=[("raw.bin", 0, 8)])
+    layout = h5py.VirtualLayout((2,), "f4")
+    layout[:] = h5py.VirtualSource("other.h5", "x", (2,))
+    file.create_virtual_dataset("virtual", layout)
+    file["texts"] = ["a", "b"]
+    file["never"] = h5py.Empty("f4")
 
 
 # --- ONNX ----------------------------------------------------------------------------------------------------------------

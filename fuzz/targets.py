@@ -36,6 +36,7 @@ from cnn_convertor.layouts.packing import pack, unpack
 from cnn_convertor.manifest import earlier_files
 from cnn_convertor.memory import table
 from cnn_convertor.pipeline import DeviceOptions, find_violations, legalize_graph
+from fuzz.serving import Servant
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SMALL = 1 << 16  # elements of an array that is read as a whole
@@ -77,13 +78,29 @@ def prototxt(data: bytes) -> None:
 
 
 def caffemodel(data: bytes) -> None:
+    """The weights of a small network, with a layer of each kind that has some."""
     path = saved(data, "net.caffemodel")
     with suppress(ConvertorError):
         file = WeightsFile.open(path)
         for name in file.layers:
             for blob in file.blobs(name):
                 blob.numbers(0, SMALL)
-    use(caffe.read(EXAMPLES / "digits_caffe" / "digits.prototxt", path))
+    use(caffe.read(_weighted_network(), path))
+
+
+WEIGHTED = """input: "x" input_shape { dim: 1 dim: 2 dim: 3 dim: 3 }
+layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 2 kernel_size: 1 } }
+layer { name: "b" type: "BatchNorm" bottom: "c" top: "c" }
+layer { name: "s" type: "Scale" bottom: "c" top: "c" scale_param { bias_term: true } }
+layer { name: "p" type: "PReLU" bottom: "c" top: "c" }
+layer { name: "d" type: "Deconvolution" bottom: "c" top: "d" convolution_param { num_output: 2 kernel_size: 1 bias_term: false } }
+layer { name: "i" type: "InnerProduct" bottom: "d" top: "i" inner_product_param { num_output: 1 } }
+"""
+
+
+@cache
+def _weighted_network() -> Path:
+    return saved(WEIGHTED.encode(), "weighted.prototxt")
 
 
 def onnx_model(data: bytes) -> None:
@@ -150,13 +167,17 @@ def _example_contents() -> hdf5.Contents:
 ORIGINAL_CONTENTS: Callable[[hdf5.Hdf5Data], hdf5.Contents] = hdf5._contents  # noqa: SLF001  # what keras_archive replaces
 
 
+HDF5_SERVANT = Servant(limit=0.25)
+
+
 def hdf5_file(data: bytes) -> None:
-    """A whole .h5 file, read in a child process. The child inherits h5py, which the convertor imports in it."""
+    """A whole .h5 file, read in a child process, which reads the next ones, too. It inherits h5py."""
     import h5py
 
     assert h5py
     path = saved(data, "model.h5")
-    use(keras.read(path, None))
+    with patch.object(hdf5, "isolated", HDF5_SERVANT.isolated):
+        use(keras.read(path, None))
 
 
 # --- from a model to the device ------------------------------------------------------------------------------------------

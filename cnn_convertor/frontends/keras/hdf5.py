@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -97,15 +98,15 @@ class Hdf5Data:
         nbytes: of the answer. Damage may make libhdf5 loop or crash, so it works in a process of its own.
         Raises ModelError when the file is damaged or missing.
         """
-
-        def answer() -> T:
-            with self._open() as file:
-                return question(file)
-
+        seconds, memory = _SECONDS + nbytes // _SLOWEST, _MEMORY + 3 * max(nbytes, self.size)
         try:
-            return isolated(answer, seconds=_SECONDS + nbytes // _SLOWEST, memory=_MEMORY + 3 * max(nbytes, self.size))
+            return isolated(partial(self._answer, question), seconds=seconds, memory=memory)
         except IsolationError as error:
             raise damaged(self.file, error) from None
+
+    def _answer(self, question: Callable[[Any], T]) -> T:
+        with self._open() as file:
+            return question(file)
 
     def map(self, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
         """Contiguous numbers, mapped into memory."""
@@ -286,7 +287,12 @@ def _variable(source: Hdf5Data, path: str, dataset: _Dataset) -> Variable:
 
 
 def _read(source: Hdf5Data, path: str, index: Index, shape: tuple[int, ...]) -> Array:
-    return _as_float32(source.ask(lambda file: file[path][index], 8 * math.prod(shape)))
+    return _as_float32(source.ask(partial(_part, path, index), 8 * math.prod(shape)))
+
+
+def _part(path: str, index: Index, file: Any) -> NDArray[Any]:
+    part: NDArray[Any] = file[path][index]
+    return part
 
 
 def _as_float32(values: NDArray[Any]) -> Array:
