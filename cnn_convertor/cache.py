@@ -19,7 +19,6 @@ import shutil
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
@@ -33,7 +32,7 @@ from numpy.typing import NDArray
 import cnn_convertor
 from cnn_convertor import dependencies, files, pipeline
 from cnn_convertor.config import Config
-from cnn_convertor.errors import ConvertorWarning, Origin, Problem, UsageError, warn
+from cnn_convertor.errors import Origin, Problem, UsageError, overheard, warn
 from cnn_convertor.manifest import earlier_files
 from cnn_convertor.pipeline import ConvertedNetwork, Progress
 from cnn_convertor.places import place_of
@@ -125,7 +124,7 @@ def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Co
     files.check_writable(config.output_folder / config.name)
     begin = time.time() - _CLOCKS
     with store.workplace() as place:
-        with dependencies.recorded() as read, _overheard() as issued:
+        with dependencies.recorded() as read, overheard() as warned:
             made = pipeline.convert(replace(config, output_folder=place), progress)
         folder = place / config.name
         contents = tuple(_content(path.relative_to(folder).as_posix(), path) for path in made.files)
@@ -133,29 +132,13 @@ def _converted(store: Cache, key: str, config: Config, progress: Progress) -> Co
         paths = _others(config, read, store.folder)
         others = tuple(HashedInput(path, _sha256(path)) for path in paths)
         if _key(config) == key and all(path.stat().st_ctime < begin for path in paths):
-            problems = tuple(problem for warning in issued for problem in warning.problems)
-            store.add(key, CachedConversion(others, contents, made.report, problems), folder)
+            store.add(key, CachedConversion(others, contents, made.report, warned.problems), folder)
     return ConvertedNetwork(installed, made.report)
 
 
 def _install(config: Config, contents: dict[str, Iterator[NDArray[np.uint8]]]) -> tuple[Path, ...]:
     folder = config.output_folder / config.name
     return files.replace_all(folder, contents, obsolete=lambda: earlier_files(folder, config.name))
-
-
-@contextmanager
-def _overheard() -> Iterator[list[ConvertorWarning]]:
-    """The warnings of a block, which reach the caller, too."""
-    issued: list[ConvertorWarning] = []
-    caught: list[warnings.WarningMessage] = []
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            yield issued
-    finally:
-        for each in caught:
-            if isinstance(each.message, ConvertorWarning):
-                issued.append(each.message)
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 # --- what outputs depend on ----------------------------------------------------------------------------------------------

@@ -1,7 +1,10 @@
 """What can be wrong with a user's network or settings, where, and what to do about it."""
 
+from __future__ import annotations
+
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
@@ -90,6 +93,37 @@ def warn(*problems: Problem) -> None:
     """Issue a `ConvertorWarning` of all these problems, if any; the command line collects and prints them."""
     if problems:
         warnings.warn(ConvertorWarning(*problems), stacklevel=2)
+
+
+class Overheard:
+    """The warnings of a block so far."""
+
+    def __init__(self, caught: Sequence[warnings.WarningMessage]) -> None:
+        self._caught = caught
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Each once, in their order."""
+        issued = (each.message for each in self._caught)
+        return tuple(dict.fromkeys(p for w in issued if isinstance(w, ConvertorWarning) for p in w.problems))
+
+
+@contextmanager
+def overheard() -> Iterator[Overheard]:
+    """Note the warnings of a block, also those that the caller ignores; they reach the caller when the block ends.
+
+    Where the caller makes errors of warnings, the first one still ends the block.
+    """
+    caught: list[warnings.WarningMessage] = []
+    actions = (action for action, _, category, *_ in warnings.filters if issubclass(ConvertorWarning, category))
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            if next(actions, "default") != "error":
+                warnings.simplefilter("always", ConvertorWarning)
+            yield Overheard(caught)
+    finally:
+        for each in caught:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def assert_never(value: NoReturn) -> NoReturn:

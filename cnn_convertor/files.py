@@ -33,7 +33,7 @@ class Digest(NamedTuple):
     sha256: str
 
 
-Description: TypeAlias = tuple[str, Callable[[Mapping[str, Digest]], str]]  # a file's name, and its text
+Later: TypeAlias = Callable[[Mapping[str, Digest]], Mapping[str, str]]  # digests of files -> names and texts of more
 
 _JOURNAL: Final = "journal.json"
 _RENAME_EXCHANGE: Final = 2  # linux/fs.h
@@ -44,13 +44,13 @@ def replace_all(
     folder: Path,
     files: Mapping[str, Contents],
     *,
-    description: Description | None = None,
+    later: Sequence[Later] = (),
     obsolete: Callable[[], Collection[str]] = tuple,
 ) -> tuple[Path, ...]:
     """Write all files or none. Files whose contents stay the same are not touched; other files in the folder stay.
 
     files: path relative to the folder -> text, or pieces of bytes that are written as they come.
-    description: one more file, whose text is made from the digests of the others.
+    later: give more files, one after the other, once those before them are written, from their digests.
     obsolete: gives the files of the earlier set, which the new set replaces: they are removed. It is called while the folder is
         locked, since another process may have replaced the set in the meantime.
     Raises UsageError when the folder cannot be written; on any error the earlier files stay as they are.
@@ -58,9 +58,8 @@ def replace_all(
     with _prepared(folder) as staging:
         new = staging / "new"
         digests = {file: _write(folder, new / file, contents) for file, contents in files.items()}
-        if description is not None:
-            name, text = description
-            digests[name] = _write(folder, new / name, text(digests))
+        for more in later:
+            digests |= {file: _write(folder, new / file, text) for file, text in more(digests).items()}
         with _writing(folder), _locked_if_possible(folder.resolve().parent):
             removed = [file for file in obsolete() if file not in digests and (folder / file).is_file()]
             _replace(folder.resolve(), staging, digests, removed)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-import warnings
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
 from cnn_convertor import __version__
 from cnn_convertor.board.comparison import BoardVerification, verify_board
 from cnn_convertor.config import Config
-from cnn_convertor.errors import ConvertorWarning, Problem
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.errors import Problem, UnsupportedError, overheard
 from cnn_convertor.pipeline import Progress, look, quantize, whole_report
 from cnn_convertor.report import values
 from cnn_convertor.report.collecting import device_of, message_of, report_of
+from cnn_convertor.report.magnitudes import MagnitudeCounter, counted
 from cnn_convertor.report.rows import rows, work_of
 from cnn_convertor.report.values import Report
 from cnn_convertor.report.whole import with_layers
@@ -37,15 +40,9 @@ def report_on(
     place of random images.
     Raises ConvertorError when a file cannot be read at all. Warnings are in the report, and are issued as well.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvertorWarning)
+    with overheard() as warned:
         report = _report_on(config, progress, verified=verified, board=board, inputs=inputs)
-    found: dict[Problem, None] = {}
-    for warning in caught:
-        warnings.warn(warning.message, stacklevel=2)
-        if isinstance(warning.message, ConvertorWarning):
-            found |= dict.fromkeys(warning.message.problems)
-    return replace(report, warnings=tuple(map(message_of, found)))
+    return replace(report, warnings=tuple(map(message_of, warned.problems)))
 
 
 def _report_on(
@@ -58,9 +55,11 @@ def _report_on(
         return with_layers(replace(_empty(config), problems=tuple(map(message_of, seen.problems))), layers, ())
     graph = seen.partial.graph
     made = quantize(graph, config, progress, planned=seen.lowered(config))
+    progress("weights", 0, 1)
+    problems, counter = _packed(made.program)
     progress("report", 0, 1)
     report = report_of(made.program, config, calibration=made.calibration, kept=made.kept)
-    report = whole_report(report, seen, made, config)
+    report = whole_report(replace(report, problems=tuple(map(message_of, problems))), seen, made, config, counter)
     if board is not None:
         progress("board", 0, 1)
         report = replace(report, board=board_of(verify_board(config, board, inputs=inputs)))
@@ -71,6 +70,16 @@ def _report_on(
         return replace(
             report, verified=verified_of(verify(apart, graph=graph, inputs=inputs, layers=True, progress=progress))
         )
+
+
+def _packed(program: Program) -> tuple[tuple[Problem, ...], MagnitudeCounter]:
+    """What prevents the weights from being packed, and how large they are. The packed weights are not kept."""
+    counter = MagnitudeCounter()
+    try:
+        deque(encode_all(program.weights, transposed=program.transposed, observe=counter), maxlen=0)
+    except UnsupportedError as error:  # the counter has not seen all weights
+        return error.problems, counted(program)
+    return (), counter
 
 
 def _empty(config: Config) -> Report:

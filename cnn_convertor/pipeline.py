@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from functools import partial as bind
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -27,16 +29,18 @@ from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
+from cnn_convertor.devices.dv700.weights.encoding import Observer
 from cnn_convertor.devices.dv700.weights.options import Quantization
-from cnn_convertor.errors import Origin, Problem, UsageError
-from cnn_convertor.files import Contents
+from cnn_convertor.errors import Origin, Problem, UsageError, overheard
+from cnn_convertor.files import Contents, Digest
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.manifest import earlier_files, manifest
 from cnn_convertor.passes import optimize
 from cnn_convertor.report import Report
-from cnn_convertor.report.collecting import report_of
+from cnn_convertor.report.collecting import message_of, report_of
 from cnn_convertor.report.form import to_json
+from cnn_convertor.report.magnitudes import MagnitudeCounter
 from cnn_convertor.report.rows import boundaries_of, rows, work_of
 from cnn_convertor.report.whole import with_layers, with_magnitudes, with_passes
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
@@ -68,38 +72,49 @@ def convert(config: Config, progress: Progress = _silent) -> ConvertedNetwork:
     """
     folder = config.output_folder / config.name
     files.check_writable(folder)
-    progress("read", 0, 1)
-    seen = look(config)
-    planned, graph = seen.lowered(config), seen.partial.graph
-    made = quantize(graph, config, progress, planned=planned)
-    program = made.program
-    contents = render(graph, program, config)
-    report = report_of(program, config, calibration=made.calibration, kept=made.kept)
-    if config.report:
-        progress("report", 0, 1)
-        contents |= _pages(whole_report(report, seen, made, config))
-    weights = f"{program.name}_weights.bin"
-    contents[weights] = _counted(contents[weights], program.weight_bytes, progress)
-    written = files.replace_all(
-        folder,
-        contents,
-        description=(f"{program.name}.json", bind(manifest, report)),
-        obsolete=lambda: earlier_files(folder, program.name),
-    )
-    return ConvertedNetwork(written, report)
+    with overheard() as warned:
+        progress("read", 0, 1)
+        seen = look(config)
+        planned, graph = seen.lowered(config), seen.partial.graph
+        made = quantize(graph, config, progress, planned=planned)
+        program, name = made.program, config.name
+        counter = MagnitudeCounter() if config.report else None
+        contents = render(graph, program, config, counter)
+        contents[f"{name}_weights.bin"] = _counted(contents[f"{name}_weights.bin"], program.weight_bytes, progress)
+        report = report_of(program, config, calibration=made.calibration, kept=made.kept)
+
+        @cache
+        def finished() -> Report:
+            """What is known when the weights are packed."""
+            known = replace(report, warnings=tuple(map(message_of, warned.problems)))
+            return known if counter is None else whole_report(known, seen, made, config, counter)
+
+        def pages(_: Mapping[str, Digest]) -> Mapping[str, str]:
+            if not config.report:
+                return {}
+            progress("report", 0, 1)
+            return _pages(finished())
+
+        written = files.replace_all(
+            folder,
+            contents,
+            later=(pages, lambda digests: {f"{name}.json": manifest(report, digests)}),
+            obsolete=lambda: earlier_files(folder, name),
+        )
+    return ConvertedNetwork(written, finished())
 
 
-def whole_report(report: Report, seen: Look, made: Quantized, config: Config) -> Report:
+def whole_report(report: Report, seen: Look, made: Quantized, config: Config, counter: MagnitudeCounter) -> Report:
     """The report of a program with all that takes time: where layers run, what the passes do, how large weights are."""
     if made.target != DeviceOptions.of(config):
         seen = _look(seen.partial, made.target)
     legalized = seen.legalized
     found = boundaries_of(*legalized, made.target.fusion)
     looked = with_layers(report, rows(seen.partial, work_of(seen.partial, seen.steps), ()), found)
-    return with_passes(with_magnitudes(looked, made.program), seen.partial.graph, legalized.graph)
+    return with_passes(with_magnitudes(looked, made.program, counter), seen.partial.graph, legalized.graph)
 
 
-def _pages(report: Report) -> dict[str, Contents]:
+def _pages(report: Report) -> dict[str, str]:
     from cnn_convertor.report.page import html_page  # here, as most conversions do without
 
     return {f"{report.network}.html": html_page(report), f"{report.network}_report.json": to_json(report)}
@@ -327,9 +342,9 @@ def samples_of(graph: Graph, config: Config) -> Samples:
     return read_samples(config.calibrate, shapes_of(graph), Preparation.of(config))
 
 
-def render(graph: Graph, program: Program, config: Config) -> dict[str, Contents]:
-    """File name -> contents, for every file that the configuration asks for."""
-    emitted = codegen.emit(program, render_options(program, config))
+def render(graph: Graph, program: Program, config: Config, observe: Observer | None = None) -> dict[str, Contents]:
+    """File name -> contents, for every file that the configuration asks for. observe: is given weights as they are packed."""
+    emitted = codegen.emit(program, render_options(program, config), observe)
     return {**emitted, **_selftest(graph, program, config)} if config.selftest else emitted
 
 

@@ -141,19 +141,17 @@ def test_the_same_set_again_touches_nothing(tmp_path: Path) -> None:
     assert [(path, path.stat().st_ino, path.stat().st_mtime_ns) for path in (tmp_path / "out").rglob("*")] == before
 
 
-def test_a_description_has_the_digests_of_the_files(tmp_path: Path) -> None:
-    digests: dict[str, files.Digest] = {}
+def test_later_files_have_the_digests_of_those_before(tmp_path: Path) -> None:
+    seen: list[dict[str, files.Digest]] = []
 
-    def describe(given: Any) -> str:
-        digests.update(given)
-        return "described"
+    def more(digests: Any) -> dict[str, str]:
+        seen.append(dict(digests))
+        return {f"{len(seen)}.json": "more"}
 
-    replace_all(tmp_path, {"a.h": "abc", "w.bin": [piece(1), piece(2)]}, description=("d.json", describe))
-    assert tree(tmp_path) == {"a.h": b"abc", "w.bin": b"\x01\x02", "d.json": b"described"}
-    assert digests == {
-        "a.h": (3, hashlib.sha256(b"abc").hexdigest()),
-        "w.bin": (2, hashlib.sha256(b"\x01\x02").hexdigest()),
-    }
+    replace_all(tmp_path, {"a.h": "abc", "w.bin": [piece(1), piece(2)]}, later=[more, more])
+    assert tree(tmp_path) == {"a.h": b"abc", "w.bin": b"\x01\x02", "1.json": b"more", "2.json": b"more"}
+    first = {"a.h": (3, hashlib.sha256(b"abc").hexdigest()), "w.bin": (2, hashlib.sha256(b"\x01\x02").hexdigest())}
+    assert seen == [first, {**first, "1.json": (4, hashlib.sha256(b"more").hexdigest())}]
 
 
 STEPS = ("os.link", "pathlib.Path.replace", "pathlib.Path.rename", "cnn_convertor.files._exchange_names")

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cnn_convertor import cli, convert
 from cnn_convertor.config import Config
+from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.inspection import inspect
+from cnn_convertor.ir.constant import Constant
 from cnn_convertor.overview import report_on
 from cnn_convertor.report.form import from_json, to_json
 from cnn_convertor.report.page import html_page
 from cnn_convertor.report.values import Report
+from examples.caffemodel import write
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "net.ini"
 REFUSED = """
 input: "data" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }
 layer { name: "first" type: "Pooling" bottom: "data" top: "first" pooling_param { kernel_size: 2 stride: 2 } }
 layer { name: "strange" type: "Strange" bottom: "first" top: "strange" }
+"""
+CONVOLUTION = """
+input: "data" input_shape { dim: 1 dim: 8 dim: 8 dim: 8 }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 8 kernel_size: 1 } }
 """
 
 
@@ -68,6 +78,69 @@ def test_a_conversion_writes_the_same_report(made: Report, tmp_path: Path) -> No
     assert written["digits.html"].read_text() == html_page(made)
     convert(replace(config, report=False))
     assert not written["digits.html"].exists()
+
+
+def network(folder: Path, weights: Sequence[float]) -> Config:
+    """A convolution with these weights, and others of 1."""
+    definition, data = folder / "net.prototxt", folder / "net.caffemodel"
+    definition.write_text(CONVOLUTION)
+    kernels = np.ones(64)
+    kernels[: len(weights)] = weights
+    write(data, [("conv", "Convolution", (kernels.reshape(8, 8, 1, 1), np.zeros(8)))])
+    return Config(definition=definition, data=data, output_folder=folder / "made", report=True)
+
+
+@pytest.mark.parametrize(
+    ("weights", "codes"), [([1.0], []), ([1e-10], ["DV502"]), ([1e-10, *[1e-7] * 63], ["DV502", "DV504"])]
+)
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+def test_warnings_of_packing_are_part_of_both_reports(weights: list[float], codes: list[str], tmp_path: Path) -> None:
+    config = network(tmp_path, weights)
+    made, conversion = report_on(config), convert(config)
+    assert [warning.code for warning in made.warnings] == codes
+    assert conversion.report == made
+    written = {path.name: path.read_text() for path in conversion.files if path.name.startswith("net_report")}
+    assert written == {"net_report.json": to_json(made)}
+    assert (tmp_path / "made" / "net" / "net.html").read_text() == html_page(made)
+
+
+def test_warnings_reach_the_caller_of_a_conversion(tmp_path: Path) -> None:
+    config = network(tmp_path, [1e-10])
+    with warnings.catch_warnings(record=True) as caught:
+        convert(config)
+    assert [str(each.message)[:5] for each in caught] == ["DV502"]
+
+
+def test_a_warning_that_is_an_error_ends_a_conversion(tmp_path: Path) -> None:
+    config = network(tmp_path, [1e-10])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ConvertorWarning, match="DV502"):
+            convert(config)
+    assert not (tmp_path / "made" / "net").exists()
+
+
+def test_a_report_shows_weights_that_prevent_a_conversion(tmp_path: Path) -> None:
+    made = report_on(network(tmp_path, [1e6, 2e6]))
+    assert [problem.code for problem in made.problems] == ["DV501"]
+    (weights,) = made.weights
+    assert weights.magnitudes is not None and weights.magnitudes.overflow == 2
+    assert "problems prevent a conversion" in html_page(made)
+
+
+def test_a_report_reads_weights_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    load = Constant.load
+
+    def counted(constant: Constant, *rows: slice) -> object:
+        seen.append(constant.size)
+        return load(constant, *rows)
+
+    monkeypatch.setattr(Constant, "load", counted)
+    convert(replace(network(tmp_path, []), report=False))
+    without = len(seen)
+    convert(network(tmp_path, []))
+    assert len(seen) == 2 * without > 0
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,20 +79,18 @@ def write_kit(config: Config, folder: Path, inputs: Inputs, *, sources: Sequence
         "Makefile": render_text("kit.mk.j2", model, values),
     }
     contents = {**own, **_callbacks(sources, {*own, HEADER})}
-    written = files.replace_all(folder, contents, description=(HEADER, _header(tuple(network), model, values)))
+    written = files.replace_all(folder, contents, later=[_header(tuple(network), model, values)])
     return WrittenKit(written, given.count)
 
 
-def _header(
-    network: Collection[str], model: str, values: Mapping[str, object]
-) -> Callable[[Mapping[str, Digest]], str]:
-    """The text of kit.h, once the files are known. network: the names of the network's own."""
+def _header(network: Collection[str], model: str, values: Mapping[str, object]) -> files.Later:
+    """kit.h, once the files are known. network: the names of the network's own."""
 
-    def text(digests: Mapping[str, Digest]) -> str:
+    def header(digests: Mapping[str, Digest]) -> Mapping[str, str]:
         own = {name: digests[name].sha256 for name in network}
-        return render_text("kit.h.j2", model, {**values, "network_hash": network_hash(own)})
+        return {HEADER: render_text("kit.h.j2", model, {**values, "network_hash": network_hash(own)})}
 
-    return text
+    return header
 
 
 def network_files(program: Program, config: Config) -> dict[str, Contents]:

@@ -20,7 +20,7 @@ from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion
 from cnn_convertor.devices.dv700.operators import kernel_call
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_all
 from cnn_convertor.files import Contents
 from cnn_convertor.places import place_of
 
@@ -104,12 +104,13 @@ def render(program: Program, options: RenderOptions) -> dict[str, str]:
     return files
 
 
-def emit(program: Program, options: RenderOptions) -> dict[str, Contents]:
+def emit(program: Program, options: RenderOptions, observe: Observer | None = None) -> dict[str, Contents]:
     """File name -> contents of everything that runs a program: its texts and its packed weights.
 
+    observe: is given the weights while they are packed.
     Raises ConvertorError while the weights are read when some cannot be packed.
     """
-    weights = encode_all(program.weights, transposed=program.transposed)
+    weights = encode_all(program.weights, transposed=program.transposed, observe=observe)
     return {**render(program, options), f"{program.name}_weights.bin": weights}
 
 

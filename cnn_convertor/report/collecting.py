@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cnn_convertor import __version__, codegen
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.encode.registers import MAX_HALF, encode
+from cnn_convertor.devices.dv700.encode.registers import encode
 from cnn_convertor.devices.dv700.estimate import Estimate, estimates, palette_command_bytes, provenance
 from cnn_convertor.devices.dv700.fusion.forms import evidence_of
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
@@ -26,11 +23,9 @@ from cnn_convertor.devices.dv700.program import (
     Program,
     Run,
     Tensor,
-    Weights,
 )
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.errors import Problem
-from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.report import values
 from cnn_convertor.samples import Preparation
@@ -40,12 +35,6 @@ if TYPE_CHECKING:
     from cnn_convertor import output_budget as budgets
 
 _NO_WORK: Final = {LayerType.CONCAT, LayerType.INPUT}  # types of layers for which neither device nor CPU does anything
-_ROWS: Final = 64  # rows of weights that are read at a time
-# Of FP32: the exponent's bias, and the digits of the fraction in the upper half.
-_BIAS, _FRACTION = 127, 7
-_OVERFLOW: Final = MAX_HALF + 16  # from there on, FP16 has infinity: half of its last step
-_UNDERFLOW: Final = 2.0**-25  # and below, FP16 has 0: half of its smallest number
-_LARGE, _SMALL = (int(np.float32(limit).view(np.uint32)) >> 16 for limit in (_OVERFLOW, _UNDERFLOW))
 
 
 def report_of(
@@ -274,40 +263,6 @@ def _stored(program: Program) -> Iterator[values.StoredWeights]:
             fp16_bytes=stored.fp16_bytes,
             bytes=stored.nbytes,
         )
-
-
-def magnitudes(weights: Weights) -> values.Magnitudes:
-    """How large the weights are, before they are rounded to FP16."""
-    return _magnitudes(weights.kernels)
-
-
-def _magnitudes(kernels: Constant) -> values.Magnitudes:
-    """Counts by the upper halves of the FP32 numbers, which is fast; where a half does not decide, by the numbers."""
-    counts = np.zeros(1 << 15, np.int64)
-    zeros = overflow = underflow = 0
-    for start in range(0, kernels.shape[0], _ROWS):
-        weights = np.ascontiguousarray(kernels.load(slice(start, start + _ROWS)), "<f4").reshape(-1)
-        both = np.bincount(weights.view("<u2")[1::2], minlength=1 << 16)
-        found = both[: 1 << 15] + both[1 << 15 :]  # of either sign
-        counts += found
-        zeros += weights.size - int(np.count_nonzero(weights)) if found[0] else 0
-        overflow += int(found[_LARGE + 1 :].sum())
-        overflow += (
-            int(np.count_nonzero((np.abs(weights) >= _OVERFLOW) & (np.abs(weights) < 2**16))) if found[_LARGE] else 0
-        )
-        underflow += int(found[:_SMALL].sum())
-        underflow += int(np.count_nonzero(np.abs(weights) == _UNDERFLOW)) if found[_SMALL] else 0
-    return values.Magnitudes(*_by_power(counts, zeros), zeros, overflow, underflow - zeros)
-
-
-def _by_power(counts: NDArray[np.int64], zeros: int) -> tuple[int, tuple[int, ...]]:
-    """The first power of two, and the numbers of weights from there on. counts: by upper halves, zeros among the first."""
-    powers = counts.reshape(-1, 1 << _FRACTION).sum(axis=1)
-    powers[0] -= zeros
-    present = np.flatnonzero(powers)
-    if not present.size:
-        return 0, ()
-    return int(present[0]) - _BIAS, tuple(powers[present[0] : present[-1] + 1].tolist())
 
 
 def _calibration(result: calibrations.Calibration) -> values.CalibrationEffect:

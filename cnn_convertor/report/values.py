@@ -370,7 +370,7 @@ class Report:
     """A network as it was converted, or as far as it could be.
 
     layers, boundaries, passes: empty unless a report was asked for; a conversion alone does not need them. steps and what
-    follows from them are empty when problems prevent a conversion. palette_command_bytes: about how much of its command buffer
+    follows from them are empty when problems of layers prevent a conversion. palette_command_bytes: about how much of its command buffer
     the driver needs to expand palettes. notes: the memory, inputs and outputs in sentences.
     """
 

@@ -10,7 +10,7 @@ from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.ir.graph import Graph, describe
 from cnn_convertor.passes import PASSES
 from cnn_convertor.report import values
-from cnn_convertor.report.collecting import magnitudes
+from cnn_convertor.report.magnitudes import MagnitudeCounter
 from cnn_convertor.report.rows import Row
 from cnn_convertor.report.values import Report
 
@@ -38,11 +38,11 @@ def _layer(row: Row) -> values.ModelLayer:
     )
 
 
-def with_magnitudes(report: Report, program: Program) -> Report:
-    """The report with the sizes of the weights, which are read again."""
+def with_magnitudes(report: Report, program: Program, counter: MagnitudeCounter) -> Report:
+    """The report with the sizes of the weights, all of which the counter has seen."""
     packed = [weights for weights in program.weights if weights.choice is not None]
     stored = zip(report.weights, packed, strict=True)
-    return replace(report, weights=tuple(replace(each, magnitudes=magnitudes(weights)) for each, weights in stored))
+    return replace(report, weights=tuple(replace(each, magnitudes=counter.of(weights)) for each, weights in stored))
 
 
 def with_passes(report: Report, graph: Graph, legal: Graph) -> Report:

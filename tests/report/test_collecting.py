@@ -10,7 +10,8 @@ import numpy as np
 from cnn_convertor.devices.dv700.program import Weights
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import build
-from cnn_convertor.report.collecting import magnitudes
+from cnn_convertor.report.magnitudes import MagnitudeCounter
+from cnn_convertor.report.values import Magnitudes
 from report.networks import joined, report
 from verification.trials import config
 
@@ -18,6 +19,14 @@ from verification.trials import config
 def weights(values: list[float]) -> Weights:
     (first, *_) = build(joined(), config(Path("graph.keras"))).weights
     return replace(first, kernels=Constant.of(np.array(values).reshape(-1, 1, 1, 1)))
+
+
+def magnitudes(given: Weights) -> Magnitudes:
+    """Of weights that come in pieces of 64 rows."""
+    counter = MagnitudeCounter()
+    for start in range(0, given.kernels.shape[0], 64):
+        counter(given, given.kernels.load(slice(start, start + 64)))
+    return counter.of(given)
 
 
 def test_magnitudes_are_counted_by_powers_of_two() -> None:
@@ -50,7 +59,7 @@ def test_magnitudes_of_all_kinds_of_numbers_are_those_of_plain_counting() -> Non
     assert found.underflow == np.count_nonzero(size <= 2.0**-25)
 
 
-def test_many_rows_of_weights_are_counted_once() -> None:
+def test_many_pieces_of_weights_are_counted_together() -> None:
     assert magnitudes(weights([1.0] * 1000)).counts == (1000,)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +18,19 @@ from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
 from cnn_convertor.quantize import Palette, fit
 
 Half = NDArray[np.float16]
+Observer: TypeAlias = Callable[[Weights, NDArray[np.float32]], None]  # is given all kernels, each piece once
 _NAMED_LAYERS = 5  # in a warning
 _SMALLEST = 2.0**-24  # the smallest number of FP16 above 0
 _SMALLEST_NORMAL = 2.0**-14
 _GOOD_SQNR = 60.0  # dB: rounding normal FP16 numbers alone leaves 66 or more
 
 
-def encode_all(streams: Sequence[Weights], *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
+def encode_all(
+    streams: Sequence[Weights], *, transposed: bool, observe: Observer | None = None
+) -> Iterator[NDArray[np.uint8]]:
     """The weight buffer: the streams one after the other, or zeros if there are none.
 
-    Warns, once, of weights that are too small for FP16.
-
+    observe: is given the kernels as they are read. Warns, once, of weights that are too small for FP16.
     Raises UnsupportedError at the end, with every layer that has weights which are too large for it, or no numbers.
     """
     if not streams:
@@ -39,7 +42,7 @@ def encode_all(streams: Sequence[Weights], *, transposed: bool) -> Iterator[NDAr
         assert problems or written == weights.offset
         checks.append(_Check(weights))
         try:
-            for piece in _encode(weights, checks[-1], transposed=transposed):
+            for piece in _encode(weights, checks[-1], observe, transposed=transposed):
                 written += piece.size
                 yield piece
         except UnsupportedError as error:
@@ -50,15 +53,20 @@ def encode_all(streams: Sequence[Weights], *, transposed: bool) -> Iterator[NDAr
     _warn_of_subnormals(checks)
 
 
-def _encode(weights: Weights, check: _Check, *, transposed: bool) -> Iterator[NDArray[np.uint8]]:
-    """The stream of one convolution; `check` sees every number of it once."""
+def _encode(
+    weights: Weights, check: _Check, observe: Observer | None, *, transposed: bool
+) -> Iterator[NDArray[np.uint8]]:
+    """The stream of one convolution; `check` sees every number of it once, `observe` those of the kernels."""
     bias = np.zeros(weights.packed.kernels, np.float16)
     if weights.stored_bias is not None:
         bias = check.halve(weights.stored_bias.load(), "bias")
     slopes = check.halve(weights.slopes.load(), "PReLU slope") if weights.slopes else None
 
     def checked(rows: slice) -> Half:
-        return check.halve(weights.kernels.load(rows), "weight")
+        kernels = weights.kernels.load(rows)
+        if observe is not None:
+            observe(weights, kernels)
+        return check.halve(kernels, "weight")
 
     read: CodeReader = checked
     if weights.packed.dilated:  # these are read once for each tap, and checked before
