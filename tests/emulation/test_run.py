@@ -73,6 +73,29 @@ def test_the_device_gives_what_the_graph_means(transposed: bool, tmp_path: Path)
 
 
 @needs_compiler
+@pytest.mark.skipif(shutil.which("clang++") is None, reason="no clang++")
+def test_clang_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes seconds, because clang++ compiles the device; its code once crashed in activations."""
+    slopes = Constant.of(random(20, seed=3) / 4)
+    depthwise = ops.Conv2d(Constant.of(random(20, 1, 3, 3, seed=4)), None, Window(Pair(3, 3)), groups=20)
+    nodes = (
+        *small_graph().nodes,
+        Node("leaky", ops.Activation(ops.Relu(0.25)), ("sum",)),
+        Node("prelu", ops.Activation(ops.PRelu(slopes)), ("sum",)),
+        Node("depthwise", depthwise, ("prelu",)),
+        Node("relu6", ops.Activation(ops.Relu6()), ("depthwise",)),
+        Node("softmax", ops.Softmax(), ("leaky",)),
+    )
+    graph = Graph(nodes, ("map", "narrow", "softmax", "relu6"))
+    inputs = samples({n.name: random(*graph.shape(n.name), seed=5) for n in graph.inputs})
+    of_gcc = network(graph, tmp_path / "gcc").run(inputs, layers=True)
+    monkeypatch.setenv("CXX", "clang++")
+    of_clang = network(graph, tmp_path / "clang").run(inputs, layers=True)
+    for one, other in zip((*of_gcc.outputs, *of_gcc.layers), (*of_clang.outputs, *of_clang.layers), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@needs_compiler
 def test_exact_mode_keeps_what_fp16_loses(tmp_path: Path) -> None:
     graph = small_graph()
     inputs = samples({n.name: random(*graph.shape(n.name)) for n in graph.inputs})

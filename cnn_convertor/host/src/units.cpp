@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "cpu.h"
@@ -55,12 +56,17 @@ void upsample_chunk(const float *from, const PoolAxis &major, const PoolAxis &mi
 }
 
 // The channels of a position. Of a choice between scalars, compilers make a branch, which the signs of values mispredict.
-typedef float Octet __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float Octet __attribute__((vector_size(32)));
 
-// Applies a function of eight channels to a piece of a map.
+// Applies a function of eight channels to a piece of a map, which may start anywhere.
 template <class Function>
 DV_INLINE void each_octet(float *values, std::size_t count, const Function &function) {
-  for (std::size_t i = 0; i < count; i += 8) function(*reinterpret_cast<Octet *>(values + i));
+  for (std::size_t i = 0; i < count; i += 8) {
+    Octet x;
+    std::memcpy(&x, values + i, sizeof(x));
+    function(x);
+    std::memcpy(values + i, &x, sizeof(x));
+  }
 }
 
 // Applies a function of one value to a piece of a map.
@@ -77,7 +83,8 @@ DV_INLINE void choose_loop(Activation activation, const float *slopes, float *va
       x = most < low ? most : low;
     });
   } else {
-    const Octet slope = *reinterpret_cast<const Octet *>(slopes);
+    Octet slope;
+    std::memcpy(&slope, slopes, sizeof(slope));
     each_octet(values, count, [slope](Octet &x) { x = x < 0.0f ? x * slope : x; });
   }
 }
