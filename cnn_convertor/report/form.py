@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -36,17 +37,22 @@ def _lines(item: object) -> str:
 
 def to_values(value: Any) -> Any:
     """Dataclasses as dictionaries, tuples as lists, infinite numbers as texts."""
-    match value:
-        case float() if math.isfinite(value):
+    kind = type(value)
+    if kind in _PLAIN:  # first, as most are
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
             return float(f"{value:.{_DIGITS}g}")
-        case float():
-            return "Infinity" if value > 0 else "-Infinity"  # NaN: worse than any number
-        case tuple():
-            return [to_values(item) for item in value]
-        case _ if is_dataclass(value):
-            return {field.name: to_values(getattr(value, field.name)) for field in fields(value)}
-        case _:
-            return value
+        return "Infinity" if value > 0 else "-Infinity"  # NaN: worse than any number
+    if isinstance(value, tuple):
+        return [to_values(item) for item in value]
+    return {name: to_values(getattr(value, name)) for name in _names(kind)}
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """The fields of a dataclass."""
+    return tuple(field.name for field in fields(kind))
 
 
 def from_json(kind: type[T], text: str) -> T:

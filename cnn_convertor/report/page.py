@@ -8,13 +8,13 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
 from cnn_convertor.escaping import visible
+from cnn_convertor.places import place_of
 from cnn_convertor.report.comparison import ReportDifference
 from cnn_convertor.report.form import to_values
 from cnn_convertor.report.layering import can_place
@@ -188,7 +188,7 @@ def _percent(part: int, whole: int) -> str:
 def _environment() -> jinja2.Environment:
     """Everything that is filled in is escaped, and control characters are made visible."""
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_folders()),
+        loader=jinja2.FileSystemLoader(place_of("templates")),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_shown,
@@ -203,11 +203,5 @@ def _shown(value: Any) -> Any:
     return visible(value) if type(value) is str else value
 
 
-def _folders() -> list[Path]:
-    """Templates lie in the package when it is installed, beside it in a checkout."""
-    package = Path(__file__).parents[1]
-    return [package / "templates", package.parent / "templates"]
-
-
 def _text(name: str) -> str:
-    return next(path for folder in _folders() if (path := folder / name).is_file()).read_text(encoding="utf-8")
+    return (place_of("templates") / name).read_text(encoding="utf-8")
