@@ -13,7 +13,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import Problem, UnsupportedError, overheard
-from cnn_convertor.pipeline import Progress, look, quantize, whole_report
+from cnn_convertor.pipeline import Progress, Watched, look, quantize, whole_report
 from cnn_convertor.report import values
 from cnn_convertor.report.collecting import device_of, message_of, report_of
 from cnn_convertor.report.magnitudes import MagnitudeCounter, counted
@@ -49,17 +49,19 @@ def _report_on(
     config: Config, progress: Progress, *, verified: bool, board: Path | None, inputs: Path | None
 ) -> Report:
     progress("read", 0, 1)
-    seen = look(config)
+    watched = Watched.new()
+    seen = look(config, observe=watched.passes)
     if seen.schedule is None:
         layers = rows(seen.partial, work_of(seen.partial, seen.steps), seen.problems)
         return with_layers(replace(_empty(config), problems=tuple(map(message_of, seen.problems))), layers, ())
     graph = seen.partial.graph
     made = quantize(graph, config, progress, planned=seen.lowered(config))
     progress("weights", 0, 1)
-    problems, counter = _packed(made.program)
+    problems, magnitudes = _packed(made.program, watched.magnitudes)
     progress("report", 0, 1)
     report = report_of(made.program, config, calibration=made.calibration, kept=made.kept)
-    report = whole_report(replace(report, problems=tuple(map(message_of, problems))), seen, made, config, counter)
+    report = replace(report, problems=tuple(map(message_of, problems)))
+    report = whole_report(report, seen, made, config, watched._replace(magnitudes=magnitudes))
     if board is not None:
         progress("board", 0, 1)
         report = replace(report, board=board_of(verify_board(config, board, inputs=inputs)))
@@ -72,9 +74,8 @@ def _report_on(
         )
 
 
-def _packed(program: Program) -> tuple[tuple[Problem, ...], MagnitudeCounter]:
+def _packed(program: Program, counter: MagnitudeCounter) -> tuple[tuple[Problem, ...], MagnitudeCounter]:
     """What prevents the weights from being packed, and how large they are. The packed weights are not kept."""
-    counter = MagnitudeCounter()
     try:
         deque(encode_all(program.weights, transposed=program.transposed, observe=counter), maxlen=0)
     except UnsupportedError as error:  # the counter has not seen all weights

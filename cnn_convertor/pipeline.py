@@ -36,13 +36,13 @@ from cnn_convertor.files import Contents, Digest
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.manifest import earlier_files, manifest
-from cnn_convertor.passes import optimize
+from cnn_convertor.passes import PassObserver, optimize
 from cnn_convertor.report import Report
 from cnn_convertor.report.collecting import message_of, report_of
 from cnn_convertor.report.form import to_json
 from cnn_convertor.report.magnitudes import MagnitudeCounter
 from cnn_convertor.report.rows import boundaries_of, rows, work_of
-from cnn_convertor.report.whole import with_layers, with_magnitudes, with_passes
+from cnn_convertor.report.whole import PassRecorder, with_layers, with_magnitudes
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ def convert(config: Config, progress: Progress = _silent) -> ConvertedNetwork:
     files.check_writable(folder)
     with overheard() as warned:
         progress("read", 0, 1)
-        seen = look(config)
+        watched = Watched.new() if config.report else None
+        seen = look(config, observe=watched and watched.passes)
         planned, graph = seen.lowered(config), seen.partial.graph
         made = quantize(graph, config, progress, planned=planned)
         program, name = made.program, config.name
-        counter = MagnitudeCounter() if config.report else None
-        contents = render(graph, program, config, counter)
+        contents = render(graph, program, config, watched and watched.magnitudes)
         contents[f"{name}_weights.bin"] = _counted(contents[f"{name}_weights.bin"], program.weight_bytes, progress)
         report = report_of(program, config, calibration=made.calibration, kept=made.kept)
 
@@ -87,7 +87,7 @@ def convert(config: Config, progress: Progress = _silent) -> ConvertedNetwork:
         def finished() -> Report:
             """What is known when the weights are packed."""
             known = replace(report, warnings=tuple(map(message_of, warned.problems)))
-            return known if counter is None else whole_report(known, seen, made, config, counter)
+            return known if watched is None else whole_report(known, seen, made, config, watched)
 
         def pages(_: Mapping[str, Digest]) -> Mapping[str, str]:
             if not config.report:
@@ -104,14 +104,26 @@ def convert(config: Config, progress: Progress = _silent) -> ConvertedNetwork:
     return ConvertedNetwork(written, finished())
 
 
-def whole_report(report: Report, seen: Look, made: Quantized, config: Config, counter: MagnitudeCounter) -> Report:
+class Watched(NamedTuple):
+    """What is noted for a report while a network is converted."""
+
+    passes: PassRecorder
+    magnitudes: MagnitudeCounter
+
+    @staticmethod
+    def new() -> Watched:
+        return Watched(PassRecorder(), MagnitudeCounter())
+
+
+def whole_report(report: Report, seen: Look, made: Quantized, config: Config, watched: Watched) -> Report:
     """The report of a program with all that takes time: where layers run, what the passes do, how large weights are."""
     if made.target != DeviceOptions.of(config):
         seen = _look(seen.partial, made.target)
     legalized = seen.legalized
     found = boundaries_of(*legalized, made.target.fusion)
     looked = with_layers(report, rows(seen.partial, work_of(seen.partial, seen.steps), ()), found)
-    return with_passes(with_magnitudes(looked, made.program, counter), seen.partial.graph, legalized.graph)
+    sized = with_magnitudes(looked, made.program, watched.magnitudes)
+    return replace(sized, passes=watched.passes.passes(legalized.graph))
 
 
 def _pages(report: Report) -> dict[str, str]:
@@ -188,11 +200,11 @@ class Legalized(NamedTuple):
     device: Device
 
 
-def legalize_graph(graph: Graph, target: DeviceOptions) -> Legalized:
-    """Rewrite a graph for the device."""
+def legalize_graph(graph: Graph, target: DeviceOptions, observe: PassObserver | None = None) -> Legalized:
+    """Rewrite a graph for the device. observe: is given each pass with the graph before and after."""
     device, fusion, transposed, uses_sdk_softmax, wishes = target
     graph = legalize(
-        optimize(graph),
+        optimize(graph, observe),
         device,
         transposed=transposed,
         fusion=fusion,
@@ -222,13 +234,13 @@ class Look(NamedTuple):
         return _lowered(graph, config.name, self.legalized, self.schedule, DeviceOptions.of(config))
 
 
-def look(config: Config, *, with_weights: bool = True) -> Look:
-    """Read a network, legalize it, and schedule it if nothing prevents a conversion."""
-    return _look(read(config, with_weights=with_weights), DeviceOptions.of(config))
+def look(config: Config, *, with_weights: bool = True, observe: PassObserver | None = None) -> Look:
+    """Read a network, legalize it, and schedule it if nothing prevents a conversion. observe: of passes."""
+    return _look(read(config, with_weights=with_weights), DeviceOptions.of(config), observe)
 
 
-def _look(partial: PartialGraph, target: DeviceOptions) -> Look:
-    legalized = legalize_graph(partial.graph, target)
+def _look(partial: PartialGraph, target: DeviceOptions, observe: PassObserver | None = None) -> Look:
+    legalized = legalize_graph(partial.graph, target, observe)
     violations = find_violations(partial, legalized)
     problems = in_network_order(partial.graph, (*partial.problems, *violations))
     schedule = None if problems else schedule_and_allocate(legalized.graph, legalized.steps)

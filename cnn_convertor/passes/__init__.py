@@ -1,6 +1,7 @@
 """The device-independent rewrites, in the order they run."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import canonicalize
@@ -17,7 +18,10 @@ from cnn_convertor.passes.merge_identical import merge_activations, merge_identi
 from cnn_convertor.passes.sink_scales import sink_scales
 from cnn_convertor.passes.swap_pool_conv import swap_pool_conv
 
-PASSES: tuple[Callable[[Graph], Graph], ...] = (
+Pass: TypeAlias = Callable[[Graph], Graph]
+PassObserver: TypeAlias = Callable[[Pass, Graph, Graph], None]  # is given each pass, and the graph before and after
+
+PASSES: tuple[Pass, ...] = (
     Graph.without_dead,  # first: no pass needs to understand dead nodes
     canonicalize.remove_identities,  # before passes that match neighbors: identities would separate these
     fuse_hard_swish,  # before its scales and activations are folded into other nodes
@@ -42,7 +46,10 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
 )
 
 
-def optimize(graph: Graph) -> Graph:
+def optimize(graph: Graph, observe: PassObserver | None = None) -> Graph:
     for rewrite in PASSES:
-        graph = rewrite(graph)
+        after = rewrite(graph)
+        if observe is not None:
+            observe(rewrite, graph, after)
+        graph = after
     return graph

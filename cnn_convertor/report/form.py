@@ -37,7 +37,7 @@ def _lines(item: object) -> str:
 
 def to_values(value: Any) -> Any:
     """Dataclasses as dictionaries, tuples as lists, infinite numbers as texts."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _PLAIN:  # first, as most are
         return value
     if isinstance(value, float):

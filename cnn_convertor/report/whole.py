@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.ir.graph import Graph, describe
-from cnn_convertor.passes import PASSES
+from cnn_convertor.passes import Pass
 from cnn_convertor.report import values
 from cnn_convertor.report.magnitudes import MagnitudeCounter
 from cnn_convertor.report.rows import Row
@@ -45,32 +45,30 @@ def with_magnitudes(report: Report, program: Program, counter: MagnitudeCounter)
     return replace(report, weights=tuple(replace(each, magnitudes=counter.of(weights)) for each, weights in stored))
 
 
-def with_passes(report: Report, graph: Graph, legal: Graph) -> Report:
-    """The report with what the passes change. graph: as it was read; legal: as it was legalized."""
-    return replace(report, passes=tuple(_passes(graph, legal)))
+class PassRecorder:
+    """Notes what each pass changes while a graph is optimized."""
+
+    def __init__(self) -> None:
+        self._changes: list[values.Pass] = []
+        self._optimized: Graph | None = None
+
+    def __call__(self, rewrite: Pass, before: Graph, after: Graph) -> None:
+        self._changes += _change(rewrite.__name__.replace("_", " "), before, after)
+        self._optimized = after
+
+    def passes(self, legal: Graph) -> tuple[values.Pass, ...]:
+        """Every rewrite that changed the graph, in order; those for the device as one. legal: as it was legalized."""
+        assert self._optimized is not None, "no passes ran"
+        return (*self._changes, *_change("legalize for the device", self._optimized, legal))
 
 
-def _passes(graph: Graph, legal: Graph) -> Iterator[values.Pass]:
-    """Every rewrite that changes the graph, in order; those for the device as one."""
-    for rewrite in PASSES:
-        after = rewrite(graph)
-        if change := _change(_words(rewrite), graph, after):
-            yield change
-        graph = after
-    if change := _change("legalize for the device", graph, legal):
-        yield change
-
-
-def _words(rewrite: Callable[[Graph], Graph]) -> str:
-    return rewrite.__name__.replace("_", " ")
-
-
-def _change(name: str, before: Graph, after: Graph) -> values.Pass | None:
-    """What a rewrite changed, as lines of nodes; None if nothing."""
+def _change(name: str, before: Graph, after: Graph) -> Iterator[values.Pass]:
+    """What a rewrite changed, as lines of nodes, if anything."""
     old, new = _lines(before, after), _lines(after, before)
     removed = tuple(line for node, line in old.items() if new.get(node) != line)
     added = tuple(line for node, line in new.items() if old.get(node) != line)
-    return values.Pass(name, removed, added) if removed or added else None
+    if removed or added:
+        yield values.Pass(name, removed, added)
 
 
 def _lines(graph: Graph, other: Graph) -> dict[str, str]:
