@@ -1,4 +1,4 @@
-"""Escapes text for comments, strings and pages in generated files."""
+"""Escapes text for comments, strings, identifiers and pages in generated files."""
 
 import re
 
@@ -12,6 +12,18 @@ _CPP_KEYWORDS = """
     typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 """
 CPP_KEYWORDS = frozenset(_CPP_KEYWORDS.split())
+
+
+def identifier(name: str) -> str:
+    """The name, for a part of a C++ identifier."""
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+
+
+def member(name: str) -> str:
+    """The name of a custom layer's parameter as a C++ identifier."""
+    word = identifier(name)
+    taken = word in CPP_KEYWORDS or word == "inputs"  # every struct may list its inputs
+    return f"_{word}" if not word or word[0].isdigit() else f"{word}_" if taken else word
 
 
 def comment(text: str) -> str:

@@ -104,7 +104,7 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV115": Entry(
         "Custom layers cannot be read",
-        "The file that custom_layer names does not exist, fails, or does not define a dictionary `custom_layer` of the documented form.",
+        "The file that custom_layer names does not exist, fails, does not define a dictionary `custom_layer` of the documented form, or has two names that are one in C++.",
         "Write custom_layer = {'TypeName': (('parameter', ...), lambda config, input_shape: output_shape)}.",
     ),
     "DV116": Entry(

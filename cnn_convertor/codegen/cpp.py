@@ -2,25 +2,12 @@
 
 import numpy as np
 
-from cnn_convertor import escaping
 from cnn_convertor.devices.dv700.program import Program
 
 
 def class_name(program: Program) -> str:
     """The C++ class. The name of a network may begin with a digit; with the C it is an identifier."""
     return f"C{program.name}"
-
-
-def identifier(name: str) -> str:
-    """The name, for a part of an identifier."""
-    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
-
-
-def member(name: str) -> str:
-    """The name as an identifier."""
-    word = identifier(name)
-    taken = word in escaping.CPP_KEYWORDS or word == "inputs"  # every struct may list its inputs
-    return f"_{word}" if not word or word[0].isdigit() else f"{word}_" if taken else word
 
 
 def c_string(name: str) -> str:

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from cnn_convertor.codegen.cpp import bool_literal, identifier, literal, member
+from cnn_convertor.codegen.cpp import bool_literal, literal
 from cnn_convertor.devices.dv700.program import CustomCall, ElementType, Layer, Program, Tensor
+from cnn_convertor.escaping import identifier, member
 from cnn_convertor.ir.ops import Parameter
 
 _KINDS: dict[str, tuple[type, ...]] = {

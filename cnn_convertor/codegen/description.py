@@ -1,8 +1,9 @@
 """Describes a network for the application: inputs, outputs, memory."""
 
-from cnn_convertor.codegen.cpp import c_string, identifier
+from cnn_convertor.codegen.cpp import c_string
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.program import ElementType, LayerType, Program, Tensor
+from cnn_convertor.escaping import identifier
 
 
 def description(program: Program) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from cnn_convertor.codegen.cpp import bool_literal, c_string, identifier
+from cnn_convertor.codegen.cpp import bool_literal, c_string
 from cnn_convertor.codegen.custom import dims_of, parameters
 from cnn_convertor.codegen.description import shape_text
 from cnn_convertor.codegen.kernels import kernel_view
@@ -20,6 +20,7 @@ from cnn_convertor.devices.dv700.program import (
     Tensor,
 )
 from cnn_convertor.errors import Origin
+from cnn_convertor.escaping import identifier
 
 _LAYER_TITLES = {
     LayerType.INPUT: "network input",

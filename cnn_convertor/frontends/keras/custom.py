@@ -1,11 +1,12 @@
 """Layer types that the user defines: firmware implements them, a Python file gives their shapes."""
 
 import runpy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from cnn_convertor.errors import Origin, UnsupportedError, UsageError
+from cnn_convertor.escaping import identifier, member
 from cnn_convertor.frontends.keras.reading import KerasReading
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
@@ -36,7 +37,19 @@ def load_custom_layers(path: Path) -> dict[str, CustomLayer]:
             case _:
                 problem = f"the custom layer {name!r} is not (parameter names, function)"
                 raise UsageError.of("DV115", problem, where, write)
+    _refuse_twins("types of custom layers", found, identifier, where)
+    for name, (params, _) in found.items():
+        _refuse_twins(f"parameters of the custom layer {name!r}", params, member, where)
     return {name: (tuple(params), function) for name, (params, function) in found.items()}
+
+
+def _refuse_twins(what: str, names: Iterable[str], in_cpp: Callable[[str], str], where: Origin) -> None:
+    first: dict[str, str] = {}
+    for name in names:
+        twin = first.setdefault(in_cpp(name), name)
+        if twin != name:
+            problem = f"the {what} {twin!r} and {name!r} have the same name in C++, {in_cpp(name)!r}"
+            raise UsageError.of("DV115", problem, where, "rename one of them")
 
 
 def _are_names(params: object) -> bool:

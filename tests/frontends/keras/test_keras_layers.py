@@ -592,6 +592,8 @@ def test_other_parameters_are_refused(model: Any, tmp_path: Path, value: Any) ->
         ("custom_layer = {'A': 3}", "'A'"),
         ("custom_layer = {'A': ('name', len)}", "'A'"),
         ("custom_layer = (", "SyntaxError"),
+        ("custom_layer = {'A b': ((), len), 'A-b': ((), len)}", "types of custom layers 'A b' and 'A-b' .* 'A_b'"),
+        ("custom_layer = {'A': (('int', 'int_'), len)}", "parameters of the custom layer 'A' 'int' and 'int_'"),
     ],
 )
 def test_a_broken_file_of_custom_layers_says_why(tmp_path: Path, text: str, message: str) -> None:
