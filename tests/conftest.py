@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+
+import raised_codes
+from tools.messages_page import entries
 
 os.environ.setdefault("DMP_DV_STRICT", "1")  # of every program that a test runs on the emulated device
 # TensorFlow reads it once, in whichever test imports it first. With oneDNN it crashes in pools without outputs, which Keras's
@@ -40,8 +44,33 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden texts anew instead of comparing")
+    parser.addoption(
+        "--every-code", action="store_true", help="fail unless the run raises every code of docs/messages.md"
+    )
     parser.addoption("--random-networks", type=int, default=50, help="random networks to compare for each framework")
     parser.addoption("--random-seed", type=int, default=0, help="seed of the first of these networks")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--every-code"):
+        if not _is_worker(config):  # the first process; xdist's workers inherit its environment
+            os.environ[raised_codes.FOLDER] = tempfile.mkdtemp(prefix="cnn-convertor-codes-")
+        raised_codes.start(Path(os.environ[raised_codes.FOLDER]))
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """With --every-code, a run that passes and misses a code fails."""
+    if session.config.getoption("--every-code") and not _is_worker(session.config):
+        folder = Path(os.environ.pop(raised_codes.FOLDER))
+        missing = sorted(set(entries()) - raised_codes.raised(folder))
+        shutil.rmtree(folder)
+        if exitstatus == pytest.ExitCode.OK and missing:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            print(f"\nno test raises {', '.join(missing)}")  # noqa: T201  # the run's verdict
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
 
 
 @pytest.fixture
