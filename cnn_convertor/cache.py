@@ -222,9 +222,12 @@ def _read(path: Path) -> CachedConversion:
         digest, _, text = path.read_text(encoding="utf-8").partition("\n")
         if hashlib.sha256(text.encode()).hexdigest() != digest:
             raise _DamagedError(str(path))
-        return from_plain(CachedConversion, json.loads(text))
-    except (ValueError, TypeError, LookupError) as error:
+        entry = from_plain(CachedConversion, json.loads(text))  # with the infinite numbers of reports
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise _DamagedError(str(path)) from error
+    if not all(files.is_relative(content.name) for content in entry.contents):
+        raise _DamagedError(str(path))
+    return entry
 
 
 class Cache(NamedTuple):

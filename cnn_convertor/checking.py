@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
 from cnn_convertor.manifest import earlier_files
@@ -39,7 +40,7 @@ def check(config: Config) -> tuple[Difference, ...]:
         written = convert(replace(config, output_folder=Path(scratch))).files
         made = {path.relative_to(Path(scratch) / config.name).as_posix(): path for path in written}
         found = [
-            Difference(folder / file, tuple(_differences(folder / file, path, made[f"{config.name}.json"])))
+            Difference(folder / file, tuple(differences_of(folder / file, path, made[f"{config.name}.json"])))
             for file, path in made.items()
             if not ((folder / file).is_file() and filecmp.cmp(folder / file, path, shallow=False))
         ]
@@ -47,7 +48,8 @@ def check(config: Config) -> tuple[Difference, ...]:
     return (*found, *(Difference(folder / file, ("the conversion no longer writes it",)) for file in obsolete))
 
 
-def _differences(committed: Path, made: Path, manifest: Path) -> Iterator[str]:
+def differences_of(committed: Path, made: Path, manifest: Path) -> Iterator[str]:
+    """The lines about one file. manifest: of the conversion that made it."""
     if not committed.is_file():
         yield "it is missing"
     elif made.suffix == ".bin":
@@ -86,9 +88,14 @@ def _layer_at(lines: Sequence[str], end: int) -> str:
     return f", in {layer[1]}, {', '.join(names)}"
 
 
+def _mapped(path: Path) -> NDArray[np.uint8]:
+    """The bytes of a file; an empty one cannot be mapped."""
+    return np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
+
+
 def _of_weights(committed: Path, made: Path, manifest: Path) -> Iterator[str]:
     """The layers whose bytes differ."""
-    before, after = (np.memmap(path, np.uint8, "r") for path in (committed, made))
+    before, after = map(_mapped, (committed, made))
     if before.size != after.size:
         yield f"{before.size:,} bytes committed, {after.size:,} bytes converted now"
     values: dict[str, Any] = json.loads(manifest.read_text(encoding="utf-8"))

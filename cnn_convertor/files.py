@@ -15,12 +15,13 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from errno import EACCES, EEXIST, EISDIR, ENOSYS, ENOTDIR
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor import json_files
 from cnn_convertor.errors import Origin, UsageError
 
 Contents: TypeAlias = str | Iterable[NDArray[np.uint8]]
@@ -304,7 +305,7 @@ def _settle(folder: Path, staging: Path) -> None:
     new, old = staging / "new", staging / "old"
     if not (staging / _JOURNAL).exists():
         return
-    journal: _Journal = json.loads((staging / _JOURNAL).read_text())
+    journal = _read_journal(folder, staging)
     for place in journal.get("moved", ()):
         if (new / place).is_dir() and not (folder / place).exists():
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
@@ -315,6 +316,33 @@ def _settle(folder: Path, staging: Path) -> None:
     for file in journal.get("added", ()):
         if not (new / file).exists():
             (folder / file).unlink(missing_ok=True)
+
+
+def _read_journal(folder: Path, staging: Path) -> _Journal:
+    """Raises ValueError for what is none of ours: no path in it leaves the folders, not even by a link."""
+    journal: _Journal = json_files.load(staging / _JOURNAL)
+    if not (isinstance(journal, dict) and all(isinstance(paths, list) for paths in journal.values())):
+        raise ValueError("this is no journal")
+    own = (staging, staging / "new", staging / "old")
+    listed = [file for paths in journal.values() if isinstance(paths, list) for file in paths]
+    is_ours = all(isinstance(file, str) and is_inside(place, file) for file in listed for place in (folder, *own[1:]))
+    if not is_ours or any(place.is_symlink() for place in own):
+        raise ValueError("a path in the journal leaves its folder")
+    return journal
+
+
+def is_inside(folder: Path, file: str) -> bool:
+    """Whether a path, relative to a folder, names something in it, wherever links lead."""
+    try:
+        return is_relative(file) and (folder / file).parent.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # no name of a file, or links that have no end
+        return False
+
+
+def is_relative(file: str) -> bool:
+    """Whether a path goes down only."""
+    path = PurePosixPath(file)
+    return not path.is_absolute() and ".." not in path.parts and path.name != ""
 
 
 @contextmanager

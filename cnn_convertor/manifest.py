@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final
 
-from cnn_convertor.files import Digest
+from cnn_convertor import json_files
+from cnn_convertor.files import Digest, is_inside
 from cnn_convertor.report import values
 from cnn_convertor.report.form import FormError, from_values, to_values
 from cnn_convertor.report.values import BoardLimits
 
 SCHEMA: Final = 1
-_LARGEST: Final = 1 << 24  # bytes of a manifest that is read back
 
 
 def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
@@ -84,7 +84,7 @@ def earlier_files(folder: Path, name: str) -> tuple[str, ...]:
     """
     values = _read(folder / f"{name}.json")
     listed = ((str(file), digest.get("bytes")) for file, digest in values["files"].items()) if values else ()
-    files = tuple(file for file, size in listed if _is_inside(file) and _size(folder / file) == size)
+    files = tuple(file for file, size in listed if is_inside(folder, file) and _size(folder / file) == size is not None)
     return (f"{name}.json", *files) if values else ()
 
 
@@ -102,10 +102,8 @@ def board_of(source: Path) -> tuple[str, BoardLimits] | None:
 def _read(path: Path) -> dict[str, Any] | None:
     """The entries of the manifest of that name, if it is one."""
     try:
-        if path.stat().st_size > _LARGEST:
-            return None
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        values = json_files.load(path)
+    except (OSError, ValueError):
         return None
     is_manifest = (
         isinstance(values, dict)
@@ -117,10 +115,8 @@ def _read(path: Path) -> dict[str, Any] | None:
     return values if is_manifest else None
 
 
-def _is_inside(file: str) -> bool:
-    path = PurePosixPath(file)
-    return not path.is_absolute() and ".." not in path.parts and path.name != ""
-
-
 def _size(path: Path) -> int | None:
-    return path.stat().st_size if path.is_file() and not path.is_symlink() else None
+    try:
+        return path.stat().st_size if path.is_file() and not path.is_symlink() else None
+    except OSError:  # its name is too long for the system
+        return None

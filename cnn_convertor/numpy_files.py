@@ -45,7 +45,10 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
         if size > max(_SMALL, _LARGEST_RATIO * packed):
             raise ValueError(f"it is compressed {size // max(packed, 1)} times, which samples never are")
         with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            found = {name: arrays[name] for name in arrays.files}
+        if wrong := next((name for name, value in found.items() if not isinstance(value, np.ndarray)), None):
+            raise ValueError(f"its member {wrong} is not an array")
+        return found
     except _ERRORS as error:
         raise ValueError(_reason(error)) from None
 

@@ -1,12 +1,13 @@
 """Tries converted networks on the PC: runs them on the emulated device, or compares them with their framework."""
 
+import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ from cnn_convertor.verification.sensitivity import sensitivities
 from cnn_convertor.verification.unpooling import unpoolings
 
 MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
+
+_CLASS: Final = re.compile(r"\s*[0-9]{1,18}\s*")  # a number that an index can hold
 
 Install: TypeAlias = Callable[[Program], EmulatedNetwork]
 
@@ -296,9 +299,12 @@ def read_classes(path: Path, count: int, graph: Graph) -> NDArray[np.intp]:
     """
     lines, where = read_labels(path), Origin(str(path))
     hint = "count classes from 0, in the order of the samples"
-    if len(lines) != count or not all(line.strip().isdecimal() for line in lines):
+    if len(lines) != count:
         reason = f"expected {count} lines, a class number for each sample, and found {len(lines)} lines"
         raise UsageError.of("DV707", reason, where, hint)
+    for number, line in enumerate(lines, start=1):
+        if not _CLASS.fullmatch(line):
+            raise UsageError.of("DV707", f'line {number} is no class number: "{line[:20]}"', where, hint)
     found = np.array([int(line) for line in lines], np.intp)
     known = max((shape.size for shape in map(graph.shape, graph.outputs) if shape.is_vector), default=0)
     if not known:

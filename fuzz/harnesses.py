@@ -25,7 +25,7 @@ class Harness:
     seconds: float = 5
 
 
-PROTOTXT: Final = Harness(targets.prototxt, seeds.prototxts, mutation.mutate_text, seeds.caffe_words)
+PROTOTXT: Final = Harness(targets.prototxt, seeds.prototxts, mutation.mutate_text, seeds.caffe_words, 1 << 13)
 KERAS: Final = Harness(targets.keras_structure, seeds.keras_structures, mutation.mutate_json, seeds.keras_words)
 ONNX: Final = Harness(targets.onnx_model, seeds.onnx_models, mutation.mutate_wire, seeds.onnx_words)
 ARCHIVE: Final = Harness(targets.keras_archive, seeds.keras_archives, mutation.mutate_archive, seeds.keras_words)
@@ -46,6 +46,16 @@ HARNESSES: Final[Mapping[str, Harness]] = {
     "array": Harness(targets.array_file, seeds.arrays, mutation.mutate_bytes),
     "manifest": Harness(targets.manifest, seeds.manifests, mutation.mutate_json),
     "buffers": Harness(targets.buffers, seeds.tables, mutation.mutate_text, largest=1 << 11),
+    "memory-file": Harness(targets.memory_file, seeds.memories, mutation.mutate_text, largest=1 << 13),
+    "samples": Harness(targets.samples, seeds.archives_of_samples, mutation.mutate_archive, largest=1 << 13),
+    "journal": Harness(targets.journal, seeds.journals, mutation.mutate_json, seeds.journal_words, largest=1 << 11),
+    "cache": Harness(targets.cached, seeds.cache_entries, mutation.mutate_json),
+    "report": Harness(targets.report, seeds.reports, mutation.mutate_json),
+    "board-results": Harness(targets.board_results, seeds.board_results, mutation.mutate_parts),
+    "committed": Harness(targets.committed, seeds.committed, mutation.mutate_text),
+    "any-model": Harness(targets.any_model, seeds.any_models, mutation.mutate_bytes),
+    "vary": Harness(targets.varied, seeds.varied, mutation.mutate_text, seeds.varied_words, largest=1 << 9),
+    "labels": Harness(targets.labels, seeds.label_files, mutation.mutate_text, largest=1 << 11),
     "device-toml": TOML,
     "device-json": BOARD,
     "sources": Harness(targets.sources, seeds.sources, mutation.mutate_text, seeds.source_words, largest=1 << 13),

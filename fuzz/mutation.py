@@ -20,7 +20,7 @@ Mutator: TypeAlias = Callable[[bytes, Random, Words], bytes]
 Tree: TypeAlias = Any  # lists, dictionaries and values
 
 NUMBERS = (0, 1, -1, 2, 3, 4, 7, 8, 16, 127, 128, 255, 256, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, -(1 << 31), (1 << 32) - 1, 1 << 40,
-    (1 << 63) - 1, -(1 << 63), (1 << 64) - 1, 10**30)  # fmt: skip
+    (1 << 63) - 1, -(1 << 63), (1 << 64) - 1, 10**30, 10**400)  # fmt: skip
 FRACTIONS = (0.0, -0.0, 0.5, -1.5, 1e-45, 1e-300, 1e38, 1e300, float("nan"), float("inf"), float("-inf"))
 TEXTS = (
     "",
@@ -55,6 +55,7 @@ OCTETS = (
     b"\0\0\xc0\x7f",
     b"\0\0\x80\x7f",
 )
+SEPARATOR = b"\0--\0"  # between the parts of an input that has several
 DEEP = (10, 100, 2000)  # levels
 LONGEST = 1 << 16  # characters of a changed text
 TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
@@ -193,6 +194,14 @@ def _json_value(old: Tree, random: Random, words: Words) -> Tree:
             return random.choice(words)
         case _:
             return random.choice(NUMBERS)
+
+
+def mutate_parts(data: bytes, random: Random, words: Words) -> bytes:
+    """The first part of an input as JSON, or its bytes, separators and all."""
+    if random.randint(0, 2) == 0:
+        return mutate_bytes(data, random)
+    first, separator, rest = data.partition(SEPARATOR)
+    return mutate_json(first, random, words) + separator + rest
 
 
 # --- protobuf ------------------------------------------------------------------------------------------------------------

@@ -6,28 +6,37 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
+from cnn_convertor.cache import CachedConversion, Content
 from cnn_convertor.config import KEYS, Config
 from cnn_convertor.devices.dv700.board_file import BLOCKS, FORMAT, VERSION
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profile import FIGURES
-from cnn_convertor.errors import ConvertorError
+from cnn_convertor.errors import ConvertorError, Origin, Problem
 from cnn_convertor.frontends.caffe.layers import caffe
 from cnn_convertor.frontends.caffe.schema import message_type
 from cnn_convertor.frontends.keras.files import open_model
 from cnn_convertor.frontends.keras.importer import READERS
 from cnn_convertor.frontends.keras.reading import keras, operations
 from cnn_convertor.frontends.onnx.operators import onnx
+from cnn_convertor.frontends.unsupported_formats import FORMATS
 from cnn_convertor.frontends.wire import WireType
+from cnn_convertor.layouts.cldnn import BITS
+from cnn_convertor.layouts.files import form_of
 from cnn_convertor.layouts.names import LAYOUTS
+from cnn_convertor.layouts.nvdla.pixels import FORMATS as FORMATS_OF_PIXELS
 from cnn_convertor.pipeline import convert
+from cnn_convertor.report.form import to_json
+from cnn_convertor.sweep import VARIED
+from cnn_convertor.values import to_plain
 from examples.caffemodel import encode, tag
 from fuzz import targets
-from fuzz.mutation import Words, message, read_archive, write_archive
-from fuzz.targets import EXAMPLES, SEPARATOR
+from fuzz.mutation import SEPARATOR, Words, message, read_archive, write_archive
+from fuzz.targets import EXAMPLES
 
 assert READERS  # importing them has filled the registries
 
@@ -286,15 +295,123 @@ def arrays() -> Iterator[bytes]:
 def manifests() -> Iterator[bytes]:
     for folder in OUTPUTS:
         yield next(folder.glob("*.json")).read_bytes()
-    entry = {"layer": "l", "role": "weights", "axes": "oihw", "shape": [1, 1, 1, 2], "element": "float32", "layout": "OIHW", "terms": "oihw: o i h w | float32",
-        "offset": 0, "bytes": 8, "file": "w.bin", "sha256": "0" * 64, "scale": {"axes": "o", "values": [1.0]}}  # fmt: skip
-    mask = {**entry, "role": "mask", "file": "m.bin"}
-    surfaces = [entry, mask, {**entry, "compressed": {"mask": "m.bin", "group_sizes": "g.bin"}}]
+    plain = {"layer": "l", "role": "weights", "axes": "oihw", "shape": [1, 1, 1, 2], "element": "float32", "layout": "OIHW",
+        "terms": "oihw: o i h w | float32", "offset": 0, "bytes": 8, "file": "w.bin", "sha256": _digest("w.bin"),
+        "scale": {"axes": "o", "values": [1.0]}}  # fmt: skip
+    bits = {**plain, "axes": "i", "shape": [8], "element": "uint8", "layout": "I", "terms": "i: i | uint8", "scale": {"axes": "", "values": [1]}}  # fmt: skip
+    mask = {**bits, "role": "mask", "file": "m.bin", "sha256": _digest("m.bin")}
+    groups = {**bits, "role": "group_sizes", "file": "g.bin", "sha256": _digest("g.bin")}
+    halves = {"shape": [1, 1, 1, 8], "element": "float16", "terms": "oihw: o i h w | float16"}
+    sparse = {**plain, **halves, "compressed": {"mask": "m.bin", "group_sizes": "g.bin"}}
+    form = {"kernels": 1, "channels": 1, "kernel": [1, 1], "dilated": False, "palette": False, "slopes": True, "transposed": False}  # fmt: skip
+    stream = {**plain, "shape": [1, 1, 1, 1], "element": "float16", "layout": "dv700_weights", "terms": "", "bytes": 176, "file": "s.bin",
+        "sha256": _digest("s.bin"), "stream": form}  # fmt: skip
     values = {"format": "cnn-convertor export 1", "network": "net", "target": "nvdla", "memories": {"weights": 8}}
-    yield json.dumps({**values, "surfaces": surfaces[:1]}).encode()
-    yield json.dumps({**values, "surfaces": surfaces}).encode()
+    for surfaces in ([plain], [sparse, mask, groups], [stream, {**stream, "role": "bias", "axes": "o", "shape": [1]}]):
+        yield json.dumps({**values, "surfaces": surfaces}).encode()
     network = {"network": "net", "schema": 1, "files": {"net_gen.cpp": {"bytes": 10, "sha256": "0"}}}
     yield json.dumps({**values, **network, "surfaces": []}).encode()
+
+
+def _digest(name: str) -> str:
+    return sha256(targets.EXPORTED[name]).hexdigest()
+
+
+def journals() -> Iterator[bytes]:
+    yield b'{"replaced": ["file"], "added": ["made"]}'
+    yield b'{"moved": ["inner"]}'
+    yield b'{"moved": ["../old"], "replaced": ["../../outside", "/x"], "added": ["../outside", "inner/file"]}'
+
+
+def journal_words() -> Words:
+    return (
+        "file",
+        "inner",
+        "inner/file",
+        "../outside",
+        "../../outside",
+        "..",
+        ".",
+        "/",
+        "made",
+        "moved",
+        "replaced",
+        "added",
+    )
+
+
+def cache_entries() -> Iterator[bytes]:
+    content = Content("net_gen.cpp", 10, "0" * 64)
+    problem = Problem("DV501", "a warning", Origin("net.onnx", "l", line=3))
+    yield json.dumps(to_plain(CachedConversion((), (content,), targets.known_report(), (problem,)))).encode()
+
+
+def reports() -> Iterator[bytes]:
+    yield to_json(targets.known_report()).encode()
+
+
+def board_results() -> Iterator[bytes]:
+    """Of `targets.SMALL_NETWORK`."""
+    measured = {"input_bytes": 64, "output_bytes": None, "weights_bytes": 0}
+    layers = [{"usec": 3, "bytes": size, **measured} for size in (4, 8)]
+    values = {
+        "format": "cnn-convertor results",
+        "version": 1,
+        "network": "0",
+        "inputs": "0",
+        "samples": 1,
+        "seed": 0,
+        "device": {"description": "a board"},
+        "conv_usec": 3,
+        "fc_usec": 0,
+        "cpu_usec": 1,
+        **measured,
+        "layers": layers,
+    }
+    yield SEPARATOR.join((json.dumps(values).encode(), bytes(12), bytes(8)))
+
+
+def committed() -> Iterator[bytes]:
+    made = targets.known_outputs()
+    yield SEPARATOR.join((made["net_gen.cpp"].read_bytes(), made["net_weights.bin"].read_bytes()))
+    yield SEPARATOR.join((b"// Layer_0: x\n", b"x"))
+
+
+def any_models() -> Iterator[bytes]:
+    for suffix in FORMATS:
+        yield suffix[1:].encode() + b"\nx"
+    for names in (("m/code/x.py",), ("m/data.pkl", "m/version")):
+        yield b"bin\n" + write_archive(dict.fromkeys(names, b"x"))
+    for start in (b"\x89HDF\r\n\x1a\n", b"    TFL3", b"PK\3\4", b"\x08\x08\x12\x07pytorch", b"layer { }", b""):
+        yield b"bin\n" + start
+    yield b"prototxt\n" + targets.SMALL_NETWORK.encode()
+
+
+def varied() -> Iterator[bytes]:
+    yield b"quantization=0,1,auto\nfusion=proven,full"
+    for name in VARIED:
+        yield f"{name}=1".encode()
+
+
+def varied_words() -> Words:
+    return (*(f"{name}=" for name in VARIED), "auto", "dv700", "device.toml", "true", ",")
+
+
+def label_files() -> Iterator[bytes]:
+    yield b"0\n1\n1\n"
+    yield "a cat\nKatze\n\xe4\n".encode()
+
+
+def memories() -> Iterator[bytes]:
+    for name in (*LAYOUTS, *FORMATS_OF_PIXELS, *BITS):
+        axes = form_of(name).axes
+        yield SEPARATOR.join((f"{name}/{','.join('2' for _ in axes)}".encode(), bytes(range(256)) * 16))
+
+
+def archives_of_samples() -> Iterator[bytes]:
+    stream = io.BytesIO()
+    np.savez(stream, x=np.ones((2, 2, 1, 3), "f4"), y=np.zeros((2, 2)), expected_l=np.ones((2, 3), "u1"))
+    yield stream.getvalue()
 
 
 def tables() -> Iterator[bytes]:

@@ -6,21 +6,29 @@ import atexit
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
-from pathlib import Path
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
 from cnn_convertor.audit import audit as read_sources
+from cnn_convertor.board.results import read_results
+from cnn_convertor.cache import Cache
+from cnn_convertor.checking import differences_of
+from cnn_convertor.cli.reports import earlier_report
+from cnn_convertor.cli.tables import differences as table_of_differences
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.export import loading
+from cnn_convertor.files import replace_all
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.weights import WeightsFile
@@ -29,18 +37,26 @@ from cnn_convertor.frontends.keras import importer as keras
 from cnn_convertor.frontends.keras.files import ModelFile
 from cnn_convertor.frontends.onnx import importer as onnx
 from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import Shape
 from cnn_convertor.layouts import files as layout_files
 from cnn_convertor.layouts.layout import extents, nbytes
 from cnn_convertor.layouts.names import layout_of
 from cnn_convertor.layouts.packing import pack, unpack
-from cnn_convertor.manifest import earlier_files
+from cnn_convertor.manifest import board_of, earlier_files
 from cnn_convertor.memory import table
-from cnn_convertor.pipeline import DeviceOptions, find_violations, legalize_graph
+from cnn_convertor.overview import report_on
+from cnn_convertor.pipeline import DeviceOptions, build, convert, find_violations, legalize_graph, load
+from cnn_convertor.report import Report
+from cnn_convertor.report.comparison import differences
+from cnn_convertor.report.page import html_page
+from cnn_convertor.samples import Preparation, read_samples
+from cnn_convertor.sweep import variants
+from cnn_convertor.trials import read_classes, read_labels
+from fuzz.mutation import SEPARATOR
 from fuzz.serving import Servant
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SMALL = 1 << 16  # elements of an array that is read as a whole
-SEPARATOR = b"\0--\0"  # between the parts of an input that has several
 
 
 @cache
@@ -250,11 +266,141 @@ def array_file(data: bytes) -> None:
     layout_files.read(saved(data, "array.npy"), layout_of("NHWC"), (), None)
 
 
+def memory_file(data: bytes) -> None:
+    """`NAME/1,2,3,4`, and the memory that this layout describes, which is to be unpacked."""
+    described, memory = _parts(data, 2)
+    name, _, lengths = described.decode("utf-8", "replace").rpartition("/")
+    shape = tuple(int(part) for part in lengths.split(",") if part.isascii() and part.isdecimal() and len(part) < 20)
+    layout_files.read(saved(memory, "array.bin"), layout_files.form_of(name), shape, None)
+
+
+def samples(data: bytes) -> None:
+    """A .npz file of inputs, and of results that are known."""
+    read_samples(saved(data, "inputs.npz"), {"x": Shape(2, 1, 3), "y": Shape(1, 1, 2)}, Preparation())
+
+
 def manifest(data: bytes) -> None:
-    """The manifest of a conversion, and that of an export."""
+    """The manifest of a conversion, and that of an export with its files."""
     saved(data, "net.json")
     earlier_files(folder(), "net")
-    loading.read(saved(data, loading.MANIFEST))
+    board_of(folder() / "net_gen.cpp")
+    for name, content in EXPORTED.items():
+        saved(content, name)
+    for entry in loading.read(saved(data, loading.MANIFEST)).surfaces:
+        entry.values()
+
+
+# One bit of a mask and one group of two bytes: the form of compressed weights. A stream of one weight.
+EXPORTED = {**dict.fromkeys(("w.bin", "m.bin", "g.bin"), b"\2" + bytes(7)), "s.bin": bytes(176)}
+
+
+def journal(data: bytes) -> None:
+    """The journal of a replacement that was cut off, which the next one undoes. Nothing outside of the folder may change."""
+    place = folder() / "journal"
+    outside, staging = place / "outside", place / ".out.unfinished-x"
+    shutil.rmtree(place, ignore_errors=True)
+    for inner in ("new", "old", "old/inner"):
+        (staging / inner).mkdir(parents=True)
+        (staging / inner / "file").write_bytes(b"earlier")
+    outside.write_bytes(b"")
+    (staging / "journal.json").write_bytes(data)
+    replace_all(place / "out", {"made": "new"})
+    assert (place / "out" / "made").read_text() == "new"
+    assert {path.name for path in place.iterdir()} - {staging.name} == {"out", outside.name}
+    assert not (folder() / "outside").exists() and not (folder() / "file").exists()
+
+
+def cached(data: bytes) -> None:
+    """An entry of a cache, with its right digest."""
+    store = Cache(folder() / "cache")
+    path = store.folder / "entries" / "ke" / "key"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(sha256(data).hexdigest().encode() + b"\n" + data)
+    if (entry := store.find("key")) is not None:
+        assert all(PurePosixPath(content.name).is_relative_to("") for content in entry.contents)
+        html_page(entry.report)
+
+
+def report(data: bytes) -> None:
+    """What `report --json` wrote, compared with another report, on the terminal and as a page."""
+    found = differences(earlier_report(saved(data, "report.json")), known_report())
+    "\n".join(table_of_differences(found)).encode()
+    html_page(known_report(), compared=found).encode()
+
+
+def board_results(data: bytes) -> None:
+    """results.json, layers.bin and outputs.bin of a kit."""
+    for name, content in zip(("results.json", "layers.bin", "outputs.bin"), _parts(data, 3), strict=True):
+        saved(content, name)
+    results = read_results(folder())
+    results.require_fit(_known_program())
+    assert all(len(maps) == results.samples for maps in results.maps(_known_program()))
+
+
+def committed(data: bytes) -> None:
+    """A committed source and weights, beside those of a conversion."""
+    made = known_outputs()
+    for path, content in zip((made["net_gen.cpp"], made["net_weights.bin"]), _parts(data, 2), strict=True):
+        before = saved(content, f"committed{path.suffix}")
+        for difference in differences_of(before, path, made["net.json"]):
+            difference.encode()
+
+
+SMALL_NETWORK = """input: "x" input_shape { dim: 1 dim: 2 dim: 2 dim: 2 }
+layer { name: "p" type: "Pooling" bottom: "x" top: "p" pooling_param { kernel_size: 2 } }
+layer { name: "s" type: "Softmax" bottom: "p" top: "s" }
+"""
+
+
+@cache
+def _known_config() -> Config:
+    return Config.of(
+        saved(SMALL_NETWORK.encode(), "known.prototxt"),
+        name="net",
+        output_folder=folder() / "known",
+        generate_source=True,
+    )
+
+
+@cache
+def _known_program() -> Program:
+    return build(load(_known_config()), _known_config())
+
+
+@cache
+def known_report() -> Report:
+    return report_on(_known_config())
+
+
+@cache
+def known_outputs() -> Mapping[str, Path]:
+    return {path.name: path for path in convert(_known_config()).files}
+
+
+def any_model(data: bytes) -> None:
+    """A file of a format that no reader has, or with the wrong name: the input's first line is the suffix."""
+    suffix, _, content = data.partition(b"\n")
+    path = saved(content, "any." + suffix.decode("ascii", "replace").translate(PLAIN)[:9])
+    load(Config.of(path))
+
+
+PLAIN = {code: "x" for code in range(128) if not chr(code).isalnum()}
+
+
+VARIED_INI = b"[INPUT]\nname = net\ndefinition = %s\n[OUTPUT]\noutput_folder = out\n"
+
+
+def varied(data: bytes) -> None:
+    """Texts that `sweep --vary` takes, one a line."""
+    ini = saved(VARIED_INI % _known_config().definition.name.encode(), "varied.ini")
+    texts = data.decode("utf-8", "replace").splitlines()
+    assert variants(ini, [text[:100] for text in texts[:4]])
+
+
+def labels(data: bytes) -> None:
+    """Names of classes, and the right class of each sample."""
+    path = saved(data, "labels.txt")
+    read_classes(path, max(1, len(read_labels(path))), load(_known_config()))
 
 
 def buffers(data: bytes) -> None:
@@ -277,13 +423,12 @@ def _check_profile(profile: Any) -> None:
 
 def sources(data: bytes) -> None:
     """NAME_gen.cpp, NAME_cpu.h and the weights of a conversion, for the audit."""
-    parts: Mapping[str, bytes] = dict(zip(("net_gen.cpp", "net_cpu.h", "weights.bin"), _parts(data), strict=True))
-    for name, content in parts.items():
+    for name, content in zip(("net_gen.cpp", "net_cpu.h", "weights.bin"), _parts(data, 3), strict=True):
         saved(content, name)
     read_sources(folder() / "net_gen.cpp", folder() / "weights.bin")
 
 
-def _parts(data: bytes) -> Iterator[bytes]:
-    """Three parts of an input; missing ones are empty."""
-    found = data.split(SEPARATOR, 2)
-    return iter([*found, b"", b""][:3])
+def _parts(data: bytes, count: int) -> list[bytes]:
+    """The parts of an input; missing ones are empty."""
+    found = data.split(SEPARATOR, count - 1)
+    return found + [b""] * (count - len(found))

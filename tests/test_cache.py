@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -195,6 +196,20 @@ def test_damage_is_found_and_repaired(part: str, damage: bytes, net: Path, folde
         assert not is_known(config, folder)
     assert contents(config) == expected
     assert is_known(config, folder)
+
+
+def test_an_entry_writes_into_the_output_folder_alone(net: Path, folder: Path) -> None:
+    config = Config.read(net)
+    cache.convert(config, folder=folder)
+    (entry,) = Cache(folder)._files("entries")  # noqa: SLF001
+    _, _, text = entry.read_text().partition("\n")
+    changed = text.replace('"digits_gen.h"', '"../outside.h"')
+    assert changed != text
+    entry.write_text(f"{hashlib.sha256(changed.encode()).hexdigest()}\n{changed}")
+    shutil.rmtree(config.output_folder)
+    with pytest.warns(ConvertorWarning, match="DV125"):
+        assert not is_known(config, folder)
+    assert not (config.output_folder / "outside.h").exists()
 
 
 def test_a_file_that_is_gone_is_made_again(net: Path, folder: Path) -> None:

@@ -49,6 +49,12 @@ def test_a_register_is_shown_with_its_layer(config: Config, tmp_path: Path) -> N
     assert state(tmp_path) == before
 
 
+def test_empty_weights_are_shown(config: Config, tmp_path: Path) -> None:
+    edit(tmp_path / "digits" / "digits_weights.bin", lambda _: b"")
+    (difference,) = check(config)
+    assert difference.lines[0] == "0 bytes committed, 21,264 bytes converted now"
+
+
 def test_weights_are_counted_by_layer(config: Config, tmp_path: Path) -> None:
     weights = tmp_path / "digits" / "digits_weights.bin"
     edit(weights, lambda data: data[:9000] + b"\xff\xff" + data[9002:])

@@ -234,6 +234,60 @@ def test_a_killed_run_leaves_a_whole_set(tmp_path: Path, way: str, kills: int) -
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def everything_but(folder: Path, *names: str) -> dict[str, bytes]:
+    return {path: content for path, content in tree(folder).items() if not path.startswith(names)}
+
+
+HOSTILE = {
+    "moves into the folder above": '{"replaced": ["../mine"]}',
+    "moves a folder": '{"moved": ["../../mine"]}',
+    "removes above": '{"added": ["../mine", "../../out/../mine"]}',
+    "removes through a link": '{"added": ["up/mine"]}',
+    "moves through a link": '{"replaced": ["up/mine"]}',
+    "no journal": "[]",
+    "no lists": '{"replaced": 3}',
+    "no texts": '{"replaced": [3], "added": [null]}',
+    "no JSON": "{",
+    "too deep": "[" * 100_000,
+    "no name": '{"replaced": ["' + "a" * 300 + '"], "added": [""]}',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_journal_of_a_strangers_changes_nothing_outside_of_the_folder(name: str, tmp_path: Path) -> None:
+    """Beside an output folder that came with a repository there may be anything."""
+    folder, staging = tmp_path / "nets" / "out", tmp_path / "nets" / ".out.unfinished-x"
+    replace_all(folder, OLD)
+    for place in (tmp_path, tmp_path / "nets", staging / "new", staging / "old"):
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "mine").write_text("mine")
+    for place in (folder, staging / "old"):
+        (place / "up").symlink_to(tmp_path)
+    (staging / "journal.json").write_text(HOSTILE[name])
+    before = everything_but(tmp_path, "nets/.out", "nets/out")
+    replace_all(folder, NEW)
+    assert everything_but(tmp_path, "nets/.out", "nets/out") == before
+    assert (folder / "a.h").read_text() == "new"
+
+
+@pytest.mark.parametrize("link", ["", "new", "old"])
+def test_a_journal_beside_a_link_is_not_followed(link: str, tmp_path: Path) -> None:
+    folder, staging, theirs = tmp_path / "out", tmp_path / ".out.unfinished-x", tmp_path / "theirs"
+    replace_all(folder, OLD)
+    for place in (theirs, theirs / "new", theirs / "old"):
+        place.mkdir()
+        (place / "mine").write_text("mine")
+    if link:
+        staging.mkdir()
+        (staging / link).symlink_to(theirs)
+    else:
+        staging.symlink_to(theirs)
+    (staging / "journal.json").write_text('{"replaced": ["mine"], "moved": ["mine"]}')
+    before = everything_but(theirs, "journal.json")
+    replace_all(folder, NEW)
+    assert everything_but(theirs, "journal.json") == before
+
+
 def test_two_writers_at_once_leave_a_whole_set(tmp_path: Path, way: str) -> None:
     folder = tmp_path / "out"
     children = [

@@ -119,15 +119,24 @@ def test_a_manifest_of_another_kind_lists_nothing(text: str, tmp_path: Path) -> 
     assert earlier_files(tmp_path, "digits") == ()
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000, "a\0"])
+@pytest.mark.parametrize("size", [1, None])
+def test_what_cannot_be_a_file_is_not_listed(name: str, size: int | None, tmp_path: Path) -> None:
+    values = {"network": "digits", "schema": 1, "files": {name: {"bytes": size}}}
+    (tmp_path / "digits.json").write_text(json.dumps(values))
+    assert earlier_files(tmp_path, "digits") == ("digits.json",)
+
+
 def test_a_manifest_never_lists_files_outside_of_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "digits"
     (folder / "doc").mkdir(parents=True)
     for place in (tmp_path, folder, folder / "doc"):
         (place / "a.h").write_text("a")
     (folder / "link.h").symlink_to(tmp_path / "a.h")
+    (folder / "up").symlink_to(tmp_path)
     listed: dict[str, Any] = {
         name: {"bytes": 1}
-        for name in ("../a.h", str(tmp_path / "a.h"), "doc/../../a.h", "link.h", "a.h", "doc/a.h", "..", "")
+        for name in ("../a.h", str(tmp_path / "a.h"), "doc/../../a.h", "link.h", "up/a.h", "a.h", "doc/a.h", "..", "")
     }
     (folder / "digits.json").write_text(json.dumps({"network": "digits", "schema": 1, "files": listed}))
     assert earlier_files(folder, "digits") == ("digits.json", "a.h", "doc/a.h")

@@ -41,9 +41,8 @@ def test_what_is_no_array_is_refused(name: str, tmp_path: Path) -> None:
         load_array(path)
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("a.npy", DAMAGED[name])
-    if name not in ("empty", "no array"):  # of which NumPy gives the bytes
-        with pytest.raises(ValueError, match=r"."):
-            load_arrays(tmp_path / "a.npz")
+    with pytest.raises(ValueError, match=r"."):
+        load_arrays(tmp_path / "a.npz")
 
 
 def test_arrays_are_read(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_report_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "- dv700\n    + dv740" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', "\udcff"])
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', "\udcff", '{"schema": 1' + "0" * 400 + "}"])
 def test_other_files_are_no_reports(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = tmp_path / "old.json"
     old.write_bytes(text.encode("utf-8", "surrogateescape"))

@@ -135,6 +135,7 @@ def verify_board(
         hashes = {name: _sha256(Path(scratch, name)) for name in emitted}
         if network_hash(hashes) != results.network:
             raise _other(folder, "the kit was made from another network, or by another version", "make the kit again")
+        results.require_fit(program)
         threshold = MIN_SQNR[has_palettes(program)] if min_sqnr is None else min_sqnr
         return _compared(config, network, given, results, threshold)
 

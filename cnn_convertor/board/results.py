@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cnn_convertor import json_files
 from cnn_convertor.devices.dv700.program import ElementType, Program
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin, UsageError
@@ -54,6 +54,17 @@ class BoardResults:
     memory: bytes
     outputs: Maps
 
+    def require_fit(self, program: Program) -> None:
+        """Raises UsageError when the results do not have a map for each layer and output of a program."""
+        size = sum(layer.output.nbytes for layer in program.layers)
+        width = sum(program.layers[index].output.shape.size for index in program.outputs)
+        if (len(self.layers), len(self.memory), self.outputs.shape[1]) != (
+            len(program.layers),
+            self.samples * size,
+            width,
+        ):
+            raise _unreadable(self.folder, "its maps have other sizes than those of the network")
+
     def maps(self, program: Program) -> tuple[Maps, ...]:
         """The output of each layer of the program, (N, size)."""
         sizes = [layer.output.nbytes for layer in program.layers]
@@ -68,7 +79,7 @@ class BoardResults:
 def read_results(folder: Path) -> BoardResults:
     """Raises UsageError when the folder does not hold the results of a kit."""
     try:
-        found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        found = json_files.load(folder / "results.json")
         if (found["format"], found["version"]) != (_FORMAT, _VERSION):
             raise _unreadable(folder, f"results.json is not {_FORMAT}, version {_VERSION}")
         results = _parsed(folder, found)
@@ -90,7 +101,7 @@ def _parsed(folder: Path, found: Mapping[str, Any]) -> BoardResults:
         inputs=str(found["inputs"]),
         samples=samples,
         seed=int(found["seed"]),
-        device=dict(found["device"]),
+        device={"description": None, **found["device"]},
         whole=_measured(found, int(found["conv_usec"]) + int(found["fc_usec"])),
         cpu_usec=int(found["cpu_usec"]),
         layers=tuple(_measured(layer, layer["usec"]) for layer in found["layers"]),

@@ -54,7 +54,7 @@ def report(
     if opens and html is None:
         raise UsageError.of("DV100", "--open needs --html: it opens that file")
     config = Config.of(ini, calibrate=calibrate, **device)
-    old = None if earlier is None else _earlier_report(earlier)
+    old = None if earlier is None else earlier_report(earlier)
     with console.progress(config.name, verbose=config.verbose) as progress:
         made = report_on(config, progress, verified=verified, board=board, inputs=inputs)
     compared = None if old is None else differences(old, made)
@@ -66,14 +66,15 @@ def report(
         click.launch(html.resolve().as_uri())
 
 
-def _earlier_report(path: Path) -> Report:
-    from cnn_convertor.report.form import FormError, from_json
+def earlier_report(path: Path) -> Report:
+    from cnn_convertor import json_files
+    from cnn_convertor.report.form import from_values
     from cnn_convertor.report.values import SCHEMA, Report
 
     hint = "give a file that `report --json` wrote"
     try:
-        old = from_json(Report, path.read_text(encoding="utf-8"))
-    except (FormError, UnicodeDecodeError) as error:
+        old = from_values(Report, json_files.load(path))
+    except ValueError as error:
         raise UsageError.of("DV161", f"this is no report: {error}", Origin(str(path)), hint) from None
     if old.schema != SCHEMA:
         problem = f"the report has the form {old.schema}, not {SCHEMA}"

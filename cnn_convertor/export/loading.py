@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor import json_files
 from cnn_convertor.errors import ConvertorError, ModelError, Origin
 from cnn_convertor.export import dv700
 from cnn_convertor.export.parts import Role
@@ -88,10 +89,11 @@ class SurfaceEntry:
             return unpack(memory, self.layout, self.shape)
         try:
             array = dv700.part_of(self.record["stream"], memory, Role(self.role))
+            if array.shape != self.shape:
+                raise ValueError(f"it has an array of {array.shape}, not {self.shape}")
         except (KeyError, TypeError, ValueError, AssertionError) as error:
             message = f'the description of the stream of "{self.layer}" is wrong: {error}'
             _refuse("DV855", message, Path(MANIFEST), _AGAIN)
-        assert array.shape == self.shape
         return array
 
     def _decompressed(
@@ -133,11 +135,10 @@ def read(path: Path) -> Manifest:
     """Read a manifest, given its folder or file. Raises ModelError for an invalid one."""
     file = path / MANIFEST if path.is_dir() else path
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        data = json_files.load(file)
+    except (OSError, ValueError) as error:
         _refuse("DV855", f"cannot read the manifest: {error}", file, "pass the folder given to export --output")
     try:
-        data = json.loads(text)
         if data["format"] != FORMAT:
             raise ValueError(f"its format is {data['format']}, not {FORMAT}")
         memories = {str(name): int(size) for name, size in data["memories"].items()}

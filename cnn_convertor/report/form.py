@@ -12,6 +12,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, TypeVar
 
+from cnn_convertor import json_files
+
 T = TypeVar("T")
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _DIGITS: Final = 9  # significant ones of a number
@@ -58,8 +60,8 @@ def _names(kind: Any) -> tuple[str, ...]:
 def from_json(kind: type[T], text: str) -> T:
     """The value of a dataclass that `to_json` wrote. Unknown entries are left out. Raises FormError."""
     try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        values = json_files.parse(text)
+    except ValueError as error:
         raise FormError(f"no JSON: {error}") from None
     return from_values(kind, values)
 

@@ -74,6 +74,9 @@ def test_traffic_is_what_the_emulated_device_counts(kit: Path, tmp_path: Path) -
     assert found.whole.nbytes == found.modelled.bytes > 0
 
 
+EMPTY_LAYER = b'{"bytes": 0, "usec": null, "input_bytes": null, "output_bytes": null, "weights_bytes": null}, '
+
+
 def changed(results: Path, folder: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
     """A copy of the results with another file."""
     copy = folder / "results"
@@ -113,6 +116,9 @@ def test_outputs_of_the_whole_network_count(results: Path, tmp_path: Path) -> No
         ("results.json", lambda _: b"{}", "results.json is damaged"),
         ("results.json", lambda text: text.replace(b'n": 1', b'n": 2'), "is not cnn-convertor results, version 1"),
         ("results.json", lambda text: text.replace(b'"input_bytes": null', b'"input_bytes": "7"'), "damaged"),
+        ("results.json", lambda text: text.replace(b'"seed": 3', b'"seed": 1e999'), "damaged"),
+        ("results.json", lambda _: b"[" * 100_000, "damaged"),
+        ("results.json", lambda text: text.replace(b'"layers": [', b'"layers": [' + EMPTY_LAYER), "other sizes"),
         ("layers.bin", lambda memory: memory[:-2], "layers.bin has another size"),
         ("outputs.bin", lambda values: values[:-4], "damaged"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,11 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         "DV834",
     ),
     "less than nothing decompressed": (lambda: weights.decompress(COMPRESSED, -3, INT8), "DV834"),
+    "half a weight decompressed": (
+        lambda: weights.decompress(replace(COMPRESSED, weights=zeros(3)), 0, FP16),
+        "DV834",
+    ),
+    "half a group size": (lambda: weights.decompress(replace(COMPRESSED, group_sizes=zeros(3)), 0, FP16), "DV834"),
     "alignment of anything": (lambda: alignment.check_alignment("sound", start=32), "DV836"),
     "a start before the start": (lambda: alignment.check_alignment("feature", start=-32), "DV836"),
     "pixels in a row": (lambda: pixels.pack_pixels(zeros(2, element=np.uint8), PIXELS), "DV835"),

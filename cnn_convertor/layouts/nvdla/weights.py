@@ -190,6 +190,8 @@ def decompress(given: Compressed, elements: int, precision: Precision) -> Bytes:
     """The unpadded bytes that were compressed; `unpack` turns them into an array."""
     if not 0 <= elements <= given.mask.size * 8:
         refuse("DV834", f"{elements} elements for a mask of {given.mask.size * 8} bits")
+    if given.weights.size % precision.element.itemsize or given.group_sizes.size % 4:
+        refuse("DV834", "the weights or the group sizes end inside a number")
     kept = np.unpackbits(given.mask, count=elements, bitorder="little").astype(np.bool_)
     values = given.weights.view(f"u{precision.element.itemsize}")
     if int(kept.sum()) > values.size or int(given.group_sizes.view("<u4").sum()) != kept.sum() * values.itemsize:

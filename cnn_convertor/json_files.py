@@ -1,0 +1,42 @@
+"""Reads JSON that anyone may have written: no numbers that a file of results cannot hold, and no text that cannot be shown."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+LARGEST: Final = 1 << 24  # bytes of a file; each can take 20 bytes of memory
+_DIGITS: Final = 19  # of a whole number; 64 bits hold 18 and most of the numbers of 19
+
+
+def load(path: Path) -> Any:
+    """The value in a file. Raises ValueError when it is no JSON or too large, or OSError."""
+    if path.stat().st_size > LARGEST:
+        raise ValueError(f"it has more than {LARGEST >> 20} MB")
+    return parse(path.read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> Any:
+    """The value of a text. Numbers are finite and below 10^19. Raises ValueError."""
+    try:
+        value = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()  # raises UnicodeEncodeError for halves of pairs
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text.lstrip("-")) > _DIGITS:
+        raise ValueError(f"the number {text[:_DIGITS]}... is too large")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text[:_DIGITS]} is not a finite number")
