@@ -9,7 +9,8 @@ from typing import NamedTuple
 from cnn_convertor import cache
 from cnn_convertor.config import Config
 from cnn_convertor.failures import Ending, attempted
-from cnn_convertor.pipeline import ConvertedNetwork, Progress
+from cnn_convertor.pipeline import ConvertedNetwork
+from cnn_convertor.progress import Progress, silent
 from cnn_convertor.workers import spread
 
 
@@ -32,13 +33,13 @@ class Converted(NamedTuple):
         return "from the cache" if self.is_known else "converted"
 
 
-def convert_one(task: ConversionJob, progress: Progress = lambda *_: None) -> Ending[Converted]:
+def convert_one(task: ConversionJob, progress: Progress = silent) -> Ending[Converted]:
     """Convert a network; all that goes wrong is in the outcome."""
     steps: set[str] = set()
 
-    def note(step: str, done: int, total: int) -> None:
+    def note(step: str, done: int, total: int, layer: str = "", /) -> None:
         steps.add(step)
-        progress(step, done, total)
+        progress(step, done, total, layer)
 
     def work() -> Converted:
         conversion = cache.convert(task.config, note, folder=task.cache)

@@ -34,8 +34,9 @@ from cnn_convertor import dependencies, files, pipeline
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, Problem, UsageError, overheard, warn
 from cnn_convertor.manifest import earlier_files
-from cnn_convertor.pipeline import ConvertedNetwork, Progress
+from cnn_convertor.pipeline import ConvertedNetwork
 from cnn_convertor.places import place_of
+from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
 from cnn_convertor.values import from_plain, to_plain
 
@@ -85,7 +86,7 @@ class _DamagedError(Exception):
     """A file of the cache does not hold what its name says."""
 
 
-def convert(config: Config, progress: Progress = lambda *_: None, *, folder: Path | None) -> ConvertedNetwork:
+def convert(config: Config, progress: Progress = silent, *, folder: Path | None) -> ConvertedNetwork:
     """Convert a network, or take its files from the cache. folder: of the cache; None: without one.
 
     A network with a custom layer is always converted: that Python code may read anything.

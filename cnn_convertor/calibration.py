@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial as bind
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -37,6 +38,7 @@ from cnn_convertor.emulation.run import Maps, as_maps, from_memory, to_memory
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize import Palette
 from cnn_convertor.samples import Samples
 
@@ -81,7 +83,13 @@ class Moments(NamedTuple):
 
 
 def calibrate(
-    graph: Graph, program: Program, samples: Samples, *, unfused: Program, device: Device
+    graph: Graph,
+    program: Program,
+    samples: Samples,
+    *,
+    unfused: Program,
+    device: Device,
+    progress: Progress = silent,
 ) -> Calibrated | None:
     """The program with palettes, and biases, fitted to sample inputs; None, after a warning, when it has no palettes.
 
@@ -98,14 +106,15 @@ def calibrate(
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
 
         def installed(made: Program, folder: str) -> EmulatedNetwork:
+            progress("calibrate: compile", 0, 1)
             files = codegen.emit(made, codegen.RenderOptions(program.name))
             return install(graph, made, files, Path(name, folder), device=device)
 
         plain = installed(without_palettes(program), "fp16")
-        moments = measure(installed(without_palettes(unfused), "unfused"), samples)
-        calibrated = fitted(program, matched(program, unfused, moments))
+        moments = measure(installed(without_palettes(unfused), "unfused"), samples, progress)
+        calibrated = fitted(program, matched(program, unfused, moments), progress)
         pair = installed(program, "before"), installed(calibrated, "after")
-        improvements = _improvements(plain, pair, samples)
+        improvements = _improvements(plain, pair, samples, progress)
     outputs = _of_outputs(plain.program, improvements)
     layers = tuple(improvements[i] for i, layer in enumerate(plain.program.layers) if convolutions_of(layer))
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
@@ -128,7 +137,7 @@ def refuse_custom_layers(program: Program, what: str, hint: str) -> None:
 # --- fitting -------------------------------------------------------------------------------------------------------------
 
 
-def fitted(program: Program, moments: Mapping[int, Moments]) -> Program:
+def fitted(program: Program, moments: Mapping[int, Moments], progress: Progress = silent) -> Program:
     """The program with its palettes fitted anew, and biases that correct the mean of their errors.
 
     moments: index of a convolution -> its inputs. The others keep their palettes, as do those that lose nothing.
@@ -136,7 +145,7 @@ def fitted(program: Program, moments: Mapping[int, Moments]) -> Program:
     convolutions = [c for layer in program.layers for c in convolutions_of(layer)]
     known = {i: c for i, c in enumerate(convolutions) if i in moments and _loses(c.weights.choice)}
     importances = {i: _by_weight(c, _importance(moments[i])) for i, c in known.items()}
-    anew = fit_weights({i: c.weights for i, c in known.items()}, importances)
+    anew = fit_weights({i: c.weights for i, c in known.items()}, importances, bind(progress, "calibrate: palettes"))
     choices = []
     for i, convolution in enumerate(convolutions):
         choice = convolution.weights.choice
@@ -192,10 +201,10 @@ def matched(program: Program, unfused: Program, moments: Mapping[int, Moments]) 
 # --- measuring -----------------------------------------------------------------------------------------------------------
 
 
-def measure(network: EmulatedNetwork, samples: Samples) -> dict[int, Moments]:
+def measure(network: EmulatedNetwork, samples: Samples, progress: Progress = silent) -> dict[int, Moments]:
     """The moments of each convolution's inputs, by its index, if they lie in memory and vary."""
     sums: dict[int, tuple[Real, Real]] = {}
-    for inputs in parts(network.program, samples):
+    for inputs in parts(network.program, samples, bind(progress, "calibrate: measure")):
         layers = network.run(inputs, layers=True).layers
         for index, (mean, square) in _powers(network.program, layers, inputs):
             share = len(next(iter(inputs.values()))) / samples.count
@@ -212,10 +221,13 @@ def _moments(mean: Real, square: Real) -> Moments | None:
     return Moments(mean, variance) if math.isfinite(total) and total > 0 else None
 
 
-def parts(program: Program, samples: Samples) -> Iterator[dict[str, Maps]]:
-    """The samples, in parts that fit memory."""
+def parts(
+    program: Program, samples: Samples, progress: Callable[[int, int], None] = lambda *_: None
+) -> Iterator[dict[str, Maps]]:
+    """The samples, in parts that fit memory. progress: called with the number of samples that are done, and of all."""
     step = max(1, _AT_A_TIME // sum(layer.output.shape.size for layer in program.layers))
     for start in range(0, samples.count, step):
+        progress(start, samples.count)
         yield {name: values[start : start + step] for name, values in samples.inputs.items()}
 
 
@@ -293,12 +305,15 @@ def _of_outputs(program: Program, improvements: Mapping[int, Improvement]) -> tu
 
 
 def _improvements(
-    plain: EmulatedNetwork, pair: tuple[EmulatedNetwork, EmulatedNetwork], samples: Samples
+    plain: EmulatedNetwork,
+    pair: tuple[EmulatedNetwork, EmulatedNetwork],
+    samples: Samples,
+    progress: Progress = silent,
 ) -> dict[int, Improvement]:
     """For each layer of the program, by its index. pair: the network before and after calibration."""
     signals = np.zeros(len(plain.program.layers))
     noises = np.zeros((2, signals.size))
-    for inputs in parts(plain.program, samples):
+    for inputs in parts(plain.program, samples, bind(progress, "calibrate: compare")):
         right = [maps.astype(np.float64) for maps in plain.run(inputs, layers=True).layers]
         signals += [np.sum(np.square(maps)) for maps in right]
         for noise, network in zip(noises, pair, strict=True):

@@ -13,7 +13,8 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import Problem, UnsupportedError, overheard
-from cnn_convertor.pipeline import Progress, Watched, look, quantize, whole_report
+from cnn_convertor.pipeline import Watched, counted_weights, look, quantize, whole_report
+from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import values
 from cnn_convertor.report.collecting import device_of, message_of, report_of
 from cnn_convertor.report.magnitudes import MagnitudeCounter, counted
@@ -28,7 +29,7 @@ from cnn_convertor.verification.results import Verification
 
 def report_on(
     config: Config,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
     *,
     verified: bool = False,
     board: Path | None = None,
@@ -56,15 +57,13 @@ def _report_on(
         return with_layers(replace(_empty(config), problems=tuple(map(message_of, seen.problems))), layers, ())
     graph = seen.partial.graph
     made = quantize(graph, config, progress, planned=seen.lowered(config))
-    progress("weights", 0, 1)
-    problems, magnitudes = _packed(made.program, watched.magnitudes)
+    problems, magnitudes = _packed(made.program, watched.magnitudes, progress)
     progress("report", 0, 1)
     report = report_of(made.program, config, calibration=made.calibration, kept=made.kept)
     report = replace(report, problems=tuple(map(message_of, problems)))
     report = whole_report(report, seen, made, config, watched._replace(magnitudes=magnitudes))
     if board is not None:
-        progress("board", 0, 1)
-        report = replace(report, board=board_of(verify_board(config, board, inputs=inputs)))
+        report = replace(report, board=board_of(verify_board(config, board, inputs=inputs, progress=progress)))
     if not verified:
         return report
     with tempfile.TemporaryDirectory() as folder:  # in place of that of the outputs, which a report does not judge
@@ -74,10 +73,13 @@ def _report_on(
         )
 
 
-def _packed(program: Program, counter: MagnitudeCounter) -> tuple[tuple[Problem, ...], MagnitudeCounter]:
+def _packed(
+    program: Program, counter: MagnitudeCounter, progress: Progress
+) -> tuple[tuple[Problem, ...], MagnitudeCounter]:
     """What prevents the weights from being packed, and how large they are. The packed weights are not kept."""
     try:
-        deque(encode_all(program.weights, transposed=program.transposed, observe=counter), maxlen=0)
+        pieces = encode_all(program.weights, transposed=program.transposed, observe=counter)
+        deque(counted_weights(pieces, program, progress), maxlen=0)
     except UnsupportedError as error:  # the counter has not seen all weights
         return error.problems, counted(program)
     return (), counter

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from functools import partial as bind
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.manifest import earlier_files, manifest
 from cnn_convertor.passes import PassObserver, optimize
+from cnn_convertor.progress import Progress, counted, silent
 from cnn_convertor.report import Report
 from cnn_convertor.report.collecting import message_of, report_of
 from cnn_convertor.report.form import to_json
@@ -49,13 +50,7 @@ if TYPE_CHECKING:
     from cnn_convertor.calibration import Calibration
     from cnn_convertor.output_budget import Kept
 
-Progress: TypeAlias = Callable[[str, int, int], None]  # step, done, total
-
 _VALUES = 256  # of each output, over all random images, if 32 are enough for it
-
-
-def _silent(_step: str, _done: int, _total: int) -> None:
-    """Report no progress."""
 
 
 class ConvertedNetwork(NamedTuple):
@@ -65,7 +60,7 @@ class ConvertedNetwork(NamedTuple):
     report: Report
 
 
-def convert(config: Config, progress: Progress = _silent) -> ConvertedNetwork:
+def convert(config: Config, progress: Progress = silent) -> ConvertedNetwork:
     """Convert one network and write its files.
 
     Raises ConvertorError (one of its kinds, with every reason); earlier outputs then stay as they are.
@@ -79,8 +74,8 @@ def convert(config: Config, progress: Progress = _silent) -> ConvertedNetwork:
         planned, graph = seen.lowered(config), seen.partial.graph
         made = quantize(graph, config, progress, planned=planned)
         program, name = made.program, config.name
-        contents = render(graph, program, config, watched and watched.magnitudes)
-        contents[f"{name}_weights.bin"] = _counted(contents[f"{name}_weights.bin"], program.weight_bytes, progress)
+        contents = render(graph, program, config, progress, watched and watched.magnitudes)
+        contents[f"{name}_weights.bin"] = counted_weights(contents[f"{name}_weights.bin"], program, progress)
         report = report_of(program, config, calibration=made.calibration, kept=made.kept)
 
         @cache
@@ -272,9 +267,9 @@ def _lowered(graph: Graph, name: str, legalized: Legalized, schedule: MemorySche
     )
 
 
-def build(graph: Graph, config: Config) -> Program:
+def build(graph: Graph, config: Config, progress: Progress = silent) -> Program:
     """The program that computes the graph, its weights stored as configured."""
-    return quantize(graph, config).program
+    return quantize(graph, config, progress).program
 
 
 class Quantized(NamedTuple):
@@ -290,9 +285,7 @@ class Quantized(NamedTuple):
     kept: Kept | None = None
 
 
-def quantize(
-    graph: Graph, config: Config, progress: Progress = _silent, *, planned: Program | None = None
-) -> Quantized:
+def quantize(graph: Graph, config: Config, progress: Progress = silent, *, planned: Program | None = None) -> Quantized:
     """Store the weights as configured: fit palettes, calibrate them, and give up those that the outputs cannot afford.
 
     planned: the program with FP16 weights, where it is known.
@@ -332,7 +325,8 @@ def _quantize(graph: Graph, config: Config, target: DeviceOptions, planned: Prog
 
         progress("calibrate", 0, 1)
         unfused = plan(graph, config.name, target._replace(fusion=Fusion.NONE))
-        if calibrated := calibrate(graph, program, samples, unfused=unfused, device=device_of(config.profile)):
+        device = device_of(config.profile)
+        if calibrated := calibrate(graph, program, samples, unfused=unfused, device=device, progress=progress):
             program, calibration = calibrated
     if wanted is not None:
         progress("measure outputs", 0, 1)
@@ -354,10 +348,15 @@ def samples_of(graph: Graph, config: Config) -> Samples:
     return read_samples(config.calibrate, shapes_of(graph), Preparation.of(config))
 
 
-def render(graph: Graph, program: Program, config: Config, observe: Observer | None = None) -> dict[str, Contents]:
+def render(
+    graph: Graph, program: Program, config: Config, progress: Progress = silent, observe: Observer | None = None
+) -> dict[str, Contents]:
     """File name -> contents, for every file that the configuration asks for. observe: is given weights as they are packed."""
     emitted = codegen.emit(program, render_options(program, config), observe)
-    return {**emitted, **_selftest(graph, program, config)} if config.selftest else emitted
+    if not config.selftest:
+        return emitted
+    progress("self-test", 0, 1)
+    return {**emitted, **_selftest(graph, program, config)}
 
 
 def render_options(program: Program, config: Config) -> RenderOptions:
@@ -389,12 +388,8 @@ def _selftest(graph: Graph, program: Program, config: Config) -> Mapping[str, Co
     return codegen.render_selftest(program, model=model, levels=test.levels, generator=generator, outputs=test.outputs)
 
 
-def _counted(pieces: Contents, total: int, progress: Progress) -> Iterator[NDArray[np.uint8]]:
-    """The same pieces, with progress in bytes."""
+def counted_weights(pieces: Contents, program: Program, progress: Progress) -> Iterator[NDArray[np.uint8]]:
+    """The same pieces of a program's weights, with progress."""
     assert not isinstance(pieces, str)
-    done = 0
-    progress("weights", 0, total)
-    for piece in pieces:
-        yield piece
-        done += piece.size
-        progress("weights", done, total)
+    layers = sorted((weights.offset, weights.layer) for weights in program.weights)
+    return counted(pieces, progress, total=program.weight_bytes, layers=layers)

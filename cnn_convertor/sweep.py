@@ -181,12 +181,12 @@ def _parsed(name: str, text: str, ini: Path) -> Any:
         raise UsageError.of("DV128", f'--vary {name}: expected {key.kind.expected}, not "{text}"') from None
 
 
-def sweep(given: Sequence[Variant], *, jobs: int = 1, ended: Callable[[int, bool], None] = lambda *_: None) -> Sweep:
-    """The figures of each variant. jobs: processes at a time. ended: called with the number of a variant, and if it failed."""
+def sweep(given: Sequence[Variant], *, jobs: int = 1, ended: Callable[[int], None] = lambda _: None) -> Sweep:
+    """The figures of each variant. jobs: processes at a time. ended: called with the number of variants that are done."""
     outcomes: dict[int, Ending[Figures]] = {}
     for number, outcome in _measured(given, jobs):
         outcomes[number] = outcome
-        ended(number, outcome.result is None)
+        ended(len(outcomes))
     rows = [
         SweptVariant(dict(v.settings), outcomes[i].result, outcomes[i].problems, outcomes[i].warnings)
         for i, v in enumerate(given)

@@ -23,7 +23,8 @@ from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import DeviceOptions, Progress, build, load, plan, quantize, render_options
+from cnn_convertor.pipeline import DeviceOptions, build, load, plan, quantize, render_options
+from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.verification.compare import Comparison, layer_of
 from cnn_convertor.verification.framework_maps import Reference
@@ -41,9 +42,13 @@ _CLASS: Final = re.compile(r"\s*[0-9]{1,18}\s*")  # a number that an index can h
 Install: TypeAlias = Callable[[Program], EmulatedNetwork]
 
 
-def prepare(graph: Graph, config: Config, folder: Path, *, sources: Sequence[Path] = ()) -> EmulatedNetwork:
+def prepare(
+    graph: Graph, config: Config, folder: Path, *, sources: Sequence[Path] = (), progress: Progress = silent
+) -> EmulatedNetwork:
     """Convert a network into a folder and compile it. sources: C++ files with the callbacks of custom layers."""
-    return _install(graph, build(graph, config), config, folder, sources)
+    program = build(graph, config, progress)
+    progress("compile", 0, 1)
+    return _install(graph, program, config, folder, sources)
 
 
 def _install(graph: Graph, program: Program, config: Config, folder: Path, sources: Sequence[Path]) -> EmulatedNetwork:
@@ -61,9 +66,7 @@ def _installing(graph: Graph, config: Config, sources: Sequence[Path]) -> Iterat
 # --- run -----------------------------------------------------------------------------------------------------------------
 
 
-def run(
-    config: Config, given: Path, *, sources: Sequence[Path] = (), progress: Progress = lambda *_: None
-) -> dict[str, Maps]:
+def run(config: Config, given: Path, *, sources: Sequence[Path] = (), progress: Progress = silent) -> dict[str, Maps]:
     """Run the converted network on an image or an array: framework layer -> (N, H, W, C), for each output."""
     progress("read", 0, 1)
     graph = load(config)
@@ -158,7 +161,7 @@ def verify(
     sensitivity: bool = False,
     min_sqnr: float | None = None,
     sources: Sequence[Path] = (),
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Verification:
     """Compare the converted network with its framework.
 

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "cnn_convertor"
 # A room imports from the ranks above it in this list, and from itself.
 RANKS = (
     {"__init__"},
-    {"archives", "errors", "escaping", "json_files", "places", "values"},
+    {"archives", "errors", "escaping", "json_files", "places", "progress", "values"},
     {"dependencies", "numpy_files"},
     {"failures", "selection"},
     {"workers"},

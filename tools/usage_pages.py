@@ -15,9 +15,10 @@ COMMANDS_HEAD = """# The command line
 text of `--help`.
 
 Results go to standard output; progress, warnings and errors go to standard error, each with a code that
-[messages.md](messages.md) explains. On a terminal progress is a bar, elsewhere a line for each step. `NO_COLOR` turns colors
-off, `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error. Shells complete commands and options after
-`eval "$(_CNN_CONVERTOR_COMPLETE=bash_source cnn-convertor)"` (also `zsh_source`, `fish_source`).
+[messages.md](messages.md) explains. Progress is a bar, on a terminal alone, when a command takes longer than a moment; with `-v`
+each step has a line with its time. `NO_COLOR` turns colors off, `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error. Shells
+complete commands and options after `eval "$(_CNN_CONVERTOR_COMPLETE=bash_source cnn-convertor)"` (also `zsh_source`,
+`fish_source`).
 
 | exit code | meaning |
 |---|---|

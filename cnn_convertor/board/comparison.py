@@ -24,6 +24,7 @@ from cnn_convertor.emulation.run import Maps, Outputs, Traffic, given_memory, in
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import Contents
 from cnn_convertor.pipeline import build, load
+from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
 from cnn_convertor.trials import MIN_SQNR
 from cnn_convertor.verification.compare import Comparison, compare
@@ -113,6 +114,7 @@ def verify_board(
     inputs: Path | None = None,
     min_sqnr: float | None = None,
     sources: Sequence[Path] = (),
+    progress: Progress = silent,
 ) -> BoardVerification:
     """Compare what a kit stored in a folder on the board.
 
@@ -122,14 +124,16 @@ def verify_board(
     results = read_results(folder)
     if results.seed == GIVEN and inputs is None:
         raise _other(folder, "the kit was made with --inputs", "give the same --inputs")
+    progress("read", 0, 1)
     graph = load(config)
-    program = build(graph, config)
+    program = build(graph, config, progress)
     given = Inputs(inputs, results.samples, max(0, results.seed)).read(graph, config)
     if hashlib.sha256(input_bytes(program, given.inputs)).hexdigest() != results.inputs:
         raise _other(
             folder, "the kit was made with other inputs", "give the same --inputs, or none if the kit had none"
         )
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as scratch:
+        progress("compile", 0, 1)
         emitted: dict[str, Contents] = network_files(program, config)
         network = install(graph, program, emitted, Path(scratch), sources=sources, device=device_of(config.profile))
         hashes = {name: _sha256(Path(scratch, name)) for name in emitted}
@@ -137,6 +141,7 @@ def verify_board(
             raise _other(folder, "the kit was made from another network, or by another version", "make the kit again")
         results.require_fit(program)
         threshold = MIN_SQNR[has_palettes(program)] if min_sqnr is None else min_sqnr
+        progress("compare", 0, 1)
         return _compared(config, network, given, results, threshold)
 
 

@@ -21,7 +21,8 @@ from cnn_convertor.emulation.run import input_bytes
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import Contents, Digest
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import build, load
+from cnn_convertor.pipeline import build, counted_weights, load
+from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Preparation, Samples, random_samples, read_samples, shapes_of
 
 GIVEN = -1  # in place of a seed: the inputs were given
@@ -47,13 +48,16 @@ class WrittenKit(NamedTuple):
     samples: int
 
 
-def write_kit(config: Config, folder: Path, inputs: Inputs, *, sources: Sequence[Path] = ()) -> WrittenKit:
+def write_kit(
+    config: Config, folder: Path, inputs: Inputs, *, sources: Sequence[Path] = (), progress: Progress = silent
+) -> WrittenKit:
     """Convert a network into a kit. sources: C++ files with the callbacks of custom layers.
 
     Raises ConvertorError as a conversion does, UsageError when a file cannot be read or written.
     """
+    progress("read", 0, 1)
     graph = load(config)
-    program = build(graph, config)
+    program = build(graph, config, progress)
     given = inputs.read(graph, config)
     data = input_bytes(program, given.inputs)
     in_bytes = byte_outputs(program)
@@ -71,6 +75,8 @@ def write_kit(config: Config, folder: Path, inputs: Inputs, *, sources: Sequence
     }
     model = config.definition.name
     network = network_files(program, config)
+    weights = f"{program.name}_weights.bin"
+    network[weights] = counted_weights(network[weights], program, progress)
     own: dict[str, Contents] = {
         **network,
         "inputs.bin": [np.frombuffer(data, np.uint8)],

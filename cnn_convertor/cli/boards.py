@@ -81,5 +81,6 @@ def kit(
     from cnn_convertor.board.kit import Inputs, write_kit
 
     config = Config.read(ini, calibrate=calibrate, **device)
-    made = write_kit(config, folder, Inputs(inputs, samples, seed), sources=sources)
+    with console.progress(config.name, verbose=config.verbose) as progress:
+        made = write_kit(config, folder, Inputs(inputs, samples, seed), sources=sources, progress=progress)
     console.note(f"{config.name} with {numbered(made.samples, 'sample')} in {folder}")

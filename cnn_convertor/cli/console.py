@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,15 +15,18 @@ import click
 
 from cnn_convertor.cli import problems, tables
 from cnn_convertor.cli.problems import Complaint
+from cnn_convertor.cli.progress import MOMENT, TimedSteps, bar
 from cnn_convertor.cli.tables import escape_controls
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.failures import DEBUG, Attempt, Ending
+from cnn_convertor.progress import silent
 
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardVerification
     from cnn_convertor.cli.live import LiveTable
     from cnn_convertor.inspection import Inspection
-    from cnn_convertor.pipeline import ConvertedNetwork, Progress
+    from cnn_convertor.pipeline import ConvertedNetwork
+    from cnn_convertor.progress import Progress
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import Report
     from cnn_convertor.sweep import Sweep
@@ -216,18 +218,24 @@ class Console:
             yield table
 
     @contextmanager
-    def progress(self, title: str, *, verbose: bool) -> Iterator[Progress]:
-        """Show the progress of `title`: a bar on a terminal, a line for each step elsewhere."""
-        timed = verbose or self._level > 0
-        if self._level < 0:
-            yield lambda *_: None
-        elif timed or not _draws(sys.stderr):
-            steps = _Steps(lambda text: _print(escape_controls(f"{title}: {text}"), err=True), timed=timed)
+    def progress(self, title: str, *, verbose: bool = False) -> Iterator[Progress]:
+        """Show the progress of `title` once it takes longer than a moment: a bar on a terminal; with -v a line for each step."""
+        if self._level >= 0 and (verbose or self._level > 0):
+            steps = TimedSteps(lambda text: _print(escape_controls(f"{title}: {text}"), err=True))
             yield steps
             steps.end()
+        elif self._level >= 0 and _draws(sys.stderr):
+            with bar(title, moment=MOMENT) as state:
+                yield state
         else:
-            with _bar(title) as bar:
-                yield bar
+            yield silent
+
+    @contextmanager
+    def working(self, title: str, step: str) -> Iterator[None]:
+        """Show that one step is at work whose progress is unknown."""
+        with self.progress(title) as progress:
+            progress(step, 0, 1)
+            yield
 
 
 class _Lines:
@@ -258,45 +266,6 @@ class _Notes(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._say(record.getMessage())
-
-
-class _Steps:
-    """Progress as lines: each step when it begins or, if timed, when it ends."""
-
-    def __init__(self, say: Callable[[str], None], *, timed: bool) -> None:
-        self._say = say
-        self._timed = timed
-        self._step = ""
-        self._start = 0.0
-
-    def __call__(self, step: str, *_: int) -> None:
-        if step != self._step:
-            self.end()
-            self._step, self._start = step, time.perf_counter()
-            if not self._timed:
-                self._say(step)
-
-    def end(self) -> None:
-        if self._timed and self._step:
-            self._say(f"{self._step} took {time.perf_counter() - self._start:.2f} s")
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[Progress]:
-    from rich import console, progress
-
-    columns = (
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.TimeElapsedColumn(),
-    )
-    with progress.Progress(*columns, console=console.Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-
-        def show(step: str, done: int, total: int) -> None:
-            bar.update(task, description=f"{title}: {step}", completed=done, total=total if total > 1 else None)
-
-        yield show
 
 
 def _draws(stream: Any) -> bool:

@@ -141,7 +141,8 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
     for ini in ini_files(inis):
         with console.attempt():
             config = Config.read(ini, **device)
-            found = check(config)
+            with console.progress(config.name, verbose=config.verbose) as progress:
+                found = check(config, progress)
             for difference in found:
                 console.show("\n".join([f"{difference.file}:", *(f"  {line}" for line in difference.lines)]))
             if found and update:

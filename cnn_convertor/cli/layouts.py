@@ -34,7 +34,8 @@ def audit(console: Console, source: Path, weights: Path | None, device: str | No
     from cnn_convertor.audit.rules import AuditedDevice
 
     name, limits = _board(source, device, sizes)
-    result = audit(source, weights, AuditedDevice(**limits))
+    with console.working(source.name, "audit"):
+        result = audit(source, weights, AuditedDevice(**limits))
     for finding in result.findings:
         console.find(finding)
     for note in result.notes:
@@ -89,7 +90,8 @@ def export(
     from cnn_convertor.export import export
 
     config = Config.read(ini, **device)
-    made = export(config, target, output, given=given, element=element, run=run, sources=sources)
+    with console.progress(config.name, verbose=config.verbose) as progress:
+        made = export(config, target, output, given=given, element=element, run=run, sources=sources, progress=progress)
     console.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
 
 
@@ -188,14 +190,21 @@ def _moves(name: str, text: str, **plain: str) -> None:
     @click.argument("target", metavar="OUT", type=FILE)
     @with_console
     def move(
-        given: str, to: str, shape: tuple[int, ...] | None, element: str | None, source: Path, target: Path, **_: Any
+        console: Console,
+        given: str,
+        to: str,
+        shape: tuple[int, ...] | None,
+        element: str | None,
+        source: Path,
+        target: Path,
     ) -> None:
         from cnn_convertor.files import replace_all
         from cnn_convertor.layouts import files
 
         before, after = files.form_of(given), files.form_of(to)
-        array = files.rearranged(files.read(source, before, shape or (), _element(element)), before, after)
-        replace_all(target.parent, {target.name: (files.contents(target, array, after),)})
+        with console.working(source.name, "rearrange"):
+            array = files.rearranged(files.read(source, before, shape or (), _element(element)), before, after)
+            replace_all(target.parent, {target.name: (files.contents(target, array, after),)})
 
 
 _moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.", given="NCHW")
@@ -234,7 +243,8 @@ def plan(console: Console, table: Path, capacity: int | None, alignment: int, no
     from cnn_convertor.memory import table as tables
 
     buffers = tables.load(table)
-    made = planning.plan(buffers, alignment=alignment, nodes=nodes, enough=capacity or 0)
+    with console.working(table.name, "plan"):
+        made = planning.plan(buffers, alignment=alignment, nodes=nodes, enough=capacity or 0)
     text = tables.write(buffers, made.offsets)
     if output is None:
         console.show(text)

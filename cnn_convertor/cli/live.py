@@ -1,4 +1,4 @@
-"""A table on the terminal of the networks that are converted at this moment."""
+"""What moves on a terminal while a command works: a bar, or a table of the networks that are converted."""
 
 from __future__ import annotations
 
@@ -8,10 +8,41 @@ from contextlib import contextmanager
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from cnn_convertor.cli.progress import State
+from cnn_convertor.escaping import visible
+
 _MOST = 16  # rows of the table
+_BAR = 16  # columns
+
+
+class ProgressLine(Live):
+    """One line: time, step, share, bytes a second, layer."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        super().__init__(
+            get_renderable=self._drawn, console=Console(stderr=True), transient=True, redirect_stdout=False
+        )
+
+    def _drawn(self) -> Table:
+        state, now = self._state, time.monotonic()
+        known = state.total > 1
+        minutes, seconds = divmod(int(now - state.started), 60)
+        cells = [f"{minutes}:{seconds:02}", f"{state.title}: {state.step}"]
+        if known:
+            cells.append(f"{state.done / state.total:.0%}")
+        if (rate := state.rate) is not None:
+            cells.append(f"{rate / 1e6:,.0f} MB/s")
+        bar = ProgressBar(state.total, state.done, width=_BAR, pulse=not known, animation_time=now)
+        row = Table.grid(padding=(0, 1))
+        row.add_column(no_wrap=True)
+        row.add_column(no_wrap=True, overflow="ellipsis")
+        row.add_row(bar, Text(visible("  ".join([*cells, state.layer]))))
+        return row
 
 
 class LiveTable:

@@ -105,11 +105,14 @@ def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, 
     if output is None and memory is None:
         raise UsageError.of("DV100", "there is nothing to draw", hint="give -o NET.svg, --memory MEM.svg, or both")
     config = Config.of(ini, **device)
-    made = report_of(plan(load(config), config.name, DeviceOptions.of(config)), config)
-    for path, picture in ((output, network_svg), (memory, memory_svg)):
-        if path is not None:
-            _save_text(path, picture(made))
-            console.note(f"{config.name} in {path}")
+    with console.working(config.name, "draw"):
+        made = report_of(plan(load(config), config.name, DeviceOptions.of(config)), config)
+        pictures = {
+            path: draw(made) for path, draw in ((output, network_svg), (memory, memory_svg)) if path is not None
+        }
+    for path, picture in pictures.items():
+        _save_text(path, picture)
+        console.note(f"{config.name} in {path}")
 
 
 @commands.command()
@@ -123,7 +126,8 @@ def init(console: Console, model: Path, output: Path | None) -> None:
     """
     from cnn_convertor.first_ini import first_ini
 
-    text = first_ini(model, output)
+    with console.working(model.name, "read"):
+        text = first_ini(model, output)
     if output is None:
         console.data(text)
         return

@@ -56,7 +56,8 @@ def inspect_network(
 
     devices = NAMES if device == "all" else (device,)
     levels = tuple(level.value for level in Fusion) if fusion == "all" else (fusion,)
-    results = compare(source, devices=devices, levels=levels, **options)
+    with console.working(source.name, "inspect"):
+        results = compare(source, devices=devices, levels=levels, **options)
     if as_json:
         console.data(inspections_as_json(results) if "all" in (device, fusion) else results[0].to_json())
     elif "all" in (device, fusion):
@@ -176,7 +177,8 @@ def verify(
                 "--labels, --layers, --attribute and --sensitivity do not go with --board, which compares all layers"
             )
             raise UsageError.of("DV100", problem)
-        found = verify_board(config, board, **kept)
+        with console.progress(config.name, verbose=config.verbose) as progress:
+            found = verify_board(config, board, **kept, progress=progress)
         _save(json_file, found.to_json())
         console.board_verification(found)
 
@@ -216,7 +218,10 @@ def sweep(
     """
     from cnn_convertor.sweep import sweep, variants
 
-    result = sweep(variants(ini, vary, verified=verified, **options), jobs=jobs)
+    given = variants(ini, vary, verified=verified, **options)
+    with console.progress(ini.name) as progress:
+        progress("variants", 0, len(given))
+        result = sweep(given, jobs=jobs, ended=lambda done: progress("variants", done, len(given)))
     if html_file is not None:
         _save(html_file, result.to_html())
     _save(csv_file, result.to_csv())

@@ -29,6 +29,7 @@ from cnn_convertor.layouts.nvdla.weights import GROUP_SIZES, MASK
 from cnn_convertor.layouts.packing import Bytes, pack
 from cnn_convertor.passes import optimize
 from cnn_convertor.pipeline import build, load
+from cnn_convertor.progress import SURFACES, Progress, silent
 from cnn_convertor.samples import Preparation, random_samples, read_samples, shapes_of
 from cnn_convertor.trials import prepare
 
@@ -49,6 +50,7 @@ def export(
     element: str | None = None,
     run: bool = False,
     sources: Sequence[Path] = (),
+    progress: Progress = silent,
 ) -> Export:
     """Write a network's weights and maps for a target.
 
@@ -60,19 +62,22 @@ def export(
     Raises ConvertorError that lists all problems; earlier files then stay unchanged.
     """
     kind = targets.target_of(target, element)
+    progress("read", 0, 1)
     graph = load(config)
     maps = _inputs(config, graph, given) if run or given is not None else {}
     if run:
         # Run with the exported weights: only the DV700 has palettes.
-        maps |= _outputs(graph, config if kind is None else config.in_fp16, maps, sources)
+        maps |= _outputs(graph, config if kind is None else config.in_fp16, maps, sources, progress)
     if kind is not None:
-        return write(kind.surfaces(tuple(parts_of(optimize(graph), maps))), config.name, target, folder)
-    return write_program(build(graph, config), maps, folder)
+        return write(kind.surfaces(tuple(parts_of(optimize(graph), maps))), config.name, target, folder, progress)
+    return write_program(build(graph, config, progress), maps, folder, progress)
 
 
-def write_program(program: Program, maps: Mapping[str, NDArray[np.float32]], folder: Path) -> Export:
+def write_program(
+    program: Program, maps: Mapping[str, NDArray[np.float32]], folder: Path, progress: Progress = silent
+) -> Export:
     """Write the DV700's memory: weight streams, and known maps."""
-    writer = _Writer(program.name, targets.DV700)
+    writer = _Writer(program.name, targets.DV700, progress)
     for stream, pieces in dv700.streams(program):
         writer.add_stream(stream, pieces)
     for surface, offset in dv700.maps(program, maps):
@@ -80,9 +85,9 @@ def write_program(program: Program, maps: Mapping[str, NDArray[np.float32]], fol
     return writer.write(folder)
 
 
-def write(surfaces: Iterable[Surface], network: str, target: str, folder: Path) -> Export:
+def write(surfaces: Iterable[Surface], network: str, target: str, folder: Path, progress: Progress = silent) -> Export:
     """Write surfaces consecutively into their memories, and the manifest."""
-    writer = _Writer(network, target)
+    writer = _Writer(network, target, progress)
     for surface in surfaces:
         writer.add(surface)
     return writer.write(folder)
@@ -101,11 +106,16 @@ def _inputs(config: Config, graph: Graph, path: Path | None) -> dict[str, NDArra
 
 
 def _outputs(
-    graph: Graph, config: Config, inputs: Mapping[str, NDArray[np.float32]], sources: Sequence[Path]
+    graph: Graph,
+    config: Config,
+    inputs: Mapping[str, NDArray[np.float32]],
+    sources: Sequence[Path],
+    progress: Progress,
 ) -> dict[str, NDArray[np.float32]]:
     """Output name -> (H, W, C), computed on the emulated device."""
     with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
-        network = prepare(graph, config, Path(name), sources=sources)
+        network = prepare(graph, config, Path(name), sources=sources, progress=progress)
+        progress("run", 0, 1)
         results = network.run({name: values[np.newaxis] for name, values in inputs.items()}).outputs
     return {name: values[0] for name, values in zip(network.graph.outputs, results, strict=True)}
 
@@ -113,7 +123,9 @@ def _outputs(
 class _Writer:
     """Collects surfaces, then writes their files, and the manifest last."""
 
-    def __init__(self, network: str, target: str) -> None:
+    def __init__(self, network: str, target: str, progress: Progress) -> None:
+        self._progress = progress
+        self._written = self._promised = 0  # bytes of surfaces
         self._head = {"format": FORMAT, "made_by": f"cnn-convertor {__version__}", "network": network, "target": target}
         self._entries: list[dict[str, Any]] = []
         self._files: dict[str, Iterable[Bytes]] = {}
@@ -207,16 +219,19 @@ class _Writer:
         # Layer names may contain characters that file names cannot.
         layer = re.sub(r"[^A-Za-z0-9_-]+", "_", entry["layer"])[:60]
         number = f"{entry['set']}." if "set" in entry else ""
+        self._promised += entry["bytes"]
         name = f"{len(self._files):03}_{layer}.{entry['role']}.{number}bin"
         self._files[name] = self._hashed(name, pieces, (entry, *others))
         return name
 
-    def _hashed(self, name: str, pieces: Iterator[Bytes], entries: Iterable[dict[str, Any]]) -> Iterator[Bytes]:
+    def _hashed(self, name: str, pieces: Iterator[Bytes], entries: Sequence[dict[str, Any]]) -> Iterator[Bytes]:
         digest, size = hashlib.sha256(), 0
         for piece in pieces:
             digest.update(piece.data)
             size += piece.size
             yield piece
+            self._written += piece.size
+            self._progress(SURFACES, self._written, self._promised, entries[0]["layer"])
         for entry in entries:
             self._sizes.append((size, entry["bytes"]))
             entry |= {"file": name, "sha256": digest.hexdigest()}

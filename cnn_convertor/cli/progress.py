@@ -1,0 +1,83 @@
+"""Shows how far a command is, on standard error: a bar on a terminal, the time of each step with -v."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from cnn_convertor.progress import IN_BYTES
+
+if TYPE_CHECKING:
+    from cnn_convertor.cli.live import ProgressLine
+
+MOMENT: Final = 0.5  # seconds without a bar: what takes less needs none
+
+
+class TimedSteps:
+    """Says how long each step took when it ends."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._step = ""
+        self._start = 0.0
+
+    def __call__(self, step: str, _done: int, _total: int, _layer: str = "", /) -> None:
+        if step != self._step:
+            self.end()
+            self._step, self._start = step, time.perf_counter()
+
+    def end(self) -> None:
+        if self._step:
+            self._say(f"{self._step} took {time.perf_counter() - self._start:.2f} s")
+
+
+@dataclass(slots=True)
+class State:
+    """What a bar shows; the work changes it. started, since: when the work and its step began, in seconds."""
+
+    title: str
+    step: str = ""
+    done: int = 0
+    total: int = 1
+    layer: str = ""
+    started: float = field(default_factory=time.monotonic)
+    since: float = 0.0
+
+    def __call__(self, step: str, done: int, total: int, layer: str = "", /) -> None:
+        if step != self.step:
+            self.since = time.monotonic()
+        self.step, self.done, self.total, self.layer = step, done, total, layer
+
+    @property
+    def rate(self) -> float | None:
+        """Bytes a second, in steps that count bytes."""
+        seconds = time.monotonic() - self.since
+        return self.done / seconds if self.step in IN_BYTES and self.done and seconds else None
+
+
+@contextmanager
+def bar(title: str, *, moment: float) -> Iterator[State]:
+    """Show a bar while a block runs, once it has run for a moment (seconds). It leaves no trace."""
+    state = State(title)
+    shown: list[ProgressLine] = []
+
+    def show() -> None:
+        from cnn_convertor.cli.live import ProgressLine  # here, as it takes long to import
+
+        shown.append(ProgressLine(state))
+        shown[0].start()
+
+    timer = threading.Timer(moment, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield state
+    finally:
+        timer.cancel()
+        timer.join()
+        for each in shown:
+            each.stop()

@@ -1,0 +1,36 @@
+"""Says how far a piece of work is."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WEIGHTS, SURFACES = "weights", "surfaces"
+IN_BYTES: Final = frozenset({WEIGHTS, SURFACES})  # steps whose amounts are bytes
+
+
+class Progress(Protocol):
+    """Called as the work goes on. step: what is done now. total: where it ends, 1 if that is unknown. layer: at work."""
+
+    def __call__(self, step: str, done: int, total: int, layer: str = "", /) -> None: ...
+
+
+def silent(_step: str, _done: int, _total: int, _layer: str = "", /) -> None:
+    """Report no progress."""
+
+
+def counted(
+    pieces: Iterable[NDArray[Any]], progress: Progress, *, total: int, layers: Sequence[tuple[int, str]]
+) -> Iterator[NDArray[Any]]:
+    """The same pieces of packed weights, with progress. total: bytes. layers: the offset and the name of each."""
+    offsets = [offset for offset, _ in layers]
+    done = 0
+    progress(WEIGHTS, 0, total)
+    for piece in pieces:
+        yield piece
+        done += piece.size
+        progress(WEIGHTS, done, total, layers[bisect_right(offsets, done) - 1][1] if layers else "")
