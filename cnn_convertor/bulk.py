@@ -1,17 +1,23 @@
-"""Converts many networks: one after the other, or in several processes; one that fails does not stop the others."""
+"""Converts many networks: one after the other, in several processes, or on a cluster; one that fails does not stop the others."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from cnn_convertor import cache
+import numpy as np
+
+from cnn_convertor import cache, pipeline
+from cnn_convertor.cluster import Cluster, stop_if_unwanted
 from cnn_convertor.config import Config
 from cnn_convertor.failures import Ending, attempted
-from cnn_convertor.pipeline import ConvertedNetwork
+from cnn_convertor.pipeline import ConvertedNetwork, inputs_of
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.workers import spread
+from cnn_convertor.report import Report
+from cnn_convertor.workers import HERE, Workers, spread
 
 
 class ConversionJob(NamedTuple):
@@ -33,27 +39,70 @@ class Converted(NamedTuple):
         return "from the cache" if self.is_known else "converted"
 
 
-def convert_one(task: ConversionJob, progress: Progress = silent) -> Ending[Converted]:
-    """Convert a network; all that goes wrong is in the outcome."""
+class Delivery(NamedTuple):
+    """What a computer sends that does not write the outputs itself. contents: by file name."""
+
+    contents: dict[str, bytes]
+    report: Report
+
+
+def convert_one(task: ConversionJob, progress: Progress = silent, *, on: Workers = HERE) -> Ending[Converted]:
+    """Convert a network; all that goes wrong is in the outcome. on: who calibrates."""
     steps: set[str] = set()
 
     def note(step: str, done: int, total: int, layer: str = "", /) -> None:
+        stop_if_unwanted()
         steps.add(step)
         progress(step, done, total, layer)
 
     def work() -> Converted:
-        conversion = cache.convert(task.config, note, folder=task.cache)
+        conversion = cache.convert(task.config, note, folder=task.cache, on=on)
         return Converted(conversion, cache.FROM_CACHE in steps)
 
     return attempted(work, strict=task.strict)
 
 
 def convert_all(
-    tasks: Sequence[ConversionJob], *, jobs: int, started: Callable[[int], None] = lambda _: None
+    tasks: Sequence[ConversionJob], *, on: Workers = HERE, started: Callable[[int], None] = lambda _: None
 ) -> Iterator[tuple[int, Ending[Converted]]]:
-    """The number of each task and its outcome, in the order in which they end. jobs: processes at a time.
+    """The number of each task and its outcome, in the order in which they end. on: who works.
 
     Of tasks that write the same files, one alone may be given. started: called with the number of a task.
     """
     names = [task.config.name for task in tasks]
-    return spread(convert_one, tasks, names=names, jobs=jobs, preload=[__name__], started=started)
+    if not (isinstance(on, Cluster) and on.ships):
+        yield from spread(convert_one, tasks, names=names, on=on, preload=[__name__], started=started)
+        return
+    for number, sent in spread(_convert_away, tasks, names=names, on=on, reads=_reads, started=started):
+        yield number, _delivered(tasks[number], sent)
+
+
+def _reads(task: ConversionJob) -> tuple[Path, ...]:
+    return inputs_of(task.config)
+
+
+def _convert_away(task: ConversionJob) -> Ending[Delivery]:
+    """Convert a network into a folder that nobody else sees."""
+
+    def work() -> Delivery:
+        with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
+            config = replace(task.config, output_folder=Path(folder))
+            made = pipeline.convert(config, lambda *_: stop_if_unwanted())
+            root = config.output_folder / config.name
+            contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in made.files}
+            return Delivery(contents, made.report)
+
+    return attempted(work, strict=task.strict)
+
+
+def _delivered(task: ConversionJob, sent: Ending[Delivery]) -> Ending[Converted]:
+    """Write what another computer sent."""
+    if (delivery := sent.result) is None:
+        return Ending(None, sent.problems, sent.is_misuse, sent.warnings, sent.trace, sent.python_warnings)
+
+    def work() -> Converted:
+        files = {name: [np.frombuffer(content, np.uint8)] for name, content in delivery.contents.items()}
+        return Converted(ConvertedNetwork(cache.install(task.config, files), delivery.report), is_known=False)
+
+    ended = attempted(work, strict=task.strict)
+    return replace(ended, warnings=(*sent.warnings, *ended.warnings))

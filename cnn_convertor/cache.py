@@ -19,7 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import cache
@@ -29,40 +29,31 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import cnn_convertor
 from cnn_convertor import dependencies, files, pipeline
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, Problem, UsageError, overheard, warn
+from cnn_convertor.files import Contents
+from cnn_convertor.hashing import PIECE, Content, content_of, sha256_of, sources
 from cnn_convertor.manifest import earlier_files
 from cnn_convertor.pipeline import ConvertedNetwork
-from cnn_convertor.places import place_of
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
 from cnn_convertor.values import from_plain, to_plain
+from cnn_convertor.workers import HERE, Workers
 
 FROM_CACHE: Final = "take from the cache"  # the step of `Progress` when nothing is converted
 _SCHEMA: Final = 1
-_PACKAGE: Final = Path(cnn_convertor.__file__).parent
 _TAG: Final = "CACHEDIR.TAG"
 _TAG_TEXT: Final = "Signature: 8a477f597d28d172789f06886806bc55\n# Conversions of cnn-convertor.\n"
 _WITHOUT_EFFECT: Final = {"output_folder", "verbose"}  # fields of Config that change no output
 _NAMED: Final = ("definition", "data", "calibrate")  # fields of Config that name inputs
 _LIBRARIES: Final = ("fast-sugiyama", "h5py", "jinja2", "markupsafe", "numpy", "protobuf")
-_PIECE: Final = 1 << 20  # bytes read at a time
 _CLOCKS: Final = 2.0  # seconds by which the time of a file and that of this process may differ
 _ABANDONED: Final = 24 * 3600  # seconds after which the folder of a conversion is one that was killed
 
 
 class HashedInput(NamedTuple):
     path: Path
-    sha256: str
-
-
-class Content(NamedTuple):
-    """A file of the outputs. name: relative to the folder of the network."""
-
-    name: str
-    bytes: int
     sha256: str
 
 
@@ -86,14 +77,16 @@ class _DamagedError(Exception):
     """A file of the cache does not hold what its name says."""
 
 
-def convert(config: Config, progress: Progress = silent, *, folder: Path | None) -> ConvertedNetwork:
-    """Convert a network, or take its files from the cache. folder: of the cache; None: without one.
+def convert(
+    config: Config, progress: Progress = silent, *, folder: Path | None, on: Workers = HERE
+) -> ConvertedNetwork:
+    """Convert a network, or take its files from the cache. folder: of the cache; None: without one. on: who calibrates.
 
     A network with a custom layer is always converted: that Python code may read anything.
     Raises ConvertorError, also for a folder that is no cache.
     """
     if folder is None or config.custom_layer is not None:
-        return pipeline.convert(config, progress)
+        return pipeline.convert(config, progress, on)
     store = Cache(folder)
     store.prepare()
     key = _key(config)
@@ -108,36 +101,37 @@ def convert(config: Config, progress: Progress = silent, *, folder: Path | None)
         else:
             progress(FROM_CACHE, 0, 1)
             return ConvertedNetwork(installed, entry.report)
-    return _converted(store, key, config, progress)
+    return _converted(store, key, config, progress, on)
 
 
 def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path, ...]:
     """Put the files of an entry in their place, unless they are there. Raises FileNotFoundError and _DamagedError."""
     folder = config.output_folder / config.name
     with suppress(OSError):
-        if all(_content(c.name, folder / c.name) == c for c in entry.contents):
+        if all(content_of(c.name, folder / c.name) == c for c in entry.contents):
             return tuple(folder / c.name for c in entry.contents)
-    return _install(config, {c.name: _pieces(store.place(c.sha256), c) for c in entry.contents})
+    return install(config, {c.name: _pieces(store.place(c.sha256), c) for c in entry.contents})
 
 
-def _converted(store: Cache, key: str, config: Config, progress: Progress) -> ConvertedNetwork:
+def _converted(store: Cache, key: str, config: Config, progress: Progress, on: Workers) -> ConvertedNetwork:
     """Convert in a folder of the cache, and keep what comes out unless an input has changed meanwhile."""
     files.check_writable(config.output_folder / config.name)
     begin = time.time() - _CLOCKS
     with store.workplace() as place:
         with dependencies.recorded() as read, overheard() as warned:
-            made = pipeline.convert(replace(config, output_folder=place), progress)
+            made = pipeline.convert(replace(config, output_folder=place), progress, on)
         folder = place / config.name
-        contents = tuple(_content(path.relative_to(folder).as_posix(), path) for path in made.files)
-        installed = _install(config, {c.name: _pieces(folder / c.name, c) for c in contents})
+        contents = tuple(content_of(path.relative_to(folder).as_posix(), path) for path in made.files)
+        installed = install(config, {c.name: _pieces(folder / c.name, c) for c in contents})
         paths = _others(config, read, store.folder)
-        others = tuple(HashedInput(path, _sha256(path)) for path in paths)
+        others = tuple(HashedInput(path, sha256_of(path)) for path in paths)
         if _key(config) == key and all(path.stat().st_ctime < begin for path in paths):
             store.add(key, CachedConversion(others, contents, made.report, warned.problems), folder)
     return ConvertedNetwork(installed, made.report)
 
 
-def _install(config: Config, contents: dict[str, Iterator[NDArray[np.uint8]]]) -> tuple[Path, ...]:
+def install(config: Config, contents: Mapping[str, Contents]) -> tuple[Path, ...]:
+    """Put the files of a conversion in their place, for those of the earlier one."""
     folder = config.output_folder / config.name
     return files.replace_all(folder, contents, obsolete=lambda: earlier_files(folder, config.name))
 
@@ -152,7 +146,7 @@ def _key(config: Config) -> str:
     """
     options = {f.name: to_plain(getattr(config, f.name)) for f in fields(config) if f.name not in _WITHOUT_EFFECT}
     paths = {path for name in _NAMED if (path := getattr(config, name)) is not None}
-    inputs = {str(path): _sha256_of_all(path) for path in sorted(paths)}
+    inputs = {str(path): sha256_of(path) for path in sorted(paths)}
     text = json.dumps([_SCHEMA, _convertor(), options, inputs], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -167,8 +161,9 @@ def _others(config: Config, read: Iterable[Path], own: Path) -> list[Path]:
 @cache
 def _convertor() -> str:
     """What computes: this package, byte by byte, and the versions of what it uses."""
-    parts = [_sha256_of_all(_PACKAGE), _sha256_of_all(place_of("templates")), *map(_version, _LIBRARIES)]
-    return " ".join([*parts, sys.platform, platform.machine(), *map(str, sys.version_info[:2])])
+    return " ".join(
+        [sources(), *map(_version, _LIBRARIES), sys.platform, platform.machine(), *map(str, sys.version_info[:2])]
+    )
 
 
 def _version(library: str) -> str:
@@ -181,33 +176,11 @@ def _version(library: str) -> str:
         return ""
 
 
-def _sha256_of_all(path: Path) -> str:
-    """Of a file, or of the names and contents of all files in a folder."""
-    if not path.is_dir():
-        return _sha256(path)
-    found = sorted(p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-    listing = "".join(f"{p.relative_to(path).as_posix()}\0{_sha256(p)}\n" for p in found)
-    return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    return _content("", path).sha256
-
-
-def _content(name: str, path: Path) -> Content:
-    digest, size = hashlib.sha256(), 0
-    with path.open("rb", buffering=0) as stream:
-        while piece := stream.read(_PIECE):
-            digest.update(piece)
-            size += len(piece)
-    return Content(name, size, digest.hexdigest())
-
-
 def _pieces(path: Path, content: Content) -> Iterator[NDArray[np.uint8]]:
     """The contents of a file, which are checked at the end. Raises _DamagedError."""
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as stream:
-        while piece := stream.read(_PIECE):
+        while piece := stream.read(PIECE):
             digest.update(piece)
             yield np.frombuffer(piece, np.uint8)
     if digest.hexdigest() != content.sha256:
@@ -278,7 +251,7 @@ class Cache(NamedTuple):
         except _DamagedError:
             self.forget(key, str(path))
             return None
-        if any(not other.path.is_file() or _sha256(other.path) != other.sha256 for other in entry.others):
+        if any(not other.path.is_file() or sha256_of(other.path) != other.sha256 for other in entry.others):
             return None
         with suppress(OSError):
             os.utime(path)  # `prune` removes what was used least recently

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial as bind
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +36,16 @@ from cnn_convertor.devices.dv700.weights.palettes import (
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.emulation.run import Maps, as_maps, from_memory, to_memory
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
+from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize import Palette
 from cnn_convertor.samples import Samples
+from cnn_convertor.workers import HERE, Workers, gather
 
 Real: TypeAlias = NDArray[np.float64]
+T = TypeVar("T")
 
 _AT_A_TIME = 1 << 24  # elements of all layers, over the samples that are in memory
 _LEAST_IMPORTANCE = 0.01  # of the mean: other inputs may have values that the samples lack
@@ -90,11 +93,12 @@ def calibrate(
     unfused: Program,
     device: Device,
     progress: Progress = silent,
+    on: Workers = HERE,
 ) -> Calibrated | None:
     """The program with palettes, and biases, fitted to sample inputs; None, after a warning, when it has no palettes.
 
     unfused: the same network with FP16 weights and a command for each convolution, so that the inputs of all are in memory.
-    device: that it is converted for.
+    device: that it is converted for. on: who runs the samples.
     The program keeps its palettes when the calibrated ones do not improve its outputs. Raises UsageError for networks with
     custom layers, and without a C++ compiler.
     """
@@ -111,10 +115,10 @@ def calibrate(
             return install(graph, made, files, Path(name, folder), device=device)
 
         plain = installed(without_palettes(program), "fp16")
-        moments = measure(installed(without_palettes(unfused), "unfused"), samples, progress)
+        moments = measure(installed(without_palettes(unfused), "unfused"), samples, progress, on=on)
         calibrated = fitted(program, matched(program, unfused, moments), progress)
         pair = installed(program, "before"), installed(calibrated, "after")
-        improvements = _improvements(plain, pair, samples, progress)
+        improvements = _improvements(plain, pair, samples, progress, on=on)
     outputs = _of_outputs(plain.program, improvements)
     layers = tuple(improvements[i] for i, layer in enumerate(plain.program.layers) if convolutions_of(layer))
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
@@ -201,16 +205,61 @@ def matched(program: Program, unfused: Program, moments: Mapping[int, Moments]) 
 # --- measuring -----------------------------------------------------------------------------------------------------------
 
 
-def measure(network: EmulatedNetwork, samples: Samples, progress: Progress = silent) -> dict[int, Moments]:
+class _Part(NamedTuple):
+    """Samples for some networks, as a value for any process: input name -> (N, H, W, C)."""
+
+    networks: tuple[EmulatedNetwork, ...]
+    inputs: Mapping[str, Maps]
+
+    def files(self) -> tuple[Path, ...]:
+        return tuple(path for network in self.networks for path in network.files)
+
+    def layers(self) -> Iterator[tuple[Maps, ...]]:
+        """The maps of each network."""
+        for network in self.networks:
+            yield network.built().run(self.inputs, layers=True).layers
+
+
+def _each_part(
+    work: Callable[[_Part], Ending[T]],
+    networks: tuple[EmulatedNetwork, ...],
+    samples: Samples,
+    progress: Callable[[int, int], None],
+    on: Workers,
+) -> list[T]:
+    """The results of work on each part of the samples, in their order. progress: called with the number of samples that are done, and of all."""
+    each = [_Part(networks, inputs) for inputs in parts(networks[0].program, samples)]
+    names = [f"part {number} of {len(each)} of the samples" for number in range(1, len(each) + 1)]
+    sizes = [len(next(iter(part.inputs.values()))) for part in each]
+
+    def ended(done: int) -> None:
+        progress(sum(sizes[:done]), samples.count)
+
+    return gather(work, each, names=names, on=on, preload=[__name__], carries=_Part.files, ended=ended)
+
+
+def measure(
+    network: EmulatedNetwork, samples: Samples, progress: Progress = silent, *, on: Workers = HERE
+) -> dict[int, Moments]:
     """The moments of each convolution's inputs, by its index, if they lie in memory and vary."""
     sums: dict[int, tuple[Real, Real]] = {}
-    for inputs in parts(network.program, samples, bind(progress, "calibrate: measure")):
-        layers = network.run(inputs, layers=True).layers
-        for index, (mean, square) in _powers(network.program, layers, inputs):
-            share = len(next(iter(inputs.values()))) / samples.count
+    for count, powers in _each_part(_measured, (network,), samples, bind(progress, "calibrate: measure"), on):
+        share = count / samples.count
+        for index, (mean, square) in powers:
             before = sums.get(index, (np.zeros_like(mean), np.zeros_like(square)))
             sums[index] = before[0] + share * mean, before[1] + share * square
     return {i: moments for i, (mean, square) in sums.items() if (moments := _moments(mean, square)) is not None}
+
+
+def _measured(part: _Part) -> Ending[tuple[int, list[tuple[int, tuple[Real, Real]]]]]:
+    """The number of samples, and what `_powers` gives."""
+
+    def work() -> tuple[int, list[tuple[int, tuple[Real, Real]]]]:
+        (layers,) = part.layers()
+        powers = list(_powers(part.networks[0].program, layers, part.inputs))
+        return len(next(iter(part.inputs.values()))), powers
+
+    return attempted(work)
 
 
 def _moments(mean: Real, square: Real) -> Moments | None:
@@ -221,13 +270,10 @@ def _moments(mean: Real, square: Real) -> Moments | None:
     return Moments(mean, variance) if math.isfinite(total) and total > 0 else None
 
 
-def parts(
-    program: Program, samples: Samples, progress: Callable[[int, int], None] = lambda *_: None
-) -> Iterator[dict[str, Maps]]:
-    """The samples, in parts that fit memory. progress: called with the number of samples that are done, and of all."""
+def parts(program: Program, samples: Samples) -> Iterator[dict[str, Maps]]:
+    """The samples, in parts that fit memory."""
     step = max(1, _AT_A_TIME // sum(layer.output.shape.size for layer in program.layers))
     for start in range(0, samples.count, step):
-        progress(start, samples.count)
         yield {name: values[start : start + step] for name, values in samples.inputs.items()}
 
 
@@ -309,22 +355,33 @@ def _improvements(
     pair: tuple[EmulatedNetwork, EmulatedNetwork],
     samples: Samples,
     progress: Progress = silent,
+    *,
+    on: Workers = HERE,
 ) -> dict[int, Improvement]:
     """For each layer of the program, by its index. pair: the network before and after calibration."""
     signals = np.zeros(len(plain.program.layers))
     noises = np.zeros((2, signals.size))
-    for inputs in parts(plain.program, samples, bind(progress, "calibrate: compare")):
-        right = [maps.astype(np.float64) for maps in plain.run(inputs, layers=True).layers]
-        signals += [np.sum(np.square(maps)) for maps in right]
-        for noise, network in zip(noises, pair, strict=True):
-            layers = network.run(inputs, layers=True).layers
-            noise += [np.sum(np.square(maps - expected)) for maps, expected in zip(layers, right, strict=True)]
+    for signal, noise in _each_part(_compared, (plain, *pair), samples, bind(progress, "calibrate: compare"), on):
+        signals += signal
+        noises += noise
     names = map(_name, plain.program.layers)
     columns = zip(names, signals, *noises, strict=True)
     return {
         index: Improvement(name, _decibels(signal, before), _decibels(signal, after))
         for index, (name, signal, before, after) in enumerate(columns)
     }
+
+
+def _compared(part: _Part) -> Ending[tuple[Real, Real]]:
+    """The power of each layer of the first network, (layers,), and of the differences of the others, (networks, layers)."""
+
+    def work() -> tuple[Real, Real]:
+        first, *others = part.layers()
+        right = [maps.astype(np.float64) for maps in first]
+        noises = [[np.sum(np.square(m - r)) for m, r in zip(layers, right, strict=True)] for layers in others]
+        return np.array([np.sum(np.square(maps)) for maps in right]), np.array(noises)
+
+    return attempted(work)
 
 
 def _before_softmax(program: Program, index: int) -> int:

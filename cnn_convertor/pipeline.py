@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from functools import partial as bind
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from cnn_convertor import codegen, files
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
+from cnn_convertor.dependencies import recorded
 from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped_bytes
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
@@ -31,7 +33,7 @@ from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.encoding import Observer
 from cnn_convertor.devices.dv700.weights.options import Quantization
-from cnn_convertor.errors import Origin, Problem, UsageError, overheard
+from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError, overheard
 from cnn_convertor.files import Contents, Digest
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.ir.graph import Graph
@@ -45,6 +47,7 @@ from cnn_convertor.report.magnitudes import MagnitudeCounter
 from cnn_convertor.report.rows import boundaries_of, rows, work_of
 from cnn_convertor.report.whole import PassRecorder, with_layers, with_magnitudes
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
+from cnn_convertor.workers import HERE, Workers
 
 if TYPE_CHECKING:
     from cnn_convertor.calibration import Calibration
@@ -60,8 +63,8 @@ class ConvertedNetwork(NamedTuple):
     report: Report
 
 
-def convert(config: Config, progress: Progress = silent) -> ConvertedNetwork:
-    """Convert one network and write its files.
+def convert(config: Config, progress: Progress = silent, on: Workers = HERE) -> ConvertedNetwork:
+    """Convert one network and write its files. on: who calibrates.
 
     Raises ConvertorError (one of its kinds, with every reason); earlier outputs then stay as they are.
     """
@@ -72,7 +75,7 @@ def convert(config: Config, progress: Progress = silent) -> ConvertedNetwork:
         watched = Watched.new() if config.report else None
         seen = look(config, observe=watched and watched.passes)
         planned, graph = seen.lowered(config), seen.partial.graph
-        made = quantize(graph, config, progress, planned=planned)
+        made = quantize(graph, config, progress, planned=planned, on=on)
         program, name = made.program, config.name
         contents = render(graph, program, config, progress, watched and watched.magnitudes)
         contents[f"{name}_weights.bin"] = counted_weights(contents[f"{name}_weights.bin"], program, progress)
@@ -136,6 +139,16 @@ def load(config: Config) -> Graph:
     if not partial.problems:
         return partial.require_complete()
     return partial.require_complete(find_violations(partial, legalize_graph(partial.graph, DeviceOptions.of(config))))
+
+
+def inputs_of(config: Config) -> tuple[Path, ...]:
+    """The files that a conversion reads, and folders of files."""
+    named = (config.definition, config.data, config.custom_layer, config.calibrate)
+    found: set[Path] = set()
+    if config.origin.finds_weights and config.custom_layer is None:
+        with suppress(ConvertorError, OSError), recorded() as found:  # who converts says what is wrong
+            config.model.read()
+    return tuple(dict.fromkeys((*filter(None, named), *sorted(found))))
 
 
 def _check_means(config: Config, graph: Graph) -> None:
@@ -285,26 +298,35 @@ class Quantized(NamedTuple):
     kept: Kept | None = None
 
 
-def quantize(graph: Graph, config: Config, progress: Progress = silent, *, planned: Program | None = None) -> Quantized:
+def quantize(
+    graph: Graph,
+    config: Config,
+    progress: Progress = silent,
+    *,
+    planned: Program | None = None,
+    on: Workers = HERE,
+) -> Quantized:
     """Store the weights as configured: fit palettes, calibrate them, and give up those that the outputs cannot afford.
 
-    planned: the program with FP16 weights, where it is known.
+    planned: the program with FP16 weights, where it is known. on: who calibrates.
     With `quantization = auto` a layer may give up the palette for which its PReLU was split off. The network is then planned
     again, with the PReLU inside that layer.
     """
     target = DeviceOptions.of(config)
-    made = _quantize(graph, config, target, planned or plan(graph, config.name, target), progress)
+    made = _quantize(graph, config, target, planned or plan(graph, config.name, target), progress, on)
     split = palettes.split_layers(made.program)
     if config.quantization is not Quantization.AUTO or all(split.values()):
         return made
     target = target._replace(palettes=Wishes(False, frozenset(layer for layer, palette in split.items() if palette)))
-    again = _quantize(graph, config, target, plan(graph, config.name, target), progress)
+    again = _quantize(graph, config, target, plan(graph, config.name, target), progress, on)
     if made.kept is None or again.kept is None:
         return again
     return again._replace(kept=again.kept._replace(with_all=made.kept.with_all))
 
 
-def _quantize(graph: Graph, config: Config, target: DeviceOptions, planned: Program, progress: Progress) -> Quantized:
+def _quantize(
+    graph: Graph, config: Config, target: DeviceOptions, planned: Program, progress: Progress, on: Workers
+) -> Quantized:
     """Store the weights of a planned program."""
     wanted = config.output_sqnr
     options = palettes.QuantizationOptions(
@@ -326,7 +348,7 @@ def _quantize(graph: Graph, config: Config, target: DeviceOptions, planned: Prog
         progress("calibrate", 0, 1)
         unfused = plan(graph, config.name, target._replace(fusion=Fusion.NONE))
         device = device_of(config.profile)
-        if calibrated := calibrate(graph, program, samples, unfused=unfused, device=device, progress=progress):
+        if calibrated := calibrate(graph, program, samples, unfused=unfused, device=device, progress=progress, on=on):
             program, calibration = calibrated
     if wanted is not None:
         progress("measure outputs", 0, 1)

@@ -8,20 +8,21 @@ import itertools
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cnn_convertor.config import KEYS, Config
+from cnn_convertor.dependencies import recorded
 from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.failures import Ending, attempted
-from cnn_convertor.pipeline import load, quantize
+from cnn_convertor.pipeline import inputs_of, load, quantize
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.page import styled_page
 from cnn_convertor.report.summary import decibels
 from cnn_convertor.trials import verify
-from cnn_convertor.workers import spread
+from cnn_convertor.workers import HERE, Workers, spread
 
 _SCHEMA: Final = 1  # of the JSON form; increases when the meaning of an entry changes
 EXACT: Final = "exact"  # the SQNR of an output without any error
@@ -39,12 +40,16 @@ VARIED: Final = (
 
 
 class Variant(NamedTuple):
-    """One combination, as a value for any process. settings: key -> text. verified: measure the SQNR, too."""
+    """One combination, as a value for any process. settings: key -> text. verified: measure the SQNR, too.
+
+    files: that it reads.
+    """
 
     ini: Path
     settings: tuple[tuple[str, str], ...]
     options: tuple[tuple[str, Any], ...] = ()
     verified: bool = False
+    files: tuple[Path, ...] = ()
 
 
 class Figures(NamedTuple):
@@ -155,7 +160,8 @@ def variants(ini: Path, vary: Sequence[str], *, verified: bool = False, **option
 
     Raises UsageError for keys and values that cannot be varied, and for what is wrong in the ini file.
     """
-    Config.read(ini, **options)
+    with recorded() as files:
+        config = Config.read(ini, **options)
     choices: dict[str, list[str]] = {}
     for text in vary:
         key, equals, values = text.partition("=")
@@ -165,11 +171,14 @@ def variants(ini: Path, vary: Sequence[str], *, verified: bool = False, **option
                 "DV128", f"--vary {text}: expected KEY=VALUE,..., {reason}", hint="--vary quantization=0,1"
             )
         choices[key] = list(dict.fromkeys(value.strip() for value in values.split(",")))
-        for value in choices[key]:
-            _parsed(key, value, ini)
+        with recorded() as more:
+            for value in choices[key]:
+                _parsed(key, value, ini)
+        files |= more
     given = tuple((name, value) for name, value in options.items() if value is not None)
+    reads = (*inputs_of(config), *sorted(files))
     combinations = (tuple(zip(choices, values, strict=True)) for values in itertools.product(*choices.values()))
-    return tuple(Variant(ini, settings, given, verified) for settings in combinations)
+    return tuple(Variant(ini, settings, given, verified, reads) for settings in combinations)
 
 
 def _parsed(name: str, text: str, ini: Path) -> Any:
@@ -181,10 +190,11 @@ def _parsed(name: str, text: str, ini: Path) -> Any:
         raise UsageError.of("DV128", f'--vary {name}: expected {key.kind.expected}, not "{text}"') from None
 
 
-def sweep(given: Sequence[Variant], *, jobs: int = 1, ended: Callable[[int], None] = lambda _: None) -> Sweep:
-    """The figures of each variant. jobs: processes at a time. ended: called with the number of variants that are done."""
+def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int], None] = lambda _: None) -> Sweep:
+    """The figures of each variant. on: who works. ended: called with the number of variants that are done."""
     outcomes: dict[int, Ending[Figures]] = {}
-    for number, outcome in _measured(given, jobs):
+    names = [", ".join(f"{key} = {text}" for key, text in variant.settings) for variant in given]
+    for number, outcome in spread(measure, given, names=names, on=on, preload=[__name__], reads=_reads):
         outcomes[number] = outcome
         ended(len(outcomes))
     rows = [
@@ -199,12 +209,8 @@ def sweep(given: Sequence[Variant], *, jobs: int = 1, ended: Callable[[int], Non
     return Sweep(str(given[0].ini), tuple(marked))
 
 
-def _measured(given: Sequence[Variant], jobs: int) -> Iterator[tuple[int, Ending[Figures]]]:
-    if min(jobs, len(given)) < 2:
-        yield from enumerate(map(measure, given))
-        return
-    names = [", ".join(f"{key} = {text}" for key, text in variant.settings) for variant in given]
-    yield from spread(measure, given, names=names, jobs=jobs, preload=[__name__])
+def _reads(variant: Variant) -> tuple[Path, ...]:
+    return variant.files
 
 
 def measure(variant: Variant) -> Ending[Figures]:

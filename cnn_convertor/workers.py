@@ -1,4 +1,7 @@
-"""Runs a function over many items in several processes; the end of a process costs one item, not the others."""
+"""Runs a function over many items: here, in several processes, or on a cluster.
+
+The end of a process costs one item, not the others.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from multiprocessing import connection, get_context
-from typing import Any, Final, TypeVar
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from cnn_convertor.errors import Problem
+from cnn_convertor import cluster
+from cnn_convertor.cluster import Cluster
+from cnn_convertor.errors import ConvertorError, Problem, UsageError, assert_never, warn
 from cnn_convertor.failures import Ending
 
 T = TypeVar("T")
@@ -18,21 +23,84 @@ R = TypeVar("R")
 _PATIENCE: Final = 5.0  # seconds in which an interrupted process may clean up
 
 
+class Processes(NamedTuple):
+    """Processes of this computer. jobs: at a time; with one, this process works itself."""
+
+    jobs: int = 1
+
+
+Workers: TypeAlias = Processes | Cluster
+HERE: Final = Processes()
+
+
 def spread(
     work: Callable[[T], Ending[R]],
     items: Sequence[T],
     *,
     names: Sequence[str],
-    jobs: int,
+    on: Workers = HERE,
     preload: Sequence[str] = (),
+    carries: Callable[[T], Sequence[Path]] = lambda _: (),
+    reads: Callable[[T], Sequence[Path]] = lambda _: (),
     started: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[int, Ending[R]]]:
     """The number of each item and what came of it, in the order in which they end.
 
-    work: a function of a module; it, the items and the results are pickled. names: of the items. jobs: processes at a time.
-    preload: modules that `work` needs, which one process imports for all. started: called with the number of an item.
-    When the caller stops, the processes are interrupted as by Ctrl-C.
+    work: a function of a module; it, the items and the results are pickled. names: of the items. on: who works.
+    preload: modules that `work` needs, which one process imports for all. carries: files, and folders of files, that an item
+    names and that other computers do not have; reads: the others, which they may have. started: called with the number of an item.
+    When the caller stops, the processes are interrupted as by Ctrl-C, and the tasks of a cluster canceled.
     """
+    match on:
+        case Processes() if min(on.jobs, len(items)) < 2:
+            for number, item in enumerate(items):
+                started(number)
+                yield number, work(item)
+        case Processes():
+            yield from _in_processes(work, items, names, on.jobs, preload, started)
+        case Cluster():
+            taken = (lambda item: (*carries(item), *reads(item))) if on.ships else carries
+            yield from cluster.spread(work, items, names=names, cluster=on, carries=taken, started=started)
+        case _:
+            assert_never(on)
+
+
+def gather(
+    work: Callable[[T], Ending[R]],
+    items: Sequence[T],
+    *,
+    names: Sequence[str],
+    ended: Callable[[int], None] = lambda _: None,
+    **options: Any,
+) -> list[R]:
+    """The results in the order of the items. ended: called with the number of items that are done. options: of `spread`.
+
+    Raises ConvertorError with the problems of the first item that fails.
+    """
+    endings: dict[int, Ending[R]] = {}
+    ended(0)
+    for number, ending in spread(work, items, names=names, **options):
+        endings[number] = ending
+        ended(len(endings))
+    results: list[R] = []
+    for _, ending in sorted(endings.items()):
+        warn(*ending.warnings)
+        if ending.result is None:
+            raise (UsageError if ending.is_misuse else ConvertorError)(ending.problems)
+        results.append(ending.result)
+    return results
+
+
+def _in_processes(
+    work: Callable[[T], Ending[R]],
+    items: Sequence[T],
+    names: Sequence[str],
+    jobs: int,
+    preload: Sequence[str],
+    started: Callable[[int], None],
+) -> Iterator[tuple[int, Ending[R]]]:
+    from multiprocessing import connection, get_context  # here, so that --help stays fast
+
     context: Any = get_context("forkserver")  # each process begins without our threads and open files
     context.set_forkserver_preload([*preload])
     idle = [_Worker(context, work) for _ in range(min(jobs, len(items)))]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cnn_convertor.cache import CachedConversion, Content
+from cnn_convertor.cache import CachedConversion
 from cnn_convertor.config import KEYS, Config
 from cnn_convertor.devices.dv700.board_file import BLOCKS, FORMAT, VERSION
 from cnn_convertor.devices.dv700.fusion.levels import Form
@@ -25,6 +25,7 @@ from cnn_convertor.frontends.keras.reading import keras, operations
 from cnn_convertor.frontends.onnx.operators import onnx
 from cnn_convertor.frontends.unsupported_formats import FORMATS
 from cnn_convertor.frontends.wire import WireType
+from cnn_convertor.hashing import Content
 from cnn_convertor.layouts.cldnn import BITS
 from cnn_convertor.layouts.files import form_of
 from cnn_convertor.layouts.names import LAYOUTS

@@ -18,6 +18,7 @@ from cnn_convertor import cache, cli, pipeline
 from cnn_convertor.cache import FROM_CACHE, Cache
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, UsageError
+from cnn_convertor.hashing import sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DIGITS = ROOT / "examples" / "digits_keras"
@@ -125,7 +126,7 @@ def test_external_data_counts(net: Path, folder: Path) -> None:
     assert found is not None and found.others == ()
     other = net.parent / "external"
     other.write_bytes(b"1")
-    entry = found._replace(others=(cache.HashedInput(other, cache._sha256(other)),))  # noqa: SLF001
+    entry = found._replace(others=(cache.HashedInput(other, sha256_of(other)),))
     Cache(folder).add(key, entry._replace(contents=()), folder)
     assert Cache(folder).find(key) is not None
     other.write_bytes(b"2")

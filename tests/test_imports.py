@@ -19,6 +19,8 @@ RANKS = (
     {"archives", "errors", "escaping", "json_files", "places", "progress", "values"},
     {"dependencies", "numpy_files"},
     {"failures", "selection"},
+    {"hashing", "relocation"},
+    {"cluster"},
     {"workers"},
     {"files", "isolation", "ir", "memory", "quantize", "layouts", "audit"},
     {"frontends", "normalization", "passes"},
@@ -54,9 +56,11 @@ HOMES = {
     "cv2": {"samples", "verification"},
     "onnx": {"verification"},
     "onnxruntime": {"verification"},
+    "dask": {"cluster"},
+    "distributed": {"cluster"},
 }
 IMPORTED_AS = {"protobuf": "google"}
-OPTIONAL = {"fast_sugiyama", "tensorflow", "keras", "cv2", "onnx", "onnxruntime"}
+OPTIONAL = {"dask", "distributed", "fast_sugiyama", "tensorflow", "keras", "cv2", "onnx", "onnxruntime"}
 
 
 def module_of(path: Path) -> str:

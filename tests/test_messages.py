@@ -25,6 +25,7 @@ ROOMS = {
     "0": {"failures"},
     "1": {
         "cache",
+        "cluster",
         "cli",
         "config",
         "dependencies",
@@ -54,6 +55,7 @@ ROOMS = {
 SHARED = {
     "DV106": {"config", "pipeline"},
     "DV110": {"files", "trials"},
+    "DV127": {"cluster", "workers"},
     "DV707": {"samples", "trials", "verification"},
     "DV711": {"samples", "verification"},
 }

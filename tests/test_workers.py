@@ -16,7 +16,7 @@ DEADLY = {3: "signal 9 (SIGKILL)", 4: "exit code 7"}
 PROGRAM = """
 import os, signal, sys, time
 from cnn_convertor.failures import Ending
-from cnn_convertor.workers import spread
+from cnn_convertor.workers import Processes, spread
 
 {work}
 
@@ -41,7 +41,7 @@ def work(item):
     return Ending(item * item)
 """
     main = """names = [f"n{i}" for i in range(8)]
-    for number, ending in sorted(spread(work, range(8), names=names, jobs=2), key=lambda pair: pair[0]):
+    for number, ending in sorted(spread(work, range(8), names=names, on=Processes(2)), key=lambda pair: pair[0]):
         print(number, ending.result, *(problem.message for problem in ending.problems))
 """
     expected = [
@@ -63,7 +63,7 @@ def work(item):
         open({str(tmp_path / "cleaned")!r}, "w").close()
 """
     main = f"""
-    for _ in spread(work, range(2), names="ab", jobs=2):
+    for _ in spread(work, range(2), names="ab", on=Processes(2)):
         while not os.path.exists({str(tmp_path / "begun")!r}): time.sleep(0.01)
         break
 """

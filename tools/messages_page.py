@@ -165,13 +165,39 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV127": Entry(
         "A process died",
-        "With --jobs, the process that converted a network ended early, usually because memory was exhausted.",
-        "Use fewer --jobs. If it happens with one, report it.",
+        "With --jobs or --scheduler, the process that converted a network ended early, usually because memory was exhausted. "
+        "On a cluster, every worker that tried it did.",
+        "Use fewer --jobs, or workers with more memory. If it happens with one, report it.",
     ),
     "DV128": Entry(
         "Invalid variants",
         "`sweep --vary` names a key that it cannot vary, names one twice, or gives a value that the key does not accept.",
         "Write --vary KEY=VALUE,... with values that the message names.",
+    ),
+    "DV132": Entry(
+        "Dask is not installed",
+        "--scheduler needs the Python packages dask and distributed.",
+        "Install the extra `cluster`.",
+    ),
+    "DV133": Entry(
+        "No scheduler",
+        "No Dask scheduler answers at the address of --scheduler, or it has ended.",
+        "Start `dask scheduler`, and give the address that it prints. A scheduler with TLS has an address like tls://host:8786.",
+    ),
+    "DV134": Entry(
+        "No workers",
+        "The Dask scheduler has had no workers for half a minute.",
+        "Start workers: `dask worker tcp://host:8786 --nthreads 1`.",
+    ),
+    "DV135": Entry(
+        "Another version on a worker",
+        "A worker of the cluster has another version of the convertor, or none. Its results could differ.",
+        "Install the same version, with the extra `cluster`, on all computers, and restart the scheduler and the workers.",
+    ),
+    "DV136": Entry(
+        "The cluster cannot work",
+        "Dask refuses a piece of work, usually because the computers have different versions of Python or of Dask.",
+        "Have the same versions on all computers. The message quotes Dask.",
     ),
     "DV130": Entry(
         "Not a layer with weights",

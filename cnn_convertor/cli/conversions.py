@@ -12,13 +12,15 @@ import click
 
 from cnn_convertor import dependencies
 from cnn_convertor.cli.console import DONE, Console
-from cnn_convertor.cli.parameters import FILE, WholeNumber, with_calibration, with_format, with_jobs, with_network
+from cnn_convertor.cli.parameters import FILE, WholeNumber, with_calibration, with_format, with_network, with_workers
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
+from cnn_convertor.cluster import Cluster
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.failures import Ending
 from cnn_convertor.selection import ini_files
+from cnn_convertor.workers import HERE, Processes, Workers
 
 if TYPE_CHECKING:
     from cnn_convertor.bulk import Converted
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 @commands.command()
 @click.argument("given", metavar="NET.ini...", nargs=-1, required=True, type=FILE)
 @with_calibration
-@with_jobs
+@with_workers
 @click.option("--cache", metavar="DIR", type=FILE, help="Keep outputs there, and take them from there.")
 @click.option("--output-folder", metavar="DIR", type=FILE, help="Folder of the outputs, in place of the ini file's.")
 @click.option(
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 def convert(
     console: Console,
     given: tuple[Path, ...],
-    jobs: int,
+    on: Workers,
     cache: Path | None,
     depfile: Path | None,
     depfile_target: Path | None,
@@ -54,6 +56,7 @@ def convert(
     A folder or a pattern stands for the ini files in it.
     """
     inis = ini_files(given)
+    _check_cluster(on, cache, depfile)
     if depfile is not None and len(inis) > 1:
         problem = "--depfile needs one NET.ini: each network depends on files of its own"
         raise UsageError.of("DV100", problem, Origin(str(depfile)), "convert the networks one after the other")
@@ -65,7 +68,7 @@ def convert(
                 config = Config.read(ini, **options)
                 _check_apart(config, ini, taken)
                 configs.append((ini, config))
-        converted = _convert(configs, console, jobs=jobs, cache=cache)
+        converted = _convert(configs, console, on=on, cache=cache)
     if depfile is not None and console.code == DONE:
         with console.attempt():
             from cnn_convertor.files import replace_all
@@ -79,8 +82,17 @@ def convert(
         console.note(f"{len(converted)} of {len(inis)} networks converted{from_cache}")
 
 
+def _check_cluster(on: Workers, cache: Path | None, depfile: Path | None) -> None:
+    """Reject options that need to see what a conversion reads and writes."""
+    if isinstance(on, Cluster):
+        if depfile is not None:
+            raise UsageError.of("DV100", "--depfile does not go with --scheduler: convert the network on this computer")
+        if cache is not None and on.ships:
+            raise UsageError.of("DV100", "--cache does not go with --ship: the computers have no folder in common")
+
+
 def _convert(
-    configs: Sequence[tuple[Path, Config]], console: Console, *, jobs: int, cache: Path | None
+    configs: Sequence[tuple[Path, Config]], console: Console, *, on: Workers, cache: Path | None
 ) -> list[Converted]:
     """Convert, and print the outcomes in the order of the networks; gives those that succeed."""
     from cnn_convertor import bulk  # here, so that --help stays fast
@@ -96,16 +108,18 @@ def _convert(
             console.conversion(config.name, f"{config.name} ({ini})", made, verbose=config.verbose)
             converted.append(outcome.result)
 
-    if min(jobs, len(tasks)) < 2:
+    # One network is converted here, if only to spread its calibration.
+    is_one = len(tasks) < 2 and (isinstance(on, Processes) or all(config.calibrate for _, config in configs))
+    if is_one or on == HERE:
         for number, task in enumerate(tasks):
             with console.progress(task.config.name, verbose=task.config.verbose) as progress:
-                outcome = bulk.convert_one(task, progress)
+                outcome = bulk.convert_one(task, progress, on=on)
             show(number, outcome)
         return converted
     waiting: dict[int, Ending[Converted]] = {}
     number = 0
     with console.table([config.name for _, config in configs]) as table:
-        for ended, outcome in bulk.convert_all(tasks, jobs=jobs, started=table.start):
+        for ended, outcome in bulk.convert_all(tasks, on=on, started=table.start):
             table.end(ended, failed=outcome.result is None)
             waiting[ended] = outcome
             while number in waiting:

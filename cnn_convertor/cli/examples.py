@@ -11,6 +11,7 @@ EXAMPLES: Final = {
     "convert": (
         "net.ini",
         "networks --jobs 4 --cache .cache",
+        "networks --scheduler tcp://10.0.0.5:8786",
         "net.ini --calibrate photos --strict",
     ),
     "check": ("check net.ini", "check networks --update"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
 from cnn_convertor.cli.problems import FORMATS, TEXT
+from cnn_convertor.cluster import Cluster
+from cnn_convertor.workers import Processes
 
 
 class WholeNumber(click.IntRange):
@@ -35,8 +39,20 @@ class Number(click.types.FloatParamType):
             self.fail(f'"{value}" is not a number', param, ctx)
 
 
+class Address(click.types.StringParamType):
+    """Where a Dask scheduler listens."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not re.fullmatch(r"(tcp|tls)://[^/\s]+:\d{1,5}", value):
+            self.fail(f'"{value}" is not an address like tcp://host:8786 or tls://host:8786', param, ctx)
+        return str(value)
+
+
 FILE = click.Path(path_type=Path)
 COUNT = WholeNumber(1)
+ADDRESS = Address()
 OUT = click.option("--out", "folder", metavar="DIR", required=True, type=FILE, help="Folder to copy to the board.")
 with_calibration = click.option(
     "--calibrate",
@@ -44,7 +60,6 @@ with_calibration = click.option(
     type=click.Path(path_type=Path),
     help="Fit palettes to sample inputs: a .npz or .npy file, an image, or a folder of them.",
 )
-with_jobs = click.option("--jobs", metavar="N", type=COUNT, default=1, show_default=True, help="Processes at a time.")
 with_sources = click.option(
     "--source",
     "sources",
@@ -63,6 +78,32 @@ with_format = click.option(
     show_default=True,
     help="How to print problems: `github` as annotations; `json` and `sarif` in place of all other output.",
 )
+
+
+def with_workers(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that choose who works, and pass them on as one value, `on`."""
+
+    @wraps(command)
+    def run(jobs: int | None, scheduler: str | None, ship: bool, **others: Any) -> int:
+        if scheduler is None:
+            if ship:
+                raise click.UsageError("--ship sends files to a cluster, which --scheduler names")
+            return command(on=Processes(jobs or 1), **others)
+        if jobs is not None:
+            raise click.UsageError("give --jobs, for processes of this computer, or --scheduler, for a cluster")
+        return command(on=Cluster(scheduler, ship), **others)
+
+    jobs = click.option("--jobs", metavar="N", type=COUNT, help="Processes at a time; 1 without it.")
+    scheduler = click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        type=ADDRESS,
+        help="Work on a Dask cluster: tcp://host:port (see docs/cluster.md).",
+    )
+    ship = click.option(
+        "--ship", is_flag=True, help="Send files to the cluster, whose computers have no folder in common."
+    )
+    return jobs(scheduler(ship(run)))
 
 
 def with_device(command: Callable[..., int]) -> Callable[..., int]:

@@ -17,15 +17,16 @@ from cnn_convertor.cli.parameters import (
     with_calibration,
     with_format,
     with_inputs,
-    with_jobs,
     with_network,
     with_sources,
+    with_workers,
 )
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.errors import UsageError
+from cnn_convertor.workers import Workers
 
 
 @commands.command("inspect")
@@ -194,7 +195,7 @@ def _save(path: Path | None, text: str) -> None:
     "--vary", metavar="KEY=A,B,...", multiple=True, required=True, help="Values of a key to try; can be repeated."
 )
 @click.option("--verify", "verified", is_flag=True, help="Compare each variant with its framework, too.")
-@with_jobs
+@with_workers
 @click.option("--html", "html_file", metavar="FILE", type=FILE, help="Write the table as an HTML page.")
 @click.option("--csv", "csv_file", metavar="FILE", type=FILE, help="Write the table as CSV.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the table as JSON.")
@@ -206,7 +207,7 @@ def sweep(
     ini: Path,
     vary: tuple[str, ...],
     verified: bool,
-    jobs: int,
+    on: Workers,
     html_file: Path | None,
     csv_file: Path | None,
     json_file: Path | None,
@@ -221,7 +222,7 @@ def sweep(
     given = variants(ini, vary, verified=verified, **options)
     with console.progress(ini.name) as progress:
         progress("variants", 0, len(given))
-        result = sweep(given, jobs=jobs, ended=lambda done: progress("variants", done, len(given)))
+        result = sweep(given, on=on, ended=lambda done: progress("variants", done, len(given)))
     if html_file is not None:
         _save(html_file, result.to_html())
     _save(csv_file, result.to_csv())

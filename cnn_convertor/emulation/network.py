@@ -1,5 +1,7 @@
 """A generated network, compiled with the emulated device and ready to run."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,13 +16,27 @@ from cnn_convertor.ir.ops import Shape
 
 
 class EmulatedNetwork(NamedTuple):
-    """graph: as its framework has it; program: as the device runs it. device: that it was converted for."""
+    """graph: as its framework has it; program: as the device runs it. device: that it was converted for.
+
+    folder, sources: what the executable is built of. It can be pickled; the graph and the program then lose their weights.
+    """
 
     graph: Graph
     program: Program
     executable: Path
     weights: Path
     device: Device
+    folder: Path
+    sources: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What it needs to run elsewhere: files, and a folder."""
+        return (self.folder, self.weights, *self.sources)
+
+    def built(self) -> EmulatedNetwork:
+        """The same with an executable of this computer."""
+        return self._replace(executable=build(self.folder, self.program.name, sources=self.sources))
 
     @property
     def shapes(self) -> list[Shape]:
@@ -59,4 +75,6 @@ def install(
     """
     replace_all(folder, files)
     executable = build(folder, program.name, sources=sources)
-    return EmulatedNetwork(graph, program, executable, folder / f"{program.name}_weights.bin", device)
+    return EmulatedNetwork(
+        graph, program, executable, folder / f"{program.name}_weights.bin", device, folder, tuple(sources)
+    )

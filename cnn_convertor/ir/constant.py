@@ -105,8 +105,19 @@ class Constant:
         columns = factors.reshape(-1, *(1 for _ in self.shape[1:]))
         return Constant(self.shape, lambda rows: self.load_wide(rows) * columns[rows])
 
+    def __reduce__(self) -> tuple[Callable[[tuple[int, ...]], Constant], tuple[tuple[int, ...]]]:
+        """Pickled, a constant keeps its shape alone: what other processes do with a network needs no weights from it."""
+        return _left_behind, (self.shape,)
+
     def __repr__(self) -> str:
         return f"Constant({'x'.join(map(str, self.shape))})"
+
+
+def _left_behind(shape: tuple[int, ...]) -> Constant:
+    def read(_: slice) -> Array:
+        raise AssertionError("the values of a constant stay in the process that has read them")
+
+    return Constant(shape, read)
 
 
 def to_odd(values: Wide) -> Array:

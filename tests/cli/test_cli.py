@@ -44,7 +44,8 @@ def converts(monkeypatch: pytest.MonkeyPatch) -> Callable[[Conversion], None]:
     """Puts a function in the place of the conversion."""
 
     def put(conversion: Conversion) -> None:
-        monkeypatch.setattr(importlib.import_module("cnn_convertor.pipeline"), "convert", conversion)
+        pipeline = importlib.import_module("cnn_convertor.pipeline")
+        monkeypatch.setattr(pipeline, "convert", lambda config, progress, _: conversion(config, progress))
 
     return put
 

@@ -1,0 +1,241 @@
+"""Runs a function over many items on the workers of a Dask cluster; the engine tries again where a worker dies."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, Final, NamedTuple, TypeVar
+
+from cnn_convertor import __version__
+from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.failures import Ending
+from cnn_convertor.hashing import sources
+from cnn_convertor.relocation import Parcel, absolute, mapped
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_CONNECTING: Final = 5.0  # seconds that a scheduler may take to answer
+_PATIENCE: Final = 30.0  # seconds that a cluster may be without workers
+_AHEAD: Final = 2  # items that wait or run for each worker
+_IN_TURN: Final = threading.Lock()  # warnings belong to a process, so that a worker with several threads uses one
+_HERE: Final = threading.local()
+
+
+class Cluster(NamedTuple):
+    """The workers of a Dask scheduler at an address, like tcp://host:8786.
+
+    ships: the files that the work reads go with it; otherwise all computers have them at the same paths.
+    """
+
+    address: str
+    ships: bool = False
+
+
+def spread(
+    work: Callable[[T], Ending[R]],
+    items: Sequence[T],
+    *,
+    names: Sequence[str],
+    cluster: Cluster,
+    carries: Callable[[T], Sequence[Path]],
+    started: Callable[[int], None],
+) -> Iterator[tuple[int, Ending[R]]]:
+    """As `workers.spread`. Raises UsageError without a scheduler, or without workers of this version.
+
+    When a worker dies, all that it held counts as suspicious. So an item that the engine gives up is tried once more, alone.
+    """
+    with _connected(cluster.address) as client:
+        run = os.urandom(8).hex()
+        waiting, blamed = deque(range(len(items))), deque[int]()
+        busy: dict[int, Any] = {}
+        names_back: dict[int, Callable[[Any], Any]] = {}
+        parcels = _Parcels(client, run)
+        ended: SimpleQueue[int] = SimpleQueue()
+
+        def submit(number: int, *, again: bool) -> None:
+            started(number)
+            item, names_back[number] = absolute(items[number])
+            files = parcels.of(carries(item))
+            key = f"{work.__name__}-{run}-{number}-{again:d}"
+            future = client.submit(_at_worker, _version(), work, item, files, key=key)
+            future.add_done_callback(lambda _: ended.put(number))
+            busy[number] = future
+
+        try:
+            while waiting or blamed or busy:
+                while waiting and len(busy) < _AHEAD * max(1, len(client.nthreads())):
+                    submit(waiting.popleft(), again=False)
+                is_alone = not busy
+                if is_alone:
+                    submit(blamed.popleft(), again=True)
+                number = _next(ended, client, cluster)
+                outcome = _outcome(busy.pop(number), names[number], cluster)
+                if outcome is not None:
+                    yield number, mapped(outcome, names_back.pop(number))
+                elif is_alone:
+                    yield number, _deadly(names[number])
+                else:
+                    blamed.append(number)
+        finally:
+            if busy:
+                client.cancel([*busy.values()], force=True)
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """A client of the scheduler. Raises UsageError."""
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        problem = "--scheduler needs Dask, which is not installed"
+        hint = "install the extra `cluster`: pip install 'cnn-convertor[cluster]', or -e '.[cluster]' in a checkout"
+        raise UsageError.of("DV132", problem, hint=hint) from None
+    for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters comes as an exception
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # it carries files
+        try:
+            client = distributed.Client(address, timeout=_CONNECTING, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            problem = (
+                f"there is no Dask scheduler at {address}: {str(error).partition(chr(10))[0] or type(error).__name__}"
+            )
+            hint = "start one with `dask scheduler`, and give the address that it prints, like tcp://host:8786"
+            raise UsageError.of("DV133", problem, hint=hint) from None
+        try:
+            _require_workers(client, address)
+            yield client
+        finally:
+            with suppress(Exception):  # it has gone, as another exception says
+                client.close(timeout=_CONNECTING)
+
+
+def _require_workers(client: Any, address: str) -> None:
+    """Raises UsageError unless there are workers, all with this version."""
+    with suppress(TimeoutError):
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    found = client.run(_version, on_error="return")
+    if not found:
+        raise _without_workers(address)
+    problems = [_other_version(worker, is_) for worker, is_ in sorted(found.items()) if is_ != _version()]
+    if problems:
+        raise UsageError(problems)
+
+
+def _without_workers(address: str) -> UsageError:
+    hint = f"start workers with `dask worker {address} --nthreads 1`"
+    return UsageError.of("DV134", f"the scheduler at {address} has no workers", hint=hint)
+
+
+def _version() -> str:
+    return f"{__version__} (sources {sources()[:12]})"
+
+
+def _other_version(worker: str, found: object) -> Problem:
+    which = f"has cnn-convertor {found}" if isinstance(found, str) else f"cannot import cnn-convertor: {found}"
+    hint = "install the same version, with the extra `cluster`, for the scheduler and for all workers, and restart them"
+    return Problem("DV135", f"the worker {which}; this is {_version()}", Origin(worker), hint)
+
+
+class _Parcels:
+    """The files that items carry, each time once for those in a row that carry the same."""
+
+    def __init__(self, client: Any, run: str) -> None:
+        self._client, self._run = client, run
+        self._paths: tuple[Path, ...] = ()
+        self._last: Any = None
+
+    def of(self, paths: Sequence[Path]) -> Any:
+        """A future, which workers pass on to each other, and the engine makes again if they die; None without files."""
+        if tuple(paths) != self._paths:
+            self._paths = tuple(paths)
+            key = f"files-{self._run}-{os.urandom(8).hex()}"
+            self._last = self._client.submit(_carried, Parcel.of(paths), key=key) if paths else None
+        return self._last
+
+
+def _carried(files: Parcel) -> Parcel:
+    return files
+
+
+# --- the end of an item --------------------------------------------------------------------------------------------------
+
+
+def _next(ended: SimpleQueue[int], client: Any, cluster: Cluster) -> int:
+    """The number of an item that has ended. Raises UsageError when there is nobody left to work."""
+    since = monotonic()
+    while True:
+        with suppress(Empty):
+            return ended.get(timeout=1.0)
+        if client.status != "running":
+            raise _lost(cluster)
+        if client.nthreads():
+            since = monotonic()
+        elif monotonic() - since > _PATIENCE:
+            raise _without_workers(cluster.address)
+
+
+def _outcome(future: Any, name: str, cluster: Cluster) -> Ending[Any] | None:
+    """What came of an item; None when its workers died. Raises UsageError when the scheduler has gone."""
+    import distributed
+
+    try:
+        found: Ending[Any] = future.result()  # computed again if the worker that has it dies now
+        return found
+    except distributed.KilledWorker:
+        return None
+    except CancelledError:
+        raise _lost(cluster) from None
+    except Exception as error:  # noqa: BLE001  # of any type: it comes from the worker
+        hint = "have the same versions of Python, Dask and the convertor on all computers"
+        return Ending(problems=(Problem("DV136", f"the cluster cannot work on {name}: {error!r}", hint=hint),))
+
+
+def _lost(cluster: Cluster) -> UsageError:
+    hint = "look at the log of the scheduler; what is done stays, so give the same command again"
+    return UsageError.of("DV133", f"the Dask scheduler at {cluster.address} has gone", hint=hint)
+
+
+def _deadly(name: str) -> Ending[Any]:
+    problem = f"each worker that worked on {name} died"
+    hint = "look at the workers' logs; give workers more memory, or convert this network with --jobs 1"
+    return Ending(problems=(Problem("DV127", problem, hint=hint),))
+
+
+# --- on a worker ---------------------------------------------------------------------------------------------------------
+
+
+class _UnwantedError(BaseException):
+    """The client was interrupted, or has gone."""
+
+
+def _at_worker(version: str, work: Callable[[T], Ending[R]], item: T, files: Parcel | None) -> Ending[R]:
+    """Work for a client of this version. files: that the item names."""
+    import distributed
+
+    worker = distributed.get_worker()
+    if version != _version():
+        return Ending(problems=(_other_version(worker.address, _version()),), is_misuse=True)
+    _HERE.task = worker.state.tasks.get(worker.get_current_task())
+    with _IN_TURN:
+        stop_if_unwanted()
+        if files is None:
+            return work(item)
+        with files.unpacked() as (there, back):
+            return mapped(work(mapped(item, there)), back)
+
+
+def stop_if_unwanted() -> None:
+    """End the work of a client that was interrupted, or has gone. Work calls this now and then; it matters on a cluster alone."""
+    task = getattr(_HERE, "task", None)
+    if task is not None and task.state == "cancelled":
+        raise _UnwantedError

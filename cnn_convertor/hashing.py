@@ -1,0 +1,53 @@
+"""SHA-256 of files, and of the sources of this package."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import cnn_convertor
+from cnn_convertor.places import place_of
+
+PIECE: Final = 1 << 20  # bytes read at a time
+_PACKAGE: Final = Path(cnn_convertor.__file__).parent
+_BESIDE: Final = frozenset(
+    {"cmake", "docs", "templates"}
+)  # folders that a wheel has inside the package, a checkout beside it
+
+
+class Content(NamedTuple):
+    """A file. name: relative to a folder that the context knows."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+def content_of(name: str, path: Path) -> Content:
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb", buffering=0) as stream:
+        while piece := stream.read(PIECE):
+            digest.update(piece)
+            size += len(piece)
+    return Content(name, size, digest.hexdigest())
+
+
+def sha256_of(path: Path, *, without: Collection[str] = ()) -> str:
+    """Of a file, or of the names and contents of all files in a folder. without: folders in it that do not count."""
+    if not path.is_dir():
+        return content_of("", path).sha256
+    found = sorted(p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    inside = [p.relative_to(path) for p in found]
+    counted = [p for p in inside if p.parts[0] not in without]
+    listing = "".join(f"{p.as_posix()}\0{content_of('', path / p).sha256}\n" for p in counted)
+    return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
+
+
+@cache
+def sources() -> str:
+    """Of what computes, byte by byte: this package and the templates. A wheel and the checkout that it is made of have the same."""
+    parts = sha256_of(_PACKAGE, without=_BESIDE), sha256_of(place_of("templates"))
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()

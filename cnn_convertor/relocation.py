@@ -1,0 +1,87 @@
+"""Moves the paths in a value, so that another computer finds its files."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+def mapped(value: T, leaf: Callable[[Any], Any]) -> T:
+    """The same value with leaf(path) and leaf(text) in place of all paths and texts in it; records and tuples are rebuilt."""
+    found: Any = value
+    match found:
+        case str() | Path():
+            found = leaf(found)
+        case dict():
+            found = {key: mapped(item, leaf) for key, item in found.items()}
+        case tuple() if hasattr(found, "_fields"):
+            found = type(found)(*(mapped(item, leaf) for item in found))
+        case tuple():
+            found = tuple(mapped(item, leaf) for item in found)
+        case _ if dataclasses.is_dataclass(found) and not isinstance(found, type):
+            own = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+            new = {name: mapped(item, leaf) for name, item in own.items()}
+            changed = {name: item for name, item in new.items() if item is not own[name] and item != own[name]}
+            found = dataclasses.replace(found, **changed) if changed else found
+    return found  # type: ignore[no-any-return]
+
+
+def absolute(value: T) -> tuple[T, Callable[[Any], Any]]:
+    """The value with whole paths, and a leaf, as of `mapped`, that gives them their names of before, in texts as well."""
+    names: dict[str, str] = {}
+
+    def whole(each: Any) -> Any:
+        if isinstance(each, str) or each.is_absolute():
+            return each
+        names[str(each.absolute())] = str(each)
+        return each.absolute()
+
+    found = mapped(value, whole)
+    return found, _renamed(names)
+
+
+def _renamed(names: Mapping[str, str]) -> Callable[[Any], Any]:
+    """A leaf that replaces paths, also at the beginning of longer ones."""
+    longest_first = sorted(names, key=len, reverse=True)
+    pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, longest_first)) + r")(?![\w.-])")
+
+    def leaf(each: Any) -> Any:
+        text = pattern.sub(lambda found: names[found[1]], str(each)) if names else str(each)
+        return type(each)(text) if text != str(each) else each
+
+    return leaf
+
+
+class Parcel(NamedTuple):
+    """Files that travel. contents: by whole paths."""
+
+    contents: Mapping[str, bytes]
+
+    @staticmethod
+    def of(paths: Iterable[Path]) -> Parcel:
+        """Of files, and of all files in folders."""
+        files = [file for path in paths for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
+        return Parcel({str(file.absolute()): file.read_bytes() for file in files})
+
+    @contextmanager
+    def unpacked(self) -> Iterator[tuple[Callable[[Any], Any], Callable[[Any], Any]]]:
+        """Write the files to a temporary folder. Gives two leaves, as of `mapped`: one moves paths there, one moves them back."""
+        with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
+            root = str(Path(folder).resolve())
+            for name, content in self.contents.items():
+                place = Path(root + name)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+
+            def there(each: Any) -> Any:
+                moved = Path(f"{root}{each}")
+                return moved if isinstance(each, Path) and moved.exists() else each
+
+            yield there, _renamed({root: ""})

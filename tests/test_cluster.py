@@ -1,0 +1,242 @@
+"""Work is spread over a Dask cluster: the same results as here, whatever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cluster_work
+from cnn_convertor import cli, cluster
+from cnn_convertor.cluster import Cluster
+from cnn_convertor.errors import UsageError
+from cnn_convertor.workers import spread
+
+pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+
+ROOT = Path(__file__).resolve().parents[1]
+DIGITS = ROOT / "examples" / "digits_keras"
+NAMES = [f"n{i}" for i in range(4)]
+LONG = 120  # seconds, on a machine that does other things as well
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A scheduler with two workers, which come back when they die. The engine gives up an item at the second worker's death."""
+    import distributed
+
+    folder = tmp_path_factory.mktemp("cluster")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests"))),
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+    }
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(program: str, *arguments: str) -> None:
+        call = [sys.executable, "-m", f"distributed.cli.{program}", "--scheduler-file", str(folder / "scheduler.json")]
+        with (folder / f"log{len(running)}").open("wb") as log:
+            running.append(subprocess.Popen([*call, *arguments], cwd=folder, env=environment, stdout=log, stderr=log))
+
+    start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    for _ in range(2):
+        start("dask_worker", "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder))
+    try:
+        wait_for((folder / "scheduler.json").exists)
+        found = str(json.loads((folder / "scheduler.json").read_text())["address"])
+        with distributed.Client(found, timeout=LONG, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=LONG)
+        yield found
+        with distributed.Client(found, timeout=LONG, set_as_default=False) as client:
+            client.shutdown()
+    finally:
+        for process in running:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            process.kill()
+            process.wait()
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LONG
+    while not holds():
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def nets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with networks, of which the third cannot be converted; it is in the working directory."""
+    for name in NAMES:
+        folder = tmp_path / "nets" / name
+        folder.mkdir(parents=True)
+        layer = "Unknown" if name == NAMES[2] else "ReLU"
+        (folder / "net.prototxt").write_text(
+            'input: "x" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }\n'
+            f'layer {{ name: "r" type: "{layer}" bottom: "x" top: "y" }}\n'
+        )
+        (folder / "net.ini").write_text(
+            f"[INPUT]\nname = {name}\ndefinition = net.prototxt\nkey = 1\n[OUTPUT]\noutput_folder = out\n"
+        )
+    monkeypatch.chdir(tmp_path)
+    return Path("nets")
+
+
+def converted(
+    nets: Path, capsys: pytest.CaptureFixture[str], *options: str
+) -> tuple[int, str, list[str], dict[str, bytes]]:
+    """The exit code, what is printed, and the outputs, which are removed."""
+    code = cli.main([str(nets), *options])
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if not re.match(r"n\d: ", line)]
+    outputs = {}
+    for path in sorted(nets.glob("*/out/*/*")):
+        outputs[str(path)] = path.read_bytes()
+        path.unlink()
+    return code, out, lines, outputs
+
+
+# --- the same as here ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [[], ["--ship"]], ids=["shared folder", "ship"])
+def test_conversions_print_and_write_the_same(
+    nets: Path, address: str, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The workers have another working directory, so relative paths are found only if they travel as whole ones."""
+    here = converted(nets, capsys)
+    assert here[0] == 1 and {path.split("/")[1] for path in here[3]} == {*NAMES} - {NAMES[2]}
+    assert converted(nets, capsys, "--scheduler", address, *options) == here
+
+
+def test_files_that_are_shipped_are_read_from_another_place(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the user's leaves a note of where it is when it runs."""
+    note = tmp_path / "note"
+    (tmp_path / "layers.py").write_text(
+        f"import pathlib\npathlib.Path({str(note)!r}).write_text(__file__)\ncustom_layer = {{}}\n"
+    )
+    (tmp_path / "net.ini").write_text(
+        f"[INPUT]\nname = n\ndefinition = {DIGITS / 'digits.keras'}\ncustom_layer = layers.py\n[OUTPUT]\noutput_folder = out\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for options, is_there in (([], True), (["--ship"], False)):
+        assert cli.main(["-q", "net.ini", "--scheduler", address, *options]) == 0
+        assert (Path(note.read_text()) == tmp_path / "layers.py") == is_there
+        assert Path("out/n/n_weights.bin").exists()
+
+
+def test_a_sweep_is_the_same(address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DIGITS)
+    shown = []
+    for options in ([], ["--scheduler", address], ["--scheduler", address, "--ship"]):
+        assert cli.main(["sweep", "net.ini", "--vary", "fusion=none,proven", *options]) == 0
+        shown.append(capsys.readouterr())
+    assert shown[0] == shown[1] == shown[2]
+
+
+# --- what goes wrong -----------------------------------------------------------------------------------------------------
+
+
+def test_the_death_of_workers_costs_what_kills_each_of_them(address: str, tmp_path: Path) -> None:
+    items = [(number, tmp_path) for number in range(6)]
+    names = [f"n{number}" for number in range(6)]
+    found = dict(spread(cluster_work.deadly, items, names=names, on=Cluster(address)))
+    assert [found[number].result for number in range(6)] == [0, 1, 2, None, 4, 5]
+    (problem,) = found[3].problems
+    assert (problem.code, problem.message) == ("DV127", "each worker that worked on n3 died")
+
+
+def test_an_interruption_cancels_and_leaves_nothing(nets: Path, address: str) -> None:
+    """Work that has begun ends when it next looks, and writes nothing."""
+    import distributed
+
+    layers = "import pathlib, time\npathlib.Path({!r}).touch()\nwhile not pathlib.Path({!r}).exists(): time.sleep(0.05)\ncustom_layer = {{}}\n"
+    begun, go = Path("begun").absolute(), Path("go").absolute()
+    (nets / NAMES[2] / "layers.py").write_text(layers.format(str(begun), str(go)))
+    (nets / NAMES[2] / "net.ini").write_text(
+        f"[INPUT]\nname = n2\ndefinition = {DIGITS / 'digits.keras'}\ncustom_layer = layers.py\n[OUTPUT]\noutput_folder = out\n"
+    )
+    call = [sys.executable, str(ROOT / "convertor.py"), "nets", "--scheduler", address]
+    running = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(begun.exists)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=LONG)
+    finally:
+        go.touch()
+        running.kill()
+    assert running.returncode == 130
+    assert err.endswith("interrupted\n") and "Traceback" not in err
+    with distributed.Client(address, timeout=LONG, set_as_default=False) as client:
+        wait_for(lambda: not any(client.run(cluster_work.running).values()))
+    assert not [*(nets / NAMES[2]).rglob("out/*")] and not [*nets.rglob("*unfinished*")]
+
+
+def test_a_worker_of_another_version_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "__version__", "9.9")
+    with pytest.raises(UsageError, match=r"DV135: the worker has cnn-convertor .*; this is 9\.9 "):
+        list(spread(cluster_work.square, [1], names=["x"], on=Cluster(address)))
+
+
+def test_what_the_engine_refuses_is_an_error_of_one_item(address: str) -> None:
+    ((_, ending),) = spread(cluster_work.broken, [1], names=["x"], on=Cluster(address))
+    assert [problem.code for problem in ending.problems] == ["DV136"]
+    assert ending.problems[0].message == "the cluster cannot work on x: ValueError('no 1')"
+
+
+def test_no_scheduler_is_an_error_within_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([str(DIGITS / "net.ini"), "--scheduler", "tcp://127.0.0.1:9"]) == 2
+    assert "error DV133: there is no Dask scheduler at tcp://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Client:
+        status = "running"
+
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def wait_for_workers(self, *_: object, **__: object) -> None:
+            raise TimeoutError
+
+        def run(self, *_: object, **__: object) -> dict[str, Any]:
+            return {}
+
+        def close(self, *_: object, **__: object) -> None: ...
+
+    monkeypatch.setattr("distributed.Client", Client)
+    with pytest.raises(UsageError, match="DV134: the scheduler at tcp://a:1 has no workers"):
+        list(spread(cluster_work.square, [1], names=["x"], on=Cluster("tcp://a:1")))
+
+
+def test_without_dask_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UsageError, match="DV132"):
+        list(spread(cluster_work.square, [1], names=["x"], on=Cluster("tcp://a:1")))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--scheduler", "localhost:8786"], "is not an address like"),
+        (["--scheduler", "tcp://a:1", "--jobs", "2"], "give --jobs"),
+        (["--ship"], "--ship sends files"),
+        (["--scheduler", "tcp://a:1", "--ship", "--cache", "c"], "--cache does not go with --ship"),
+        (["--scheduler", "tcp://a:1", "--depfile", "d"], "--depfile does not go with --scheduler"),
+    ],
+)
+def test_options_that_contradict_each_other(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([str(DIGITS / "net.ini"), *options]) == 2
+    err = capsys.readouterr().err
+    assert "error DV100" in err and said in err
