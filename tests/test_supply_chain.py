@@ -20,7 +20,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+PROJECT = tomllib.loads(PYPROJECT)["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 
@@ -38,6 +39,14 @@ def test_the_lock_has_every_requirement_in_a_version_that_fits() -> None:
     for requirement in needed:
         if requirement.marker is None or requirement.marker.evaluate(machine):
             assert versions[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_the_lock_has_what_builds_the_package_and_reads_the_files_of_keras_2() -> None:
+    versions = dict(sbom.locked().keys())
+    for requirement in map(Requirement, tomllib.loads(PYPROJECT)["build-system"]["requires"]):
+        assert versions[requirement.name] in requirement.specifier
+    assert "editables" in versions
+    assert versions["tf-keras"].split(".")[:2] == versions["tensorflow-cpu"].split(".")[:2]
 
 
 def test_the_oldest_versions_are_those_of_the_project() -> None:

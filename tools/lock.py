@@ -25,7 +25,18 @@ def environment() -> str:
 
 
 def resolved() -> Iterator[tuple[str, str, str]]:
-    """Name, version and SHA-256 of each package that `pip install -e .[dev]` would install now."""
+    """Name, version and SHA-256 of each package that `pip install -e .[dev]` would install now, and of tf_keras."""
+    tensorflow = ""
+    for name, version, digest in installed("-e", ".[dev]", *BUILDS):
+        yield name, version, digest
+        tensorflow = version if name == "tensorflow-cpu" else tensorflow
+    # For the tests of Keras 2's files. It names the package tensorflow as its need, which is tensorflow-cpu on a PC.
+    if tensorflow:
+        yield from installed("--no-deps", f"tf_keras=={tensorflow.rpartition('.')[0]}.*")
+
+
+def installed(*arguments: str) -> Iterator[tuple[str, str, str]]:
+    """Name, version and SHA-256 of each package that `pip install` would install now."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         call = [
@@ -39,7 +50,7 @@ def resolved() -> Iterator[tuple[str, str, str]]:
             "--report",
             str(report),
         ]
-        subprocess.run([*call, "-e", ".[dev]", *BUILDS], cwd=ROOT, check=True)
+        subprocess.run([*call, *arguments], cwd=ROOT, check=True)
         for package in json.loads(report.read_text(encoding="utf-8"))["install"]:
             archive = package["download_info"].get("archive_info")
             if archive is not None:  # our own package is a folder
