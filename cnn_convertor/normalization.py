@@ -1,7 +1,7 @@
 """Finds layers that normalize pixels at the start of a network: Rescaling, Normalization, Sub and Div, Scale."""
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,7 +9,8 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input, Scale
 
 
-class Normalization(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Normalization:
     """The first layers compute (pixel - mean) * scale. mean, scale: one number if it is the same for all channels."""
 
     input: str

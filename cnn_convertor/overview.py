@@ -7,21 +7,17 @@ from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
-from cnn_convertor import __version__
 from cnn_convertor.board.comparison import BoardVerification, verify_board
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import Problem, UnsupportedError, overheard
-from cnn_convertor.pipeline import Watched, counted_weights, look, quantize, whole_report
+from cnn_convertor.pipeline import Watched, counted_weights, look, quantize, whole_report, with_look
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import values
-from cnn_convertor.report.collecting import device_of, message_of, report_of
+from cnn_convertor.report.collecting import message_of, outline, report_of
 from cnn_convertor.report.magnitudes import MagnitudeCounter, counted
-from cnn_convertor.report.rows import rows, work_of
 from cnn_convertor.report.values import Report
-from cnn_convertor.report.whole import with_layers
-from cnn_convertor.samples import Preparation
 from cnn_convertor.trials import verify
 from cnn_convertor.verification.compare import Comparison
 from cnn_convertor.verification.results import Verification
@@ -53,8 +49,7 @@ def _report_on(
     watched = Watched.new()
     seen = look(config, observe=watched.passes)
     if seen.schedule is None:
-        layers = rows(seen.partial, work_of(seen.partial, seen.steps), seen.problems)
-        return with_layers(replace(_empty(config), problems=tuple(map(message_of, seen.problems))), layers, ())
+        return with_look(outline(config), seen, config)
     graph = seen.partial.graph
     made = quantize(graph, config, progress, planned=seen.lowered(config))
     problems, magnitudes = _packed(made.program, watched.magnitudes, progress)
@@ -62,6 +57,8 @@ def _report_on(
     report = report_of(made.program, config, calibration=made.calibration, kept=made.kept)
     report = replace(report, problems=tuple(map(message_of, problems)))
     report = whole_report(report, seen, made, config, watched._replace(magnitudes=magnitudes))
+    if problems:
+        return report
     if board is not None:
         report = replace(report, board=board_of(verify_board(config, board, inputs=inputs, progress=progress)))
     if not verified:
@@ -83,20 +80,6 @@ def _packed(
     except UnsupportedError as error:  # the counter has not seen all weights
         return error.problems, counted(program)
     return (), counter
-
-
-def _empty(config: Config) -> Report:
-    """What is known of a network that cannot be converted."""
-    preparation = Preparation.of(config)
-    return Report(
-        schema=values.SCHEMA,
-        convertor=__version__,
-        network=config.name,
-        file=config.definition.name,
-        framework=config.origin.title,
-        device=device_of(config.profile, fusion=config.fusion, transposed=config.transpose_weight),
-        preprocessing=values.Preprocessing(preparation.channel_order, preparation.mean, preparation.scale),
-    )
 
 
 # --- verification --------------------------------------------------------------------------------------------------------

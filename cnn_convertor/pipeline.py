@@ -38,14 +38,15 @@ from cnn_convertor.files import Contents, Digest
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.manifest import earlier_files, manifest
+from cnn_convertor.normalization import input_normalizations
 from cnn_convertor.passes import PassObserver, optimize
 from cnn_convertor.progress import Progress, counted, silent
 from cnn_convertor.report import Report
 from cnn_convertor.report.collecting import message_of, report_of
 from cnn_convertor.report.form import to_json
 from cnn_convertor.report.magnitudes import MagnitudeCounter
-from cnn_convertor.report.rows import boundaries_of, rows, work_of
-from cnn_convertor.report.whole import PassRecorder, with_layers, with_magnitudes
+from cnn_convertor.report.rows import boundaries_of, extent_of, rows, work_of
+from cnn_convertor.report.whole import PassRecorder, with_boundaries, with_magnitudes
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.workers import HERE, Workers
 
@@ -117,11 +118,21 @@ def whole_report(report: Report, seen: Look, made: Quantized, config: Config, wa
     """The report of a program with all that takes time: where layers run, what the passes do, how large weights are."""
     if made.target != DeviceOptions.of(config):
         seen = _look(seen.partial, made.target)
-    legalized = seen.legalized
-    found = boundaries_of(*legalized, made.target.fusion)
-    looked = with_layers(report, rows(seen.partial, work_of(seen.partial, seen.steps), ()), found)
-    sized = with_magnitudes(looked, made.program, watched.magnitudes)
-    return replace(sized, passes=watched.passes.passes(legalized.graph))
+    sized = with_magnitudes(with_look(report, seen, config), made.program, watched.magnitudes)
+    return replace(sized, passes=watched.passes.passes(seen.legalized.graph))
+
+
+def with_look(report: Report, seen: Look, config: Config) -> Report:
+    """The report with what a look shows: layers, where each runs and why commands end, and what prevents a conversion."""
+    work = work_of(seen.partial, seen.steps)
+    report = replace(
+        report,
+        problems=(*map(message_of, seen.problems), *report.problems),
+        layers=tuple(rows(seen.partial, work, seen.problems)),
+        work=extent_of(work),
+        normalizations=() if seen.partial.problems else input_normalizations(seen.partial.graph),
+    )
+    return report if seen.problems else with_boundaries(report, boundaries_of(*seen.legalized, Fusion(config.fusion)))
 
 
 def _pages(report: Report) -> dict[str, str]:
@@ -335,10 +346,8 @@ def _quantize(
         config.overrides,
     )
     program = palettes.choose(planned, options, bind(progress, "palettes"))
-    preparation = Preparation.of(config)
-    if preparation.is_whole:
-        program = with_byte_input(program, preparation.of_every_byte())
-    finish = with_swapped_bytes if preparation.swaps else lambda program: program
+    program = with_input(program, config)
+    finish = with_swapped_bytes if Preparation.of(config).swaps else lambda program: program
     if config.calibrate is None and wanted is None:
         return Quantized(finish(program), target)
     samples, calibration, kept = samples_of(graph, config), None, None
@@ -356,6 +365,12 @@ def _quantize(
 
         program, kept = keep_outputs(graph, program, samples, sqnr=wanted, device=device_of(config.profile))
     return Quantized(finish(program), target, calibration, kept)
+
+
+def with_input(program: Program, config: Config) -> Program:
+    """The program with its input as configured. Raises UnsupportedError when the device cannot convert that."""
+    preparation = Preparation.of(config)
+    return with_byte_input(program, preparation.of_every_byte()) if preparation.is_whole else program
 
 
 def samples_of(graph: Graph, config: Config) -> Samples:

@@ -11,7 +11,8 @@ import shutil
 import tracemalloc
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,15 +27,17 @@ from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.errors import ConvertorError, UsageError
 from cnn_convertor.frontends.caffe.weights import WeightsFile
 from cnn_convertor.frontends.keras.shape_hints import known_shapes
-from cnn_convertor.inspection import Inspection, inspect
+from cnn_convertor.inspection import inspect, inspection_as_json
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import build, load
-from cnn_convertor.report.rows import Row, Runs
+from cnn_convertor.report.collecting import message_of
+from cnn_convertor.report.rows import Runs
+from cnn_convertor.report.values import Message, ModelLayer, Report, Work
 from examples.caffemodel import write
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("CNN_CONVERTOR_SHARED", ROOT.parent / "shared"))
-Look: TypeAlias = Callable[..., Inspection]
+Look: TypeAlias = Callable[..., Report]
 
 
 def net(*layers: str, shape: str = "dim: 1 dim: 3 dim: 16 dim: 16") -> str:
@@ -53,7 +56,7 @@ def net(*layers: str, shape: str = "dim: 1 dim: 3 dim: 16 dim: 16") -> str:
 def look(tmp_path: Path) -> Look:
     """Inspects a chain of layers, without weights."""
 
-    def look(*layers: str, **options: str) -> Inspection:
+    def look(*layers: str, **options: str) -> Report:
         path = tmp_path / "net.prototxt"
         path.write_text(net(*layers, **options))
         return inspect(path)
@@ -65,8 +68,8 @@ def convolution(outputs: int, kernel: int, more: str = "") -> str:
     return f"convolution_param {{ num_output: {outputs} kernel_size: {kernel} {more} }}"
 
 
-def row(result: Inspection, layer: str) -> Row:
-    (found,) = (row for row in result.rows if row.origin.layer == layer)
+def row(result: Report, layer: str) -> ModelLayer:
+    (found,) = (row for row in result.layers if row.name == layer)
     return found
 
 
@@ -81,7 +84,10 @@ def test_a_definition_without_weights_is_enough(look: Look) -> None:
         "fc InnerProduct inner_product_param { num_output: 10 }",
         "prob Softmax",
     )
-    assert [(r.origin.layer, *map(str, r.outputs), r.parameters, r.macs, r.runs.value) for r in result.rows] == [
+    assert [
+        (r.name, *("x".join(map(str, shape)) for shape in r.outputs), r.parameters, r.macs, r.runs)
+        for r in result.layers
+    ] == [
         ("x", "16x16x3", 0, 0, "none"),
         ("conv", "12x12x20", 1520, 12 * 12 * 20 * 5 * 5 * 3, "device"),
         ("norm", "12x12x20", 41, 0, "device"),
@@ -92,12 +98,12 @@ def test_a_definition_without_weights_is_enough(look: Look) -> None:
         ("fc", "1x1x10", 7210, 7200, "device"),
         ("prob", "1x1x10", 0, 0, "cpu"),
     ]
-    assert [r.how for r in result.rows[1:6]] == [
+    assert [r.how for r in result.layers[1:6]] == [
         "convolution 5x5",
         *['within "conv"'] * 3,
         'max pool 2x2, in the command of "conv"',
     ]
-    assert (result.commands, result.cpu_layers, result.problems) == (2, 1, ())
+    assert (result.work, result.problems) == (Work(2, 1), ())
     assert (result.parameters, result.macs, result.share_on_device) == (8811, 223200, 1.0)
 
 
@@ -112,17 +118,17 @@ def test_a_definition_without_weights_is_enough(look: Look) -> None:
     ],
 )
 def test_what_runs_as_something_else_says_as_what(look: Look, layers: list[str], how: str) -> None:
-    (_, found) = look(*layers).rows
-    assert (found.runs, found.how) == (Runs.REWRITTEN, how)
+    (_, found) = look(*layers).layers
+    assert (found.runs, found.how) == ("rewritten", how)
 
 
 def test_an_output_that_the_cpu_flattens_is_told(look: Look) -> None:
     result = look(f"conv Convolution {convolution(20, 5)}", "relu ReLU")
-    assert [(r.runs.value, r.how) for r in result.rows[1:]] == [
+    assert [(r.runs, r.how) for r in result.layers[1:]] == [
         ("device", "convolution 5x5"),
         ("device+cpu", 'within "conv"; flattened for the output'),
     ]
-    assert (result.commands, result.cpu_layers) == (1, 1)
+    assert result.work == Work(1, 1)
 
 
 WIDE = "dim: 1 dim: 3 dim: 16 dim: 3000"
@@ -135,8 +141,8 @@ EVERYTHING = (
 )
 
 
-def codes(problems: Any) -> list[tuple[str, str]]:
-    return list(dict.fromkeys((p.code, "" if p.where is None else p.where.layer) for p in problems))
+def codes(problems: Sequence[Message]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((problem.code, problem.layer) for problem in problems))
 
 
 REASONS = [("DV404", "first"), ("DV301", "odd"), ("DV302", "bad"), ("DV503", "far"), ("DV301", "last")]
@@ -145,7 +151,7 @@ REASONS = [("DV404", "first"), ("DV301", "odd"), ("DV302", "bad"), ("DV503", "fa
 def test_all_reasons_come_at_once_in_network_order(look: Look) -> None:
     result = look(*EVERYTHING, shape=WIDE)
     assert codes(result.problems) == REASONS
-    assert [r.runs.value for r in result.rows] == ["none", *["refused"] * 5]
+    assert [r.runs for r in result.layers] == ["none", *["refused"] * 5]
     assert result.changes[1].layers == ("odd", "last")
 
 
@@ -167,7 +173,7 @@ def test_a_conversion_tells_the_same_reasons(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "net.ini").write_text(ini)
     with pytest.raises(ConvertorError) as caught:
         load(Config.read(tmp_path / "net.ini"))
-    assert codes(caught.value.problems) == REASONS == codes(inspect(tmp_path / "net.ini").problems)
+    assert codes([*map(message_of, caught.value.problems)]) == REASONS == codes(inspect(tmp_path / "net.ini").problems)
     assert cli.main([str(tmp_path / "net.ini")]) == 1
     told = re.findall(r"^error (DV\d+)", capsys.readouterr().err, re.MULTILINE)
     assert list(dict.fromkeys(told)) == ["DV404", "DV301", "DV302", "DV503"]
@@ -177,20 +183,20 @@ def test_what_may_follow_from_a_guess_is_not_told(look: Look) -> None:
     layers = ("odd Foo", f"conv Convolution {convolution(8, 1)}")
     result = look(*layers, shape=WIDE)
     assert codes(result.problems) == [("DV301", "odd")]
-    assert [(r.guessed, r.runs.value) for r in result.rows[1:]] == [(True, "refused"), (True, "device")]
+    assert [(r.guessed, r.runs) for r in result.layers[1:]] == [(True, "refused"), (True, "device")]
 
 
 def test_what_does_not_fit_a_guess_is_not_known(look: Look) -> None:
     result = look("odd Foo", f"conv Convolution {convolution(8, 17)}")
     assert codes(result.problems) == [("DV301", "odd")]
-    assert row(result, "conv").runs is Runs.UNKNOWN
+    assert row(result, "conv").runs == "unknown"
     assert row(result, "conv").macs is row(result, "conv").parameters is None
 
 
 def test_a_layer_that_is_cut_out_costs_nothing(look: Look) -> None:
     result = look(f"conv Convolution {convolution(16, 3)}", "odd Foo", "relu ReLU")
-    assert (result.commands, result.cpu_layers) == (2, 1)  # the output's flattening, and none before the layer cut out
-    assert row(result, "conv").runs is Runs.DEVICE
+    assert result.work == Work(2, 1)  # the output's flattening, and none before the layer cut out
+    assert row(result, "conv").runs == "device"
     assert row(result, "odd").steps == ()
 
 
@@ -243,7 +249,7 @@ def test_absent_numbers_are_positive_and_differ_from_row_to_row() -> None:
 # --- shapes that a file tells of layers that cannot be read --------------------------------------------------------------
 
 
-def keras_3(layers: list[dict[str, Any]], arrays: dict[str, Any], folder: Path, name: str = "Functional") -> Inspection:
+def keras_3(layers: list[dict[str, Any]], arrays: dict[str, Any], folder: Path, name: str = "Functional") -> Report:
     config: dict[str, Any] = {"name": "model", "layers": layers}
     if name == "Functional":
         config |= {"input_layers": [["x", 0, 0]], "output_layers": [[layers[-1]["name"], 0, 0]]}
@@ -278,7 +284,10 @@ def test_a_layer_that_cannot_be_read_has_the_shape_that_the_file_tells(tmp_path:
             del layer["inbound_nodes"]
     result = keras_3([INPUT, odd, conv], ARRAYS, tmp_path, form)
     assert codes(result.problems) == [("DV301", "odd")]
-    assert [(r.origin.layer, *map(str, r.outputs), r.guessed, r.runs.value, r.macs) for r in result.rows[1:]] == [
+    assert [
+        (r.name, *("x".join(map(str, shape)) for shape in r.outputs), r.guessed, r.runs, r.macs)
+        for r in result.layers[1:]
+    ] == [
         ("odd", "8x8x12", False, "refused", None),
         ("conv", "6x6x4", False, "device", 6 * 6 * 4 * 9 * 12),
     ]
@@ -301,7 +310,9 @@ def test_without_a_shape_in_the_file_the_size_is_guessed(tmp_path: Path) -> None
     conv = called("Conv2D", "conv", "odd", [None, None, None, 12], **CONVOLUTION)
     result = keras_3([INPUT, odd, conv], ARRAYS, tmp_path)
     assert codes(result.problems) == [("DV301", "odd")]
-    assert [(r.origin.layer, *map(str, r.outputs), r.guessed, r.runs.value) for r in result.rows[1:]] == [
+    assert [
+        (r.name, *("x".join(map(str, shape)) for shape in r.outputs), r.guessed, r.runs) for r in result.layers[1:]
+    ] == [
         ("odd", "16x16x12", True, "refused"),
         ("conv", "14x14x4", True, "device"),  # whose weights tell the channels
     ]
@@ -319,7 +330,7 @@ def test_a_layer_that_fits_no_guess_does_not_hide_what_is_behind_it(shared: Path
             file.attrs["model_config"] = json.dumps(config)
         result = inspect(path)
         assert [problem.code for problem in result.problems] == ["DV301"]
-        assert [r.runs for r in result.rows].count(Runs.UNKNOWN) <= 1, was
+        assert [r.runs for r in result.layers].count("unknown") <= 1, was
         with h5py.File(path, "r+") as file:
             layers[number]["class_name"] = was
             file.attrs["model_config"] = json.dumps(config)
@@ -349,7 +360,7 @@ def test_the_parameters_of_real_networks_are_those_in_their_files(shared: Path) 
         weights = WeightsFile.open(path)
         (definition,) = path.parent.glob(f"{path.stem[:4]}*.prototxt" if "mtcnn" in str(path) else "*.prototxt")
         result = inspect(definition)
-        layers = {found.origin.layer for found in result.rows}  # some files hold what only training needed, too
+        layers = {found.name for found in result.layers}  # some files hold what only training needed, too
         held = sum(math.prod(blob.shape) for layer in layers for blob in weights.blobs(layer))
         assert result.parameters == held > 1000, path.name
 
@@ -359,11 +370,11 @@ def test_an_inspection_says_what_the_conversion_makes(example: str) -> None:
     config = Config.read(ROOT / f"examples/{example}/net.ini")
     result, program = inspect(config), build(load(config), config)
     assert result.problems == ()
-    assert result.commands == sum(bool(layer.runs) for layer in program.layers)
-    assert {n for r in result.rows for n in r.steps} == set(range(len(program.layers)))
-    for found in result.rows:
+    assert len(result.commands) == sum(bool(layer.runs) for layer in program.layers)
+    assert {n for r in result.layers for n in r.steps} == set(range(len(program.layers)))
+    for found in result.layers:
         for number in found.steps:
-            assert found.origin in program.layers[number].origins
+            assert (found.name, found.type) in [(o.layer, o.type) for o in program.layers[number].origins]
 
 
 CASES = sorted(SHARED.glob("vectors/caffe/*/deploy.prototxt"))
@@ -383,15 +394,20 @@ def test_an_inspection_foretells_the_conversion_with_weights_or_without(definiti
         if whole.problems:
             with pytest.raises(ConvertorError) as caught:
                 build(load(config), config)
-            assert caught.value.problems == whole.problems
+            assert tuple(map(message_of, caught.value.problems)) == whole.problems
         else:
             program = build(load(config), config)
-            assert whole.commands == sum(bool(layer.runs) for layer in program.layers)
-            assert {number for found in whole.rows for number in found.steps} <= set(range(len(program.layers)))
+            assert len(whole.commands) == sum(bool(layer.runs) for layer in program.layers)
+            assert {number for found in whole.layers for number in found.steps} <= set(range(len(program.layers)))
     assert [problem.code for problem in alone.problems] == [problem.code for problem in whole.problems]
-    for mine, theirs in zip(alone.rows, whole.rows, strict=True):
-        assert (mine.origin, mine.outputs, mine.macs) == (theirs.origin, theirs.outputs, theirs.macs)
-        assert (mine.runs is Runs.REFUSED) == (theirs.runs is Runs.REFUSED)
+    for mine, theirs in zip(alone.layers, whole.layers, strict=True):
+        assert (mine.name, mine.type, mine.outputs, mine.macs) == (
+            theirs.name,
+            theirs.type,
+            theirs.outputs,
+            theirs.macs,
+        )
+        assert (mine.runs == "refused") == (theirs.runs == "refused")
 
 
 def replaced() -> Iterator[tuple[str, str]]:
@@ -411,8 +427,8 @@ def test_whichever_layer_is_not_known_the_others_are_looked_at(tmp_path: Path) -
         (tmp_path / "net.prototxt").write_text(text)
         result = inspect(tmp_path / "net.prototxt")
         assert [p.code for p in result.problems] == ["DV301"], type
-        assert [r.origin.layer for r in result.rows] == [r.origin.layer for r in whole.rows]
-        assert [r.runs for r in result.rows].count(Runs.REFUSED) == 1
+        assert [r.name for r in result.layers] == [r.name for r in whole.layers]
+        assert [r.runs for r in result.layers].count("refused") == 1
         count += 1
     assert count > 10
 
@@ -524,8 +540,8 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: list[st
 
 def test_the_page_describes_every_entry_of_the_json(look: Look) -> None:
     page = (ROOT / "docs/inspect.md").read_text(encoding="utf-8")
-    found = json.loads(look("odd Foo").to_json())
-    costs = json.loads(look(f"conv Convolution {convolution(8, 7)}").to_json())["costs"]
+    found = json.loads(inspection_as_json(look("odd Foo")))
+    costs = json.loads(inspection_as_json(look(f"conv Convolution {convolution(8, 7)}")))["costs"]
     names = {*found, *found["totals"], *found["layers"][1], *found["problems"][0], *costs, *costs["commands"][0]}
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []
     assert [runs.value for runs in Runs if f"`{runs.value}`" not in page] == []
@@ -548,20 +564,17 @@ def test_a_model_is_known_by_its_beginning_too(tmp_path: Path) -> None:
     for name in ("digits.keras", "digits_keras2.h5"):
         (tmp_path / "net").write_bytes((ROOT / "examples/digits_keras" / name).read_bytes())
         result = inspect(tmp_path / "net")
-        assert (result.network, result.framework, result.commands) == (
-            "net",
-            "KERAS",
-            inspect(ROOT / "examples/digits_keras" / name).commands,
-        )
+        same = inspect(ROOT / "examples/digits_keras" / name)
+        assert (result.network, result.framework, result.work) == ("net", "Keras", same.work)
     with pytest.raises(UsageError, match="DV101: this is a model"):
         Config.read(tmp_path / "net")
 
 
 def test_costs_add_up_in_the_totals(look: Look) -> None:
     result = look(f"conv Convolution {convolution(8, 7)}")
-    found = json.loads(result.to_json())
+    found = json.loads(inspection_as_json(result))
     (command,) = found["costs"]["commands"]
-    assert (command["layers"], command["runs"], result.commands) == (["conv"], 1, 1)
+    assert (command["layers"], command["runs"], len(result.commands)) == (["conv"], 1, 1)
     assert found["totals"]["traffic_bytes"] == command["bytes"] > 0
     assert found["totals"]["usec"] == command["usec"] > 0
     assert found["costs"]["provenance"] == "model; assumes clock, bandwidth, multipliers"
@@ -605,17 +618,17 @@ def test_weights_alone_are_no_network(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_device_options_are_heard(look: Look, tmp_path: Path) -> None:
-    assert look(f"conv Convolution {convolution(8, 7)}").commands == 1
-    assert inspect(tmp_path / "net.prototxt", max_kernel_size=5).commands > 1
+    assert len(look(f"conv Convolution {convolution(8, 7)}").commands) == 1
+    assert len(inspect(tmp_path / "net.prototxt", max_kernel_size=5).commands) > 1
     with pytest.raises(UsageError):
         inspect(tmp_path / "net.prototxt", max_kernel_size=9)
 
 
 def test_why_a_command_ends_is_told(look: Look) -> None:
     result = look(f"one Convolution {convolution(8, 3)}", f"two Convolution {convolution(8, 3, 'dilation: 2 pad: 2')}")
-    ((before, after, reason),) = result.boundaries
-    assert (before, after) == ("one", "two") and "dilat" in reason
-    assert json.loads(result.to_json())["boundaries"] == [{"before": "one", "after": "two", "reason": reason}]
+    (boundary,) = result.boundaries
+    assert (boundary.before, boundary.after) == ("one", "two") and "dilat" in boundary.reason
+    assert json.loads(inspection_as_json(result))["boundaries"] == [asdict(boundary)]
 
 
 def test_maps_beyond_all_memory_are_refused_by_a_rule(tmp_path: Path) -> None:

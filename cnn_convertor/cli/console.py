@@ -24,11 +24,10 @@ from cnn_convertor.progress import silent
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardVerification
     from cnn_convertor.cli.live import LiveTable
-    from cnn_convertor.inspection import Inspection
     from cnn_convertor.pipeline import ConvertedNetwork
     from cnn_convertor.progress import Progress
     from cnn_convertor.report.comparison import ReportDifference
-    from cnn_convertor.report.values import Report
+    from cnn_convertor.report.values import Message, Report
     from cnn_convertor.sweep import Sweep
     from cnn_convertor.verification.results import Verification
 
@@ -162,9 +161,8 @@ class Console:
         """Print a report's summary, and what differs from an earlier one; the exit code is 1 if nothing can be converted."""
         from cnn_convertor.report.summary import summary
 
-        for problem in made.problems:
-            where = Origin(problem.file, problem.layer, problem.type, problem.line)
-            self.find(Problem(problem.code, problem.message, where, problem.hint))
+        for message in made.problems:
+            self.find(_problem_of(message))
         if made.steps:
             self.result(made.network, summary(made))
         if compared is not None:
@@ -192,16 +190,16 @@ class Console:
         for problem in result.problems:
             self.find(problem)
 
-    def inspection(self, result: Inspection) -> None:
+    def inspection(self, result: Report) -> None:
         """Print an inspection, and the problems that are of no single layer."""
         if self._level >= 0:
             _print("\n".join(tables.inspection(result, verbose=self._level > 0, draws=_draws(sys.stdout))))
-        shown = {problem for row in result.rows for problem in row.problems}
-        for problem in result.problems:
-            if problem not in shown or self._level < 0:
-                self.complain("error", problem)
+        shown = {layer.name for layer in result.layers}
+        for message in result.problems:
+            if message.layer not in shown or self._level < 0:
+                self.complain("error", _problem_of(message))
 
-    def judge(self, result: Inspection) -> None:
+    def judge(self, result: Report) -> None:
         """Set the exit code to 1 when an inspected network cannot be converted."""
         if result.problems:
             self.code = max(self.code, FAILED)
@@ -236,6 +234,12 @@ class Console:
         with self.progress(title) as progress:
             progress(step, 0, 1)
             yield
+
+
+def _problem_of(message: Message) -> Problem:
+    """A message of a report, as it was before."""
+    where = Origin(message.file, message.layer, message.type, message.line) if message.file else None
+    return Problem(message.code, message.message, where, message.hint)
 
 
 class _Lines:

@@ -11,14 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
-from cnn_convertor.frontends import FRONTENDS
+from cnn_convertor.ir.ops import Shape
 
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardLayer, BoardVerification
-    from cnn_convertor.inspection import Inspection
     from cnn_convertor.report.comparison import ReportDifference
-    from cnn_convertor.report.rows import Row
-    from cnn_convertor.report.values import CalibrationEffect, StoredWeights
+    from cnn_convertor.report.values import CalibrationEffect, ModelLayer, Report, StoredWeights
     from cnn_convertor.sweep import Sweep
     from cnn_convertor.verification.compare import Comparison
     from cnn_convertor.verification.results import Cause, LayerResult, Verification
@@ -290,14 +288,13 @@ _NAMED = 8  # layers that one hint names
 _STYLES = {"refused": "red", "unknown": "yellow", "cpu": "cyan", "device+cpu": "cyan"}
 
 
-def inspection(result: Inspection, *, verbose: bool, draws: bool) -> list[str]:
+def inspection(result: Report, *, verbose: bool, draws: bool) -> list[str]:
     """A table of layers, their totals, and what to change. verbose: with the steps of the program, and where commands end.
 
     draws: whether a terminal shows it, which has a width and colors.
     """
     stored = "" if result.has_weights else ", without weights"
-    framework = next(frontend.title for frontend in FRONTENDS if frontend.name == result.framework)
-    lines = [f"{result.network} ({framework}, {result.file}{stored}); sizes are height x width x channels", ""]
+    lines = [f"{result.network} ({result.framework}, {result.file}{stored}); sizes are height x width x channels", ""]
     lines += _layers(result, with_steps=verbose, draws=draws)
     if verbose and result.boundaries:
         lines += ["", "Neighboring layers of the device in different commands:"]
@@ -305,21 +302,21 @@ def inspection(result: Inspection, *, verbose: bool, draws: bool) -> list[str]:
     return [*lines, "", *map(escape_controls, _totals(result))]
 
 
-def _layers(result: Inspection, *, with_steps: bool, draws: bool) -> list[str]:
+def _layers(result: Report, *, with_steps: bool, draws: bool) -> list[str]:
     """Lines of the table of layers, as wide as the terminal if there is one; the last column folds."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     titles = [*_LAYER_COLUMNS, *["steps"] * with_steps]
-    rows = [list(map(escape_controls, _layer_cells(row)))[: len(titles)] for row in result.rows]
+    rows = [list(map(escape_controls, _layer_cells(layer)))[: len(titles)] for layer in result.layers]
     widths = {column[0]: max(map(len, column)) for column in zip(titles, *rows, strict=True)}
     table = Table(box=None, pad_edge=False)
     for name in titles:
         folds = {"overflow": "fold"} if name == "how" else {"min_width": widths[name]}
         table.add_column(name, justify="right" if name in _NUMBERS else "left", **folds)
-    for row, cells in zip(result.rows, rows, strict=True):
-        table.add_row(*map(Text, cells), style=_STYLES.get(row.runs.value, ""))
+    for layer, cells in zip(result.layers, rows, strict=True):
+        table.add_row(*map(Text, cells), style=_STYLES.get(layer.runs, ""))
     least = sum(widths.values()) - widths["how"] + _NARROWEST + 2 * len(titles)
     width = max(shutil.get_terminal_size().columns, least) if draws else _WIDE
     page = io.StringIO()
@@ -328,29 +325,31 @@ def _layers(result: Inspection, *, with_steps: bool, draws: bool) -> list[str]:
     return [line.rstrip() for line in page.getvalue().splitlines()]
 
 
-def _layer_cells(row: Row) -> list[str]:
+def _layer_cells(layer: ModelLayer) -> list[str]:
     """What the columns say of a layer, including the one for -v."""
-    outputs = ", ".join(str(shape.channels) if shape.is_vector else str(shape) for shape in row.outputs)
-    names = [row.origin.layer, row.origin.type, f"{'~' * row.guessed}{outputs}"]
-    costs = [_counted(row.parameters), _counted(row.macs)]
-    return [*names, *costs, row.runs.value, row.how, ", ".join(map(str, row.steps))]
+    shapes = (Shape(*shape) for shape in layer.outputs)
+    outputs = ", ".join(str(shape.channels) if shape.is_vector else str(shape) for shape in shapes)
+    names = [layer.name, layer.type, f"{'~' * layer.guessed}{outputs}"]
+    costs = [_counted(layer.parameters), _counted(layer.macs)]
+    return [*names, *costs, layer.runs, layer.how, ", ".join(map(str, layer.steps))]
 
 
-def _totals(result: Inspection) -> Iterator[str]:
+def _totals(result: Report) -> Iterator[str]:
     """The sums over the layers, and what to change."""
+    assert result.work is not None
     share = result.share_on_device
-    known = " known" if any(row.macs is None for row in result.rows) else ""
+    known = " known" if any(layer.macs is None for layer in result.layers) else ""
     on_device = "" if share is None else f" ({share:.1%} on the device)"
     rows = (
-        ("layers", f"{len(result.rows)}"),
+        ("layers", f"{len(result.layers)}"),
         ("parameters", f"{result.parameters:,}"),
         ("MACs", f"{result.macs:,}{known}{on_device}"),
-        ("commands", f"{result.commands}"),
-        ("CPU layers", f"{result.cpu_layers}"),
+        ("commands", f"{result.work.commands}"),
+        ("CPU layers", f"{result.work.cpu_layers}"),
     )
     yield from (f"  {label:10}  {value}" for label, value in rows)
     yield ""
-    if any(row.guessed for row in result.rows):
+    if any(layer.guessed for layer in result.layers):
         yield "~ is a guess: a layer before it cannot be read. Values that depend on it are unknown."
     yield from map(str, result.normalizations)
     if not result.problems:
@@ -366,32 +365,42 @@ _COSTS = ("step", "runs", "cycles", "input", "operand", "output", "weights", "bo
 _SHOWN = 40  # characters of the layers of a command
 
 
-def costs(result: Inspection) -> list[str]:
+def costs(result: Report) -> list[str]:
     """What each command costs, and all together. Sizes in bytes."""
     rows = []
-    for cost in result.costs:
-        e, layers = cost.estimate, ", ".join(cost.layers)
+    for number, step in enumerate(result.steps):
+        if (e := step.cost) is None:
+            continue
+        layers = ", ".join(step.layers)
         numbers = (e.cycles, e.input_bytes, e.operand_bytes, e.output_bytes, e.weights_bytes)
         name = layers if len(layers) <= _SHOWN else f"{layers[: _SHOWN - 3]}..."
         rows.append(
-            [escape_controls(name), str(cost.step), str(cost.runs), *map(_counted, numbers), e.bound, f"{e.usec:,.1f}"]
+            [
+                escape_controls(name),
+                str(number),
+                str(len(step.runs)),
+                *map(_counted, numbers),
+                e.bound,
+                f"{e.usec:,.1f}",
+            ]
         )
-    total = f"{result.usec / 1e3:.3g} ms and {result.traffic / 1e6:,.2f} MB on {result.device} ({result.provenance})"
+    total = f"{result.usec / 1e3:.3g} ms and {result.traffic / 1e6:,.2f} MB on {result.device.name} ({result.device.provenance})"
     return ["", *_table("command", rows, _COSTS), "", total] if rows else []
 
 
 _COMPARED = ("fusion", "commands", "CPU layers", "problems", "MB", "ms", "bound by memory")
 
 
-def comparison(results: Sequence[Inspection]) -> list[str]:
+def comparison(results: Sequence[Report]) -> list[str]:
     """One network on several devices, or at several levels of fusion, side by side."""
     rows = []
     for r in results:
-        found = [r.fusion, str(r.commands), str(r.cpu_layers), _counted(len(r.problems))]
-        bound = sum(cost.estimate.bound == "memory" for cost in r.costs)
+        assert r.work is not None
+        found = [r.device.fusion, str(r.work.commands), str(r.work.cpu_layers), _counted(len(r.problems))]
+        bound = sum(step.cost is not None and step.cost.bound == "memory" for step in r.steps)
         known = [f"{r.traffic / 1e6:,.2f}", f"{r.usec / 1e3:.3g}", str(bound)]
-        rows.append([r.device, *found, *(known if r.costs else ["", "", ""])])
-    notes = dict.fromkeys(f"  {r.device}: {r.provenance}" for r in results)
+        rows.append([r.device.name, *found, *(known if r.commands else ["", "", ""])])
+    notes = dict.fromkeys(f"  {r.device.name}: {r.device.provenance}" for r in results)
     return [results[0].network, *_table("device", rows, _COMPARED), *notes]
 
 

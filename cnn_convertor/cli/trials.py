@@ -53,14 +53,14 @@ def inspect_network(
 
     Nothing is converted. The exit code is 1 when the network cannot be converted.
     """
-    from cnn_convertor.inspection import compare, inspections_as_json
+    from cnn_convertor.inspection import compare, inspection_as_json, inspections_as_json
 
     devices = NAMES if device == "all" else (device,)
     levels = tuple(level.value for level in Fusion) if fusion == "all" else (fusion,)
     with console.working(source.name, "inspect"):
         results = compare(source, devices=devices, levels=levels, **options)
     if as_json:
-        console.data(inspections_as_json(results) if "all" in (device, fusion) else results[0].to_json())
+        console.data(inspections_as_json(results) if "all" in (device, fusion) else inspection_as_json(results[0]))
     elif "all" in (device, fusion):
         console.show("\n".join(tables.comparison(results)))
     else:

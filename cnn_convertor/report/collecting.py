@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from cnn_convertor import __version__, codegen
@@ -46,15 +47,9 @@ def report_of(
 ) -> values.Report:
     """What a conversion knows."""
     profile = config.profile
-    preparation = Preparation.of(config)
-    return values.Report(
-        schema=values.SCHEMA,
-        convertor=__version__,
+    return replace(
+        outline(config),
         network=program.name,
-        file=config.definition.name,
-        framework=config.origin.title,
-        device=device_of(profile, fusion=config.fusion, transposed=program.transposed),
-        preprocessing=values.Preprocessing(preparation.channel_order, preparation.mean, preparation.scale),
         inputs=tuple(values.NetworkInput(name, map_of(program, given)) for name, given in program.inputs),
         outputs=tuple(
             values.NetworkOutput(name, at, map_of(program, result))
@@ -68,6 +63,20 @@ def report_of(
         calibration=None if calibration is None else _calibration(calibration),
         kept=None if kept is None else values.KeptPrecision(*kept),
         notes=tuple(codegen.description(program)),
+    )
+
+
+def outline(config: Config) -> values.Report:
+    """What is known of a network that was not read."""
+    preparation = Preparation.of(config)
+    return values.Report(
+        schema=values.SCHEMA,
+        convertor=__version__,
+        network=config.name,
+        file=config.definition.name,
+        framework=config.origin.title,
+        device=device_of(config.profile, fusion=config.fusion, transposed=config.transpose_weight),
+        preprocessing=values.Preprocessing(preparation.channel_order, preparation.mean, preparation.scale),
     )
 
 

@@ -1,7 +1,6 @@
 """Where each layer of a network runs and how, and why commands end."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Conv2d, ConvTranspose2d, Dense, Identity, Input, Op, Reshape, Shape
+from cnn_convertor.report.values import ModelLayer, Work
 
 
 class Runs(Enum):
@@ -29,31 +29,6 @@ class Runs(Enum):
     NOWHERE = "none"  # nothing is to be computed
     REFUSED = "refused"
     UNKNOWN = "unknown"  # it depends on a layer that cannot be read
-
-    @property
-    def is_on_device(self) -> bool:
-        return self in {Runs.DEVICE, Runs.REWRITTEN, Runs.BOTH}
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One layer of the user's network.
-
-    outputs: their shapes. guessed: whether these follow from a guess, because a layer before it cannot be read.
-    parameters: trained numbers; macs: multiplications with one of them, for one image. None: not known.
-    how: in words; the reason, for a refused layer. steps: numbers of the program's layers that compute it; empty if any
-    layer of the network cannot be read, because there is no program.
-    """
-
-    origin: Origin
-    outputs: tuple[Shape, ...]
-    guessed: bool
-    parameters: int | None
-    macs: int | None
-    runs: Runs
-    how: str
-    steps: tuple[int, ...]
-    problems: tuple[Problem, ...]
 
 
 def boundaries_of(graph: Graph, steps: Sequence[Command], device: Device, fusion: Fusion) -> tuple[Boundary, ...]:
@@ -71,6 +46,13 @@ def boundaries_of(graph: Graph, steps: Sequence[Command], device: Device, fusion
 def work_of(partial_graph: PartialGraph, steps: Sequence[Command]) -> dict[int, Command]:
     """The steps that compute layers of the network, by their numbers."""
     return {number: step for number, step in enumerate(steps) if not _is_for_placeholders(partial_graph, step)}
+
+
+def extent_of(work: Mapping[int, Command]) -> Work:
+    return Work(
+        commands=sum(step.type is LayerType.CONV for step in work.values()),
+        cpu_layers=sum(place_of(step) is Runs.CPU for step in work.values()),
+    )
 
 
 def _is_for_placeholders(partial_graph: PartialGraph, step: Command) -> bool:
@@ -91,7 +73,7 @@ class _Part(NamedTuple):
     node: Node
 
 
-def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Sequence[Problem]) -> Iterator[Row]:
+def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Sequence[Problem]) -> Iterator[ModelLayer]:
     """One row for each layer of the network, in its order."""
     graph = partial_graph.graph
     layers: dict[Origin, list[Node]] = {}
@@ -113,16 +95,16 @@ def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Seq
             runs, how = Runs.UNKNOWN, "its inputs are guesses, since a layer before it cannot be read"
         else:
             runs, how = _place_and_how(origin, nodes, its_parts)
-        yield Row(
-            origin=origin,
+        yield ModelLayer(
+            name=origin.layer,
+            type=origin.type,
             outputs=_outputs(graph, nodes),
             guessed=any(node.name in partial_graph.guessed for node in nodes),
             parameters=None if unread else partial_graph.parameters.get(origin, 0),
             macs=None if unread else sum(_macs(graph, node) for node in nodes),
-            runs=runs,
+            runs=runs.value,
             how=how,
             steps=() if partial_graph.placeholders else tuple(dict.fromkeys(part.number for part in its_parts)),
-            problems=its_problems,
         )
 
 

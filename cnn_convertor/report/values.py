@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from cnn_convertor.normalization import Normalization
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceFigure:
@@ -93,8 +95,10 @@ class Message:
 class ModelLayer:
     """A layer of the framework.
 
-    outputs: shapes. parameters: trained numbers; macs: multiplications with one of them, for one image; null: not known.
-    runs: where: device, rewritten, cpu, device+cpu, none, refused or unknown. how: in words. steps: that compute it.
+    outputs: shapes; guessed: they follow from a guess, because a layer before it cannot be read. parameters: trained numbers;
+    macs: multiplications with one of them, for one image; null: not known. runs: where: device, rewritten, cpu, device+cpu,
+    none, refused or unknown. how: in words; the reason, for a refused layer. steps: that compute it; none if any layer of the
+    network cannot be read.
     """
 
     name: str
@@ -105,6 +109,7 @@ class ModelLayer:
     runs: str
     how: str
     steps: tuple[int, ...]
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +299,23 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """How many commands and layers on the CPU compute the network, or those of its layers that can be read."""
+
+    commands: int
+    cpu_layers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that helps, and the layers concerned."""
+
+    code: str
+    hint: str
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CommandBoundary:
     """Two layers that do not share a command though one reads the other's map, or both are parts of a concatenation."""
 
@@ -369,9 +391,14 @@ class BoardFigures:
 class Report:
     """A network as it was converted, or as far as it could be.
 
-    layers, boundaries, passes: empty unless a report was asked for; a conversion alone does not need them. steps and what
-    follows from them are empty when problems of layers prevent a conversion. palette_command_bytes: about how much of its command buffer
-    the driver needs to expand palettes. notes: the memory, inputs and outputs in sentences.
+    Each command fills what it finds; the other parts are empty or null:
+    layers, work, boundaries, normalizations: an inspection and a report. passes, magnitudes of weights: a report.
+    weights, calibration, kept: a conversion and a report. verified: a verification. board: a report with a kit's results.
+    steps and what follows from them are empty when problems of layers prevent a conversion.
+
+    has_weights: whether the model was read with its weights; without them, numbers depend on none. palette_command_bytes: about
+    how much of its command buffer the driver needs to expand palettes. notes: the memory, inputs and outputs in sentences.
+    normalizations: of inputs, by the first layers.
     """
 
     schema: int
@@ -381,11 +408,14 @@ class Report:
     framework: str
     device: DeviceFacts
     preprocessing: Preprocessing
+    has_weights: bool = True
     problems: tuple[Message, ...] = ()
     warnings: tuple[Message, ...] = ()
     inputs: tuple[NetworkInput, ...] = ()
     outputs: tuple[NetworkOutput, ...] = ()
     layers: tuple[ModelLayer, ...] = ()
+    work: Work | None = None
+    normalizations: tuple[Normalization, ...] = ()
     steps: tuple[Step, ...] = ()
     memory: MemoryUse | None = None
     weight_bytes: int = 0
@@ -430,6 +460,10 @@ class Report:
         return sum(step.evidence == "accepted" for step in self.steps)
 
     @property
+    def parameters(self) -> int:
+        return sum(layer.parameters or 0 for layer in self.layers)
+
+    @property
     def macs(self) -> int:
         """Of all layers where they are known."""
         return sum(layer.macs or 0 for layer in self.layers)
@@ -437,6 +471,21 @@ class Report:
     @property
     def macs_on_device(self) -> int:
         return sum(layer.macs or 0 for layer in self.layers if layer.runs in ON_DEVICE)
+
+    @property
+    def share_on_device(self) -> float | None:
+        """Of the multiplications; None where there are none."""
+        return self.macs_on_device / self.macs if self.macs else None
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What to change, in network order."""
+        layers: dict[tuple[str, str], dict[str, None]] = {}
+        for problem in self.problems:
+            names = layers.setdefault((problem.code, problem.hint or problem.message), {})
+            if name := problem.layer or problem.file:
+                names[name] = None
+        return tuple(Change(code, hint, tuple(names)) for (code, hint), names in layers.items())
 
 
 ON_DEVICE = frozenset({"device", "rewritten", "device+cpu"})  # values of ModelLayer.runs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary
@@ -11,31 +11,17 @@ from cnn_convertor.ir.graph import Graph, describe
 from cnn_convertor.passes import Pass
 from cnn_convertor.report import values
 from cnn_convertor.report.magnitudes import MagnitudeCounter
-from cnn_convertor.report.rows import Row
 from cnn_convertor.report.values import Report
 
 
-def with_layers(report: Report, rows: Iterable[Row], boundaries: Sequence[Boundary]) -> Report:
-    """The report with the framework's layers, and the reasons why commands end."""
+def with_boundaries(report: Report, boundaries: Sequence[Boundary]) -> Report:
+    """The report with the reasons why commands end."""
     named = tuple(values.CommandBoundary(*each) for each in boundaries)
     steps = (
         replace(step, ends=tuple(f"{b.after}: {b.reason}" for b in named if b.before in step.layers))
         for step in report.steps
     )
-    return replace(report, layers=tuple(map(_layer, rows)), boundaries=named, steps=tuple(steps))
-
-
-def _layer(row: Row) -> values.ModelLayer:
-    return values.ModelLayer(
-        name=row.origin.layer,
-        type=row.origin.type,
-        outputs=row.outputs,
-        parameters=row.parameters,
-        macs=row.macs,
-        runs=row.runs.value,
-        how=row.how,
-        steps=row.steps,
-    )
+    return replace(report, boundaries=named, steps=tuple(steps))
 
 
 def with_magnitudes(report: Report, program: Program, counter: MagnitudeCounter) -> Report:
