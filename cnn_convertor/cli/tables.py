@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
-from cnn_convertor.ir.ops import Shape
 
 if TYPE_CHECKING:
     from cnn_convertor.board.comparison import BoardLayer, BoardVerification
@@ -327,8 +326,7 @@ def _layers(result: Report, *, with_steps: bool, draws: bool) -> list[str]:
 
 def _layer_cells(layer: ModelLayer) -> list[str]:
     """What the columns say of a layer, including the one for -v."""
-    shapes = (Shape(*shape) for shape in layer.outputs)
-    outputs = ", ".join(str(shape.channels) if shape.is_vector else str(shape) for shape in shapes)
+    outputs = ", ".join("x".join(map(str, shape if shape[:2] != (1, 1) else shape[2:])) for shape in layer.outputs)
     names = [layer.name, layer.type, f"{'~' * layer.guessed}{outputs}"]
     costs = [_counted(layer.parameters), _counted(layer.macs)]
     return [*names, *costs, layer.runs, layer.how, ", ".join(map(str, layer.steps))]
