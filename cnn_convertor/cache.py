@@ -33,7 +33,7 @@ from cnn_convertor import dependencies, files, pipeline
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, Problem, UsageError, overheard, warn
 from cnn_convertor.files import Contents
-from cnn_convertor.hashing import PIECE, Content, content_of, sha256_of, sources
+from cnn_convertor.hashing import PIECE, Content, content_of, opened, sha256_of, sources
 from cnn_convertor.manifest import earlier_files
 from cnn_convertor.pipeline import ConvertedNetwork
 from cnn_convertor.progress import Progress, silent
@@ -179,7 +179,7 @@ def _version(library: str) -> str:
 def _pieces(path: Path, content: Content) -> Iterator[NDArray[np.uint8]]:
     """The contents of a file, which are checked at the end. Raises _DamagedError."""
     digest = hashlib.sha256()
-    with path.open("rb", buffering=0) as stream:
+    with opened(path) as stream:
         while piece := stream.read(PIECE):
             digest.update(piece)
             yield np.frombuffer(piece, np.uint8)
@@ -193,7 +193,8 @@ def _pieces(path: Path, content: Content) -> Iterator[NDArray[np.uint8]]:
 def _read(path: Path) -> CachedConversion:
     """Raises FileNotFoundError and _DamagedError."""
     try:
-        digest, _, text = path.read_text(encoding="utf-8").partition("\n")
+        with opened(path) as stream:
+            digest, _, text = stream.read().decode().partition("\n")
         if hashlib.sha256(text.encode()).hexdigest() != digest:
             raise _DamagedError(str(path))
         entry = from_plain(CachedConversion, json.loads(text))  # with the infinite numbers of reports

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection
+from errno import ENOENT
 from functools import cache
+from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,9 +29,16 @@ class Content(NamedTuple):
     sha256: str
 
 
+def opened(path: Path) -> FileIO:
+    """Raises FileNotFoundError for what is no file: reading a pipe may have no end."""
+    if not path.is_file():
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path))
+    return path.open("rb", buffering=0)
+
+
 def content_of(name: str, path: Path) -> Content:
     digest, size = hashlib.sha256(), 0
-    with path.open("rb", buffering=0) as stream:
+    with opened(path) as stream:
         while piece := stream.read(PIECE):
             digest.update(piece)
             size += len(piece)

@@ -213,6 +213,20 @@ def test_an_entry_writes_into_the_output_folder_alone(net: Path, folder: Path) -
     assert not (config.output_folder / "outside.h").exists()
 
 
+def test_a_pipe_in_place_of_a_file_is_not_read(net: Path, folder: Path) -> None:
+    """Reading it would wait for a writer."""
+    config = Config.read(net)
+    cache.convert(config, folder=folder)
+    expected = contents(config)
+    kept = [min(Cache(folder)._files(part)) for part in ("files", "entries")]  # noqa: SLF001
+    for path in (config.output_folder / config.name / "digits_gen.h", *kept):
+        path.unlink()
+        os.mkfifo(path)
+        assert is_known(config, folder) == (path not in kept)
+        assert contents(config) == expected
+        shutil.rmtree(config.output_folder)
+
+
 def test_a_file_that_is_gone_is_made_again(net: Path, folder: Path) -> None:
     config = Config.read(net)
     cache.convert(config, folder=folder)

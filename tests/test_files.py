@@ -344,6 +344,26 @@ def test_a_folder_where_a_file_should_be_is_told_before_anything_moves(tmp_path:
     assert everything(tmp_path) == ["a.h"]
 
 
+def test_a_link_that_leads_a_file_out_of_the_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "p.dox").write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "doc").symlink_to(tmp_path / "elsewhere")
+    assert (
+        told(tmp_path / "out", name="doc/p.dox") == "cannot write the outputs: a link leads doc/p.dox out of the folder"
+    )
+    assert tree(tmp_path / "elsewhere") == {"p.dox": b"mine"} and not (tmp_path / "out" / "first.h").exists()
+
+
+def test_a_pipe_is_replaced_and_not_read(tmp_path: Path) -> None:
+    replace_all(tmp_path, {"a.h": "a", "b.h": "b"})
+    (tmp_path / "a.h").unlink()
+    os.mkfifo(tmp_path / "a.h")
+    assert files.differing(tmp_path, {"a.h": "a", "b.h": "b"}) == ("a.h",)
+    replace_all(tmp_path, {"a.h": "a", "b.h": "b"})
+    assert tree(tmp_path) == {"a.h": b"a", "b.h": b"b"}
+
+
 def test_a_folder_that_may_not_be_written_is_told(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")

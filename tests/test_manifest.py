@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,12 @@ def test_files_that_changed_since_stay(config: Config, tmp_path: Path) -> None:
 def test_a_manifest_of_another_kind_lists_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.h").write_text("a")
     (tmp_path / "digits.json").write_text(text)
+    assert earlier_files(tmp_path, "digits") == ()
+
+
+def test_a_pipe_is_no_manifest(tmp_path: Path) -> None:
+    """Reading it would wait for a writer."""
+    os.mkfifo(tmp_path / "digits.json")
     assert earlier_files(tmp_path, "digits") == ()
 
 
