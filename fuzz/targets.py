@@ -21,6 +21,7 @@ from cnn_convertor.audit import audit as read_sources
 from cnn_convertor.board.results import read_results
 from cnn_convertor.cache import Cache
 from cnn_convertor.checking import differences_of
+from cnn_convertor.cli.grids import fitted
 from cnn_convertor.cli.reports import earlier_report
 from cnn_convertor.cli.tables import differences as table_of_differences
 from cnn_convertor.config import Config
@@ -324,7 +325,7 @@ def cached(data: bytes) -> None:
 def report(data: bytes) -> None:
     """What `report --json` wrote, compared with another report, on the terminal and as a page."""
     found = differences(earlier_report(saved(data, "report.json")), known_report())
-    "\n".join(table_of_differences(found)).encode()
+    fitted(table_of_differences(found), 80).encode()
     html_page(known_report(), compared=found).encode()
 
 

@@ -37,7 +37,7 @@ def list_devices(console: Console, names: tuple[str, ...], as_json: bool) -> Non
     if as_json:
         console.data(tables.devices_as_json(profiles))
     else:
-        console.show("\n".join(tables.devices(profiles)))
+        console.lines(tables.devices(profiles))
 
 
 @commands.command()

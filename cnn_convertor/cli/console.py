@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cnn_convertor.cli import problems, tables
+from cnn_convertor.cli import grids, problems, tables
+from cnn_convertor.cli.grids import Item
 from cnn_convertor.cli.problems import Complaint
 from cnn_convertor.cli.progress import MOMENT, TimedSteps, bar
 from cnn_convertor.cli.tables import escape_controls
@@ -116,6 +118,11 @@ class Console:
         else:
             self.data(text)
 
+    def lines(self, items: Iterable[Item]) -> None:
+        """Print a result of lines and tables, within the width of a terminal."""
+        if self._level >= 0:
+            _print_lines(items)
+
     def data(self, text: str) -> None:
         """Print a result for programs, even with -q."""
         _print(text.rstrip("\n"))
@@ -138,7 +145,7 @@ class Console:
             logger.removeHandler(handler)
 
     def result(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
-        self.show("\n".join(tables.labeled(title, rows)))
+        self.lines(tables.labeled(title, rows))
 
     def conversion(self, network: str, title: str, made: ConvertedNetwork, *, verbose: bool) -> None:
         """Print what a conversion made; if verbose, or with -v, also how weights are stored and further details."""
@@ -147,9 +154,9 @@ class Console:
         verbose = verbose or self._level > 0
         report = made.report
         if report.calibration is not None:
-            self.show("\n".join(tables.calibration(network, report.calibration, with_layers=verbose)))
+            self.lines(tables.calibration(network, report.calibration, with_layers=verbose))
         if verbose and any(weights.distinct is not None for weights in report.weights):
-            self.show("\n".join(tables.weights(network, report.weights)))
+            self.lines(tables.weights(network, report.weights))
         rows = [*summary(report), *(("files", str(path)) for path in made.files)]
         if verbose:
             more = details(report)
@@ -166,25 +173,25 @@ class Console:
         if made.steps:
             self.result(made.network, summary(made))
         if compared is not None:
-            self.show("\n".join(tables.differences(compared)))
+            self.lines(tables.differences(compared))
 
     def verification(self, result: Verification) -> None:
         """Print a verification; the exit code is 1 unless it passed."""
         if not result.passed:
             self.code = max(self.code, FAILED)
         if self._level >= 0 or not result.passed:
-            _print(escape_controls("\n".join(tables.verification(result))))
+            _print_lines(tables.verification(result))
 
     def board_verification(self, result: BoardVerification) -> None:
         """Print how a board compares; the exit code is 1 unless it passed."""
         if not result.passed:
             self.code = max(self.code, FAILED)
         if self._level >= 0 or not result.passed:
-            _print(escape_controls("\n".join(tables.board_verification(result))))
+            _print_lines(tables.board_verification(result))
 
     def sweep(self, result: Sweep) -> None:
         """Print a comparison of variants, and why some of them cannot be converted; the exit code is then 1."""
-        self.show("\n".join(tables.sweep(result)))
+        self.lines(tables.sweep(result))
         for problem in dict.fromkeys(problem for row in result.rows for problem in row.warnings):
             self.complain("warning", problem)
         for problem in result.problems:
@@ -192,8 +199,7 @@ class Console:
 
     def inspection(self, result: Report) -> None:
         """Print an inspection, and the problems that are of no single layer."""
-        if self._level >= 0:
-            _print("\n".join(tables.inspection(result, verbose=self._level > 0, draws=_draws(sys.stdout))))
+        self.lines(tables.inspection(result, verbose=self._level > 0))
         shown = {layer.name for layer in result.layers}
         for message in result.problems:
             if message.layer not in shown or self._level < 0:
@@ -270,6 +276,13 @@ class _Notes(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._say(record.getMessage())
+
+
+def _print_lines(items: Iterable[Item]) -> None:
+    if _draws(sys.stdout):
+        _print(grids.fitted(items, shutil.get_terminal_size().columns))
+    else:
+        _print(escape_controls(grids.plain(items)))
 
 
 def _draws(stream: Any) -> bool:

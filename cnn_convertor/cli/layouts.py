@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from cnn_convertor.cli.console import Console
+from cnn_convertor.cli.grids import Column, Grid
 from cnn_convertor.cli.parameters import COUNT, FILE, WholeNumber, with_device, with_format, with_network, with_sources
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
@@ -40,7 +41,7 @@ def audit(console: Console, source: Path, weights: Path | None, device: str | No
         console.find(finding)
     for note in result.notes:
         console.complain("warning", note)
-    console.show(result.listing)
+    console.lines(result.listing.splitlines())
     found = f"{numbered(result.commands, 'command')}, {numbered(len(result.findings), 'finding')}"
     console.show(f"{result.name} on {name}: {found}")
 
@@ -127,7 +128,8 @@ def list_layouts(console: Console, family: str | None) -> None:
     if not rows:
         families = ", ".join(dict.fromkeys(kind for kind, _ in LAYOUTS.values()))
         raise UsageError.of("DV841", f'no family of layouts is called "{family}"', hint=families)
-    console.show("\n".join(f"{own:6} {name:46} {text}" for own, name, text in rows))
+    texts = (Column("", right=False), Column("", right=False), Column("", right=False, folds=True))
+    console.lines([Grid(texts, tuple(rows), indent=0)])
 
 
 @layout.command("describe")
@@ -151,7 +153,7 @@ def describe_layout(
     from cnn_convertor.layouts.names import layout_of
 
     given, kind = layout_of(name), _element(element)
-    console.show(describe(given, shape, element=kind))
+    console.lines(describe(given, shape, element=kind).splitlines())
     if picture is not None:
         replace_all(picture.parent, {picture.name: svg(given, shape, element=kind)})
 

@@ -1,15 +1,13 @@
-"""What the commands find, as lines of text."""
+"""What the commands find, as lines and tables."""
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cnn_convertor.cli.grids import Column, Grid, Item
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
 
 if TYPE_CHECKING:
@@ -34,14 +32,13 @@ def numbered(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
-def labeled(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
+def labeled(title: str, rows: Sequence[tuple[str, str]]) -> list[Item]:
     """A title, and (label, value) rows; a label is not repeated."""
-    width = max((len(label) for label, _ in rows), default=0)
-    lines, before = [title], None
-    for label, value in rows:
-        lines.append(f"  {'' if label == before else label:{width}}  {value}")
-        before = label
-    return lines
+    labels = ["", *(label for label, _ in rows)]
+    shown = tuple(
+        ("" if label == before else label, value) for before, (label, value) in zip(labels[:-1], rows, strict=True)
+    )
+    return [title, Grid((Column("", right=False), Column("", right=False, folds=True)), shown)] if rows else [title]
 
 
 # --- devices -------------------------------------------------------------------------------------------------------------
@@ -49,9 +46,9 @@ def labeled(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
 _DEVICES_SCHEMA = 1  # of the JSON form; increases when the meaning of an entry changes
 
 
-def devices(profiles: Sequence[Profile]) -> list[str]:
+def devices(profiles: Sequence[Profile]) -> list[Item]:
     """Each device with its figures and their sources."""
-    lines = []
+    lines: list[Item] = []
     for profile in profiles:
         rows = [
             (FIGURES[name].words, f"{figure_text(name, figure):18}  {'assumed: ' * figure.is_assumed}{figure.source}")
@@ -86,7 +83,7 @@ def devices_as_json(profiles: Sequence[Profile]) -> str:
 _STORED = ("stored as", "values", "zeros", "palette dB", "FP16 bytes", "bytes", "reason")
 
 
-def weights(network: str, layers: Sequence[StoredWeights]) -> list[str]:
+def weights(network: str, layers: Sequence[StoredWeights]) -> list[Item]:
     """How the weights of each layer are stored."""
     rows = [
         [
@@ -101,24 +98,24 @@ def weights(network: str, layers: Sequence[StoredWeights]) -> list[str]:
     ]
     before, after = (sum(sizes) for sizes in zip(*((y.fp16_bytes, y.bytes) for y in layers), strict=True))
     rows.append(["all", "", "", "", "", f"{before:,}", f"{after:,}", ""])
-    return [f"{network}: weights", *_table("layer", rows, _STORED)]
+    return [f"{network}: weights", Grid.of("layer", _STORED, rows, folds="reason")]
 
 
-def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -> list[str]:
+def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -> list[Item]:
     """What sample inputs improved: the outputs, and each layer if requested."""
     tables = [("output", result.outputs), *([("layer", result.layers)] if with_layers else [])]
     given = f"{numbered(result.samples, 'sample')} ({result.source})"
-    lines = [f"{network}: palettes calibrated with {given}, against FP16 weights on the same"]
+    lines: list[Item] = [f"{network}: palettes calibrated with {given}, against FP16 weights on the same"]
     for title, improvements in tables:
         rows = [[i.name, _decibels(i.before), _decibels(i.after)] for i in improvements]
-        lines += _table(title, rows, ("dB before", "dB after")) if rows else []
+        lines += [Grid.of(title, ("dB before", "dB after"), rows)] if rows else []
     return lines
 
 
-def sweep(result: Sweep) -> list[str]:
+def sweep(result: Sweep) -> list[Item]:
     """The variants, and which of them are on the Pareto front."""
     first, *others = result.titles
-    return [result.network, *_table(first, [row.cells for row in result.rows], others), f"  * {result.front}"]
+    return [result.network, Grid.of(first, others, [row.cells for row in result.rows]), f"  * {result.front}"]
 
 
 # --- verify --------------------------------------------------------------------------------------------------------------
@@ -129,10 +126,10 @@ _BESIDE = ("FP16 dB", "palette dB", "FP16 agreement", "palette agreement", "same
 _UNFUSED = "* compared with fusion = none: the configured fusion keeps this map out of memory"
 
 
-def verification(result: Verification) -> list[str]:
+def verification(result: Verification) -> list[Item]:
     """What was compared, how it compares, and the verdict."""
     stored = "palette weights" if result.palette else "FP16 weights"
-    lines = [
+    lines: list[Item] = [
         f"{result.network} against {result.framework}, {stored}: {numbered(result.samples, 'sample')} ({result.inputs})"
     ]
     for table in _verified(result):
@@ -140,20 +137,20 @@ def verification(result: Verification) -> list[str]:
     return [*lines, *_verdict(result)]
 
 
-def _verified(result: Verification) -> Iterator[list[str]]:
-    yield _table("output", [_cells(output) for output in result.outputs], _MEASURES)
+def _verified(result: Verification) -> Iterator[list[Item]]:
+    yield [Grid.of("output", _MEASURES, [_cells(output) for output in result.outputs])]
     if result.beside:
         rows = [
             [b.fp16.name, _decibels(b.fp16.sqnr), _decibels(b.palette.sqnr)]
             + [_share(share) for share in (b.fp16.agreement, b.palette.agreement, b.same_class)]
             for b in result.beside
         ]
-        yield _table("weights", rows, _BESIDE)
+        yield [Grid.of("weights", _BESIDE, rows)]
     if result.sensitivity:
-        yield _sensitivity(result)
+        yield [_sensitivity(result)]
     if result.accuracies:
         rows = [[a.output, _share(a.framework), _share(a.device)] for a in result.accuracies]
-        yield _table("accuracy", rows, (result.framework, "device"))
+        yield [Grid.of("accuracy", (result.framework, "device"), rows)]
     if result.layers:
         causes = tuple(dict.fromkeys(c.cause for layer in result.layers for c in layer.causes))
         with_alone = any(layer.alone is not None for layer in result.layers)
@@ -169,10 +166,10 @@ def _verified(result: Verification) -> Iterator[list[str]]:
             for layer in result.layers
         ]
         notes = [f"  {_UNFUSED}"] * any(layer.unfused for layer in result.layers)
-        yield [*_table("layer", rows, measures), *notes]
+        yield [Grid.of("layer", measures, rows), *notes]
 
 
-def _sensitivity(result: Verification) -> list[str]:
+def _sensitivity(result: Verification) -> Grid:
     """Each output with FP16 weights in one layer alone."""
     names = [output.name for output in result.outputs]
 
@@ -185,7 +182,7 @@ def _sensitivity(result: Verification) -> list[str]:
         *(row(each.layer, each.more_bytes, each.outputs) for each in result.sensitivity),
         row("all", sum(each.more_bytes for each in result.sensitivity), everywhere),
     ]
-    return _table("FP16 in", rows, ["more bytes", *(f"{name} dB" for name in names)])
+    return Grid.of("FP16 in", ("more bytes", *(f"{name} dB" for name in names)), rows)
 
 
 def _by_cause(layer: LayerResult, causes: Sequence[Cause]) -> list[str]:
@@ -233,16 +230,16 @@ def _cells(comparison: Comparison) -> list[str]:
 _BOARD = ("same dB", "max error", "board dB", "emulated dB", "us", "us, model", "bytes", "emulated")
 
 
-def board_verification(result: BoardVerification) -> list[str]:
+def board_verification(result: BoardVerification) -> list[Item]:
     """How the board compares with the emulated device and with the framework, and the verdict."""
-    lines = [
+    lines: list[Item] = [
         f"{result.network} on the board against {result.framework}: {numbered(result.samples, 'sample')} ({result.inputs})",
         f"device: {result.device}",
-        *_table("output", [_cells(output) for output in result.outputs], _MEASURES),
+        Grid.of("output", _MEASURES, [_cells(output) for output in result.outputs]),
         "",
-        *_table("emulated", [_cells(output) for output in result.emulated], _MEASURES),
+        Grid.of("emulated", _MEASURES, [_cells(output) for output in result.emulated]),
         "",
-        *_table("layer", [*map(_board_cells, result.layers), _whole_cells(result)], _BOARD),
+        Grid.of("layer", _BOARD, [*map(_board_cells, result.layers), _whole_cells(result)]),
         "  same dB: the board against the emulated device, each on the inputs that the board had",
         "",
     ]
@@ -279,49 +276,35 @@ def _whole_cells(result: BoardVerification) -> list[str]:
 
 # --- inspect -------------------------------------------------------------------------------------------------------------
 
-_LAYER_COLUMNS = ("layer", "type", "output", "parameters", "MACs", "runs", "how")
-_NUMBERS = {"parameters", "MACs"}
-_NARROWEST = 30  # characters of the column that folds
-_WIDE = 10_000  # characters: where no terminal shows the table, no line folds
+_LAYER_COLUMNS = (
+    Column("layer", right=False, folds=True),
+    Column("type", right=False, folds=True),
+    Column("output", right=False),
+    Column("parameters"),
+    Column("MACs"),
+    Column("runs", right=False),
+    Column("how", right=False, folds=True),
+    Column("steps", right=False),
+)
 _NAMED = 8  # layers that one hint names
 _STYLES = {"refused": "red", "unknown": "yellow", "cpu": "cyan", "device+cpu": "cyan"}
 
 
-def inspection(result: Report, *, verbose: bool, draws: bool) -> list[str]:
-    """A table of layers, their totals, and what to change. verbose: with the steps of the program, and where commands end.
-
-    draws: whether a terminal shows it, which has a width and colors.
-    """
+def inspection(result: Report, *, verbose: bool) -> list[Item]:
+    """A table of layers, their totals, and what to change. verbose: with the steps of the program, and where commands end."""
     stored = "" if result.has_weights else ", without weights"
-    lines = [f"{result.network} ({result.framework}, {result.file}{stored}); sizes are height x width x channels", ""]
-    lines += _layers(result, with_steps=verbose, draws=draws)
+    title = f"{result.network} ({result.framework}, {result.file}{stored}); sizes are height x width x channels"
+    lines: list[Item] = [title, "", _layers(result, with_steps=verbose)]
     if verbose and result.boundaries:
         lines += ["", "Neighboring layers of the device in different commands:"]
-        lines += [escape_controls(f"  {b.before} | {b.after}: {b.reason}") for b in result.boundaries]
-    return [*lines, "", *map(escape_controls, _totals(result))]
+        lines += [f"  {b.before} | {b.after}: {b.reason}" for b in result.boundaries]
+    return [*lines, "", *_totals(result)]
 
 
-def _layers(result: Report, *, with_steps: bool, draws: bool) -> list[str]:
-    """Lines of the table of layers, as wide as the terminal if there is one; the last column folds."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    titles = [*_LAYER_COLUMNS, *["steps"] * with_steps]
-    rows = [list(map(escape_controls, _layer_cells(layer)))[: len(titles)] for layer in result.layers]
-    widths = {column[0]: max(map(len, column)) for column in zip(titles, *rows, strict=True)}
-    table = Table(box=None, pad_edge=False)
-    for name in titles:
-        folds = {"overflow": "fold"} if name == "how" else {"min_width": widths[name]}
-        table.add_column(name, justify="right" if name in _NUMBERS else "left", **folds)
-    for layer, cells in zip(result.layers, rows, strict=True):
-        table.add_row(*map(Text, cells), style=_STYLES.get(layer.runs, ""))
-    least = sum(widths.values()) - widths["how"] + _NARROWEST + 2 * len(titles)
-    width = max(shutil.get_terminal_size().columns, least) if draws else _WIDE
-    page = io.StringIO()
-    console = Console(file=page, width=width, force_terminal=draws, no_color="NO_COLOR" in os.environ, emoji=False)
-    console.print(table)
-    return [line.rstrip() for line in page.getvalue().splitlines()]
+def _layers(result: Report, *, with_steps: bool) -> Grid:
+    columns = _LAYER_COLUMNS if with_steps else _LAYER_COLUMNS[:-1]
+    rows = tuple(tuple(_layer_cells(layer))[: len(columns)] for layer in result.layers)
+    return Grid(columns, rows, indent=0, styles=tuple(_STYLES.get(layer.runs, "") for layer in result.layers))
 
 
 def _layer_cells(layer: ModelLayer) -> list[str]:
@@ -363,7 +346,7 @@ _COSTS = ("step", "runs", "cycles", "input", "operand", "output", "weights", "bo
 _SHOWN = 40  # characters of the layers of a command
 
 
-def costs(result: Report) -> list[str]:
+def costs(result: Report) -> list[Item]:
     """What each command costs, and all together. Sizes in bytes."""
     rows = []
     for number, step in enumerate(result.steps):
@@ -374,7 +357,7 @@ def costs(result: Report) -> list[str]:
         name = layers if len(layers) <= _SHOWN else f"{layers[: _SHOWN - 3]}..."
         rows.append(
             [
-                escape_controls(name),
+                name,
                 str(number),
                 str(len(step.runs)),
                 *map(_counted, numbers),
@@ -383,13 +366,13 @@ def costs(result: Report) -> list[str]:
             ]
         )
     total = f"{result.usec / 1e3:.3g} ms and {result.traffic / 1e6:,.2f} MB on {result.device.name} ({result.device.provenance})"
-    return ["", *_table("command", rows, _COSTS), "", total] if rows else []
+    return ["", Grid.of("command", _COSTS, rows), "", total] if rows else []
 
 
 _COMPARED = ("fusion", "commands", "CPU layers", "problems", "MB", "ms", "bound by memory")
 
 
-def comparison(results: Sequence[Report]) -> list[str]:
+def comparison(results: Sequence[Report]) -> list[Item]:
     """One network on several devices, or at several levels of fusion, side by side."""
     rows = []
     for r in results:
@@ -399,17 +382,18 @@ def comparison(results: Sequence[Report]) -> list[str]:
         known = [f"{r.traffic / 1e6:,.2f}", f"{r.usec / 1e3:.3g}", str(bound)]
         rows.append([r.device.name, *found, *(known if r.commands else ["", "", ""])])
     notes = dict.fromkeys(f"  {r.device.name}: {r.device.provenance}" for r in results)
-    return [results[0].network, *_table("device", rows, _COMPARED), *notes]
+    return [results[0].network, Grid.of("device", _COMPARED, rows), *notes]
 
 
 # --- report --------------------------------------------------------------------------------------------------------------
 
 
-def differences(found: Sequence[ReportDifference]) -> list[str]:
+def differences(found: Sequence[ReportDifference]) -> list[Item]:
     """What differs between two reports, line by line."""
     if not found:
         return ["nothing differs from the earlier report"]
-    lines, section = [], ""
+    lines: list[Item] = []
+    section = ""
     for each in found:
         if each.section != section:
             section = each.section
@@ -422,18 +406,6 @@ def differences(found: Sequence[ReportDifference]) -> list[str]:
 
 
 # --- cells ---------------------------------------------------------------------------------------------------------------
-
-
-def _table(first: str, rows: Sequence[Sequence[str]], measures: Sequence[str]) -> list[str]:
-    """Indented lines of aligned columns, under their titles; the first is aligned left."""
-    lines = [[first, *measures], *([*row, *[""] * (1 + len(measures) - len(row))] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join(
-            ["", line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]
-        ).rstrip()
-        for line in lines
-    ]
 
 
 def _counted(number: int | None) -> str:

@@ -62,11 +62,11 @@ def inspect_network(
     if as_json:
         console.data(inspections_as_json(results) if "all" in (device, fusion) else inspection_as_json(results[0]))
     elif "all" in (device, fusion):
-        console.show("\n".join(tables.comparison(results)))
+        console.lines(tables.comparison(results))
     else:
         console.inspection(results[0])
         if cost:
-            console.show("\n".join(tables.costs(results[0])))
+            console.lines(tables.costs(results[0]))
     for result in results:
         console.judge(result)
 

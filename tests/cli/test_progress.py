@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import termios
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cli.terminal import terminal
 from cnn_convertor import cli
 from cnn_convertor.cli import console
 from cnn_convertor.cli.live import ProgressLine
@@ -43,37 +37,6 @@ COMMANDS = {  # its arguments -> the steps that it shows; OUT is a folder
     "layout pack --to nvdla_feature_int16 OUT/map.npy OUT/map.bin": ["rearrange"],
 }
 every_command = pytest.mark.parametrize("command", COMMANDS)
-
-
-class Screen:
-    """A terminal. text: what was drawn on it."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-
-@contextmanager
-def terminal(columns: int = 80) -> Iterator[Screen]:
-    """Put a terminal in the place of standard error."""
-    main, other = pty.openpty()
-    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    seen: list[bytes] = []
-
-    def read() -> None:
-        with suppress(OSError):  # the other end is closed
-            while piece := os.read(main, 1 << 16):
-                seen.append(piece)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    screen = Screen()
-    try:
-        with os.fdopen(other, "w", encoding="utf-8") as stream, redirect_stderr(stream):
-            yield screen
-    finally:
-        reader.join()
-        os.close(main)
-        screen.text = b"".join(seen).decode()
 
 
 @pytest.fixture

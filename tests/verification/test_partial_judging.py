@@ -155,7 +155,7 @@ def test_an_output_without_a_result_is_not_verified(tmp_path: Path, monkeypatch:
     )
     assert not result.passed
     lines = tables.verification(result)
-    assert lines[-1].startswith('not verified: "sum" cannot be compared; give the expected outputs')
+    assert str(lines[-1]).startswith('not verified: "sum" cannot be compared; give the expected outputs')
 
 
 # --- layers without a single map -----------------------------------------------------------------------------------------
