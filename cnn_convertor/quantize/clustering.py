@@ -8,12 +8,14 @@ With these centers, the costs have the Monge property (crossing edges cost no mo
 convex in K, and for a suitable price per edge the cheapest path of any length has K edges: Aggarwal, Schieber and Tokuyama,
 "Finding a minimum-weight k-link path in graphs with the concave Monge property and applications" (1994). For a given price,
 policy iteration finds the cheapest path: evaluate all positions' choices of predecessors, then improve the choices, until
-none changes.
+none changes. The price and the first choices come from coarse lines, which have a few positions per cluster.
 
 The result is optimal up to rounding: improvements below 1e-9 of the price are ignored. It is deterministic: it depends only on
 a fixed sequence of IEEE 754 double-precision operations. Sums accumulate from zero outwards, so that large values do not
 swamp small ones. Ties go to the lower border.
 """
+
+from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -24,10 +26,9 @@ Real = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 _GAIN = 1e-9  # minimum improvement, relative to the price
-_ROUGH_GAIN = 0.1  # during the search for the price
-_ROUGH_TRIES = 6
-_NEAR = 2  # clusters from the target at which the rough search ends
-_MAX_ROUNDS = 1000  # of policy iteration, which needs about 20
+_FINENESS = (4, 16)  # positions of the coarse lines per cluster
+_COARSER = 3  # times as coarse, so that solving a coarse line first is worth it
+_MAX_ROUNDS = 1000  # of policy iteration, which needs about 10
 _SMALLEST_NORMAL = 2.0**-14  # of FP16
 _TO_SUBNORMAL = 1.5 * 2.0**28  # adding it rounds a double to a multiple of 2**-24, the FP16 subnormal step
 _NEWTON_STEPS = 8
@@ -38,41 +39,61 @@ def divide(values: Real, weights: Real, clusters: int) -> Real:
 
     values: non-zero numbers within FP16's range, ascending, at least as many as clusters. weights: positive.
     """
-    line = _Line(values, weights)
-    borders = _cheapest_with(line, clusters)
+    zero = int(np.searchsorted(values, 0.0))
+    points = np.insert(values, zero, 0.0)
+    counts = np.insert(weights, zero, 1.0)  # any number: the center of zero is fixed
+    line = _Line(zero, *(_outwards(counts * points**power, zero) for power in range(3)))
+    borders = _cheapest_with(line, clusters, _near(line, _shares(points, counts), clusters)).borders
     return line.centers(borders[:-1], borders[1:])
 
 
-class _Line:
-    """The points and the edge costs. Positions are 0 to size; edges go upwards."""
+class _Line(NamedTuple):
+    """The points and the edge costs. Positions are 0 to size; edges go upwards.
 
-    def __init__(self, values: Real, weights: Real) -> None:
-        self.zero = int(np.searchsorted(values, 0.0))
-        self.values = np.insert(values, self.zero, 0.0)
-        self.weights = np.insert(weights, self.zero, 1.0)  # any number: its center is fixed
-        self.size = self.values.size
-        self._sums = [self._outwards(self.weights * self.values**power) for power in range(3)]
+    zero: the point whose center is 0.0. weight, first, second: the sums of the weights times the values to the power 0, 1
+    and 2 between zero and each position, negative to the left: (size + 1,).
+    """
 
-    def _outwards(self, terms: Real) -> Real:
-        """(size + 1,): the sum of terms between zero and each position, negative to the left."""
-        left = -np.cumsum(terms[: self.zero][::-1])[::-1]
-        return np.concatenate((left, [0.0], np.cumsum(terms[self.zero :])))
+    zero: int
+    weight: Real
+    first: Real
+    second: Real
+
+    @property
+    def size(self) -> int:
+        return self.weight.size - 1
+
+    def coarser(self, positions: Positions) -> _Line:
+        """The line with these positions only."""
+        zero = int(np.searchsorted(positions, self.zero, side="right")) - 1
+        return _Line(zero, self.weight[positions], self.first[positions], self.second[positions])
 
     def centers(self, start: Positions, stop: Positions) -> Real:
-        weight, first, _ = (sums[stop] - sums[start] for sums in self._sums)
-        return self._centers(weight, first, start, stop)
+        """The center of the points from start up to stop, per pair."""
+        return self._centers(_between(self.weight, start, stop), _between(self.first, start, stop), start, stop)
 
     def costs(self, start: Positions, stop: Positions) -> Real:
         """The squared error of the points from start up to stop, per pair."""
-        weight, first, second = (sums[stop] - sums[start] for sums in self._sums)
+        weight, first = _between(self.weight, start, stop), _between(self.first, start, stop)
         center = self._centers(weight, first, start, stop)
-        costs: Real = second - center * (2 * first - center * weight)
+        costs: Real = _between(self.second, start, stop) - center * (2 * first - center * weight)
         return costs
 
     def _centers(self, weight: Real, first: Real, start: Positions, stop: Positions) -> Real:
         center = _half(first / weight)
         center *= (start > self.zero) | (stop <= self.zero)
         return center
+
+
+def _outwards(terms: Real, zero: int) -> Real:
+    """(size + 1,): the sum of terms between zero and each position, negative to the left."""
+    left = -np.cumsum(terms[:zero][::-1])[::-1]
+    return np.concatenate((left, [0.0], np.cumsum(terms[zero:])))
+
+
+def _between(sums: Real, start: Positions, stop: Positions) -> Real:
+    """The sum of the points from start up to stop, per pair."""
+    return sums[stop] - sums[start]
 
 
 def _half(values: Real) -> Real:
@@ -84,7 +105,84 @@ def _half(values: Real) -> Real:
     return half
 
 
+# --- where to start ------------------------------------------------------------------------------------------------------
+# With many points per cluster, clusters have equal shares of the integral of the density's cube root, and a cluster's error is
+# half the price (Panter and Dite, 1951).
+
+
+class _Start(NamedTuple):
+    """A likely price, and a predecessor of each position: (size + 1,)."""
+
+    price: float
+    before: Positions
+
+
+def _near(line: _Line, shares: Real, clusters: int) -> _Start:
+    """A start near the result: from coarse lines, one finer than the other, where points are many and none has a large share."""
+    start = _Start(2 * _cube(float(shares[-1])) / 12 / _cube(float(clusters)), _evenly_apart(shares, clusters))
+    for fineness in _FINENESS:
+        coarse = _coarse(shares, fineness * clusters)
+        if 2 * clusters < coarse.size < line.size / _COARSER:
+            near = _on_coarser_line(start.before, coarse)
+            found = _cheapest_with(line.coarser(coarse), clusters, _Start(start.price, near))
+            start = _Start(found.price, _on_finer_line(found.before, coarse))
+    return start
+
+
+def _shares(points: Real, counts: Real) -> Real:
+    """(size + 1,): the integral of the density's cube root up to each position."""
+    gaps = np.diff(points, prepend=points[0], append=points[-1])
+    widths = (gaps[:-1] + gaps[1:]) / 2
+    return np.concatenate(([0.0], np.cumsum(_cube_root(counts * widths * widths))))
+
+
+def _evenly_apart(shares: Real, clusters: int) -> Positions:
+    """For each position, the one that is a cluster's share before it."""
+    return _earlier(np.searchsorted(shares, shares - shares[-1] / clusters))
+
+
+def _coarse(shares: Real, count: int) -> Positions:
+    """About `count` positions with equal shares between them, fewer where a point has more."""
+    inner = np.searchsorted(shares, np.arange(1, count) * (shares[-1] / count))
+    return np.unique(np.concatenate(([0], inner, [shares.size - 1])))
+
+
+def _on_finer_line(before: Positions, coarse: Positions) -> Positions:
+    """The predecessors for all positions from those of the coarse ones: each has that of the next coarse one."""
+    return _earlier(coarse[before[np.searchsorted(coarse, np.arange(coarse[-1] + 1))]])
+
+
+def _on_coarser_line(before: Positions, coarse: Positions) -> Positions:
+    """The predecessors of the coarse positions, as the next coarse ones."""
+    return _earlier(np.searchsorted(coarse, before[coarse]))
+
+
+def _earlier(before: Positions) -> Positions:
+    """The predecessors, at most the position before each."""
+    return np.minimum(before, np.maximum(np.arange(before.size) - 1, 0))
+
+
+def _cube(x: float) -> float:
+    return x * x * x
+
+
+def _cube_root(values: Real) -> Real:
+    """Cube roots of positive values by Newton's method; libraries differ in the last bit."""
+    root: Real = np.ldexp(1.0, -(-np.frexp(values)[1] // 3))  # at most twice too large
+    for _ in range(_NEWTON_STEPS):
+        root = (2 * root + values / (root * root)) / 3
+    return root
+
+
 # --- the number of clusters ----------------------------------------------------------------------------------------------
+
+
+class _Found(NamedTuple):
+    """borders: the positions that the cheapest path visits. price, before: of the last search."""
+
+    borders: Positions
+    price: float
+    before: Positions
 
 
 class _Path(NamedTuple):
@@ -98,29 +196,21 @@ class _Path(NamedTuple):
         return self.borders.size - 1
 
 
-def _cheapest_with(line: _Line, edges: int) -> Positions:
-    """The borders of the cheapest path with the given number of edges."""
-    price = _likely_price(line, edges)
-    before = _first_choice(line, price)
-    for _ in range(_ROUGH_TRIES):
-        before = _settle(line, price, before, _ROUGH_GAIN)
-        found = _follow(line, before).edges
-        if abs(found - edges) <= _NEAR:
-            break
-        price *= _cube(found / edges)
-
+def _cheapest_with(line: _Line, edges: int, start: _Start) -> _Found:
+    """The cheapest path with the given number of edges."""
+    price, before = start
     fewer: _Path | None = None
     more: _Path | None = None
     while True:
-        before = _settle(line, price, before, _GAIN)
+        before = _settle(line, price, before)
         path = _follow(line, before)
         if path.edges == edges:
-            return path.borders
+            return _Found(path.borders, price, before)
         if fewer is not None and more is not None:
             # Both ends cost the same at this price; unless a path is cheaper, so do all path lengths between them.
             gain = fewer.cost + price * fewer.edges - (path.cost + price * path.edges)
             if not fewer.edges < path.edges < more.edges or gain <= _GAIN * price:
-                return _spliced(fewer, more, edges)
+                return _Found(_spliced(fewer, more, edges), price, before)
         if path.edges < edges:
             fewer = path
         else:
@@ -129,26 +219,6 @@ def _cheapest_with(line: _Line, edges: int) -> Positions:
             price = (fewer.cost - more.cost) / (more.edges - fewer.edges)
         else:
             price *= _cube(path.edges / edges)
-
-
-def _likely_price(line: _Line, edges: int) -> float:
-    """The price for many points: a cluster's error is half its price (Panter and Dite, 1951)."""
-    gaps = np.diff(line.values, prepend=line.values[0], append=line.values[-1])
-    widths = (gaps[:-1] + gaps[1:]) / 2
-    total = float(np.cumsum(_cube_root(line.weights * widths * widths))[-1])
-    return 2 * _cube(total) / 12 / _cube(float(edges))
-
-
-def _cube(x: float) -> float:
-    return x * x * x
-
-
-def _cube_root(values: Real) -> Real:
-    """Cube roots of positive values by Newton's method; libraries differ in the last bit."""
-    root: Real = np.ldexp(1.0, -(-np.frexp(values)[1] // 3))  # at most twice too large
-    for _ in range(_NEWTON_STEPS):
-        root = (2 * root + values / (root * root)) / 3
-    return root
 
 
 def _spliced(fewer: _Path, more: _Path, edges: int) -> Positions:
@@ -166,27 +236,19 @@ def _spliced(fewer: _Path, more: _Path, edges: int) -> Positions:
 # --- the cheapest path at one price --------------------------------------------------------------------------------------
 
 
-def _first_choice(line: _Line, price: float) -> Positions:
-    """For each position, the first one from which an edge costs at most half the price."""
-    stop = np.arange(1, line.size + 1)
-    low, high = np.zeros_like(stop), stop - 1
-    while (low < high).any():
-        middle = (low + high) // 2
-        dear = line.costs(middle, stop) > price / 2
-        low, high = np.where(dear, np.minimum(middle + 1, high), low), np.where(dear, high, middle)
-    return np.concatenate(([0], low))
-
-
-def _settle(line: _Line, price: float, before: Positions, least_gain: float) -> Positions:
-    """Improve the predecessors (size + 1,) until no position gains more than `least_gain` of the price."""
+def _settle(line: _Line, price: float, before: Positions) -> Positions:
+    """Improve the predecessors (size + 1,) until no position gains more than `_GAIN` of the price."""
+    totals = _totals(line, price, before)
+    cheaper = np.arange(line.size)  # the positions that have become cheaper: the others were no better a choice before
     for _ in range(_MAX_ROUNDS):
-        totals = _totals(line, price, before)
-        best, least = _best_choice(line, totals)
-        gains = totals - (least + price)
-        gains[0] = 0.0
-        before = np.where(gains > _GAIN * price, best, before)
-        if not (gains > least_gain * price).any():
+        if not cheaper.size:
             break
+        positions, best, least = _best_choice(line, totals, cheaper)
+        better = np.flatnonzero(totals[positions] - (least + price) > _GAIN * price)
+        before = before.copy()
+        before[positions[better]] = best[better]
+        earlier, totals = totals, _totals(line, price, before)
+        cheaper = np.flatnonzero(totals[:-1] < earlier[:-1])
     return before
 
 
@@ -210,35 +272,42 @@ def _totals(line: _Line, price: float, before: Positions) -> Real:
     return totals
 
 
-def _best_choice(line: _Line, totals: Real) -> tuple[Positions, Real]:
-    """For each position, the lowest i with the least totals[i] + costs(i, position), and that sum.
+def _best_choice(line: _Line, totals: Real, sources: Positions) -> tuple[Positions, Positions, Real]:
+    """The positions after the first source; for each, the lowest source i with the least totals[i] + costs(i, position), and
+    that sum. sources: ascending.
 
     By the Monge property the best choices ascend, so each lies between those of two known neighbors: divide and conquer.
     """
-    size = line.size
-    best = np.zeros(size + 2, np.int64)
-    best[size + 1] = size
-    least = np.zeros(size + 1)
-    step = 1 << size.bit_length()
+    positions = np.arange(sources[0] + 1, line.size + 1)
+    count = positions.size
+    last = np.searchsorted(sources, positions) - 1
+    best = np.zeros(count + 2, np.int64)  # indices of sources; one more at each end
+    best[-1] = sources.size - 1
+    least = np.empty(count)
+    step = 1 << count.bit_length()
     while step:
-        positions = np.arange(step, size + 1, 2 * step)
-        if positions.size:
-            low = best[positions - step]
-            high = np.minimum(best[np.minimum(positions + step, size + 1)], positions - 1)
-            best[positions], least[positions] = _least_between(line, totals, positions, low, high)
+        chosen = np.arange(step, count + 1, 2 * step)
+        if chosen.size:
+            low = best[chosen - step]
+            high = np.minimum(best[np.minimum(chosen + step, count + 1)], last[chosen - 1])
+            stops = positions[chosen - 1]
+            best[chosen], least[chosen - 1] = _least_between(line, totals, sources, stops, low, high)
         step >>= 1
-    return best[:-1], least
+    return positions, sources[best[1:-1]], least
 
 
 def _least_between(
-    line: _Line, totals: Real, positions: Positions, low: Positions, high: Positions
+    line: _Line, totals: Real, sources: Positions, stops: Positions, low: Positions, high: Positions
 ) -> tuple[Positions, Real]:
-    """For each position, the lowest i in low..high, inclusive, with the least sum, and the sum."""
+    """For each stop, the lowest i in low..high, inclusive, for which sources[i] has the least sum, and the sum."""
     lengths = high - low + 1
-    stops = np.cumsum(lengths)
-    starts = stops - lengths
-    candidates = np.arange(stops[-1]) - np.repeat(starts - low, lengths)
-    sums = totals[candidates] + line.costs(candidates, np.repeat(positions, lengths))
-    least = np.minimum.reduceat(sums, starts)
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    candidates = np.arange(ends[-1]) - np.repeat(begins - low, lengths)
+    start = sources[candidates]
+    sums = totals[start] + line.costs(start, np.repeat(stops, lengths))
+    least = np.minimum.reduceat(sums, begins)
     equal = np.flatnonzero(sums == np.repeat(least, lengths))
-    return candidates[equal[np.searchsorted(equal, starts)]], least
+    if equal.size > begins.size:  # ties
+        equal = equal[np.searchsorted(equal, begins)]
+    return candidates[equal], least

@@ -1,0 +1,55 @@
+"""What converting a small network costs: python benchmarks/startup.py NET.ini
+
+Each program runs as a process of its own; the medians of the processor's time of several runs count. The target is for LeNet.
+Ends with 1 when it is missed.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+CHECKOUT: Final = Path(__file__).resolve().parents[1]
+MOST_SECONDS: Final = 0.5  # beyond the libraries
+
+
+def processor_seconds(command: list[str]) -> float:
+    """The time of the processor, in the program and in the system, of one run."""
+    process = subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{command} ended with {process.returncode}")
+    return usage.ru_utime + usage.ru_stime
+
+
+@click.command(help=__doc__)
+@click.argument("ini", type=click.Path(path_type=Path, exists=True))
+@click.option("--runs", default=9, show_default=True, type=click.IntRange(min=1))
+def main(ini: Path, runs: int) -> None:
+    commands = {
+        "libraries": [sys.executable, "-c", "import numpy, h5py"],
+        "version": [sys.executable, "convertor.py", "--version"],
+        "conversion": [sys.executable, "convertor.py", "--quiet", str(ini.resolve())],
+    }
+    costs: dict[str, list[float]] = {name: [] for name in commands}
+    for command in commands.values():
+        processor_seconds(command)  # Python compiles modules on the first run
+    for _ in range(runs):
+        for name, command in commands.items():
+            costs[name].append(processor_seconds(command))
+    for name, seconds in costs.items():
+        print(f"{name:10}  median {statistics.median(seconds):.3f} s  best {min(seconds):.3f} s")
+    beyond = statistics.median(costs["conversion"]) - statistics.median(costs["libraries"])
+    print(f"beyond the libraries: {beyond:.3f} s (at most {MOST_SECONDS:.3f} s for LeNet)")
+    sys.exit(0 if beyond <= MOST_SECONDS else 1)
+
+
+if __name__ == "__main__":
+    main()
