@@ -19,8 +19,6 @@ from cnn_convertor.report.collecting import message_of, outline, report_of
 from cnn_convertor.report.magnitudes import MagnitudeCounter, counted
 from cnn_convertor.report.values import Report
 from cnn_convertor.trials import verify
-from cnn_convertor.verification.compare import Comparison
-from cnn_convertor.verification.results import Verification
 
 
 def report_on(
@@ -66,7 +64,7 @@ def _report_on(
     with tempfile.TemporaryDirectory() as folder:  # in place of that of the outputs, which a report does not judge
         apart = replace(config, output_folder=Path(folder))
         return replace(
-            report, verified=verified_of(verify(apart, graph=graph, inputs=inputs, layers=True, progress=progress))
+            report, verified=verify(apart, graph=graph, made=made, inputs=inputs, layers=True, progress=progress)
         )
 
 
@@ -82,34 +80,6 @@ def _packed(
     return (), counter
 
 
-# --- verification --------------------------------------------------------------------------------------------------------
-
-
-def verified_of(result: Verification) -> values.Verified:
-    """A verification as a part of the report."""
-    return values.Verified(
-        framework=result.framework,
-        inputs=result.inputs,
-        samples=result.samples,
-        min_sqnr=result.min_sqnr,
-        passed=result.passed,
-        first_jump=result.first_jump,
-        outputs=tuple(_error(output, "") for output in result.outputs),
-        layers=tuple(
-            replace(
-                _error(layer.comparison, layer.type),
-                causes=tuple((c.cause.value, c.sqnr) for c in layer.causes),
-                alone=layer.alone,
-            )
-            for layer in result.layers
-        ),
-    )
-
-
-def _error(found: Comparison, kind: str) -> values.MapError:
-    return values.MapError(found.name, kind, found.sqnr, found.max_error, ())
-
-
 def board_of(result: BoardVerification) -> values.BoardFigures:
     """What a board measured as a part of the report."""
     return values.BoardFigures(
@@ -120,7 +90,7 @@ def board_of(result: BoardVerification) -> values.BoardFigures:
         usec=result.whole.usec,
         cpu_usec=result.cpu_usec,
         model_usec=result.modelled.usec,
-        outputs=tuple(_error(output, "") for output in result.outputs),
+        outputs=result.outputs,
         steps=tuple(
             values.BoardStep(
                 step=step,

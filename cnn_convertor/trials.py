@@ -23,15 +23,23 @@ from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import DeviceOptions, build, load, plan, quantize, render_options
+from cnn_convertor.pipeline import DeviceOptions, Quantized, build, load, plan, quantize, render_options
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
-from cnn_convertor.verification.compare import Comparison, layer_of
+from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import alone, causes_of, compare_layers, held_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, reference_of, run_all
-from cnn_convertor.verification.results import Beside, Cause, LayerResult, Sensitivity, Unjudged, Verification
+from cnn_convertor.verification.results import (
+    Beside,
+    Cause,
+    Comparison,
+    LayerResult,
+    Sensitivity,
+    Unjudged,
+    Verification,
+)
 from cnn_convertor.verification.sensitivity import sensitivities
 from cnn_convertor.verification.unpooling import unpoolings
 
@@ -152,6 +160,7 @@ def verify(
     config: Config,
     *,
     graph: Graph | None = None,
+    made: Quantized | None = None,
     inputs: Path | None = None,
     samples: int = SAMPLES,
     seed: int = 0,
@@ -165,7 +174,7 @@ def verify(
 ) -> Verification:
     """Compare the converted network with its framework.
 
-    graph: what to convert in place of the configured model. inputs: images or arrays; None: random images.
+    graph: what to convert in place of the configured model; made: its program, where that is known. inputs: images or arrays; None: random images.
     labels: the right class of each input, one number a line. layers: compare every map that exists on both sides, too.
     attribute: find the causes of each layer's error, too. sensitivity: find what the outputs gain from FP16 weights in each layer
     alone. min_sqnr: dB; None: 40, or 20 with a palette.
@@ -175,7 +184,7 @@ def verify(
     """
     progress("read", 0, 1)
     graph = load(config) if graph is None else graph
-    made = quantize(graph, config, progress)
+    made = quantize(graph, config, progress) if made is None else made
     program = made.program
     shapes, preparation = shapes_of(graph), Preparation.of(config)
     if inputs is None:

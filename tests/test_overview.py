@@ -19,7 +19,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.overview import report_on
 from cnn_convertor.report.form import from_json, to_json
 from cnn_convertor.report.page import html_page
-from cnn_convertor.report.values import Report
+from cnn_convertor.report.values import SCHEMA, Report
 from examples.caffemodel import write
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "net.ini"
@@ -148,7 +148,7 @@ def test_a_verification_is_a_part_of_the_report(compiler: None) -> None:
     pytest.importorskip("tensorflow")
     verified = report_on(Config.read(EXAMPLE), verified=True).verified
     assert verified is not None and verified.passed and verified.outputs
-    assert {"narrow", "tail", "digit"} & {each.layer for each in verified.layers}
+    assert {"narrow", "tail", "digit"} & {each.comparison.name for each in verified.layers}
     assert all(each.sqnr > verified.min_sqnr for each in verified.outputs)
 
 
@@ -182,9 +182,9 @@ def test_other_files_are_no_reports(text: str, tmp_path: Path, capsys: pytest.Ca
 def test_a_report_of_another_form_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = tmp_path / "old.json"
     assert cli.main(["report", "-q", str(EXAMPLE), "--json", str(old)]) == 0
-    old.write_text(old.read_text().replace('"schema": 1', '"schema": 999', 1))
+    old.write_text(old.read_text().replace(f'"schema": {SCHEMA}', '"schema": 999', 1))
     assert cli.main(["report", str(EXAMPLE), "--compare", str(old)]) == 2
-    assert "the form 999, not 1" in capsys.readouterr().err
+    assert f"the form 999, not {SCHEMA}" in capsys.readouterr().err
 
 
 def test_open_needs_a_page() -> None:

@@ -27,12 +27,12 @@ from cnn_convertor.pipeline import build, load
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
 from cnn_convertor.trials import MIN_SQNR
-from cnn_convertor.verification.compare import Comparison, compare
+from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import held_layers, pairs
 from cnn_convertor.verification.outputs import compare_outputs
 from cnn_convertor.verification.reference import reference_of, run_all
-from cnn_convertor.verification.results import as_json
+from cnn_convertor.verification.results import Comparison, as_json
 
 # A layer leaves the emulation when it does not compute on its own inputs what the emulated device computes on them. Sums in
 # another order change the last digit of some values; a run adds its own error. Classes, which are bytes, are exact.

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import CalibrationEffect, ModelLayer, Report, StoredWeights
     from cnn_convertor.sweep import Sweep
-    from cnn_convertor.verification.compare import Comparison
-    from cnn_convertor.verification.results import Cause, LayerResult, Verification
+    from cnn_convertor.verification.results import Cause, Comparison, LayerResult, Verification
 
 LARGEST_HALF = 65504.0
 

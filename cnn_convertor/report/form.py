@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -38,7 +39,7 @@ def _lines(item: object) -> str:
 
 
 def to_values(value: Any) -> Any:
-    """Dataclasses as dictionaries, tuples as lists, infinite numbers as texts."""
+    """Dataclasses as dictionaries, tuples as lists, infinite numbers and members of enumerations as texts."""
     kind: Any = type(value)
     if kind in _PLAIN:  # first, as most are
         return value
@@ -48,6 +49,10 @@ def to_values(value: Any) -> Any:
         return "Infinity" if value > 0 else "-Infinity"  # NaN: worse than any number
     if isinstance(value, tuple):
         return [to_values(item) for item in value]
+    if isinstance(value, Enum):
+        return value.name.lower()
+    if isinstance(value, Mapping):
+        return {name: to_values(item) for name, item in value.items()}
     return {name: to_values(getattr(value, name)) for name in _names(kind)}
 
 
@@ -83,9 +88,16 @@ def _read(kind: Any, value: Any, place: str) -> Any:
             kinds = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
             _require(len(kinds) == len(value), place, f"{len(kinds)} entries", value)
             return tuple(_read(k, v, f"{place}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
+        case origin if origin is Mapping:
+            _require(isinstance(value, dict), place, "an object", value)
+            return {name: _read(arguments[1], item, f"{place}.{name}") for name, item in value.items()}
     if is_dataclass(kind):
         _require(isinstance(value, dict), place, "an object", value)
         return _read_fields(kind, value, place)
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        names = {each.name.lower(): each for each in kind}
+        _require(isinstance(value, str) and value in names, place, f"one of {', '.join(names)}", value)
+        return names[value]
     if kind is float:
         value = _INFINITE.get(value, value) if isinstance(value, str) else value
         _require(type(value) in (int, float), place, "a number", value)
@@ -99,6 +111,8 @@ def _read_fields(kind: Any, values: Mapping[str, Any], place: str) -> Any:
     found = {}
     for field in fields(kind):
         where = f"{place}.{field.name}".lstrip(".")
+        if not field.init:
+            continue
         if field.name in values:
             found[field.name] = _read(hints[field.name], values[field.name], where)
         elif field.default is MISSING:
@@ -136,12 +150,16 @@ def _schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         case origin if origin is tuple:
             items = [_schema_of(argument, definitions) for argument in arguments]
             return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+        case origin if origin is Mapping:
+            return {"type": "object", "additionalProperties": _schema_of(arguments[1], definitions)}
     if is_dataclass(kind):
         name = typing.cast(type, kind).__name__
         if name not in definitions:
             definitions[name] = {}  # a place, for a class that contains itself
             definitions[name] = _object(kind, definitions)
         return {"$ref": f"#/$defs/{name}"}
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        return {"enum": [each.name.lower() for each in kind]}
     if kind is float:
         return {"anyOf": [{"type": "number"}, {"enum": list(_INFINITE)}]}
     return {"type": _PLAIN[kind]}

@@ -26,6 +26,7 @@ from cnn_convertor.report.pictures import (
 )
 from cnn_convertor.report.summary import decibels, summary
 from cnn_convertor.report.values import BoardStep, Magnitudes, Report, Step, StoredWeights
+from cnn_convertor.verification.results import LayerResult
 
 _SMALLEST_NORMAL, _LARGEST = -14, 15  # powers of two of FP16's normal numbers
 
@@ -152,10 +153,13 @@ class _Error(NamedTuple):
 
 def _errors(report: Report) -> Iterator[_Error]:
     verified = report.verified
-    for each in () if verified is None else (verified.layers or verified.outputs):
-        causes = "; ".join(f"{name}: {decibels(value)} dB" for name, value in each.causes)
-        widths = _width(each.sqnr), _width(each.alone)
-        yield _Error(each.layer, each.type, decibels(each.sqnr), decibels(each.alone), *widths, causes)
+    if verified is None:
+        return
+    for each in verified.layers or (LayerResult(output, "") for output in verified.outputs):
+        found = each.comparison
+        causes = "; ".join(f"{cause.cause.value}: {decibels(cause.sqnr)} dB" for cause in each.causes)
+        widths = _width(found.sqnr), _width(each.alone)
+        yield _Error(found.name, each.type, decibels(found.sqnr), decibels(each.alone), *widths, causes)
 
 
 class _BoardRow(NamedTuple):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from cnn_convertor.normalization import Normalization
+from cnn_convertor.verification.results import Comparison, Verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,36 +326,6 @@ class CommandBoundary:
 
 
 @dataclass(frozen=True, slots=True)
-class MapError:
-    """How one map differs from the framework's.
-
-    sqnr: dB, with the errors of all layers before it. alone: dB when the layer reads the framework's maps; null for outputs.
-    causes: names and dB of errors that are switched on alone.
-    """
-
-    layer: str
-    type: str
-    sqnr: float
-    max_error: float
-    causes: tuple[tuple[str, float], ...]
-    alone: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """A comparison with the framework on the PC."""
-
-    framework: str
-    inputs: str
-    samples: int
-    min_sqnr: float
-    passed: bool
-    first_jump: str | None
-    outputs: tuple[MapError, ...]
-    layers: tuple[MapError, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class BoardStep:
     """A step on a board, beside what is expected of it.
 
@@ -383,7 +354,7 @@ class BoardFigures:
     usec: int | None
     cpu_usec: int
     model_usec: float
-    outputs: tuple[MapError, ...]
+    outputs: tuple[Comparison, ...]
     steps: tuple[BoardStep, ...]
 
 
@@ -425,7 +396,7 @@ class Report:
     kept: KeptPrecision | None = None
     boundaries: tuple[CommandBoundary, ...] = ()
     passes: tuple[Pass, ...] = ()
-    verified: Verified | None = None
+    verified: Verification | None = None
     board: BoardFigures | None = None
     notes: tuple[str, ...] = ()
 
@@ -489,4 +460,4 @@ class Report:
 
 
 ON_DEVICE = frozenset({"device", "rewritten", "device+cpu"})  # values of ModelLayer.runs
-SCHEMA = 1  # of the JSON form; increases when an entry changes its meaning or goes away
+SCHEMA = 2  # of the JSON form; increases when an entry changes its meaning or goes away

@@ -1,7 +1,6 @@
 """Measures the differences between the device's maps and the framework's."""
 
 import math
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -9,34 +8,13 @@ from numpy.typing import NDArray
 
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.verification.results import Comparison
 
 Real: TypeAlias = NDArray[np.float64]
 
 _LEAST_SPREAD = 1e-6  # of values, over their magnitude: less is a constant
 _LEAST_PROBABILITY = 1e-30  # smaller ones are denormal in FP32, or 0
 _LEAST_SHARE_KNOWN = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How one map of the device differs from the framework's, over all samples.
-
-    name: of the framework's layer. sqnr: dB; infinite when all values are equal, minus infinite when some are not finite.
-    agreement: share of the samples whose largest element is the same one (vectors only). largest: the largest magnitude on
-    either side, to be compared with FP16's 65504. doubt: why the map proves nothing at any SQNR; empty if it does.
-    evidence_for: the doubtful output in whose place this map, which leads to it, is compared.
-    """
-
-    name: str
-    elements: int
-    max_error: float
-    mean_error: float
-    sqnr: float
-    cosine: float
-    agreement: float | None
-    largest: float
-    doubt: str = ""
-    evidence_for: str = ""
 
 
 def compare(name: str, device: Maps, reference: Maps, *, least_rms: float = 0.0) -> Comparison:

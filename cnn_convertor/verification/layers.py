@@ -11,13 +11,12 @@ from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import LARGEST_HALF, Maps, Outputs, from_memory, given_layers, is_plain, to_memory
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.verification.compare import (
-    Comparison,
     compare,
     sqnr,
 )
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.reference import first_samples
-from cnn_convertor.verification.results import Attribution, Cause, LayerResult
+from cnn_convertor.verification.results import Attribution, Cause, Comparison, LayerResult
 
 JUMP_DB = 15.0  # a jump: a layer is worse than its inputs by more than this
 EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> the SQNR that counts as perfect when looking for jumps

@@ -15,7 +15,6 @@ from cnn_convertor.emulation.run import Maps, Outputs, as_maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput
 from cnn_convertor.verification.compare import (
-    Comparison,
     before_softmax,
     compare,
     layer_of,
@@ -24,7 +23,7 @@ from cnn_convertor.verification.compare import (
 from cnn_convertor.verification.detections import detect
 from cnn_convertor.verification.framework_maps import GIVEN, Reference
 from cnn_convertor.verification.layers import pairs
-from cnn_convertor.verification.results import Accuracy, Beside, Unjudged
+from cnn_convertor.verification.results import Accuracy, Beside, Comparison, Unjudged
 
 
 def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:

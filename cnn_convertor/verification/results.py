@@ -5,13 +5,33 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from cnn_convertor.verification.compare import Comparison
-
 _DIGITS = 9  # significant ones, in JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How one map of the device differs from the framework's, over all samples.
+
+    name: of the framework's layer. sqnr: dB; infinite when all values are equal, minus infinite when some are not finite.
+    agreement: share of the samples whose largest element is the same one (vectors only). largest: the largest magnitude on
+    either side, to be compared with FP16's 65504. doubt: why the map proves nothing at any SQNR; empty if it does.
+    evidence_for: the doubtful output in whose place this map, which leads to it, is compared.
+    """
+
+    name: str
+    elements: int
+    max_error: float
+    mean_error: float
+    sqnr: float
+    cosine: float
+    agreement: float | None
+    largest: float
+    doubt: str = ""
+    evidence_for: str = ""
 
 
 class Cause(Enum):
@@ -121,6 +141,11 @@ class Verification:
     accuracies: tuple[Accuracy, ...] = ()
     unjudged: tuple[Unjudged, ...] = ()
     stale_files: tuple[str, ...] = ()
+    passed: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        judged = all(layer.is_verified for layer in self.unjudged)
+        object.__setattr__(self, "passed", not self.failed and not self.unverified and judged)
 
     @property
     def failed(self) -> tuple[Comparison, ...]:
@@ -138,10 +163,6 @@ class Verification:
     def least_sqnr(self) -> float:
         """dB of the worst output."""
         return least_sqnr(self.outputs)
-
-    @property
-    def passed(self) -> bool:
-        return not self.failed and not self.unverified and all(layer.is_verified for layer in self.unjudged)
 
     def to_json(self) -> str:
         """The same results give the same text; a ratio that is infinite becomes null."""

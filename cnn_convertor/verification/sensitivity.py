@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import Variants
-from cnn_convertor.verification.compare import Comparison
-from cnn_convertor.verification.results import Sensitivity, least_sqnr
+from cnn_convertor.verification.results import Comparison, Sensitivity, least_sqnr
 
 
 def sensitivities(

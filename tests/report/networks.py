@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,17 @@ from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.values import Report
+from cnn_convertor.verification.results import (
+    Accuracy,
+    Attribution,
+    Beside,
+    Cause,
+    Comparison,
+    LayerResult,
+    Sensitivity,
+    Unjudged,
+    Verification,
+)
 from verification.trials import config
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits_keras" / "net.ini"
@@ -56,3 +68,29 @@ def joined(names: tuple[str, ...] = ("left", "right", "sum", "both", "last", "fu
 def report(graph: Graph | None = None, **fields: Any) -> Report:
     chosen: Config = config(Path("graph.keras"), **fields)
     return report_of(build(joined() if graph is None else graph, chosen), chosen)
+
+
+def comparison(name: str, sqnr: float) -> Comparison:
+    return Comparison(name, 4, 0.5, 0.25, sqnr, 0.99, agreement=None, largest=2.0)
+
+
+def verification(name: str = "last") -> Verification:
+    """A verification with every part that there is."""
+    layer = LayerResult(comparison(name, 35.5), "ReLU", causes=(Attribution(Cause.PALETTE, 40.25),), alone=math.inf)
+    return Verification(
+        network="net",
+        framework="Keras",
+        inputs="made up",
+        samples=2,
+        palette=True,
+        transposed=False,
+        min_sqnr=20.0,
+        outputs=(comparison(name, 30.25), comparison("other", -math.inf)),
+        layers=(layer,),
+        first_jump=name,
+        beside=(Beside(comparison(name, 61.0), comparison(name, 30.25), None),),
+        sensitivity=(Sensitivity(name, 1024, 33.0, {name: 33.0, "other": math.inf}),),
+        accuracies=(Accuracy(name, 0.5, 1.0),),
+        unjudged=(Unjudged("else", "no map", is_verified=True),),
+        stale_files=("net_gen.cpp",),
+    )

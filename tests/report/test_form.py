@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cnn_convertor.report.form import FormError, from_json, json_schema, to_json
+from cnn_convertor.report.form import FormError, from_json, json_schema, to_json, to_values
 from cnn_convertor.report.values import Report
-from report.networks import report
+from report.networks import HOSTILE, report, verification
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,24 @@ def test_a_report_comes_back() -> None:
     text = to_json(made)
     assert to_json(from_json(Report, text)) == text
     assert from_json(Report, text).steps[0].runs[0].registers == made.steps[0].runs[0].registers
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_verification_comes_back(name: str) -> None:
+    made = replace(report(), verified=verification(name))
+    assert from_json(Report, to_json(made)).verified == made.verified
+
+
+def test_a_report_has_what_a_verification_writes() -> None:
+    result = verification()
+    assert to_values(result).keys() == json.loads(result.to_json()).keys()
+    assert to_values(result)["passed"] is False
+
+
+def test_a_cause_that_nobody_knows_is_no_report() -> None:
+    text = to_json(replace(report(), verified=verification())).replace('"cause": "palette"', '"cause": "magic"')
+    with pytest.raises(FormError, match=r"verified.layers\[0\].causes\[0\].cause: expected one of palette, maps"):
+        from_json(Report, text)
 
 
 def test_a_number_that_is_none_is_worse_than_any() -> None:
@@ -86,6 +104,9 @@ def violations(schema: dict[str, Any], value: Any, whole: dict[str, Any], place:
         return [] if type(value) in (int, float) else [f"{place}: no number"]
     if type(value) is not TYPES[schema["type"]]:
         return [f"{place}: no {schema['type']}"]
+    if isinstance(value, dict) and "additionalProperties" in schema:
+        every = schema["additionalProperties"]
+        return [v for name, item in value.items() for v in violations(every, item, whole, f"{place}.{name}")]
     if isinstance(value, dict):
         missing = [f"{place}.{name} is missing" for name in schema["required"] if name not in value]
         wrong = [v for n, s in schema["properties"].items() if n in value for v in violations(s, value[n], whole, n)]
@@ -101,7 +122,7 @@ def violations(schema: dict[str, Any], value: Any, whole: dict[str, Any], place:
 
 def test_reports_follow_the_schema() -> None:
     schema = json.loads(json_schema(Report, "Report"))
-    values = json.loads(to_json(report()))
+    values = json.loads(to_json(replace(report(), verified=verification())))
     assert violations(schema, values, schema) == []
 
 

@@ -17,7 +17,7 @@ from cnn_convertor.report.form import to_values
 from cnn_convertor.report.page import html_page, memory_svg, network_svg
 from cnn_convertor.report.summary import summary
 from cnn_convertor.report.values import BoardFigures, BoardStep
-from report.networks import HOSTILE, joined, report
+from report.networks import HOSTILE, joined, report, verification
 
 
 class Page(HTMLParser):
@@ -97,6 +97,12 @@ def test_a_picture_alone_has_nothing_to_press() -> None:
     made = report()
     assert "button" not in network_svg(made) and "tabindex" not in network_svg(made)
     assert 'class="node device" id="step-0" tabindex="0" role="button"' in html_page(made)
+
+
+def test_errors_are_shown_along_the_network() -> None:
+    texts = Page(html_page(replace(report(), verified=verification()))).texts
+    assert {"35.5", "exact", "outputs without its palette: 40.2 dB"} <= set(texts)
+    assert any("Compared with Keras on 2 samples (made up): not passed, 20 dB wanted." in text for text in texts)
 
 
 def test_a_board_is_shown_beside_the_model() -> None:

@@ -20,9 +20,9 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Pair, Shape, Window
 from cnn_convertor.pipeline import build
-from cnn_convertor.verification.compare import Comparison, before_softmax, compare, sqnr
+from cnn_convertor.verification.compare import before_softmax, compare, sqnr
 from cnn_convertor.verification.layers import first_jump, held_layers, pairs
-from cnn_convertor.verification.results import Attribution, Cause, LayerResult, Verification
+from cnn_convertor.verification.results import Attribution, Cause, Comparison, LayerResult, Verification
 from verification.trials import config
 
 
