@@ -57,7 +57,18 @@ def tiles(conv: ConvGeometry, *, ub_size: int) -> int | None:
     p - kx and p - ky that the hardware adds. A dilated kernel counts with its own width and height, not padded to p. A tile of
     a deconvolution has the output columns that the formula gives for its width, with the margin of p - 1 input columns.
     """
-    return next((count for count in range(1, conv.input.width + 1) if tile_bytes(conv, count) <= ub_size), None)
+    if tile_bytes(conv, 1) <= ub_size:
+        return 1
+    too_few, enough = 1, conv.input.width
+    if tile_bytes(conv, enough) > ub_size:
+        return None
+    while enough - too_few > 1:  # more tiles never take more bytes each, and a model may claim any width
+        middle = (too_few + enough) // 2
+        if tile_bytes(conv, middle) <= ub_size:
+            enough = middle
+        else:
+            too_few = middle
+    return enough
 
 
 def tile_bytes(conv: ConvGeometry, count: int) -> int:

@@ -15,6 +15,7 @@ from cnn_convertor.devices.dv700.fusion.tiling import (
     PoolGeometry,
     PoolKind,
     RunGeometry,
+    tile_bytes,
     tiles,
     unified_buffer_need,
 )
@@ -130,6 +131,24 @@ def test_a_larger_buffer_never_needs_more_tiles(shape: Shape, kernels: int, size
     conv = ConvGeometry(shape, kernels, Window(Pair(size, size)))
     small, large = tiles(conv, ub_size=ub_size), tiles(conv, ub_size=2 * ub_size)
     assert small is None or (large is not None and 1 <= large <= small <= shape.width)
+
+
+@given(
+    st.builds(Shape, st.integers(1, 40), st.integers(1, 40), st.integers(1, 40)),
+    st.integers(1, 40),
+    st.integers(1, 7),
+    st.integers(0, 4000),
+)
+def test_tiles_are_the_first_that_fit(shape: Shape, kernels: int, size: int, ub_size: int) -> None:
+    conv = ConvGeometry(shape, kernels, Window(Pair(size, size)))
+    fitting = (count for count in range(1, shape.width + 1) if tile_bytes(conv, count) <= ub_size)
+    assert tiles(conv, ub_size=ub_size) == next(fitting, None)
+
+
+def test_a_width_that_no_map_has_takes_no_time() -> None:
+    conv = ConvGeometry(Shape(2, 1 << 62, 64), 64, SAME_3X3)
+    found = tiles(conv, ub_size=UB_SIZE)
+    assert found is not None and tile_bytes(conv, found) <= UB_SIZE < tile_bytes(conv, found - 1)
 
 
 CONV_3X3_64 = RunGeometry(64, external=True, convolution=SAME_3X3)
