@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -17,6 +18,13 @@ FORMATS: Final = (TEXT, GITHUB, JSON, SARIF)
 DOCUMENTS: Final = (JSON, SARIF)  # which have all problems of a command, in place of its other output
 _SARIF_VERSION: Final = "2.1.0"
 _SARIF_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def wanted(arguments: Sequence[str]) -> str:
+    """The format that --format asks for, in arguments that may be wrong otherwise."""
+    given = [value for option, value in pairwise(arguments) if option == "--format"]
+    given += [argument.partition("=")[2] for argument in arguments if argument.startswith("--format=")]
+    return given[-1] if given and given[-1] in FORMATS else TEXT
 
 
 class Complaint(NamedTuple):

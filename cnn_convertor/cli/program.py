@@ -115,7 +115,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         help_of = context.command_path if context else program
-        Console(0).complain("error", Problem("DV100", error.format_message(), hint=f"{help_of} --help"))
+        console = Console(0, form=problems.wanted(sys.argv[1:] if arguments is None else arguments))
+        console.complain("error", Problem("DV100", error.format_message(), hint=f"{help_of} --help"))
+        console.close()
         return error.exit_code
     except click.Abort:
         Console(0).note("interrupted")

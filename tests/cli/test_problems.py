@@ -15,6 +15,7 @@ from cnn_convertor.cli.problems import Complaint, as_annotation, as_document
 from cnn_convertor.errors import Origin, Problem
 
 URI_CHARACTERS = r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*"  # RFC 3986
+UNTYPED = {"columnKind"}  # keys of SARIF that the types lack: 3.14.17
 FOUND = [
     Complaint(
         "error", Problem("DV302", "not\nsupported: 100%", Origin("a b/ü%.prototxt", "conv,1:", "Conv", 7), "try this")
@@ -27,6 +28,7 @@ FOUND = [
 
 def check_log(log: Any) -> None:
     """What SARIF 2.1.0 requires of the parts that are used; numbers of sections in its text."""
+    check_types(log)
     assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-schema-2.1.0.json")  # 3.13
     assert log.keys() == {"$schema", "version", "runs"}
     (run,) = log["runs"]
@@ -45,6 +47,23 @@ def check_log(log: Any) -> None:
         assert identifiers[result["ruleIndex"]] == result["ruleId"]  # 3.27.6
         for location in result.get("locations", []):
             check_location(location)
+
+
+def check_types(log: Any) -> None:
+    """Every value has its name, type and place in SARIF, by a package with its types."""
+    pytest.importorskip("sarif_pydantic", reason="sarif-pydantic is not installed")
+    from sarif_pydantic import Sarif
+
+    def unknown(value: Any) -> list[str]:
+        """The keys that SARIF does not have: they are kept apart."""
+        if isinstance(value, list):
+            return [name for each in value for name in unknown(each)]
+        if not hasattr(value, "model_extra"):
+            return []
+        fields = (getattr(value, name) for name in type(value).model_fields)
+        return [*(value.model_extra or {}), *(name for field in fields for name in unknown(field))]
+
+    assert set(unknown(Sarif.model_validate(log))) <= UNTYPED
 
 
 def check_location(location: Any) -> None:
@@ -110,3 +129,54 @@ def test_annotations_leave_the_result(tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main(["plan", str(table), "--capacity", "8", "--format", "github"]) == 1
     out, err = capsys.readouterr()
     assert "a,0,2,16,0" in out and "::error title=DV120,file=" in err
+
+
+# --- every command -------------------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parents[2]
+BROKEN = {  # arguments -> exit code and code; NET is an ini file for an unknown layer, TABLE one of buffers
+    "convert NET": (1, "DV301"),
+    "check NET": (1, "DV301"),
+    "run NET --input x.npy": (1, "DV301"),
+    "verify NET": (1, "DV301"),
+    "audit NET": (1, "DV600"),
+    "plan TABLE --capacity 8": (1, "DV120"),
+    "convert NET --colour": (2, "DV100"),
+    "run NET": (2, "DV100"),
+    "plan TABLE --capacity many": (2, "DV100"),
+    "convert -v -q NET": (2, "DV100"),
+}
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "github"])
+@pytest.mark.parametrize("command", BROKEN)
+def test_every_problem_has_the_form_that_is_asked_for(
+    command: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "net.prototxt").write_text(
+        'input: "x" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }\nlayer { name: "odd" type: "Foo" bottom: "x" top: "y" }\n'
+    )
+    net, table = tmp_path / "net.ini", tmp_path / "buffers.csv"
+    net.write_text("[INPUT]\nname = net\ndefinition = net.prototxt\n[OUTPUT]\noutput_folder = out\n")
+    table.write_text("id,lower,upper,size\na,0,2,16\n")
+    code, expected = BROKEN[command]
+    arguments = command.replace("NET", str(net)).replace("TABLE", str(table)).split()
+    assert cli.main([*arguments, "--format", form]) == code
+    out, err = capsys.readouterr()
+    if form == "github":
+        assert re.search(rf"^::error title={expected}", err, re.MULTILINE)
+        return
+    assert err == ""
+    found = json.loads(out)
+    if form == "sarif":
+        check_log(found)
+        found = [{"code": result["ruleId"]} for result in found["runs"][0]["results"]]
+    assert expected in [each["code"] for each in found]
+
+
+@pytest.mark.parametrize("given", [["--format"], ["--format=sarf"], ["--format", "xml"], []])
+def test_without_a_known_format_a_wrong_command_line_is_text(
+    given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["convert", "--colour", *given]) == 2
+    assert capsys.readouterr().err.startswith("error DV100")
