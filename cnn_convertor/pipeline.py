@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from functools import partial as bind
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from cnn_convertor import codegen, files
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
-from cnn_convertor.dependencies import recorded
 from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped_bytes
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
@@ -33,7 +31,7 @@ from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.encoding import Observer
 from cnn_convertor.devices.dv700.weights.options import Quantization
-from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError, overheard
+from cnn_convertor.errors import Origin, Problem, UsageError, overheard
 from cnn_convertor.files import Contents, Digest
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.ir.graph import Graph
@@ -154,12 +152,7 @@ def load(config: Config) -> Graph:
 
 def inputs_of(config: Config) -> tuple[Path, ...]:
     """The files that a conversion reads, and folders of files."""
-    named = (config.definition, config.data, config.custom_layer, config.calibrate)
-    found: set[Path] = set()
-    if config.origin.finds_weights and config.custom_layer is None:
-        with suppress(ConvertorError, OSError), recorded() as found:  # who converts says what is wrong
-            config.model.read()
-    return tuple(dict.fromkeys((*filter(None, named), *sorted(found))))
+    return config.model.files if config.calibrate is None else (*config.model.files, config.calibrate)
 
 
 def _check_means(config: Config, graph: Graph) -> None:

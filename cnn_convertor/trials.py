@@ -42,6 +42,7 @@ from cnn_convertor.verification.results import (
 )
 from cnn_convertor.verification.sensitivity import sensitivities
 from cnn_convertor.verification.unpooling import unpoolings
+from cnn_convertor.workers import HERE, Workers
 
 MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
 
@@ -137,7 +138,7 @@ def _write_arrays(stream: BinaryIO, arrays: Mapping[str, Maps]) -> None:
 class _Trial(NamedTuple):
     """A network that has run: what it was given, and what both sides computed.
 
-    target: as its program was planned. installed: compiles other programs of it.
+    target: as its program was planned. installed: compiles other programs of it. on: who runs samples.
     """
 
     config: Config
@@ -147,6 +148,7 @@ class _Trial(NamedTuple):
     device: Outputs
     reference: Reference
     installed: Install
+    on: Workers
 
     @property
     def program(self) -> Program:
@@ -171,6 +173,7 @@ def verify(
     min_sqnr: float | None = None,
     sources: Sequence[Path] = (),
     progress: Progress = silent,
+    on: Workers = HERE,
 ) -> Verification:
     """Compare the converted network with its framework.
 
@@ -178,13 +181,13 @@ def verify(
     labels: the right class of each input, one number a line. layers: compare every map that exists on both sides, too.
     attribute: find the causes of each layer's error, too. sensitivity: find what the outputs gain from FP16 weights in each layer
     alone. min_sqnr: dB; None: 40, or 20 with a palette.
-    sources: C++ files with the callbacks of custom layers.
+    sources: C++ files with the callbacks of custom layers. on: who runs samples, in parts; the results are the same.
     Layers are compared in any case when an output is below the threshold, to name the first one that is wrong.
     Warns of files in the output folder that are not what is verified.
     """
     progress("read", 0, 1)
     graph = load(config) if graph is None else graph
-    made = quantize(graph, config, progress) if made is None else made
+    made = quantize(graph, config, progress, on=on) if made is None else made
     program = made.program
     shapes, preparation = shapes_of(graph), Preparation.of(config)
     if inputs is None:
@@ -197,10 +200,10 @@ def verify(
         progress("compile", 0, 1)
         network = installed(program)
         progress("run", 0, 1)
-        device = run_all(network, given.inputs)
+        device = run_all(network, given.inputs, on)
         progress("run the framework", 0, 1)
-        reference = reference_of(config.model, network, given, device)
-        trial = _Trial(config, made.target, network, given, device, reference, installed)
+        reference = reference_of(config.model, network, given, device, on)
+        trial = _Trial(config, made.target, network, given, device, reference, installed, on)
         progress("compare", 0, 1)
         outputs = compare_outputs(network, device, reference)
         result = Verification(
@@ -229,14 +232,14 @@ def verify(
 def _beside(trial: _Trial, outputs: tuple[Comparison, ...]) -> tuple[Beside, ...]:
     """The outputs of the same commands with FP16 weights beside those with palettes."""
     plain = trial.installed(without_palettes(trial.program))
-    device = run_all(plain, trial.given.inputs)
+    device = run_all(plain, trial.given.inputs, trial.on)
     return beside(plain, device, trial.device, outputs, _reference_for(trial, plain, device))
 
 
 def _reference_for(trial: _Trial, network: EmulatedNetwork, device: Outputs) -> Reference:
     """The framework's results for other weights. Its unpoolings follow the maxima of the network that is compared."""
     if unpoolings(network.graph, network.program):
-        return reference_of(trial.config.model, network, trial.given, device)
+        return reference_of(trial.config.model, network, trial.given, device, trial.on)
     return trial.reference
 
 
@@ -248,7 +251,7 @@ def _sensitivity(trial: _Trial) -> tuple[Sensitivity, ...]:
         return ()
 
     def compared(network: EmulatedNetwork) -> tuple[Comparison, ...]:
-        device = run_all(network, trial.given.inputs)
+        device = run_all(network, trial.given.inputs, trial.on)
         return compare_outputs(network, device, _reference_for(trial, network, device))
 
     return sensitivities(variants_of(trial.installed(without_palettes(trial.program)), trial.program), compared)

@@ -14,10 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cluster_work
-from cnn_convertor import cli, cluster
+from cnn_convertor import calibration, cli, cluster
 from cnn_convertor.cluster import Cluster
 from cnn_convertor.errors import UsageError
 from cnn_convertor.workers import spread
@@ -31,7 +32,7 @@ LONG = 120  # seconds, on a machine that does other things as well
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Iterator[str]:
     """A scheduler with two workers, which come back when they die. The engine gives up an item at the second worker's death."""
     import distributed
 
@@ -144,6 +145,44 @@ def test_a_sweep_is_the_same(address: str, capsys: pytest.CaptureFixture[str], m
         assert cli.main(["sweep", "net.ini", "--vary", "fusion=none,proven", *options]) == 0
         shown.append(capsys.readouterr())
     assert shown[0] == shown[1] == shown[2]
+
+
+ELSEWHERE = ["processes", "ship"]
+
+
+def options_of(where: str, address: str) -> list[str]:
+    """How to work elsewhere than here."""
+    return {"here": [], "processes": ["--jobs", "2"], "ship": ["--scheduler", address, "--ship"]}[where]
+
+
+def test_a_verification_is_the_same(address: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    found = {}
+    for where in ("here", *ELSEWHERE):
+        file = tmp_path / f"{where}.json"
+        call = ["verify", str(ROOT / "examples/digits_pytorch/net.ini"), "--samples", "300", "--json", str(file)]
+        assert cli.main([*call, *options_of(where, address)]) == 0
+        found[where] = file.read_bytes()
+    assert json.loads(found["here"])["samples"] == 300
+    assert {*found.values()} == {found["here"]}
+
+
+def test_a_calibration_is_the_same(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Parts of the samples are made here, so that they are smaller here alone."""
+    monkeypatch.setattr(calibration, "_AT_A_TIME", 1 << 16)
+    np.save(tmp_path / "samples.npy", np.random.default_rng(0).random((40, 8, 8, 1), np.float32))
+    (tmp_path / "net.ini").write_text(
+        f"[INPUT]\nname = n\ndefinition = {DIGITS / 'digits.keras'}\n[OUTPUT]\noutput_folder = out\nquantization = 1\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    for where in ("here", *ELSEWHERE):
+        assert cli.main(["net.ini", "--calibrate", "samples.npy", *options_of(where, address)]) == 0
+        found[where] = (capsys.readouterr().out, [path.read_bytes() for path in sorted(Path("out").rglob("*.*"))])
+    assert all(each == found["here"] for each in found.values())
+    assert "calibrat" in found["here"][0]
 
 
 # --- what goes wrong -----------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.errors import UsageError
-from cnn_convertor.workers import Workers
+from cnn_convertor.workers import HERE, Workers
 
 
 @commands.command("inspect")
@@ -140,6 +140,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 @click.option("--board", metavar="DIR", type=FILE, help="Compare the results of a kit on the board, with its inputs.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the results as JSON.")
 @with_calibration
+@with_workers
 @with_sources
 @with_network
 @with_format
@@ -154,6 +155,7 @@ def verify(
     max_kernel_size: int | None,
     ub_size: int | None,
     no_custom_code: bool,
+    on: Workers,
     **options: Any,
 ) -> None:
     """Compare a network with its framework.
@@ -166,16 +168,17 @@ def verify(
         from cnn_convertor.trials import verify
 
         with console.progress(config.name, verbose=config.verbose) as progress:
-            result = verify(config, **options, progress=progress)
+            result = verify(config, **options, progress=progress, on=on)
         _save(json_file, result.to_json())
         console.verification(result)
     else:
         from cnn_convertor.board.comparison import verify_board
 
         kept = {name: options.pop(name) for name in ("inputs", "min_sqnr", "sources")}
-        if any(options.pop(name) for name in ("labels", "layers", "attribute", "sensitivity")):
+        if on != HERE or any(options.pop(name) for name in ("labels", "layers", "attribute", "sensitivity")):
             problem = (
-                "--labels, --layers, --attribute and --sensitivity do not go with --board, which compares all layers"
+                "--labels, --layers, --attribute, --sensitivity, --jobs and --scheduler do not go with --board, "
+                "which compares all layers of a few samples"
             )
             raise UsageError.of("DV100", problem)
         with console.progress(config.name, verbose=config.verbose) as progress:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cnn_convertor.errors import Origin
+from cnn_convertor.dependencies import recorded
+from cnn_convertor.errors import ConvertorError, Origin
 
 if TYPE_CHECKING:
     from cnn_convertor.frontends.builder import PartialGraph
@@ -82,6 +84,16 @@ class Model(NamedTuple):
     data: Path
     options: ReadOptions = ReadOptions()
     outputs: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that it is read from: files, and folders of files."""
+        named = (self.definition, self.data, self.options.custom_layers)
+        found: set[Path] = set()
+        if self.frontend.finds_weights and self.options.custom_layers is None:
+            with suppress(ConvertorError, OSError), recorded() as found:  # who reads it next says what is wrong
+                self.read()
+        return tuple(dict.fromkeys((*filter(None, named), *sorted(found))))
 
     @property
     def may_lack_weights(self) -> bool:

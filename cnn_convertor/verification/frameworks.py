@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
+from cnn_convertor.emulation.network import split
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import ConvertorError
+from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
@@ -15,23 +22,37 @@ from cnn_convertor.verification import formula_runner, keras_runner, onnx_runner
 from cnn_convertor.verification.compare import sqnr
 from cnn_convertor.verification.framework_maps import Reference, as_maps, as_output, blobs_as_maps, blobs_as_output
 from cnn_convertor.verification.unpooling import DeviceMaxima
+from cnn_convertor.workers import HERE, Workers, gather
 
 AGREEMENT_DB = 60.0  # OpenCV's FP32 reaches more than 90 dB against the formulas; a difference of meaning far less
 
 
-def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima] = {}) -> Reference:
+Run: TypeAlias = Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, DeviceMaxima]], Reference]
+
+
+def run(
+    model: Model,
+    graph: Graph,
+    inputs: Mapping[str, Maps],
+    choices: Mapping[str, DeviceMaxima] = {},
+    on: Workers = HERE,
+) -> Reference:
     """The framework's results for samples: input name -> (N, H, W, C).
 
-    choices: unpooling -> the maxima that it uses; the framework's own where none are given.
+    choices: unpooling -> the maxima that it uses; the framework's own where none are given. on: who works.
     Raises UsageError when the framework is not installed, ConvertorError when it refuses the network.
     """
-    return RUNNERS[model.frontend.runner].run(model, graph, inputs, choices)
+    *preferred, last = RUNNERS[model.frontend.runner].choose(model, graph, inputs, choices)
+    for judge in preferred:
+        with suppress(ConvertorError):
+            return _run(judge, model, graph, inputs, choices, on)
+    return _run(last, model, graph, inputs, choices, on)
 
 
-def _run_caffe(
+def _choose_for_caffe(
     model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]
-) -> Reference:
-    """OpenCV's results where they agree with Caffe's formulas on the first sample, else those of the formulas.
+) -> tuple[Run, ...]:
+    """OpenCV where it agrees with Caffe's formulas on the first sample, else the formulas.
 
     OpenCV differs from Caffe in many settings, lacks layers and crashes for some networks. Where the formulas cannot read
     the network, OpenCV judges alone.
@@ -40,13 +61,11 @@ def _run_caffe(
     try:
         exact = formula_runner.run(model, graph, one, choices)
     except ConvertorError:
-        return opencv_runner.run(model, graph, inputs, choices)
-    try:
+        return (opencv_runner.run,)
+    with suppress(ConvertorError):  # OpenCV is missing, or refuses the network
         if _agree(opencv_runner.run(model, graph, one, choices), exact, graph):
-            return opencv_runner.run(model, graph, inputs, choices)
-    except ConvertorError:  # OpenCV is missing, or refuses the network
-        pass
-    return formula_runner.run(model, graph, inputs, choices)
+            return opencv_runner.run, formula_runner.run
+    return (formula_runner.run,)
 
 
 def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
@@ -58,25 +77,78 @@ def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
     return all(mine.shape == theirs.shape and sqnr(mine, theirs) >= AGREEMENT_DB for mine, theirs in pairs)
 
 
+# --- several at work -----------------------------------------------------------------------------------------------------
+
+
+class _Shard(NamedTuple):
+    """Samples for a framework, as a value for any process; the graph comes without weights. is_first: its layers count."""
+
+    judge: Run
+    model: Model
+    graph: Graph
+    inputs: Mapping[str, Maps]
+    choices: Mapping[str, DeviceMaxima]
+    is_first: bool
+
+    def files(self) -> tuple[Path, ...]:
+        return self.model.files
+
+
+def _run(
+    judge: Run,
+    model: Model,
+    graph: Graph,
+    inputs: Mapping[str, Maps],
+    choices: Mapping[str, DeviceMaxima],
+    on: Workers,
+) -> Reference:
+    """As `run`, by one judge."""
+    if on == HERE:
+        return judge(model, graph, inputs, choices)
+    shards = [
+        _Shard(judge, model, graph, part, {name: c.part(number) for name, c in choices.items()}, is_first=not number)
+        for number, part in enumerate(split(inputs))
+    ]
+    names = [f"part {number} of {len(shards)} of the samples" for number in range(1, len(shards) + 1)]
+    first, *others = gather(_run_shard, shards, names=names, on=on, preload=[__name__], reads=_Shard.files)
+    for other in others:
+        places = first.outputs.keys() & other.outputs.keys()
+        joined = {place: np.concatenate([first.outputs[place], other.outputs[place]]) for place in sorted(places)}
+        first = replace(first, outputs=joined, unjudged={**first.unjudged, **other.unjudged})
+    return first
+
+
+def _run_shard(shard: _Shard) -> Ending[Reference]:
+    def work() -> Reference:
+        found = shard.judge(shard.model, shard.graph, shard.inputs, shard.choices)
+        return found if shard.is_first else replace(found, layers={}, maxima=())
+
+    return attempted(work)
+
+
 # --- the runners ---------------------------------------------------------------------------------------------------------
 
 
 class Runner(NamedTuple):
     """What computes the reference results of a framework's networks.
 
-    run: as `run` above. order, as_output, as_maps: how the framework's arrays become maps, N samples at a time.
+    choose: who computes them, the best first; the next where one refuses the network. order, as_output, as_maps: how the framework's arrays become maps, N samples at a time.
     """
 
-    run: Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, DeviceMaxima]], Reference]
+    choose: Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, DeviceMaxima]], tuple[Run, ...]]
     order: Order
     as_output: Callable[[Maps, Shape], Maps]
     as_maps: Callable[[Maps], Maps | None]
 
 
+def _always(judge: Run) -> Callable[..., tuple[Run, ...]]:
+    return lambda *_: (judge,)
+
+
 RUNNERS: Mapping[str, Runner] = {
-    "onnxruntime": Runner(onnx_runner.run, Order.CHW, blobs_as_output, blobs_as_maps),
-    "OpenCV": Runner(_run_caffe, Order.CHW, blobs_as_output, blobs_as_maps),
+    "onnxruntime": Runner(_always(onnx_runner.run), Order.CHW, blobs_as_output, blobs_as_maps),
+    "OpenCV": Runner(_choose_for_caffe, Order.CHW, blobs_as_output, blobs_as_maps),
     "Keras": Runner(
-        keras_runner.run, Order.HWC, partial(as_output, order=Order.HWC), partial(as_maps, order=Order.HWC)
+        _always(keras_runner.run), Order.HWC, partial(as_output, order=Order.HWC), partial(as_maps, order=Order.HWC)
     ),
 }

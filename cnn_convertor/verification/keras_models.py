@@ -25,6 +25,7 @@ def import_keras() -> ModuleType:
     """Keras, running on tensorflow. Raises UsageError when it is not installed."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same accumulation order on every machine
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # with any number of processors, too
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     try:
         import keras

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cnn_convertor.emulation.network import SHARD
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
@@ -51,8 +52,8 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
         (tensor.shape[0] for tensor in loaded.inputs if tensor.shape[0]), None
     )  # the batch that some models take
     batch = only or BATCH
-    for start in range(0, len(given[0]), batch):
-        part = [values[start : start + batch] for values in given]
+    for start, end in _batches(len(given[0]), batch):
+        part = [values[start:end] for values in given]
         count = len(part[0])
         if only is not None:
             part = [np.concatenate([values, *[values[-1:]] * (only - count)]) for values in part]
@@ -76,6 +77,13 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
         order=Order.CHW if Order.CHW in orders.values() else Order.HWC,
         unjudged=unjudged,
     )
+
+
+def _batches(count: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where batches begin and end. None reaches into another shard, so that shards give the same alone."""
+    for begin in range(0, count, SHARD):
+        end = min(begin + SHARD, count)
+        yield from ((start, min(start + size, end)) for start in range(begin, end, size))
 
 
 def _ending_at(keras: ModuleType, loaded: Tensor, model: Model, graph: Graph) -> Tensor:

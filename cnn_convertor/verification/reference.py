@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.emulation.network import EmulatedNetwork, run_spread
 from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
@@ -19,15 +19,16 @@ from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN, KEPT, Reference
 from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
+from cnn_convertor.workers import HERE, Workers
 
 
-def run_all(network: EmulatedNetwork, inputs: Mapping[str, Maps]) -> Outputs:
-    """The device's outputs for all samples, and its layers for the first ones."""
+def run_all(network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers = HERE) -> Outputs:
+    """The device's outputs for all samples, and its layers for the first ones, which run here. on: who runs the others."""
     first = network.run(first_samples(inputs), layers=True)
     rest = {name: values[KEPT:] for name, values in inputs.items()}
     if not all(map(len, rest.values())):
         return first
-    outputs = zip(first.outputs, network.run(rest).outputs, strict=True)
+    outputs = zip(first.outputs, run_spread(network, rest, on), strict=True)
     return Outputs(tuple(map(np.concatenate, outputs)), first.layers)
 
 
@@ -36,10 +37,12 @@ def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
     return {name: values[:KEPT] for name, values in inputs.items()}
 
 
-def reference_of(model: Model, network: EmulatedNetwork, given: Samples, device: Outputs) -> Reference:
+def reference_of(
+    model: Model, network: EmulatedNetwork, given: Samples, device: Outputs, on: Workers = HERE
+) -> Reference:
     """The framework's results, or those given with the inputs; no framework is started if they cover every output.
 
-    device: the network's results, by whose maxima the framework unpools.
+    device: the network's results, by whose maxima the framework unpools. on: who runs the framework.
     """
     graph = network.graph
     runner = frameworks.RUNNERS[model.frontend.runner]
@@ -59,7 +62,7 @@ def reference_of(model: Model, network: EmulatedNetwork, given: Samples, device:
         place: runner.as_output(given.expected[name], graph.shape(output)) for name, (place, output) in places.items()
     }
     if len(maps) < len(graph.outputs):
-        found = frameworks.run(model, graph, given.inputs, _choices(network, given.inputs, device))
+        found = frameworks.run(model, graph, given.inputs, _choices(network, given.inputs, device), on)
         known = {layer_of(graph, output) for _, output in places.values()}
         unjudged = {layer: why for layer, why in found.unjudged.items() if layer not in known}
         return replace(found, outputs={**found.outputs, **maps}, unjudged=unjudged)

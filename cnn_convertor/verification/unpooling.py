@@ -4,6 +4,8 @@ Rounding to FP16 makes neighbors equal, or changes which of two is larger. An un
 from what the framework has, and as good. So the framework unpools by the device's maxima, which are compared with its own.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.emulation.network import SHARD
 from cnn_convertor.emulation.run import Maps, as_maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import MaxUnpool, Shape, Window
@@ -25,6 +28,10 @@ class DeviceMaxima(NamedTuple):
     pooled: str
     maps: Maps
     window: Window
+
+    def part(self, number: int) -> DeviceMaxima:
+        """Those of one shard of the samples."""
+        return self._replace(maps=self.maps[number * SHARD : (number + 1) * SHARD])
 
     def places(self, samples: slice) -> Places:
         """The device's maxima: (N, h, w, C), counted pixel by pixel, row by row."""

@@ -1,0 +1,60 @@
+"""Paths move with a value to another computer, and back in its texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cnn_convertor.config import Config
+from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.relocation import Parcel, absolute, mapped
+from cnn_convertor.verification.keras_runner import _batches
+
+DIGITS = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "digits.keras"
+
+
+def test_paths_become_whole_and_come_back_in_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    value, back = absolute((Path("nets/a"), Path("nets/ab"), Path("/whole"), "nets/a"))
+    assert value == (tmp_path / "nets/a", tmp_path / "nets/ab", Path("/whole"), "nets/a")
+    problem = Problem("DV100", f"{tmp_path}/nets/ab is not {tmp_path}/nets/a", Origin(f"{tmp_path}/nets/a/net.ini"))
+    assert mapped(problem, back) == Problem("DV100", "nets/ab is not nets/a", Origin("nets/a/net.ini"))
+    others = (f"{tmp_path}/nets/abc", f"x{tmp_path}/nets/a", tmp_path / "nets/a.txt")
+    assert mapped(others, back) == others
+
+
+def test_a_configuration_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DIGITS.parent)
+    config = Config(definition=Path(DIGITS.name), output_folder=Path("../out"))
+    moved, back = absolute(config)
+    assert (moved.definition, moved.output_folder) == (DIGITS, DIGITS.parent / "../out")
+    assert mapped(moved, back) == config
+
+
+def test_files_that_travel_are_found_at_another_place(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights").write_bytes(b"12")
+    parcel = Parcel.of([tmp_path / "model", tmp_path / "missing"])
+    with parcel.unpacked() as (there, back):
+        folder, missing, text = mapped((tmp_path / "model", tmp_path / "missing", str(tmp_path)), there)
+        assert folder != tmp_path / "model" and (folder / "weights").read_bytes() == b"12"
+        assert (missing, text) == (tmp_path / "missing", str(tmp_path))
+        assert mapped((folder, f"in {folder}/weights"), back) == (tmp_path / "model", f"in {tmp_path}/model/weights")
+    assert not folder.exists()
+
+
+def test_constants_leave_their_values_behind() -> None:
+    rebuild, arguments = Constant.of([[1.0, 2.0]]).__reduce__()
+    assert rebuild(*arguments).shape == (1, 2)
+    with pytest.raises(AssertionError, match="stay in the process"):
+        rebuild(*arguments).load()
+
+
+def test_no_batch_of_keras_reaches_into_another_shard() -> None:
+    """So the framework computes the same batches for one shard alone."""
+    assert list(_batches(10, 8)) == [(0, 8), (8, 10)]
+    crossed = [(start, end) for start, end in _batches(400, 12) if start // 128 != (end - 1) // 128]
+    assert not crossed
+    assert [n for start, end in _batches(400, 12) for n in range(start, end)] == list(range(400))
