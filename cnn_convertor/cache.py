@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import dependencies, files, pipeline
+from cnn_convertor import dependencies, files, json_files, pipeline
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, Problem, UsageError, overheard, warn
 from cnn_convertor.files import Contents
@@ -197,7 +197,7 @@ def _read(path: Path) -> CachedConversion:
             digest, _, text = stream.read().decode().partition("\n")
         if hashlib.sha256(text.encode()).hexdigest() != digest:
             raise _DamagedError(str(path))
-        entry = from_plain(CachedConversion, json.loads(text))  # with the infinite numbers of reports
+        entry = from_plain(CachedConversion, json.loads(text, parse_int=json_files.whole))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise _DamagedError(str(path)) from error
     if not all(files.is_relative(content.name) for content in entry.contents):

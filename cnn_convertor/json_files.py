@@ -2,9 +2,12 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias
+
+Objects: TypeAlias = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 
 LARGEST: Final = 1 << 24  # bytes of a file; each can take 20 bytes of memory
 _DIGITS: Final = 19  # of a whole number; 64 bits hold 18 and most of the numbers of 19
@@ -20,10 +23,12 @@ def load(path: Path) -> Any:
     return parse(path.read_text(encoding="utf-8"))
 
 
-def parse(text: str) -> Any:
-    """The value of a text. Numbers are finite and below 10^19. Raises ValueError."""
+def parse(text: str, *, objects: Objects = dict) -> Any:
+    """The value of a text. Numbers are finite and below 10^19. objects: makes an object of its entries. Raises ValueError."""
     try:
-        value = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_refuse)
+        value = json.loads(
+            text, parse_int=whole, parse_float=_finite, parse_constant=_refuse, object_pairs_hook=objects
+        )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if "\\u" in text:
@@ -31,7 +36,8 @@ def parse(text: str) -> Any:
     return value
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+    """Raises ValueError for a number of many digits, which no calculation with floats can take."""
     if len(text.lstrip("-")) > _DIGITS:
         raise ValueError(f"the number {text[:_DIGITS]}... is too large")
     return int(text)

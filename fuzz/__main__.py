@@ -105,6 +105,7 @@ class Session:
             f"-seed={seed}",
             f"-max_len={self._harness.largest}",
             f"-timeout={HANGS}",
+            f"-report_slow_units={HANGS}",  # by the clock; the watch measures the processor's time
             "-rss_limit_mb=0",
             "-print_final_stats=0",
         ]

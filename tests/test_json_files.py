@@ -34,6 +34,10 @@ def test_values_are_read() -> None:
     }
 
 
+def test_objects_are_made_of_their_entries() -> None:
+    assert json_files.parse('{"a": 1, "a": 2}', objects=lambda pairs: {"pairs": len(pairs)}) == {"pairs": 2}
+
+
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("wb") as stream:

@@ -179,7 +179,7 @@ def _entry(record: Mapping[str, Any], folder: Path) -> SurfaceEntry:
     if int(record["offset"]) < 0:
         raise ValueError(f"an offset of {record['offset']}")
     name = record.get("file")
-    if name is not None and (Path(str(name)).name != name or not name):
+    if name is not None and (Path(str(name)).name != name or not name or "\0" in name):
         raise ValueError(f"the file {name} is not in the manifest's folder")
     return SurfaceEntry(
         record=record,

@@ -101,7 +101,7 @@ def changes(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Every field of a record with another value."""
     for name in ("shape", "axes", "element", "bytes", "terms", "layout", "layer", "role", "offset", "file", "sha256"):
         yield name, "delete"
-        wrong: list[Any] = [None, -1, "../manifest.json", [], [0], [1 << 70], {}, "c h w | int8", "", 1e400]
+        wrong: list[Any] = [None, -1, "../manifest.json", [], [0], [1 << 70], {}, "c h w | int8", "", "a\0", 1e400]
         yield from ((name, other) for other in wrong if other != record[name])
     scale = record["scale"]
     scales: list[Any] = [None, {}, {"axes": "c"}, {"values": scale["values"][1:]}, {"values": ["x"]}]

@@ -1,7 +1,6 @@
 """Reads the profile of a device: one of the package, the user's .toml file, or the board.json of a probe."""
 
 import difflib
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -9,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cnn_convertor import json_files
 from cnn_convertor.devices.dv700.board_file import BoardFileError, with_board
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
 from cnn_convertor.errors import Origin, Problem, UsageError
@@ -25,7 +25,7 @@ _FOLDER = Path(__file__).parent / "boards"
 _HINT = "docs/devices.md describes device files"
 _READERS: Mapping[str, Callable[[str], Any]] = {
     ".toml": tomllib.loads,
-    ".json": lambda text: json.loads(text, object_pairs_hook=_without_repeats),
+    ".json": lambda text: json_files.parse(text, objects=_without_repeats),
 }
 
 

@@ -41,6 +41,7 @@ FIXED: Mapping[int, np.dtype[Any]] = {4: np.dtype("<f4"), 10: np.dtype("<f8")}
 VARIABLE = frozenset({5, 7, 11})
 # Type -> its field that holds elements as raw data does.
 PACKED: Mapping[int, int] = {FLOAT: 4, DOUBLE: 10}
+MOST_AXES = 32  # of an array; NumPy 1 has no more
 PIECE = 1 << 20  # octets of packed numbers that are unpacked at a time
 LONGEST = 10  # octets of a number
 MOST = 1 << 40  # elements, where empty axes count as one; more is damage
@@ -87,6 +88,8 @@ def read_tensor(file: TensorFile, place: Field) -> tuple[str, Stored]:
                 parts.setdefault(number, []).append(inner)
     if min(dims, default=0) < 0 or math.prod(max(n, 1) for n in dims) > MOST:
         raise WireError(f"the array {name!r} has the impossible size {dims}", place.start)
+    if len(dims) > MOST_AXES:
+        raise WireError(f"the array {name!r} has {len(dims)} axes", place.start)
     if type not in TYPES:
         problem = f"the array {name!r} is of type {NAMES.get(type, type)}, which cannot be read"
         raise ModelError.of("DV201", problem, Origin(str(file.path), name), "export the model in FP32")

@@ -110,6 +110,7 @@ def test_everything_wrong_is_named_at_once(tmp_path: Path) -> None:
         ("deep.json", "this is not JSON: "),
         ("list.json", "expected an object"),
         ("twice.json", 'this is not JSON: the key "a" appears twice'),
+        ("digits.json", "this is not JSON: the number 1000000000000000000... is too large"),
     ],
 )
 def test_what_is_no_device(name: str, message: str, tmp_path: Path) -> None:
@@ -118,6 +119,7 @@ def test_what_is_no_device(name: str, message: str, tmp_path: Path) -> None:
     written(tmp_path, "[" * 100_000, "deep.json")
     written(tmp_path, "[]", "list.json")
     written(tmp_path, '{"a": 1, "a": 2}', "twice.json")
+    written(tmp_path, '{"measured": {"bytes_per_second": 1' + 400 * "0" + "}}", "digits.json")
     with pytest.raises(UsageError) as caught:
         read_profile(name, tmp_path)
     (problem,) = caught.value.problems

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.errors import ConvertorError
+from cnn_convertor.errors import ConvertorError, ModelError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimize
@@ -288,6 +288,18 @@ def test_weights_in_fields_with_types(name: str, tmp_path: Path) -> None:
     onnx.save(model, path)
     (found,) = (node.op for node in load(path).nodes if isinstance(node.op, ops.Conv2d))
     np.testing.assert_array_equal(found.weight.load(), weight)
+
+
+@pytest.mark.parametrize("axes", [33, 67])
+def test_an_array_of_more_axes_than_numpy_has_is_refused(axes: int, tmp_path: Path) -> None:
+    path = Network([make("Add", ["x", "w"], ["y"])], {"x": X}, {"w": np.ones(1, np.float32)}).write(
+        tmp_path / "net.onnx"
+    )
+    model = onnx.load(path)
+    model.graph.initializer[0].CopyFrom(helper.make_tensor("w", 1, [1] * axes, [0.5]))
+    onnx.save(model, path)
+    with pytest.raises(ModelError, match=f"DV201: .*the array 'w' has {axes} axes"):
+        load(path)
 
 
 @pytest.mark.parametrize("form", ["raw", "float_data", "int32_data", "ConstantOfShape"])
