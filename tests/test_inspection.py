@@ -12,7 +12,6 @@ import tracemalloc
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -628,7 +627,7 @@ def test_why_a_command_ends_is_told(look: Look) -> None:
     result = look(f"one Convolution {convolution(8, 3)}", f"two Convolution {convolution(8, 3, 'dilation: 2 pad: 2')}")
     (boundary,) = result.boundaries
     assert (boundary.before, boundary.after) == ("one", "two") and "dilat" in boundary.reason
-    assert json.loads(inspection_as_json(result))["boundaries"] == [asdict(boundary)]
+    assert json.loads(inspection_as_json(result))["boundaries"] == [boundary._asdict()]
 
 
 def test_maps_beyond_all_memory_are_refused_by_a_rule(tmp_path: Path) -> None:

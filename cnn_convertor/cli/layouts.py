@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) ->
     profile = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
     if device is None and (known := board_of(source)):
         name, limits = known
-        return name, asdict(limits) | {key: value for key, value in sizes.items() if value is not None}
+        return name, limits._asdict() | {key: value for key, value in sizes.items() if value is not None}
     return profile.name, {name: getattr(profile.limits, name) for name in OF_BOARD}
 
 

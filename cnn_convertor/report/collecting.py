@@ -29,6 +29,7 @@ from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.errors import Problem
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.report import values
+from cnn_convertor.report.rows import plain
 from cnn_convertor.samples import Preparation
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _text(value: object) -> str:
 def map_of(program: Program, given: Tensor) -> values.StoredMap:
     order = "HWC" if given.is_plain else ("hwc8" if program.transposed else "whc8")
     dtype = "uint8" if given.type is ElementType.BYTE else f"float{8 * given.type.value}"
-    return values.StoredMap(given.shape, order, dtype, given.offset, given.nbytes)
+    return values.StoredMap(plain(given.shape), order, dtype, given.offset, given.nbytes)
 
 
 def message_of(problem: Problem) -> values.Message:
@@ -135,7 +136,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
             place=_place(layer),
             layers=_layers(layer),
             reads=tuple(
-                values.StepInput(source, places.get(tensor.offset) if source is None else None, tensor.shape)
+                values.StepInput(source, places.get(tensor.offset) if source is None else None, plain(tensor.shape))
                 for tensor, source in zip(layer.inputs, layer.sources, strict=True)
             ),
             output=map_of(program, layer.output),
@@ -176,8 +177,8 @@ def _run(run: Run, profile: Profile) -> values.CommandRun:
     return values.CommandRun(
         layers=_layers(run),
         does=_does(run),
-        input=run.input,
-        output=run.output,
+        input=plain(run.input),
+        output=plain(run.output),
         tiles=strips(run, ub_size=profile.ub_size.value) or 1,
         external=run.external,
         registers=tuple(values.Register(name, value) for name, value in registers.items() if value),

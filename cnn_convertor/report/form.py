@@ -39,7 +39,7 @@ def _lines(item: object) -> str:
 
 
 def to_values(value: Any) -> Any:
-    """Dataclasses as dictionaries, tuples as lists, infinite numbers and members of enumerations as texts."""
+    """Dataclasses and named tuples as dictionaries, other tuples as lists, infinite numbers and members of enumerations as texts."""
     kind: Any = type(value)
     if kind in _PLAIN:  # first, as most are
         return value
@@ -47,23 +47,25 @@ def to_values(value: Any) -> Any:
         if math.isfinite(value):
             return float(f"{value:.{_DIGITS}g}")
         return "Infinity" if value > 0 else "-Infinity"  # NaN: worse than any number
+    if names := _names(kind):
+        return {name: to_values(getattr(value, name)) for name in names}
     if isinstance(value, tuple):
         return [to_values(item) for item in value]
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, Mapping):
         return {name: to_values(item) for name, item in value.items()}
-    return {name: to_values(getattr(value, name)) for name in _names(kind)}
+    raise TypeError(f"no JSON for a {kind.__name__}")
 
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """The fields of a dataclass."""
-    return tuple(field.name for field in fields(kind))
+    """The fields of a dataclass or of a named tuple; none of other types."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else getattr(kind, "_fields", ())
 
 
 def from_json(kind: type[T], text: str) -> T:
-    """The value of a dataclass that `to_json` wrote. Unknown entries are left out. Raises FormError."""
+    """The value of a record that `to_json` wrote. Unknown entries are left out. Raises FormError."""
     try:
         values = json_files.parse(text)
     except ValueError as error:
@@ -72,7 +74,7 @@ def from_json(kind: type[T], text: str) -> T:
 
 
 def from_values(kind: type[T], values: object) -> T:
-    """The value of a dataclass from what `to_values` gave. Raises FormError."""
+    """The value of a record from what `to_values` gave. Raises FormError."""
     return typing.cast(T, _read(kind, values, ""))
 
 
@@ -91,7 +93,7 @@ def _read(kind: Any, value: Any, place: str) -> Any:
         case origin if origin is Mapping:
             _require(isinstance(value, dict), place, "an object", value)
             return {name: _read(arguments[1], item, f"{place}.{name}") for name, item in value.items()}
-    if is_dataclass(kind):
+    if _names(kind):
         _require(isinstance(value, dict), place, "an object", value)
         return _read_fields(kind, value, place)
     if inspect.isclass(kind) and issubclass(kind, Enum):
@@ -109,15 +111,20 @@ def _read(kind: Any, value: Any, place: str) -> Any:
 def _read_fields(kind: Any, values: Mapping[str, Any], place: str) -> Any:
     hints = _hints(kind)
     found = {}
-    for field in fields(kind):
-        where = f"{place}.{field.name}".lstrip(".")
-        if not field.init:
-            continue
-        if field.name in values:
-            found[field.name] = _read(hints[field.name], values[field.name], where)
-        elif field.default is MISSING:
+    for name, default in _given(kind).items():
+        where = f"{place}.{name}".lstrip(".")
+        if name in values:
+            found[name] = _read(hints[name], values[name], where)
+        elif default is MISSING:
             raise FormError(f"{where} is missing")
     return kind(**found)
+
+
+def _given(kind: Any) -> dict[str, Any]:
+    """What makes a record: names and defaults, MISSING where there is none."""
+    if is_dataclass(kind):
+        return {field.name: field.default for field in fields(kind) if field.init}
+    return {name: kind._field_defaults.get(name, MISSING) for name in kind._fields}
 
 
 def _require(holds: bool, place: str, expected: str, found: object) -> None:
@@ -152,7 +159,7 @@ def _schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
         case origin if origin is Mapping:
             return {"type": "object", "additionalProperties": _schema_of(arguments[1], definitions)}
-    if is_dataclass(kind):
+    if _names(kind):
         name = typing.cast(type, kind).__name__
         if name not in definitions:
             definitions[name] = {}  # a place, for a class that contains itself
@@ -170,6 +177,6 @@ def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     return {
         "description": " ".join((inspect.getdoc(kind) or "").split()),
         "type": "object",
-        "properties": {field.name: _schema_of(hints[field.name], definitions) for field in fields(kind)},
-        "required": [field.name for field in fields(kind)],
+        "properties": {name: _schema_of(hints[name], definitions) for name in _names(kind)},
+        "required": list(_names(kind)),
     }

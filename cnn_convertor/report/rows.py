@@ -108,7 +108,7 @@ def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Seq
         )
 
 
-def _outputs(graph: Graph, nodes: Sequence[Node]) -> tuple[Shape, ...]:
+def _outputs(graph: Graph, nodes: Sequence[Node]) -> tuple[tuple[int, int, int], ...]:
     """Shapes of a layer's outputs: of its nodes that other layers read, or that none reads."""
     inner = {node.name for node in nodes}
     given = [
@@ -116,7 +116,12 @@ def _outputs(graph: Graph, nodes: Sequence[Node]) -> tuple[Shape, ...]:
         for node in nodes
         if node.name in graph.outputs or not graph.users(node.name) or not inner.issuperset(graph.users(node.name))
     ]
-    return tuple(graph.shape(node.name) for node in given)
+    return tuple(plain(graph.shape(node.name)) for node in given)
+
+
+def plain(shape: Shape) -> tuple[int, int, int]:
+    """A shape as a report has it."""
+    return shape.height, shape.width, shape.channels
 
 
 def _macs(graph: Graph, node: Node) -> int:

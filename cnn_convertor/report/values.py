@@ -1,13 +1,16 @@
-"""The report of a network: frozen numbers and names, from which terminal, manifest, JSON and pages are made."""
+"""The report of a network: frozen numbers and names, from which terminal, manifest, JSON and pages are made.
+
+Its parts are named tuples, as every command imports them: Python makes such a class in a quarter of the time.
+"""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cnn_convertor.normalization import Normalization
 from cnn_convertor.verification.results import Comparison, Verification
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFigure:
+class DeviceFigure(NamedTuple):
     """A figure of the device. source: where it comes from. assumed: no public material has it for this device."""
 
     name: str
@@ -17,8 +20,7 @@ class DeviceFigure:
     assumed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BoardLimits:
+class BoardLimits(NamedTuple):
     """The limits that differ between boards. ub_size: bytes of the unified buffer."""
 
     max_kernel_size: int
@@ -29,8 +31,7 @@ class BoardLimits:
     pools_tiles: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFacts:
+class DeviceFacts(NamedTuple):
     """What the network is converted for. provenance: where estimated times come from, in words."""
 
     name: str
@@ -42,8 +43,7 @@ class DeviceFacts:
     figures: tuple[DeviceFigure, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Preprocessing:
+class Preprocessing(NamedTuple):
     """An input image is (pixel - mean) * scale, its channels in this order."""
 
     channel_order: str
@@ -51,8 +51,7 @@ class Preprocessing:
     scale: float
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMap:
+class StoredMap(NamedTuple):
     """A feature map in the I/O buffer. shape: height, width, channels. layout: a name of `cnn-convertor layout`. offset: bytes."""
 
     shape: tuple[int, int, int]
@@ -62,16 +61,14 @@ class StoredMap:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkInput:
+class NetworkInput(NamedTuple):
     """An input that the application fills."""
 
     name: str
     map: StoredMap
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkOutput:
+class NetworkOutput(NamedTuple):
     """An output. step: the number of the step that writes it."""
 
     name: str
@@ -79,8 +76,7 @@ class NetworkOutput:
     map: StoredMap
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """An error or a warning. file, line, layer and type say where; empty and null where that is not known."""
 
     code: str
@@ -92,8 +88,7 @@ class Message:
     type: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModelLayer:
+class ModelLayer(NamedTuple):
     """A layer of the framework.
 
     outputs: shapes; guessed: they follow from a guess, because a layer before it cannot be read. parameters: trained numbers;
@@ -113,16 +108,14 @@ class ModelLayer:
     guessed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Register:
+class Register(NamedTuple):
     """A register of a run, with the SDK's name."""
 
     name: str
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRun:
+class CommandRun(NamedTuple):
     """One run of a command.
 
     layers: of the framework. does: in words. tiles: vertical strips of its input. external: whether it writes to external
@@ -138,8 +131,7 @@ class CommandRun:
     registers: tuple[Register, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StepCost:
+class StepCost(NamedTuple):
     """What a command costs by the model. bound: compute or memory, whichever takes longer. usec: the longer of both times."""
 
     cycles: int
@@ -154,8 +146,7 @@ class StepCost:
     bound: str
 
 
-@dataclass(frozen=True, slots=True)
-class StepInput:
+class StepInput(NamedTuple):
     """A map that a step reads. step: the step that writes it; null for an input of the network, which `input` numbers."""
 
     step: int | None
@@ -163,8 +154,7 @@ class StepInput:
     shape: tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class WeightBlob:
+class WeightBlob(NamedTuple):
     """Packed weights in the weight buffer. offset: bytes."""
 
     offset: int
@@ -172,8 +162,7 @@ class WeightBlob:
     palette: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A layer of the SDK's runtime, in execution order.
 
     name, type: the SDK's. does: in words. place: device, cpu or none. layers: of the framework. topo, evidence, cost: of a
@@ -196,8 +185,7 @@ class Step:
     ends: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LiveMap:
+class LiveMap(NamedTuple):
     """A map's place in the I/O buffer: bytes at an offset, in use from step `first` to step `last`, inclusive.
 
     kind: input, output, map or concatenation (in place: its parts lie inside).
@@ -211,8 +199,7 @@ class LiveMap:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
+class MemoryUse(NamedTuple):
     """The I/O buffer. lower_bound: no plan is smaller. peak_step: the first step with the most live bytes, peak_bytes."""
 
     bytes: int
@@ -224,8 +211,7 @@ class MemoryUse:
     buffers: tuple[LiveMap, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Magnitudes:
+class Magnitudes(NamedTuple):
     """How large the weights of a layer are, by powers of two.
 
     counts[i]: weights w with 2**(first + i) <= |w| < 2**(first + i + 1). zeros: exact ones. overflow: weights beyond FP16's
@@ -239,8 +225,7 @@ class Magnitudes:
     underflow: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoredWeights:
+class StoredWeights(NamedTuple):
     """How the weights of a layer are stored, and why.
 
     step, run: that read them. sqnr: dB that a palette keeps of the weights; null where none was fitted. zeros: share of the
@@ -260,8 +245,7 @@ class StoredWeights:
     magnitudes: Magnitudes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
+class Gain(NamedTuple):
     """SQNR of one map in dB, against the same network with FP16 weights."""
 
     name: str
@@ -269,8 +253,7 @@ class Gain:
     after: float
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationEffect:
+class CalibrationEffect(NamedTuple):
     """What sample inputs did to the palettes. source: of the samples."""
 
     samples: int
@@ -279,8 +262,7 @@ class CalibrationEffect:
     layers: tuple[Gain, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPrecision:
+class KeptPrecision(NamedTuple):
     """What the worst output keeps, in dB: wanted, and measured as stored and with palettes everywhere."""
 
     wanted: float
@@ -290,8 +272,7 @@ class KeptPrecision:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(NamedTuple):
     """A rewrite that changed the graph. before: lines of nodes that it removed or changed; after: that it added or changed."""
 
     name: str
@@ -299,16 +280,14 @@ class Pass:
     after: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """How many commands and layers on the CPU compute the network, or those of its layers that can be read."""
 
     commands: int
     cpu_layers: int
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A change that helps, and the layers concerned."""
 
     code: str
@@ -316,8 +295,7 @@ class Change:
     layers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CommandBoundary:
+class CommandBoundary(NamedTuple):
     """Two layers that do not share a command though one reads the other's map, or both are parts of a concatenation."""
 
     before: str
@@ -325,8 +303,7 @@ class CommandBoundary:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class BoardStep:
+class BoardStep(NamedTuple):
     """A step on a board, beside what is expected of it.
 
     usec, bytes: measured; null where they were not. model_usec: by the model; model_bytes: as the emulated device counts them.
@@ -343,8 +320,7 @@ class BoardStep:
     sqnr: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class BoardFigures:
+class BoardFigures(NamedTuple):
     """What a kit measured on a board. usec: of all commands; cpu_usec: of the layers on the CPU. outputs: against the framework."""
 
     device: str

@@ -18,7 +18,7 @@ def with_boundaries(report: Report, boundaries: Sequence[Boundary]) -> Report:
     """The report with the reasons why commands end."""
     named = tuple(values.CommandBoundary(*each) for each in boundaries)
     steps = (
-        replace(step, ends=tuple(f"{b.after}: {b.reason}" for b in named if b.before in step.layers))
+        step._replace(ends=tuple(f"{b.after}: {b.reason}" for b in named if b.before in step.layers))
         for step in report.steps
     )
     return replace(report, boundaries=named, steps=tuple(steps))
@@ -28,7 +28,7 @@ def with_magnitudes(report: Report, program: Program, counter: MagnitudeCounter)
     """The report with the sizes of the weights, all of which the counter has seen."""
     packed = [weights for weights in program.weights if weights.choice is not None]
     stored = zip(report.weights, packed, strict=True)
-    return replace(report, weights=tuple(replace(each, magnitudes=counter.of(weights)) for each, weights in stored))
+    return replace(report, weights=tuple(each._replace(magnitudes=counter.of(weights)) for each, weights in stored))
 
 
 class PassRecorder:
