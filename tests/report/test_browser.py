@@ -162,3 +162,27 @@ def test_500_layers_are_usable_within_two_seconds(browser: Any, tmp_path: Path) 
         if seconds[-1] < 2:
             return
     pytest.fail(f"{seconds}")
+
+
+# --- for everybody -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible(browser: Any, digits: Report, tmp_path: Path, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # for the script that judges the page
+    shown = Opened(context.new_page(), tmp_path / "digits.html", html_page(digits))
+    for opens in (False, True):
+        if opens:
+            shown.page.locator(".node[role=button]").first.press("Enter")
+        found = axe.Axe().run(shown.page).response
+        assert len(found["passes"]) > 20
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == []
+    context.close()
+
+
+def test_a_printed_page_is_as_wide_as_the_paper(page: Any, digits: Report, tmp_path: Path) -> None:
+    shown = Opened(page, tmp_path / "digits.html", html_page(digits))
+    page.set_viewport_size({"width": 718, "height": 1000})  # A4 at 96 dots an inch, without margins
+    page.emulate_media(media="print")
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= 718

@@ -8,6 +8,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -90,6 +91,29 @@ def test_pictures_are_well_formed_whatever_names_contain() -> None:
     root = ET.fromstring(network_svg(made))
     boxes = [each for each in root.iter() if each.get("id", "").startswith("step-")]
     assert len(boxes) == len(made.steps)
+
+
+PICTURES = Path(__file__).resolve().parents[2] / "templates" / "report_picture.css"
+COLORS = re.findall(r"\.picture \{([^}]*--paper[^}]*)\}", PICTURES.read_text(encoding="utf-8"))
+
+
+def luminance(color: tuple[float, ...]) -> float:
+    """By WCAG 2.1. color: red, green and blue, 0 to 255."""
+    parts = (c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color)
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+
+@pytest.mark.parametrize("colors", COLORS, ids=["light", "dark", "print"])
+def test_texts_of_pictures_stand_out_from_every_heat(colors: str) -> None:
+    named = {
+        name: tuple(bytes.fromhex(value if len(value) == 6 else "".join(c * 2 for c in value)))
+        for name, value in re.findall(r"--(\w+): #(\w+)", colors)
+    }
+    for place in ("device", "cpu", "none", "given", "join"):
+        for heat in (0.0, 0.3, 0.6):  # the opacity of the red
+            below = tuple(a * (1 - heat) + b * heat for a, b in zip(named[place], named["heat"], strict=True))
+            dark, light = sorted((luminance(below), luminance(named["ink"])))
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (place, heat)
 
 
 def test_a_picture_alone_has_nothing_to_press() -> None:
