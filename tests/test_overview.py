@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import json
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +19,7 @@ from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.inspection import inspect
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.overview import report_on
-from cnn_convertor.report.form import from_json, to_json
+from cnn_convertor.report.form import from_json, to_json, to_values
 from cnn_convertor.report.page import html_page
 from cnn_convertor.report.values import SCHEMA, Report
 from examples.caffemodel import write
@@ -150,6 +152,27 @@ def test_a_verification_is_a_part_of_the_report(compiler: None) -> None:
     assert verified is not None and verified.passed and verified.outputs
     assert {"narrow", "tail", "digit"} & {each.comparison.name for each in verified.layers}
     assert all(each.sqnr > verified.min_sqnr for each in verified.outputs)
+
+
+# --- the page that describes it -------------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_page_names_every_entry(made: Report) -> None:
+    assert [name for name in to_values(made) if f"`{name}`" not in PAGE] == []
+
+
+def test_the_example_of_the_page_is_a_part_of_its_report(made: Report) -> None:
+    (shown,) = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    values = json.loads(to_json(made))
+    assert {name: values[name] for name in json.loads(shown)} == json.loads(shown)
+
+
+def test_the_session_of_the_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(EXAMPLE.parent)
+    found = doctest.testfile(str(EXAMPLE.parents[2] / "docs" / "report.md"), module_relative=False)
+    assert (found.failed, found.attempted) == (0, 5)
 
 
 # --- the commands --------------------------------------------------------------------------------------------------------
