@@ -88,7 +88,13 @@ _LEGEND: Final = (
     "Blue: on the device; orange: on the CPU; green: written by the application; gray: nothing to compute. The redder a "
     "step, the longer its command takes."
 )
-_BOX: Final = {"box_width": BOX_WIDTH, "box_height": BOX_HEIGHT, "legend": _LEGEND}
+_MEMORY_LEGEND: Final = "Offset in bytes across, steps down; green: input or output; dashed: a concatenation in place, whose parts lie inside."
+_BOX: Final = {
+    "box_width": BOX_WIDTH,
+    "box_height": BOX_HEIGHT,
+    "legend": _LEGEND,
+    "memory_legend": _MEMORY_LEGEND,
+}
 
 
 def _data(report: Report) -> str:
