@@ -21,7 +21,7 @@ from examples.caffemodel import encode, tag
 from fuzz import tables
 from fuzz.mutation import Words, message, read_archive, write_archive
 from fuzz.tables import OnnxNode
-from fuzz.targets import EXAMPLES
+from fuzz.targets import EXAMPLES, EXTERNAL
 
 assert READERS  # importing them has filled the registries
 
@@ -221,14 +221,16 @@ def onnx_models() -> Iterator[bytes]:
         yield onnx_of([OnnxNode(type, {}, (np.ones((4, 4, 1, 1), "<f4"), np.ones(4, "<f4")))])
     for chain in tables.ONNX_CHAINS:
         yield onnx_of(chain)
+    yield onnx_of([OnnxNode("Add")], _external_tensor("e", (4, 1, 1)), more_inputs=("e",))
 
 
-def onnx_of(chain: Sequence[OnnxNode]) -> bytes:
-    """x -> the nodes, one after the other -> y."""
-    nodes, constants, last = b"", b"", "x"
+def onnx_of(chain: Sequence[OnnxNode], tensors: bytes = b"", more_inputs: tuple[str, ...] = ()) -> bytes:
+    """x -> the nodes, one after the other -> y. tensors: more constants, which the first node reads after its own."""
+    nodes, constants, last = b"", tensors, "x"
     for number, node in enumerate(chain):
         names = [f"c{number}{place}" for place in range(len(node.constants))]
         inputs = [last, *names] if node.reads_x or number else names
+        inputs += more_inputs if number == 0 else ()
         if node.reads_x and len(chain) > 1 and node.type in ("Add", "Mul") and not names:
             inputs = [last, "x"]
         last = "y" if number == len(chain) - 1 else f"y{number}"
@@ -263,6 +265,15 @@ def _tensor(name: str, value: Any) -> bytes:
     dims = b"".join(tag(1, WireType.VARINT) + encode(size) for size in array.shape)
     raw = message(8, name.encode()) + message(9, array.tobytes())
     return message(5, dims + tag(2, WireType.VARINT) + encode(kind) + raw)
+
+
+def _external_tensor(name: str, shape: tuple[int, ...]) -> bytes:
+    """In a file beside the model, which `targets` writes."""
+    dims = b"".join(tag(1, WireType.VARINT) + encode(size) for size in shape)
+    place = {"location": EXTERNAL, "offset": "4", "length": str(4 * int(np.prod(shape)))}
+    entries = b"".join(message(13, message(1, k.encode()) + message(2, v.encode())) for k, v in place.items())
+    external = tag(14, WireType.VARINT) + encode(1)
+    return message(5, dims + tag(2, WireType.VARINT) + encode(1) + message(8, name.encode()) + entries + external)
 
 
 def onnx_words() -> Words:

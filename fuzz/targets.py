@@ -120,8 +120,17 @@ def _weighted_network() -> Path:
     return saved(WEIGHTED.encode(), "weighted.prototxt")
 
 
+EXTERNAL = "external.bin"  # beside ONNX models, for arrays that are not in them
+
+
+def onnx_file(data: bytes) -> Path:
+    if not (folder() / EXTERNAL).exists():
+        saved(bytes(64), EXTERNAL)
+    return saved(data, "net.onnx")
+
+
 def onnx_model(data: bytes) -> None:
-    path = saved(data, "net.onnx")
+    path = onnx_file(data)
     use(onnx.read(path, path))
 
 
@@ -221,7 +230,7 @@ def keras_to_device(data: bytes) -> None:
 
 
 def onnx_to_device(data: bytes) -> None:
-    path = saved(data, "net.onnx")
+    path = onnx_file(data)
     _legalized(onnx.read(path, path))
 
 

@@ -10,6 +10,7 @@ from cnn_convertor.layouts.packing import pack
 __all__ = ["CHUNK", "LARGEST", "is_chunked", "memory_order", "same_memory"]
 
 LARGEST = 1 << 26  # elements
+_PIECE = 1 << 18  # elements of a map that are compared at a time
 
 
 def is_chunked(shape: Shape) -> bool:
@@ -38,13 +39,29 @@ def same_memory(before: Shape, after: Shape, order: Order, *, transposed: bool) 
 
     False for maps beyond LARGEST: they come from a wrong number in a definition, and the rules of sizes refuse them.
     """
-    if before.is_vector and after.is_vector:
+    if before == after or (before.is_vector and after.is_vector):
         return True
     if before.size > LARGEST:
         return False
-    return bool(
+    pieces = (np.arange(start, min(start + _PIECE, before.size)) for start in range(0, before.size, _PIECE))
+    return all(
         np.array_equal(
-            memory_order(before, transposed=transposed, order=order),
-            memory_order(after, transposed=transposed, order=order),
+            _elements(before, piece, order, transposed=transposed),
+            _elements(after, piece, order, transposed=transposed),
         )
+        for piece in pieces
     )
+
+
+def _elements(shape: Shape, places: NDArray[np.intp], order: Order, *, transposed: bool) -> NDArray[np.intp]:
+    """`memory_order(...)[places]`, without the rest of it, which takes much memory for a large map."""
+    if order is Order.MEMORY:
+        return places
+    height, width, channels = shape
+    chunk, place = np.divmod(places, CHUNK * height * width)
+    pixel, channel = np.divmod(place, np.minimum(CHUNK, channels - CHUNK * chunk))
+    channel += CHUNK * chunk
+    if not transposed:
+        x, y = np.divmod(pixel, height)
+        pixel = y * width + x
+    return channel * (height * width) + pixel if order is Order.CHW else pixel * channels + channel

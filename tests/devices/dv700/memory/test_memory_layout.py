@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import tracemalloc
+
 import numpy as np
 import pytest
 
+from cnn_convertor.devices.dv700.memory import memory_layout
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked, memory_order, same_memory
 from cnn_convertor.ir.ops import Order, Shape
 
@@ -71,3 +75,29 @@ def test_reshapes_that_move_nothing(before: Shape, after: Shape, order: Order, p
 def test_of_a_map_beyond_all_memory_nothing_is_counted(after: Shape) -> None:
     """It comes from a wrong number in a definition, and a rule says so."""
     assert not same_memory(Shape(10**6, 10**5, 10), after, Order.CHW, transposed=False)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("order", Order)
+def test_maps_lie_alike_where_their_whole_orders_agree(
+    order: Order, transposed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every shape of 48 elements, and of 60, against every other, in pieces of 7."""
+    monkeypatch.setattr(memory_layout, "_PIECE", 7)
+    for size in (48, 60):
+        pairs = [(height, size // height) for height in range(1, size + 1) if size % height == 0]
+        shapes = [Shape(h, w, rest // w) for h, rest in pairs for w in range(1, rest + 1) if rest % w == 0]
+        orders = {shape: memory_order(shape, transposed=transposed, order=order) for shape in shapes}
+        for before, after in itertools.product(shapes, shapes):
+            both_vectors = before.is_vector and after.is_vector
+            expected = both_vectors or np.array_equal(orders[before], orders[after])
+            assert same_memory(before, after, order, transposed=transposed) == expected
+
+
+def test_large_maps_are_compared_in_little_memory() -> None:
+    tracemalloc.start()
+    assert not same_memory(Shape(7000, 8000, 1), Shape(1, 7000, 8000), Order.CHW, transposed=False)
+    assert same_memory(Shape(2000, 1, 1000), Shape(1, 2000, 1000), Order.CHW, transposed=True)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 50 << 20
