@@ -61,9 +61,14 @@ def _outwards(buffer: Buffer, offset: int, everyone: Mapping[str, tuple[Buffer, 
 
 def _check_apart(claims: Sequence[_Claim]) -> None:
     """At each step, claims of unrelated buffers must not overlap."""
-    for step in sorted({claim.first for claim in claims}):
+    beginning: dict[int, list[_Claim]] = {}
+    for claim in claims:
+        beginning.setdefault(claim.first, []).append(claim)
+    live: list[_Claim] = []
+    for step in sorted(beginning):
+        live = [claim for claim in live if claim.last >= step] + beginning[step]
         highest: dict[str, _Claim] = {}  # the highest claims of the two homes that reach highest
-        for claim in sorted(c for c in claims if c.first <= step <= c.last):
+        for claim in sorted(live):
             for other in highest.values():
                 apart = other.home == claim.home or other.end <= claim.offset
                 assert apart, f"{other.name} and {claim.name} share bytes at step {step}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from cnn_convertor.memory.searching import Outcome, Piece, search_blocks
 NODES = 2_000  # node limit of the complete search: about a second
 _REPAIRS = 20  # repair rounds of a greedy plan per order; fewer with more than
 _MANY = 200  # pieces
+_STEPS = 32  # looked at together when a free place is searched
 _SHOWN = 4  # names of a peak's buffers in messages
 
 
@@ -253,25 +254,21 @@ def _greedily(blocks: Sequence[Block], bound: int) -> dict[str, int]:
 
 def _first_fit(blocks: Sequence[Block]) -> dict[str, int]:
     """Each block in turn at the lowest free offset."""
-    placed: list[tuple[int, Block]] = []
+    placed = _Placed()
     for block in blocks:
-        placed.append((_lowest_place(block, placed), block))
-    return {block.name: offset for offset, block in placed}
+        placed.add(block, placed.lowest_place(block))
+    return placed.offsets
 
 
 def _from_both_ends(blocks: Sequence[Block], size: int) -> dict[str, int] | None:
     """Blocks alternately at the lowest and the highest offset within `size` bytes, best for chains; None if one does not fit."""
-    placed: list[tuple[int, Block]] = []
+    placed = _Placed()
     for position, block in enumerate(blocks):
-        if position % 2 == 0:
-            offset = _lowest_place(block, placed)
-        else:
-            mirrored = [(size - start - other.size, other.mirrored()) for start, other in placed]
-            offset = size - _lowest_place(block.mirrored(), mirrored) - block.size
+        offset = placed.lowest_place(block) if position % 2 == 0 else placed.highest_place(block, size)
         if offset < 0 or offset + block.size > size:
             return None
-        placed.append((offset, block))
-    return {block.name: offset for offset, block in placed}
+        placed.add(block, offset)
+    return placed.offsets
 
 
 def _repaired(blocks: Sequence[Block], best: dict[str, int], bound: int) -> dict[str, int]:
@@ -293,15 +290,60 @@ def _repaired(blocks: Sequence[Block], best: dict[str, int], bound: int) -> dict
     return best
 
 
-def _lowest_place(block: Block, placed: Sequence[tuple[int, Block]]) -> int:
-    """The lowest offset without overlap with a placed piece that is live at the same time."""
-    taken = [
-        (start + other.at - own.at - own.size, start + other.at + other.size - own.at)  # exclusive ends
-        for start, there in placed
-        for other in there.pieces
-        for own in block.pieces
-        if own.meets(other)
-    ]
+class _Taken(NamedTuple):
+    """The bytes from low up to high, which are live from step first to step last."""
+
+    low: int
+    high: int
+    first: int
+    last: int
+
+
+class _Placed:
+    """The offsets of placed blocks, and their pieces by the steps at which they are live: few meet a block of a long chain."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[str, int] = {}
+        self._taken: defaultdict[int, list[_Taken]] = defaultdict(list)  # step // _STEPS -> pieces that are live then
+
+    def add(self, block: Block, offset: int) -> None:
+        self.offsets[block.name] = offset
+        for piece in block.pieces:
+            low = offset + piece.at
+            for steps in _stretches(piece):
+                self._taken[steps].append(_Taken(low, low + piece.size, piece.first, piece.last))
+
+    def lowest_place(self, block: Block) -> int:
+        """The lowest offset without overlap with a placed piece that is live at the same time."""
+        return _lowest_free(
+            (other.low - own.at - own.size, other.high - own.at)  # exclusive ends
+            for own in block.pieces
+            for other in self._live_with(own)
+        )
+
+    def highest_place(self, block: Block, size: int) -> int:
+        """The highest such offset within `size` bytes; negative if there is none."""
+        from_end = _lowest_free(
+            (size - other.high - own.at - own.size, size - other.low - own.at)
+            for own in block.mirrored().pieces
+            for other in self._live_with(own)
+        )
+        return size - from_end - block.size
+
+    def _live_with(self, piece: Buffer) -> Iterator[_Taken]:
+        """The placed pieces that are live at the same time, some several times."""
+        for steps in _stretches(piece):
+            for other in self._taken[steps]:
+                if piece.first <= other.last and other.first <= piece.last:
+                    yield other
+
+
+def _stretches(piece: Buffer) -> range:
+    return range(piece.first // _STEPS, piece.last // _STEPS + 1)
+
+
+def _lowest_free(taken: Iterable[tuple[int, int]]) -> int:
+    """The lowest offset outside of all ranges, whose ends are exclusive."""
     offset = 0
     for low, high in sorted(taken):
         if offset <= low:

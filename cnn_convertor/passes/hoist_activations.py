@@ -29,13 +29,15 @@ def hoist_activations(graph: Graph) -> Graph:
 
 def _hoist(graph: Graph, name: str, function: Function) -> Hoisted | None:
     """The changes that make the named node apply the function; None if impossible."""
-    node = graph[name]
     if function == ops.Relu() and is_never_negative(graph, name):
         return NO_CHANGE
-    if not graph.is_private(name):
+    node = graph[name]
+    while graph.is_private(node.name) and _keeps(node.op, function):
+        node = graph[node.inputs[0]]
+    if not graph.is_private(node.name):
         return None
     if isinstance(node.op, ops.Activated):
-        return Hoisted({name: replace(node.op, activation=function)}, {}) if node.op.activation is None else None
+        return Hoisted({node.name: replace(node.op, activation=function)}, {}) if node.op.activation is None else None
     if isinstance(node.op, ops.Concat) and node.op.axis is ops.Axis.CHANNELS:
 
         def part(channels: slice) -> Function:
@@ -47,6 +49,9 @@ def _hoist(graph: Graph, name: str, function: Function) -> Hoisted | None:
             lambda name, channels: _hoist(graph, name, part(channels)),
             lambda channels: ops.Activation(part(channels)),
         )
-    if isinstance(node.op, ops.Upsample) or (isinstance(node.op, ops.Pad) and not isinstance(function, ops.Sigmoid)):
-        return _hoist(graph, node.inputs[0], function)
     return None
+
+
+def _keeps(op: ops.Op, function: Function) -> bool:
+    """Whether the function may come before a node that copies elements, and adds zeros at most."""
+    return isinstance(op, ops.Upsample) or (isinstance(op, ops.Pad) and not isinstance(function, ops.Sigmoid))

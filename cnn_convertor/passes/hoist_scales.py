@@ -51,11 +51,13 @@ def hoist_scales(graph: Graph) -> Graph:
 def _hoist(graph: Graph, name: str, by: _Affine) -> Hoisted | None:
     """The changes that scale the named node's output; None if impossible."""
     node = graph[name]
-    if not graph.is_private(name):
+    while graph.is_private(node.name) and _commutes(node.op, by):
+        node = graph[node.inputs[0]]
+    if not graph.is_private(node.name):
         return None
     match node.op:
         case ops.Conv2d() | ops.ConvTranspose2d() | ops.Dense() | ops.Scale() as op if op.activation is None:
-            return Hoisted({name: scaled(op, *by)}, {})
+            return Hoisted({node.name: scaled(op, *by)}, {})
         case ops.Add(activation=None):
             first, second = node.inputs
             return _both(graph, (first, by), (second, by.linear)) or _both(graph, (first, by.linear), (second, by))
@@ -66,20 +68,32 @@ def _hoist(graph: Graph, name: str, by: _Affine) -> Hoisted | None:
                 lambda name, channels: _hoist(graph, name, by.part(channels)),
                 lambda channels: by.part(channels).op,
             )
-        case ops.MaxPool2d(activation=None) if np.all(by.factor >= 0):
-            return _hoist(graph, node.inputs[0], by)
-        case ops.AveragePool2d(activation=None) as pool:
-            uniform = np.all(by.factor == by.factor[0]) and not by.shift.any()
-            if uniform and (pool.factor is not None or pool.uncounted == ops.NO_PADDING):
-                return Hoisted({name: replace(pool, factor=pool.fixed_factor * float(by.factor[0]))}, {})
-            averages = pool.factor is None and pool.window.padding == ops.NO_PADDING
-            return _hoist(graph, node.inputs[0], by) if averages or not by.shift.any() else None
-        case ops.Upsample():
-            return _hoist(graph, node.inputs[0], by)
-        case ops.Pad() if not by.shift.any():
-            return _hoist(graph, node.inputs[0], by)
+        case ops.AveragePool2d(activation=None) as pool if _joins(pool, by):
+            return Hoisted({node.name: replace(pool, factor=pool.fixed_factor * float(by.factor[0]))}, {})
         case _:
             return None
+
+
+def _commutes(op: ops.Op, by: _Affine) -> bool:
+    """Whether the scale may come before the operator instead, and has no better place in it."""
+    match op:
+        case ops.MaxPool2d(activation=None):
+            return bool(np.all(by.factor >= 0))
+        case ops.AveragePool2d(activation=None) as pool:
+            averages = pool.factor is None and pool.window.padding == ops.NO_PADDING
+            return (averages or not by.shift.any()) and not _joins(pool, by)
+        case ops.Upsample():
+            return True
+        case ops.Pad():
+            return not by.shift.any()
+        case _:
+            return False
+
+
+def _joins(pool: ops.AveragePool2d, by: _Affine) -> bool:
+    """Whether the scale can be part of the pool's own factor."""
+    uniform = np.all(by.factor == by.factor[0]) and not by.shift.any()
+    return bool(uniform) and (pool.factor is not None or pool.uncounted == ops.NO_PADDING)
 
 
 def _both(graph: Graph, *inputs: tuple[str, _Affine]) -> Hoisted | None:

@@ -61,5 +61,5 @@ def without(graph: Graph, gone: Node, hoisted: Hoisted) -> Graph:
                 origins=node.origins + gone.origins,
                 main=node.where,
             )
-        nodes.append(replace(node, inputs=tuple(inputs)))
+        nodes.append(node if node.inputs == tuple(inputs) else replace(node, inputs=tuple(inputs)))
     return Graph(tuple(nodes), graph.outputs)

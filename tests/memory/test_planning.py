@@ -62,6 +62,24 @@ def test_chains_need_the_bytes_of_two_neighbors(sizes: list[int]) -> None:
     assert made.size == made.lower_bound == max(a + b for a, b in zip(sizes, [*sizes[1:], 0], strict=True))
 
 
+class Step(int):
+    """A step that counts comparisons."""
+
+    comparisons = 0
+
+    def __le__(self, other: int) -> bool:
+        Step.comparisons += 1
+        return int(self) <= int(other)
+
+
+def test_the_work_for_a_long_chain_is_proportional_to_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Step, "comparisons", 0)
+    length = 2000
+    made = plan([Buffer(f"b{i}", 100, Step(i), Step(i + 1)) for i in range(length)], alignment=1)
+    assert made.size == 200
+    assert length < Step.comparisons < 200 * length
+
+
 @given(st.integers(1, 10), st.integers(1, 1000))
 def test_residual_networks_need_three_maps(blocks: int, size: int) -> None:
     # step 3n reads x and writes a, 3n+1 reads a and writes b, 3n+2 adds x and b into the next x

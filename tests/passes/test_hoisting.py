@@ -378,3 +378,21 @@ def test_networks_full_of_scales_compute_the_same(seed: int, steps: int) -> None
     if rows:
         before = graph(rows[-1][0], *rows, shape=shapes["x"])
         same(before, optimize(before))
+
+
+LONG = 1500  # layers: more than Python's limit of nested calls
+
+
+def below_pads(last: Op) -> Graph:
+    pads = [(f"pad{i}", ops.Pad(Padding(0, 0, 0, 1)), f"pad{i - 1}" if i else "conv") for i in range(LONG)]
+    return graph("last", ("conv", conv(), "x"), *pads, ("last", last, f"pad{LONG - 1}"))
+
+
+def test_an_activation_moves_up_through_any_number_of_layers() -> None:
+    moved = hoist_activations(below_pads(RELU))
+    assert len(moved.nodes) == LONG + 2
+    assert moved["conv"].op.activation == ops.Relu()  # type: ignore[union-attr]  # it is a convolution
+
+
+def test_a_scale_moves_up_through_any_number_of_layers() -> None:
+    assert len(hoist_scales(below_pads(scale(shift=False))).nodes) == LONG + 2
