@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 from collections import deque
@@ -58,7 +59,7 @@ def spread(
         waiting, blamed = deque(range(len(items))), deque[int]()
         busy: dict[int, Any] = {}
         names_back: dict[int, Callable[[Any], Any]] = {}
-        parcels = _Parcels(client, run)
+        parcels, workers = _Parcels(client, run), _WorkerCount(client)
         ended: SimpleQueue[int] = SimpleQueue()
 
         def submit(number: int, *, again: bool) -> None:
@@ -72,7 +73,7 @@ def spread(
 
         try:
             while waiting or blamed or busy:
-                while waiting and len(busy) < _AHEAD * max(1, len(client.nthreads())):
+                while waiting and len(busy) < _AHEAD * workers.count():
                     submit(waiting.popleft(), again=False)
                 is_alone = not busy
                 if is_alone:
@@ -144,6 +145,20 @@ def _other_version(worker: str, found: object) -> Problem:
     which = f"has cnn-convertor {found}" if isinstance(found, str) else f"cannot import cnn-convertor: {found}"
     hint = "install the same version, with the extra `cluster`, for the scheduler and for all workers, and restart them"
     return Problem("DV135", f"the worker {which}; this is {_version()}", Origin(worker), hint)
+
+
+class _WorkerCount:
+    """How many workers there are, by an answer that is at most a second old."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._asked, self._count = -math.inf, 0
+
+    def count(self) -> int:
+        """At least 1: work can wait for a worker."""
+        if monotonic() - self._asked > 1.0:
+            self._count, self._asked = len(self._client.nthreads()), monotonic()
+        return max(1, self._count)
 
 
 class _Parcels:

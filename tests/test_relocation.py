@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.config import Config
+from cnn_convertor.emulation.network import SHARD
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.relocation import Parcel, absolute, mapped
@@ -55,6 +56,6 @@ def test_constants_leave_their_values_behind() -> None:
 def test_no_batch_of_keras_reaches_into_another_shard() -> None:
     """So the framework computes the same batches for one shard alone."""
     assert list(_batches(10, 8)) == [(0, 8), (8, 10)]
-    crossed = [(start, end) for start, end in _batches(400, 12) if start // 128 != (end - 1) // 128]
+    crossed = [(start, end) for start, end in _batches(600, 12) if start // SHARD != (end - 1) // SHARD]
     assert not crossed
-    assert [n for start, end in _batches(400, 12) for n in range(start, end)] == list(range(400))
+    assert [n for start, end in _batches(600, 12) for n in range(start, end)] == list(range(600))

@@ -64,7 +64,7 @@ class EmulatedNetwork(NamedTuple):
         )
 
 
-SHARD = 128  # samples that another process, or a worker of a cluster, runs at a time
+SHARD = 256  # samples that another process, or a worker of a cluster, runs at a time
 
 
 class _Shard(NamedTuple):

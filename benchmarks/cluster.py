@@ -1,0 +1,138 @@
+"""A Dask cluster on this computer: python -m benchmarks.cluster [--networks N] [--samples N] [--ini NET.ini]
+
+Converts copies of the digits example, and verifies a network on random images: with one worker and with two, each on a processor
+of its own. Prints elapsed seconds, and those of CPU of the command and of each worker, and fails when results differ from those
+without a cluster. A small verification before lets the workers compile and import what they need.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import numpy as np
+
+from benchmarks.bulk import converted, generated
+from cnn_convertor.config import Config
+from cnn_convertor.pipeline import load
+from cnn_convertor.samples import Preparation, random_samples, shapes_of
+
+ROOT = Path(__file__).resolve().parents[1]
+DIGITS = ROOT / "examples" / "digits_caffe" / "net.ini"
+_FEW = 300  # samples, for what happens once
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Running(NamedTuple):
+    """A cluster. workers: their processes."""
+
+    address: str
+    workers: tuple[int, ...]
+
+    def cpu(self) -> list[float]:
+        """Seconds of CPU of each worker and of what it has started."""
+        fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.workers]
+        return [sum(map(int, each[11:15])) / _TICKS for each in fields]
+
+
+@contextmanager
+def running(workers: int) -> Iterator[Running]:
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name, "scheduler.json")
+        processes: list[subprocess.Popen[bytes]] = []
+
+        def start(program: str, *arguments: str) -> int:
+            call = [sys.executable, "-m", f"distributed.cli.{program}", "--scheduler-file", str(file), "--no-dashboard"]
+            with Path(name, f"log{len(processes)}").open("wb") as log:
+                environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+                processes.append(
+                    subprocess.Popen([*call, *arguments], cwd=name, env=environment, stdout=log, stderr=log)
+                )
+            return processes[-1].pid
+
+        start("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
+        pids = [start("dask_worker", "--nthreads", "1", "--no-nanny") for _ in range(workers)]
+        for pid, processor in zip(pids, sorted(os.sched_getaffinity(0)), strict=False):
+            os.sched_setaffinity(pid, {processor})
+        try:
+            while not file.exists():
+                time.sleep(0.1)
+            address = str(json.loads(file.read_text())["address"])
+            _wait_for(address, workers)
+            yield Running(address, tuple(pids))
+        finally:
+            for process in reversed(processes):
+                process.send_signal(signal.SIGTERM)
+            for process in processes:
+                process.wait()
+
+
+def _wait_for(address: str, workers: int) -> None:
+    import distributed
+
+    with distributed.Client(address, set_as_default=False) as client:
+        client.wait_for_workers(workers)
+
+
+def verified(ini: Path, inputs: Path, result: Path, *options: str) -> tuple[float, float]:
+    """Seconds elapsed, and of CPU of the command without workers."""
+    begin, used = time.perf_counter(), sum(os.times()[2:4])
+    call = [sys.executable, str(ROOT / "convertor.py"), "verify", str(ini), "-q", "--inputs", str(inputs)]
+    call += ["--json", str(result), *options]
+    subprocess.run(call, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - begin, sum(os.times()[2:4]) - used
+
+
+@click.command(help=__doc__)
+@click.option("--networks", default=200, show_default=True, help="0: without conversions.")
+@click.option("--samples", default=5000, show_default=True)
+@click.option("--ini", default=DIGITS, type=click.Path(path_type=Path), show_default="the digits example of Caffe")
+def main(networks: int, samples: int, ini: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        config = Config.read(ini)
+        shapes = shapes_of(load(config))
+        images = random_samples(shapes, Preparation.of(config), samples=samples, seed=0).inputs
+        np.savez(folder / "all.npz", **images)  # type: ignore[arg-type]  # the names are those of inputs
+        np.savez(folder / "few.npz", **{n: values[:_FEW] for n, values in images.items()})  # type: ignore[arg-type]
+        nets = generated(folder / "nets", networks)
+        expected = converted(nets).outputs if networks else {}
+        seconds, cpu = verified(ini, folder / "all.npz", folder / "here.json")
+        print(f"verify, no cluster  {seconds:7.2f} s, CPU {cpu:.2f} s")
+        for workers in (1, 2):
+            with running(workers) as cluster:
+                options = ("--scheduler", cluster.address)
+                verified(ini, folder / "few.npz", folder / "few.json", *options)
+                before = cluster.cpu()
+                seconds, cpu = verified(ini, folder / "all.npz", folder / "there.json", *options)
+                _print("verify", workers, seconds, cpu, before, cluster)
+                if (folder / "there.json").read_bytes() != (folder / "here.json").read_bytes():
+                    raise click.ClickException("the results differ")
+                if networks:
+                    for output in nets.glob("*/output"):
+                        shutil.rmtree(output)
+                    before = cluster.cpu()
+                    run = converted(nets, *options)
+                    _print("convert", workers, run.seconds, run.cpu, before, cluster)
+                    if run.outputs != expected:
+                        raise click.ClickException("the outputs differ")
+
+
+def _print(what: str, workers: int, seconds: float, cpu: float, before: list[float], cluster: Running) -> None:
+    used = [f"{after - earlier:.2f}" for after, earlier in zip(cluster.cpu(), before, strict=True)]
+    print(f"{what}, {workers} worker(s)  {seconds:7.2f} s, CPU {cpu:.2f} s + {' and '.join(used)} s of workers")
+
+
+if __name__ == "__main__":
+    main()
