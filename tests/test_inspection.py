@@ -616,6 +616,12 @@ def test_weights_alone_are_no_network(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "error DV201: the definition is a binary file, not text" in capsys.readouterr().err
 
 
+def test_an_input_of_bytes_that_the_device_refuses_is_a_problem() -> None:
+    result = inspect(Config.read(ROOT / NET, input="u8"))  # the table of bytes has 3 channels, the digits have 1
+    assert codes(result.problems)[0][0] == "DV431"
+    assert result.steps == ()
+
+
 def test_device_options_are_heard(look: Look, tmp_path: Path) -> None:
     assert len(look(f"conv Convolution {convolution(8, 7)}").commands) == 1
     assert len(inspect(tmp_path / "net.prototxt", max_kernel_size=5).commands) > 1
