@@ -194,7 +194,8 @@ class _Reader:
         dims: tuple[int, ...] | None = None
         if 2 in inner:
             sizes = (self._first(field).get(1) for field in self._fields(inner[2]) if field.number == 1)
-            dims = tuple(0 if size is None else max(wire.varints(self._data, size)[0], 0) for size in sizes)
+            given = ([] if size is None else wire.varints(self._data, size) for size in sizes)
+            dims = tuple(max(numbers[0], 0) if numbers else 0 for numbers in given)
         return ValueInfo(name, inner[1].value if 1 in inner else 0, dims)
 
     # --- fields

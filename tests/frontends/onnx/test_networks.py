@@ -290,6 +290,17 @@ def test_weights_in_fields_with_types(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.weight.load(), weight)
 
 
+def test_a_size_of_no_octets_is_undefined(tmp_path: Path) -> None:
+    path = Network([make("Relu", ["x"], ["y"])], {"x": X}, {}).write(tmp_path / "net.onnx")
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "??"
+    data = model.SerializeToString()
+    assert data.count(b"\x12\x02??") == 1
+    path.write_bytes(data.replace(b"\x12\x02??", b"\x0a\x00\x0a\x00"))  # dim_value as bytes, of which there are none
+    with pytest.raises(ConvertorError, match="DV206"):
+        load(path)
+
+
 @pytest.mark.parametrize("axes", [33, 67])
 def test_an_array_of_more_axes_than_numpy_has_is_refused(axes: int, tmp_path: Path) -> None:
     path = Network([make("Add", ["x", "w"], ["y"])], {"x": X}, {"w": np.ones(1, np.float32)}).write(
