@@ -320,7 +320,7 @@ def read_classes(path: Path, count: int, graph: Graph) -> NDArray[np.intp]:
     for number, line in enumerate(lines, start=1):
         if not _CLASS.fullmatch(line):
             raise UsageError.of("DV707", f'line {number} is no class number: "{line[:20]}"', where, hint)
-    found = np.array([int(line) for line in lines], np.intp)
+    found = np.array([int(line.strip()) for line in lines], np.intp)  # int() keeps some blanks
     known = max((shape.size for shape in map(graph.shape, graph.outputs) if shape.is_vector), default=0)
     if not known:
         reason = "accuracy is computed for outputs that are vectors, and the network has none"

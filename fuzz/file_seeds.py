@@ -181,6 +181,7 @@ def varied_words() -> Words:
 
 def label_files() -> Iterator[bytes]:
     yield b"0\n1\n1\n"
+    yield b" 0\x1f\n1\n"
     yield "a cat\nKatze\n\xe4\n".encode()
 
 
