@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from cnn_convertor.verification.unpooling import DeviceMaxima
 from cnn_convertor.workers import HERE, Workers, gather
 
 AGREEMENT_DB = 60.0  # OpenCV's FP32 reaches more than 90 dB against the formulas; a difference of meaning far less
+_REFUSED: Final = "DV712"
 
 
 Run: TypeAlias = Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, DeviceMaxima]], Reference]
@@ -44,9 +45,19 @@ def run(
     """
     *preferred, last = RUNNERS[model.frontend.runner].choose(model, graph, inputs, choices)
     for judge in preferred:
-        with suppress(ConvertorError):
+        with _refusal_ignored():
             return _run(judge, model, graph, inputs, choices, on)
     return _run(last, model, graph, inputs, choices, on)
+
+
+@contextmanager
+def _refusal_ignored() -> Iterator[None]:
+    """Go on after the framework rejects the network, but not after other errors, like the loss of a worker."""
+    try:
+        yield
+    except ConvertorError as error:
+        if any(problem.code != _REFUSED for problem in error.problems):
+            raise
 
 
 def _choose_for_caffe(
