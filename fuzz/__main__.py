@@ -135,6 +135,7 @@ class Session:
 
     def run(self, data: bytes) -> None:
         """One execution; the last one ends the process."""
+        from fuzz import targets
         from fuzz.watching import outcome
 
         finding = outcome(self._harness.run, data, self._harness.seconds)
@@ -150,6 +151,7 @@ class Session:
             self._save()
         if now - self._start > self._seconds:
             self._save()
+            targets.remove_folder()
             os._exit(0)  # libFuzzer has no other way to end from inside
 
     def _save(self) -> None:

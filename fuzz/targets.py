@@ -65,8 +65,13 @@ def folder() -> Path:
     """A folder of this process for files, in memory where the system has such a place."""
     memory = Path("/dev/shm")
     found = tempfile.mkdtemp(prefix="cnn-convertor-fuzz-", dir=memory if memory.is_dir() else None)
-    atexit.register(shutil.rmtree, found, ignore_errors=True)
+    atexit.register(remove_folder)
     return Path(found)
+
+
+def remove_folder() -> None:
+    """For a process that ends without its clean-up, too."""
+    shutil.rmtree(folder(), ignore_errors=True)
 
 
 def saved(data: bytes, name: str) -> Path:
