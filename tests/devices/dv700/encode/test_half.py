@@ -88,3 +88,13 @@ def test_loss_counts_what_is_below_the_normal_numbers() -> None:
     exact = bits.view(np.float16)[np.isfinite(bits.view(np.float16))].astype(np.float32)
     lost = loss(exact, to_half(exact))
     assert (lost.flushed, lost.subnormal) == (0, 2 * 1023)  # of each sign
+
+
+def test_loss_looks_at_arrays_of_any_size() -> None:
+    values = np.full(200_001, 0.5, np.float32)
+    values[[3, 70_000, 200_000]] = 1e6
+    values[[4, 150_000]] = 1e-9
+    values[[5, 100_000]] = 0
+    values[[6, 65_536, 199_999]] = 1e-5
+    lost = loss(values, to_half(values))
+    assert (lost.overflowed.tolist(), lost.flushed, lost.subnormal) == ([3, 70_000, 200_000], 2, 3)
