@@ -200,6 +200,7 @@ def archives_of_samples() -> Iterator[bytes]:
 def buffer_tables() -> Iterator[bytes]:
     yield b"id,lower,upper,size\na,0,4,16\nb,2,6,32\n"
     yield b"buffer,start,end,size\n1,0,4,16\n\n2,2,6,32\n"
+    yield b"id,lower,upper,size\na,0,300000000,16\nb,1,3,32\n"
 
 
 def device_tomls() -> Iterator[bytes]:

@@ -44,7 +44,7 @@ from cnn_convertor.layouts.layout import extents, nbytes
 from cnn_convertor.layouts.names import layout_of
 from cnn_convertor.layouts.packing import pack, unpack
 from cnn_convertor.manifest import board_of, earlier_files
-from cnn_convertor.memory import table
+from cnn_convertor.memory import plan, table
 from cnn_convertor.overview import report_on
 from cnn_convertor.pipeline import DeviceOptions, build, convert, find_violations, legalize_graph, load
 from cnn_convertor.report import Report
@@ -419,7 +419,7 @@ def labels(data: bytes) -> None:
 
 
 def buffers(data: bytes) -> None:
-    table.load(saved(data, "buffers.csv"))
+    plan(table.load(saved(data, "buffers.csv")), alignment=16, nodes=10)
 
 
 def device_toml(data: bytes) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from cnn_convertor.memory.buffer import Buffer
@@ -15,7 +16,7 @@ from cnn_convertor.memory.searching import Outcome, Piece, search_blocks
 NODES = 2_000  # node limit of the complete search: about a second
 _REPAIRS = 20  # repair rounds of a greedy plan per order; fewer with more than
 _MANY = 200  # pieces
-_STEPS = 32  # looked at together when a free place is searched
+_STEPS = 32  # steps with a birth, looked at together when a free place is searched
 _SHOWN = 4  # names of a peak's buffers in messages
 
 
@@ -254,7 +255,7 @@ def _greedily(blocks: Sequence[Block], bound: int) -> dict[str, int]:
 
 def _first_fit(blocks: Sequence[Block]) -> dict[str, int]:
     """Each block in turn at the lowest free offset."""
-    placed = _Placed()
+    placed = _Placed(blocks)
     for block in blocks:
         placed.add(block, placed.lowest_place(block))
     return placed.offsets
@@ -262,7 +263,7 @@ def _first_fit(blocks: Sequence[Block]) -> dict[str, int]:
 
 def _from_both_ends(blocks: Sequence[Block], size: int) -> dict[str, int] | None:
     """Blocks alternately at the lowest and the highest offset within `size` bytes, best for chains; None if one does not fit."""
-    placed = _Placed()
+    placed = _Placed(blocks)
     for position, block in enumerate(blocks):
         offset = placed.lowest_place(block) if position % 2 == 0 else placed.highest_place(block, size)
         if offset < 0 or offset + block.size > size:
@@ -300,18 +301,27 @@ class _Taken(NamedTuple):
 
 
 class _Placed:
-    """The offsets of placed blocks, and their pieces by the steps at which they are live: few meet a block of a long chain."""
+    """The offsets of placed blocks, and their pieces by the steps at which they are live: few meet a block of a long chain.
 
-    def __init__(self) -> None:
+    blocks: all that will be placed. The work depends on how many steps they begin at, not on how far these lie apart.
+    """
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
         self.offsets: dict[str, int] = {}
-        self._taken: defaultdict[int, list[_Taken]] = defaultdict(list)  # step // _STEPS -> pieces that are live then
+        births = sorted({piece.first for block in blocks for piece in block.pieces})
+        self._starts = births[::_STEPS]  # the first step of each stretch
+        self._begun: list[list[_Taken]] = [[] for _ in self._starts]  # per stretch: pieces that begin in it
+        self._going: list[list[_Taken]] = [[] for _ in self._starts]  # and those that were live before it
 
     def add(self, block: Block, offset: int) -> None:
         self.offsets[block.name] = offset
         for piece in block.pieces:
             low = offset + piece.at
-            for steps in _stretches(piece):
-                self._taken[steps].append(_Taken(low, low + piece.size, piece.first, piece.last))
+            taken = _Taken(low, low + piece.size, piece.first, piece.last)
+            begin, end = self._stretches(piece)
+            self._begun[begin].append(taken)
+            for stretch in range(begin + 1, end):
+                self._going[stretch].append(taken)
 
     def lowest_place(self, block: Block) -> int:
         """The lowest offset without overlap with a placed piece that is live at the same time."""
@@ -331,15 +341,15 @@ class _Placed:
         return size - from_end - block.size
 
     def _live_with(self, piece: Buffer) -> Iterator[_Taken]:
-        """The placed pieces that are live at the same time, some several times."""
-        for steps in _stretches(piece):
-            for other in self._taken[steps]:
-                if piece.first <= other.last and other.first <= piece.last:
-                    yield other
+        """The placed pieces that are live at the same time."""
+        begin, end = self._stretches(piece)
+        for other in chain(self._going[begin], *self._begun[begin:end]):
+            if piece.first <= other.last and other.first <= piece.last:
+                yield other
 
-
-def _stretches(piece: Buffer) -> range:
-    return range(piece.first // _STEPS, piece.last // _STEPS + 1)
+    def _stretches(self, piece: Buffer) -> tuple[int, int]:
+        """The stretch that the piece begins in, and the first one after its last step."""
+        return bisect_right(self._starts, piece.first) - 1, bisect_right(self._starts, piece.last)
 
 
 def _lowest_free(taken: Iterable[tuple[int, int]]) -> int:

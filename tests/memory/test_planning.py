@@ -80,6 +80,23 @@ def test_the_work_for_a_long_chain_is_proportional_to_its_length(monkeypatch: py
     assert length < Step.comparisons < 200 * length
 
 
+def test_the_work_for_distant_steps_is_that_for_near_ones() -> None:
+    """Tables may have steps up to 2^53, so the planner must not visit each one."""
+    far = 1 << 52
+    near = plan([Buffer("a", 16, 0, 2), Buffer("b", 32, 1, 1), Buffer("c", 8, 2, 3)], alignment=16)
+    made = plan([Buffer("a", 16, 0, far), Buffer("b", 32, 1, far - 1), Buffer("c", 8, far, far + 1)], alignment=16)
+    assert made.offsets == near.offsets
+    assert (made.size, made.lower_bound) == (near.size, near.lower_bound)
+
+
+def test_the_work_for_long_lives_is_at_most_that_for_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Step, "comparisons", 0)
+    count = 400
+    made = plan([Buffer(f"b{i}", 1, Step(i), Step(2 * count - i)) for i in range(count)], alignment=1)
+    assert made.size == count
+    assert Step.comparisons < 4 * count**2
+
+
 @given(st.integers(1, 10), st.integers(1, 1000))
 def test_residual_networks_need_three_maps(blocks: int, size: int) -> None:
     # step 3n reads x and writes a, 3n+1 reads a and writes b, 3n+2 adds x and b into the next x
