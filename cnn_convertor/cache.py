@@ -14,15 +14,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
-from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -33,7 +30,7 @@ from cnn_convertor import dependencies, files, json_files, pipeline
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, Problem, UsageError, overheard, warn
 from cnn_convertor.files import Contents
-from cnn_convertor.hashing import PIECE, Content, content_of, opened, sha256_of, sources
+from cnn_convertor.hashing import PIECE, Content, content_of, opened, sha256_of, sources, versions
 from cnn_convertor.manifest import earlier_files
 from cnn_convertor.pipeline import ConvertedNetwork
 from cnn_convertor.progress import Progress, silent
@@ -47,7 +44,6 @@ _TAG: Final = "CACHEDIR.TAG"
 _TAG_TEXT: Final = "Signature: 8a477f597d28d172789f06886806bc55\n# Conversions of cnn-convertor.\n"
 _WITHOUT_EFFECT: Final = {"output_folder", "verbose"}  # fields of Config that change no output
 _NAMED: Final = ("definition", "data", "calibrate")  # fields of Config that name inputs
-_LIBRARIES: Final = ("fast-sugiyama", "h5py", "jinja2", "markupsafe", "numpy", "protobuf")
 _CLOCKS: Final = 2.0  # seconds by which the time of a file and that of this process may differ
 _ABANDONED: Final = 24 * 3600  # seconds after which the folder of a conversion is one that was killed
 
@@ -147,7 +143,7 @@ def _key(config: Config) -> str:
     options = {f.name: to_plain(getattr(config, f.name)) for f in fields(config) if f.name not in _WITHOUT_EFFECT}
     paths = {path for name in _NAMED if (path := getattr(config, name)) is not None}
     inputs = {str(path): sha256_of(path) for path in sorted(paths)}
-    text = json.dumps([_SCHEMA, _convertor(), options, inputs], sort_keys=True)
+    text = json.dumps([_SCHEMA, sources(), versions(), options, inputs], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -156,24 +152,6 @@ def _others(config: Config, read: Iterable[Path], own: Path) -> list[Path]:
     named = [path.resolve() for name in _NAMED if (path := getattr(config, name)) is not None]
     known = (*named, own.resolve())
     return sorted(path for path in read if not any(path.resolve().is_relative_to(place) for place in known))
-
-
-@cache
-def _convertor() -> str:
-    """What computes: this package, byte by byte, and the versions of what it uses."""
-    return " ".join(
-        [sources(), *map(_version, _LIBRARIES), sys.platform, platform.machine(), *map(str, sys.version_info[:2])]
-    )
-
-
-def _version(library: str) -> str:
-    """Empty for a library that is not installed: some are optional."""
-    from importlib.metadata import PackageNotFoundError, version  # here, as it takes long
-
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return ""
 
 
 def _pieces(path: Path, content: Content) -> Iterator[NDArray[np.uint8]]:

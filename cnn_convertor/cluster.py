@@ -7,7 +7,7 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,10 +15,9 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
-from cnn_convertor import __version__
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.failures import Ending
-from cnn_convertor.hashing import sources
+from cnn_convertor.hashing import versions
 from cnn_convertor.relocation import Parcel, absolute, mapped
 
 T = TypeVar("T")
@@ -47,14 +46,16 @@ def spread(
     *,
     names: Sequence[str],
     cluster: Cluster,
+    uses: Sequence[str],
     carries: Callable[[T], Sequence[Path]],
     started: Callable[[int], None],
 ) -> Iterator[tuple[int, Ending[R]]]:
-    """As `workers.spread`. Raises UsageError without a scheduler, or without workers of this version.
+    """As `workers.spread`. Raises UsageError without a scheduler, or without workers of the same versions.
 
     When a worker dies, all that it held counts as suspicious. So an item that the engine gives up is tried once more, alone.
     """
-    with _connected(cluster.address) as client:
+    own = versions(uses)
+    with _connected(cluster.address, uses) as client:
         run = os.urandom(8).hex()
         waiting, blamed = deque(range(len(items))), deque[int]()
         busy: dict[int, Any] = {}
@@ -67,7 +68,7 @@ def spread(
             item, names_back[number] = absolute(items[number])
             files = parcels.of(carries(item))
             key = f"{work.__name__}-{run}-{number}-{again:d}"
-            future = client.submit(_at_worker, _version(), work, item, files, key=key)
+            future = client.submit(_at_worker, own, uses, work, item, files, key=key)
             future.add_done_callback(lambda _: ended.put(number))
             busy[number] = future
 
@@ -92,7 +93,7 @@ def spread(
 
 
 @contextmanager
-def _connected(address: str) -> Iterator[Any]:
+def _connected(address: str, uses: Sequence[str]) -> Iterator[Any]:
     """A client of the scheduler. Raises UsageError."""
     try:
         import dask
@@ -113,21 +114,22 @@ def _connected(address: str) -> Iterator[Any]:
             hint = "start one with `dask scheduler`, and give the address that it prints, like tcp://host:8786"
             raise UsageError.of("DV133", problem, hint=hint) from None
         try:
-            _require_workers(client, address)
+            _require_workers(client, address, uses)
             yield client
         finally:
             with suppress(Exception):  # it has gone, as another exception says
                 client.close(timeout=_CONNECTING)
 
 
-def _require_workers(client: Any, address: str) -> None:
-    """Raises UsageError unless there are workers, all with this version."""
+def _require_workers(client: Any, address: str, uses: Sequence[str]) -> None:
+    """Raises UsageError unless there are workers, all with the same versions of what computes."""
     with suppress(TimeoutError):
         client.wait_for_workers(1, timeout=_PATIENCE)
-    found = client.run(_version, on_error="return")
+    found = client.run(versions, uses, on_error="return")
     if not found:
         raise _without_workers(address)
-    problems = [_other_version(worker, is_) for worker, is_ in sorted(found.items()) if is_ != _version()]
+    own = versions(uses)
+    problems = [_other_versions(worker, its, own) for worker, its in sorted(found.items()) if its != own]
     if problems:
         raise UsageError(problems)
 
@@ -137,14 +139,16 @@ def _without_workers(address: str) -> UsageError:
     return UsageError.of("DV134", f"the scheduler at {address} has no workers", hint=hint)
 
 
-def _version() -> str:
-    return f"{__version__} (sources {sources()[:12]})"
-
-
-def _other_version(worker: str, found: object) -> Problem:
-    which = f"has cnn-convertor {found}" if isinstance(found, str) else f"cannot import cnn-convertor: {found}"
-    hint = "install the same version, with the extra `cluster`, for the scheduler and for all workers, and restart them"
-    return Problem("DV135", f"the worker {which}; this is {_version()}", Origin(worker), hint)
+def _other_versions(worker: str, found: object, own: Mapping[str, str]) -> Problem:
+    """found: the worker's versions, or why it cannot give them."""
+    hint = "install the same versions of the convertor and of what it uses for all workers, and restart them"
+    if not isinstance(found, Mapping):
+        return Problem(
+            "DV135", f"the worker cannot import this version of cnn-convertor: {found}", Origin(worker), hint
+        )
+    its = {name: found.get(name, "") for name in own}
+    others = [f"{name} {its[name] or 'none'} (here {own[name] or 'none'})" for name in own if its[name] != own[name]]
+    return Problem("DV135", f"the worker has {', '.join(others)}", Origin(worker), hint)
 
 
 class _WorkerCount:
@@ -233,13 +237,15 @@ class _UnwantedError(BaseException):
     """The client was interrupted, or has gone."""
 
 
-def _at_worker(version: str, work: Callable[[T], Ending[R]], item: T, files: Parcel | None) -> Ending[R]:
-    """Work for a client of this version. files: that the item names."""
+def _at_worker(
+    own: Mapping[str, str], uses: Sequence[str], work: Callable[[T], Ending[R]], item: T, files: Parcel | None
+) -> Ending[R]:
+    """Work for a client. own: its versions, for `uses`. files: that the item names."""
     import distributed
 
     worker = distributed.get_worker()
-    if version != _version():
-        return Ending(problems=(_other_version(worker.address, _version()),), is_misuse=True)
+    if (its := versions(uses)) != own:
+        return Ending(problems=(_other_versions(worker.address, its, own),), is_misuse=True)
     _HERE.task = worker.state.tasks.get(worker.get_current_task())
     with _IN_TURN:
         stop_if_unwanted()

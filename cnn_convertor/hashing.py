@@ -1,10 +1,12 @@
-"""SHA-256 of files, and of the sources of this package."""
+"""Identifies files, and what computes with them: by SHA-256 and by versions."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection
+import platform
+import sys
+from collections.abc import Collection, Sequence
 from errno import ENOENT
 from functools import cache
 from io import FileIO
@@ -12,8 +14,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import cnn_convertor
+from cnn_convertor import __version__
 from cnn_convertor.places import place_of
 
+LIBRARIES: Final = ("fast-sugiyama", "h5py", "jinja2", "markupsafe", "numpy", "protobuf")  # that conversions use
 PIECE: Final = 1 << 20  # bytes read at a time
 _PACKAGE: Final = Path(cnn_convertor.__file__).parent
 _BESIDE: Final = frozenset(
@@ -58,6 +62,26 @@ def sha256_of(path: Path, *, without: Collection[str] = ()) -> str:
 
 @cache
 def sources() -> str:
-    """Of what computes, byte by byte: this package and the templates. A wheel and the checkout that it is made of have the same."""
+    """SHA-256 of the package and its templates. A wheel and the checkout that it is made of have the same."""
     parts = sha256_of(_PACKAGE, without=_BESIDE), sha256_of(place_of("templates"))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+
+
+def versions(libraries: Sequence[str] = ()) -> dict[str, str]:
+    """Name -> version of all that outputs depend on beside inputs; empty for what is not installed. libraries: more of them."""
+    return {
+        "cnn-convertor": f"{__version__} (sources {sources()[:12]})",
+        "Python": ".".join(map(str, sys.version_info[:2])),
+        "system": f"{sys.platform} {platform.machine()}",
+        **{library: _version(library) for library in (*LIBRARIES, *libraries)},
+    }
+
+
+@cache
+def _version(library: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # here, as it takes long
+
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""

@@ -22,6 +22,7 @@ from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.page import styled_page
 from cnn_convertor.report.summary import decibels
 from cnn_convertor.trials import verify
+from cnn_convertor.verification import frameworks
 from cnn_convertor.workers import HERE, Workers, spread
 
 _SCHEMA: Final = 1  # of the JSON form; increases when the meaning of an entry changes
@@ -194,7 +195,8 @@ def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int]
     """The figures of each variant. on: who works. ended: called with the number of variants that are done."""
     outcomes: dict[int, Ending[Figures]] = {}
     names = [", ".join(f"{key} = {text}" for key, text in variant.settings) for variant in given]
-    for number, outcome in spread(measure, given, names=names, on=on, preload=[__name__], reads=_reads):
+    uses = frameworks.LIBRARIES if any(variant.verified for variant in given) else ()
+    for number, outcome in spread(measure, given, names=names, on=on, preload=[__name__], uses=uses, reads=_reads):
         outcomes[number] = outcome
         ended(len(outcomes))
     rows = [

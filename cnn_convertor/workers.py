@@ -40,6 +40,7 @@ def spread(
     names: Sequence[str],
     on: Workers = HERE,
     preload: Sequence[str] = (),
+    uses: Sequence[str] = (),
     carries: Callable[[T], Sequence[Path]] = lambda _: (),
     reads: Callable[[T], Sequence[Path]] = lambda _: (),
     started: Callable[[int], None] = lambda _: None,
@@ -47,7 +48,8 @@ def spread(
     """The number of each item and what came of it, in the order in which they end.
 
     work: a function of a module; it, the items and the results are pickled. names: of the items. on: who works.
-    preload: modules that `work` needs, which one process imports for all. carries: files, and folders of files, that an item
+    preload: modules that `work` needs, which one process imports for all.
+    uses: libraries beside those of a conversion, whose versions must be the same on a cluster. carries: files, and folders of files, that an item
     names and that other computers do not have; reads: the others, which they may have. started: called with the number of an item.
     When the caller stops, the processes are interrupted as by Ctrl-C, and the tasks of a cluster canceled.
     """
@@ -60,7 +62,7 @@ def spread(
             yield from _in_processes(work, items, names, on.jobs, preload, started)
         case Cluster():
             taken = (lambda item: (*carries(item), *reads(item))) if on.ships else carries
-            yield from cluster.spread(work, items, names=names, cluster=on, carries=taken, started=started)
+            yield from cluster.spread(work, items, names=names, cluster=on, uses=uses, carries=taken, started=started)
         case _:
             assert_never(on)
 

@@ -112,7 +112,7 @@ def test_other_weights_are_another_conversion(net: Path, folder: Path) -> None:
 def test_another_convertor_is_another_conversion(net: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = Config.read(net)
     cache.convert(config, folder=folder)
-    monkeypatch.setattr(cache, "_convertor", lambda: "another")
+    monkeypatch.setattr(cache, "versions", lambda: {"numpy": "another"})
     assert not is_known(config, folder)
 
 

@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 
 import cluster_work
-from cnn_convertor import calibration, cli, cluster
+from cnn_convertor import calibration, cli, hashing
 from cnn_convertor.cluster import Cluster
 from cnn_convertor.errors import UsageError
+from cnn_convertor.failures import Ending
 from cnn_convertor.workers import spread
 
 pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
@@ -224,9 +225,26 @@ def test_an_interruption_cancels_and_leaves_nothing(nets: Path, address: str) ->
 
 
 def test_a_worker_of_another_version_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "__version__", "9.9")
-    with pytest.raises(UsageError, match=r"DV135: the worker has cnn-convertor .*; this is 9\.9 "):
+    monkeypatch.setattr(hashing, "__version__", "9.9")
+    with pytest.raises(UsageError, match=r"DV135: the worker has cnn-convertor .* \(here 9\.9 [^,]*\)\n"):
         list(spread(cluster_work.square, [1], names=["x"], on=Cluster(address)))
+
+
+def test_a_worker_with_another_library_is_refused_where_the_work_uses_it(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def squares(*uses: str) -> list[tuple[int, Ending[int]]]:
+        return list(spread(cluster_work.square, [3], names=["x"], on=Cluster(address), uses=uses))
+
+    version = hashing._version  # noqa: SLF001
+    with monkeypatch.context() as patch:
+        patch.setattr(hashing, "_version", lambda name: "9.9" if name == "onnxruntime" else version(name))
+        with pytest.raises(UsageError, match=r"DV135: the worker has onnxruntime \S+ \(here 9\.9\)\n"):
+            squares("onnxruntime")
+        assert squares() == [(0, Ending(9))]
+    monkeypatch.setattr(hashing, "_version", lambda name: "" if name == "numpy" else version(name))
+    with pytest.raises(UsageError, match=r"DV135: the worker has numpy \S+ \(here none\)\n"):
+        squares()
 
 
 def test_what_the_engine_refuses_is_an_error_of_one_item(address: str) -> None:

@@ -190,9 +190,10 @@ ENTRIES: Mapping[str, Entry] = {
         "Start workers: `dask worker tcp://host:8786 --nthreads 1`.",
     ),
     "DV135": Entry(
-        "Another version on a worker",
-        "A worker of the cluster has another version of the convertor, or none. Its results could differ.",
-        "Install the same version, with the extra `cluster`, on all computers, and restart the scheduler and the workers.",
+        "Other versions on a worker",
+        "A worker of the cluster has another version of the convertor, of Python or of a library that the work uses, "
+        "or another kind of processor. Its results could differ.",
+        "Install the versions that the message names on all computers, and restart the workers.",
     ),
     "DV136": Entry(
         "The cluster cannot work",

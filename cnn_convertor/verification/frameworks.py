@@ -25,6 +25,10 @@ from cnn_convertor.verification.unpooling import DeviceMaxima
 from cnn_convertor.workers import HERE, Workers, gather
 
 AGREEMENT_DB = 60.0  # OpenCV's FP32 reaches more than 90 dB against the formulas; a difference of meaning far less
+LIBRARIES: Final = (
+    *("keras", "tensorflow", "tensorflow-cpu", "tf_keras", "onnx", "onnxruntime"),
+    *("opencv-python", "opencv-python-headless", "opencv-contrib-python", "opencv-contrib-python-headless"),
+)  # whose versions can change results
 _REFUSED: Final = "DV712"
 
 
@@ -121,7 +125,9 @@ def _run(
         for number, part in enumerate(split(inputs))
     ]
     names = [f"part {number} of {len(shards)} of the samples" for number in range(1, len(shards) + 1)]
-    first, *others = gather(_run_shard, shards, names=names, on=on, preload=[__name__], reads=_Shard.files)
+    first, *others = gather(
+        _run_shard, shards, names=names, on=on, preload=[__name__], uses=LIBRARIES, reads=_Shard.files
+    )
     for other in others:
         places = first.outputs.keys() & other.outputs.keys()
         joined = {place: np.concatenate([first.outputs[place], other.outputs[place]]) for place in sorted(places)}
