@@ -40,6 +40,7 @@ from cnn_convertor.workers import HERE, Workers
 
 FROM_CACHE: Final = "take from the cache"  # the step of `Progress` when nothing is converted
 _SCHEMA: Final = 1
+_DRAFT: Final = "cnn-convertor-draft-"  # begins the name of a file that another process may be writing
 _TAG: Final = "CACHEDIR.TAG"
 _TAG_TEXT: Final = "Signature: 8a477f597d28d172789f06886806bc55\n# Conversions of cnn-convertor.\n"
 _WITHOUT_EFFECT: Final = {"output_folder", "verbose"}  # fields of Config that change no output
@@ -193,7 +194,8 @@ class Cache(NamedTuple):
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self._is_marked:
-                if any(self.folder.iterdir()) and not self._is_marked:  # another process may have made it meanwhile
+                others = [path for path in self.folder.iterdir() if not path.name.startswith(_DRAFT)]
+                if others and not self._is_marked:  # another process may have made it meanwhile
                     raise self._refusal("the folder has other files")
                 self._write(self.folder / _TAG, _TAG_TEXT)
         except OSError as error:
@@ -255,7 +257,7 @@ class Cache(NamedTuple):
 
     def _write(self, path: Path, text: str) -> None:
         """Write a file that other processes see as a whole or not at all."""
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as draft:
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=_DRAFT, encoding="utf-8", delete=False) as draft:
             draft.write(text)
         Path(draft.name).replace(path)
 

@@ -277,6 +277,20 @@ def test_a_cache_is_pruned_to_what_was_used_last(net: Path, folder: Path, capsys
     assert not is_known(new, folder)
 
 
+def test_first_writers_do_not_refuse_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish = Path.replace
+
+    def meanwhile(draft: Path, target: Path) -> Path:
+        monkeypatch.undo()
+        Cache(folder).prepare()  # as another process does before the tag of this one has its name
+        return finish(draft, target)
+
+    monkeypatch.setattr(Path, "replace", meanwhile)
+    Cache(folder).prepare()
+    Cache(folder).require()
+    assert [path.name for path in folder.iterdir()] == ["CACHEDIR.TAG"]
+
+
 def test_processes_share_a_cache(net: Path, folder: Path, tmp_path: Path) -> None:
     programs = [
         subprocess.Popen(
