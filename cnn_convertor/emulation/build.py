@@ -36,7 +36,7 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
     """The program that runs the network of `folder / NAME_gen.{h,cpp}` on the emulated device.
 
     sources: more C++ files, which define the callbacks of custom layers. The cache holds programs that the same compiler
-    made from the same contents.
+    made from the same contents; a source counts with the files that it includes.
     Raises UsageError when there is no compiler, ConvertorError when the sources do not compile.
     """
     compiler = find_compiler()
@@ -44,15 +44,16 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
     generated = [folder / f"{name}_gen.h", folder / f"{name}_gen.cpp"]
     files = [*generated, *folder.glob(f"{name}_cpu.h"), SOURCES / RUNNER, *_sorted(INCLUDE), *sources]
     defines = (f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}")
-    key = _key(compiler, (*NETWORK_FLAGS, *defines, library.stem), files)
+    options = [*NETWORK_FLAGS, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
+    expanded = [_compile(compiler, [*options, "-E", "-P", str(source)], source) for source in sources]
+    key = _key(compiler, (*NETWORK_FLAGS, *defines, library.stem, *expanded), files)
 
     def make(scratch: Path) -> Path:
         _LOG.info("compiling %s", name)
         program = scratch / "program"
         joined = _joined(scratch / "network.cpp", [generated[1].name, RUNNER])
         inputs = [joined, *sources, library]
-        includes = [f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
-        _compile(compiler, [*NETWORK_FLAGS, *defines, *includes, *map(str, inputs), "-o", str(program)], generated[1])
+        _compile(compiler, [*options, *map(str, inputs), "-o", str(program)], generated[1])
         return program
 
     return _cached(f"{name}-{key}", make)
@@ -110,11 +111,12 @@ def _joined(path: Path, parts: Sequence[str]) -> Path:
     return path
 
 
-def _compile(compiler: Compiler, arguments: Sequence[str], source: Path) -> None:
-    """Run the compiler. Raises ConvertorError with its first errors."""
-    result = subprocess.run([*compiler.command, *arguments], capture_output=True, text=True, check=False)
+def _compile(compiler: Compiler, arguments: Sequence[str], source: Path) -> str:
+    """Run the compiler; returns its standard output. Raises ConvertorError with its first errors."""
+    command = [*compiler.command, *arguments]
+    result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="backslashreplace", check=False)
     if result.returncode == 0:
-        return
+        return result.stdout
     lines = [line for line in result.stderr.splitlines() if "error" in line or "undefined reference" in line]
     said = "\n".join((lines or result.stderr.splitlines())[:_SHOWN_ERRORS])
     hint = "unless the sources were changed, this is an error of the convertor: please report it"

@@ -167,6 +167,26 @@ def test_the_same_network_is_compiled_once(tmp_path: Path, monkeypatch: pytest.M
 
 
 @needs_compiler
+def test_a_program_is_compiled_again_when_a_file_that_a_source_includes_has_changed(tmp_path: Path) -> None:
+    network(small_graph(), tmp_path)
+    (tmp_path / "mine.cpp").write_text('#include "value.h"\nint mine() { return VALUE; }\n')
+    programs = []
+    for value in (1, 2, 1):
+        (tmp_path / "value.h").write_text(f"#define VALUE {value}\n")
+        programs.append(building.build(tmp_path, NAME, sources=[tmp_path / "mine.cpp"]))
+    assert programs[0] == programs[2] != programs[1]
+    assert programs[0].read_bytes() != programs[1].read_bytes()
+
+
+@needs_compiler
+def test_a_source_that_includes_a_missing_file_is_an_error_that_names_both(tmp_path: Path) -> None:
+    network(small_graph(), tmp_path)
+    (tmp_path / "mine.cpp").write_text('#include "n\xf6.h"\n', encoding="latin-1")
+    with pytest.raises(ConvertorError, match=r"DV702[\s\S]*n.*\.h[\s\S]*--> .*mine\.cpp"):
+        building.build(tmp_path, NAME, sources=[tmp_path / "mine.cpp"])
+
+
+@needs_compiler
 def test_sources_that_do_not_compile_are_an_error_that_names_them(tmp_path: Path) -> None:
     trial = network(small_graph(), tmp_path)
     source = tmp_path / f"{NAME}_gen.cpp"
