@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cnn_convertor.config import KEYS, Config
-from cnn_convertor.dependencies import recorded
 from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.pipeline import inputs_of, load, quantize
@@ -41,16 +40,16 @@ VARIED: Final = (
 
 
 class Variant(NamedTuple):
-    """One combination, as a value for any process. settings: key -> text. verified: measure the SQNR, too.
+    """One combination, as a value for any process. config: that all variants of the ini file share.
 
-    files: that it reads.
+    settings: key -> text, as the user gives it; values: key -> what it means. verified: measure the SQNR, too.
     """
 
     ini: Path
+    config: Config
     settings: tuple[tuple[str, str], ...]
-    options: tuple[tuple[str, Any], ...] = ()
+    values: tuple[tuple[str, Any], ...]
     verified: bool = False
-    files: tuple[Path, ...] = ()
 
 
 class Figures(NamedTuple):
@@ -161,25 +160,21 @@ def variants(ini: Path, vary: Sequence[str], *, verified: bool = False, **option
 
     Raises UsageError for keys and values that cannot be varied, and for what is wrong in the ini file.
     """
-    with recorded() as files:
-        config = Config.read(ini, **options)
-    choices: dict[str, list[str]] = {}
+    config = Config.read(ini, **options)
+    choices: dict[str, dict[str, Any]] = {}
     for text in vary:
-        key, equals, values = text.partition("=")
+        key, equals, texts = text.partition("=")
         if not equals or key not in VARIED or key in choices:
             reason = "each key once" if key in choices else f"one of {', '.join(VARIED)}"
             raise UsageError.of(
                 "DV128", f"--vary {text}: expected KEY=VALUE,..., {reason}", hint="--vary quantization=0,1"
             )
-        choices[key] = list(dict.fromkeys(value.strip() for value in values.split(",")))
-        with recorded() as more:
-            for value in choices[key]:
-                _parsed(key, value, ini)
-        files |= more
-    given = tuple((name, value) for name, value in options.items() if value is not None)
-    reads = (*inputs_of(config), *sorted(files))
-    combinations = (tuple(zip(choices, values, strict=True)) for values in itertools.product(*choices.values()))
-    return tuple(Variant(ini, settings, given, verified, reads) for settings in combinations)
+        choices[key] = {each.strip(): _parsed(key, each.strip(), ini) for each in texts.split(",")}
+    combinations = (tuple(zip(choices, texts, strict=True)) for texts in itertools.product(*choices.values()))
+    return tuple(
+        Variant(ini, config, settings, tuple((key, choices[key][text]) for key, text in settings), verified)
+        for settings in combinations
+    )
 
 
 def _parsed(name: str, text: str, ini: Path) -> Any:
@@ -212,7 +207,7 @@ def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int]
 
 
 def _reads(variant: Variant) -> tuple[Path, ...]:
-    return variant.files
+    return inputs_of(variant.config)
 
 
 def measure(variant: Variant) -> Ending[Figures]:
@@ -221,8 +216,7 @@ def measure(variant: Variant) -> Ending[Figures]:
 
 
 def _figures(variant: Variant) -> Figures:
-    values = {key: _parsed(key, text, variant.ini) for key, text in variant.settings}
-    config = Config.read(variant.ini, **dict(variant.options) | values)
+    config = replace(variant.config, **dict(variant.values))
     program = quantize(load(config), config).program
     report = report_of(program, config)
     figures = Figures(
@@ -235,7 +229,7 @@ def _figures(variant: Variant) -> Figures:
     )
     if not variant.verified:
         return figures
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:  # the outputs of other settings are no concern
+    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:  # apart from the outputs of other settings
         result = verify(replace(config, output_folder=Path(folder)))
     is_judged = not result.unverified and all(layer.is_verified for layer in result.unjudged)
     return figures._replace(sqnr=result.least_sqnr if is_judged else None)
