@@ -10,6 +10,7 @@ import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -189,9 +190,12 @@ def _parsed(name: str, text: str, ini: Path) -> Any:
 def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int], None] = lambda _: None) -> Sweep:
     """The figures of each variant. on: who works. ended: called with the number of variants that are done."""
     outcomes: dict[int, Ending[Figures]] = {}
+    reads = cache(partial(inputs_of, given[0].config))  # all variants read the same; only a cluster asks
     names = [", ".join(f"{key} = {text}" for key, text in variant.settings) for variant in given]
     uses = frameworks.LIBRARIES if any(variant.verified for variant in given) else ()
-    for number, outcome in spread(measure, given, names=names, on=on, preload=[__name__], uses=uses, reads=_reads):
+    for number, outcome in spread(
+        measure, given, names=names, on=on, preload=[__name__], uses=uses, reads=lambda _: reads()
+    ):
         outcomes[number] = outcome
         ended(len(outcomes))
     rows = [
@@ -204,10 +208,6 @@ def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int]
         for row in rows
     )
     return Sweep(str(given[0].ini), tuple(marked))
-
-
-def _reads(variant: Variant) -> tuple[Path, ...]:
-    return inputs_of(variant.config)
 
 
 def measure(variant: Variant) -> Ending[Figures]:

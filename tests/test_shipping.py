@@ -15,6 +15,8 @@ import pytest
 
 from cnn_convertor import calibration, cli, cluster
 from cnn_convertor.failures import Ending
+from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.frontends.onnx import importer
 from cnn_convertor.relocation import Parcel, absolute, mapped
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -121,3 +123,40 @@ def test_calibrations(here: Path, capsys: pytest.CaptureFixture[str], monkeypatc
         found.append((capsys.readouterr().out, files_in(here)))
         shutil.rmtree(here / "net" / "out")
     assert found[0] == found[1]
+
+
+# --- which files travel --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def newer(here: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A network that gives a warning when it is read."""
+    monkeypatch.setattr(importer, "NEWEST_OPSET", 1)
+    network(here / "newer", "digits_pytorch")
+    return "newer/net.ini"
+
+
+def test_looking_for_files_gives_no_warning(newer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["sweep", newer, "--vary", "fusion=none,proven", *SHIP]) == 0
+    assert capsys.readouterr().err.count("DV311") == 1
+
+
+def test_a_warning_is_an_error_of_one_network(here: Path, newer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    network(here / "net", "digits_keras")
+    assert cli.main([newer, "net/net.ini", "--strict", *SHIP]) == 1
+    assert capsys.readouterr().err.endswith("1 of 2 networks converted\n")
+
+
+def test_variants_look_for_files_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network(here / "net", "digits_keras")
+    found: list[Model] = []
+
+    def files(model: Model) -> tuple[Path, ...]:
+        found.append(model)
+        return (model.definition,)
+
+    monkeypatch.setattr(Model, "files", property(files))
+    for options, times in ((("--jobs", "1"), 0), (SHIP, 1)):
+        found.clear()
+        assert cli.main(["sweep", "net/net.ini", "--vary", "fusion=none,proven", *options]) == 0
+        assert len(found) == times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cnn_convertor.dependencies import recorded
-from cnn_convertor.errors import ConvertorError, Origin
+from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin
 
 if TYPE_CHECKING:
     from cnn_convertor.frontends.builder import PartialGraph
@@ -91,7 +92,8 @@ class Model(NamedTuple):
         named = (self.definition, self.data, self.options.custom_layers)
         found: set[Path] = set()
         if self.frontend.finds_weights and self.options.custom_layers is None:
-            with suppress(ConvertorError, OSError), recorded() as found:  # who reads it next says what is wrong
+            with suppress(ConvertorError, OSError), warnings.catch_warnings(), recorded() as found:
+                warnings.simplefilter("ignore", ConvertorWarning)  # who reads it next says what is wrong
                 self.read()
         return tuple(dict.fromkeys((*filter(None, named), *sorted(found))))
 

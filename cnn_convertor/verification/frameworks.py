@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from functools import cache, partial
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -105,9 +104,6 @@ class _Shard(NamedTuple):
     choices: Mapping[str, DeviceMaxima]
     is_first: bool
 
-    def files(self) -> tuple[Path, ...]:
-        return self.model.files
-
 
 def _run(
     judge: Run,
@@ -125,8 +121,9 @@ def _run(
         for number, part in enumerate(split(inputs))
     ]
     names = [f"part {number} of {len(shards)} of the samples" for number in range(1, len(shards) + 1)]
+    files = cache(lambda: model.files)  # only a cluster asks
     first, *others = gather(
-        _run_shard, shards, names=names, on=on, preload=[__name__], uses=LIBRARIES, reads=_Shard.files
+        _run_shard, shards, names=names, on=on, preload=[__name__], uses=LIBRARIES, reads=lambda _: files()
     )
     for other in others:
         places = first.outputs.keys() & other.outputs.keys()
