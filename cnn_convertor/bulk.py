@@ -47,7 +47,7 @@ class Delivery(NamedTuple):
 
 
 def convert_one(task: ConversionJob, progress: Progress = silent, *, on: Workers = HERE) -> Ending[Converted]:
-    """Convert a network; all that goes wrong is in the outcome. on: who calibrates."""
+    """Convert a network; all that goes wrong is in the outcome. on: where calibration runs."""
     steps: set[str] = set()
 
     def note(step: str, done: int, total: int, layer: str = "", /) -> None:
@@ -65,7 +65,7 @@ def convert_one(task: ConversionJob, progress: Progress = silent, *, on: Workers
 def convert_all(
     tasks: Sequence[ConversionJob], *, on: Workers = HERE, started: Callable[[int], None] = lambda _: None
 ) -> Iterator[tuple[int, Ending[Converted]]]:
-    """The number of each task and its outcome, in the order in which they end. on: who works.
+    """The number of each task and its outcome, in the order in which they end. on: where the work runs.
 
     Of tasks that write the same files, one alone may be given. started: called with the number of a task.
     """
@@ -82,7 +82,7 @@ def _reads(task: ConversionJob) -> tuple[Path, ...]:
 
 
 def _convert_away(task: ConversionJob) -> Ending[Delivery]:
-    """Convert a network into a folder that nobody else sees."""
+    """Convert a network into a folder of its own."""
 
     def work() -> Delivery:
         with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:

@@ -77,7 +77,7 @@ class _DamagedError(Exception):
 def convert(
     config: Config, progress: Progress = silent, *, folder: Path | None, on: Workers = HERE
 ) -> ConvertedNetwork:
-    """Convert a network, or take its files from the cache. folder: of the cache; None: without one. on: who calibrates.
+    """Convert a network, or take its files from the cache. folder: of the cache; None: without one. on: where calibration runs.
 
     A network with a custom layer is always converted: that Python code may read anything.
     Raises ConvertorError, also for a folder that is no cache.

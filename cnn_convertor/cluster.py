@@ -190,7 +190,7 @@ def _carried(files: Parcel) -> Parcel:
 
 
 def _next(ended: SimpleQueue[int], client: Any, cluster: Cluster) -> int:
-    """The number of an item that has ended. Raises UsageError when there is nobody left to work."""
+    """The number of an item that has ended. Raises UsageError when no worker is left."""
     since = monotonic()
     while True:
         with suppress(Empty):
@@ -215,7 +215,7 @@ def _outcome(future: Any, name: str, cluster: Cluster) -> Ending[Any] | None:
     except CancelledError:
         raise _lost(cluster) from None
     except Exception as error:  # noqa: BLE001  # of any type: it comes from the worker
-        hint = "have the same versions of Python, Dask and the convertor on all computers"
+        hint = "install the same versions of Python, Dask and the convertor on all computers"
         return Ending(problems=(Problem("DV136", f"the cluster cannot work on {name}: {error!r}", hint=hint),))
 
 

@@ -63,7 +63,7 @@ class ConvertedNetwork(NamedTuple):
 
 
 def convert(config: Config, progress: Progress = silent, on: Workers = HERE) -> ConvertedNetwork:
-    """Convert one network and write its files. on: who calibrates.
+    """Convert one network and write its files. on: where calibration runs.
 
     Raises ConvertorError (one of its kinds, with every reason); earlier outputs then stay as they are.
     """
@@ -312,7 +312,7 @@ def quantize(
 ) -> Quantized:
     """Store the weights as configured: fit palettes, calibrate them, and give up those that the outputs cannot afford.
 
-    planned: the program with FP16 weights, where it is known. on: who calibrates.
+    planned: the program with FP16 weights, where it is known. on: where calibration runs.
     With `quantization = auto` a layer may give up the palette for which its PReLU was split off. The network is then planned
     again, with the PReLU inside that layer.
     """

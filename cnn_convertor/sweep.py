@@ -188,7 +188,7 @@ def _parsed(name: str, text: str, ini: Path) -> Any:
 
 
 def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int], None] = lambda _: None) -> Sweep:
-    """The figures of each variant. on: who works. ended: called with the number of variants that are done."""
+    """The figures of each variant. on: where the work runs. ended: called with the number of variants that are done."""
     outcomes: dict[int, Ending[Figures]] = {}
     reads = cache(partial(inputs_of, given[0].config))  # all variants read the same; only a cluster asks
     names = [", ".join(f"{key} = {text}" for key, text in variant.settings) for variant in given]

@@ -177,10 +177,10 @@ def verify(
 ) -> Verification:
     """Compare the converted network with its framework.
 
-    graph: what to convert in place of the configured model; made: its program, where that is known. inputs: images or arrays; None: random images.
-    labels: the right class of each input, one number a line. layers: compare every map that exists on both sides, too.
-    attribute: find the causes of each layer's error, too. sensitivity: find what the outputs gain from FP16 weights in each layer
-    alone. min_sqnr: dB; None: 40, or 20 with a palette.
+    graph: what to convert in place of the configured model; made: its program, where that is known. inputs: images or
+    arrays; None: random images. labels: the right class of each input, one number a line. layers: compare every map that
+    exists on both sides, too. attribute: find the causes of each layer's error, too. sensitivity: find what the outputs
+    gain from FP16 weights in each layer alone. min_sqnr: dB; None: 40, or 20 with a palette.
     sources: C++ files with the callbacks of custom layers. on: who runs samples, in parts; the results are the same.
     Layers are compared in any case when an output is below the threshold, to name the first one that is wrong.
     Warns of files in the output folder that are not what is verified.

@@ -47,7 +47,7 @@ def spread(
 ) -> Iterator[tuple[int, Ending[R]]]:
     """The number of each item and what came of it, in the order in which they end.
 
-    work: a function of a module; it, the items and the results are pickled. names: of the items. on: who works.
+    work: a function of a module; it, the items and the results are pickled. names: of the items. on: where the work runs.
     preload: modules that `work` needs, which one process imports for all.
     uses: libraries beside those of a conversion, whose versions must be the same on a cluster. carries: files, and folders of files, that an item
     names and that other computers do not have; reads: the others, which they may have. started: called with the number of an item.

@@ -166,7 +166,7 @@ ENTRIES: Mapping[str, Entry] = {
     "DV127": Entry(
         "A process died",
         "With --jobs or --scheduler, the process that converted a network ended early, usually because memory was exhausted. "
-        "On a cluster, every worker that tried it did.",
+        "On a cluster, every worker that received the network ended.",
         "Use fewer --jobs, or workers with more memory. If it happens with one, report it.",
     ),
     "DV128": Entry(
@@ -198,7 +198,7 @@ ENTRIES: Mapping[str, Entry] = {
     "DV136": Entry(
         "The cluster cannot work",
         "Dask refuses a piece of work, usually because the computers have different versions of Python or of Dask.",
-        "Have the same versions on all computers. The message quotes Dask.",
+        "Install the same versions. The message shows Dask's error.",
     ),
     "DV130": Entry(
         "Not a layer with weights",

@@ -81,7 +81,7 @@ with_format = click.option(
 
 
 def with_workers(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options that choose who works, and pass them on as one value, `on`."""
+    """Add the options that choose where the work runs, and pass them on as one value, `on`."""
 
     @wraps(command)
     def run(jobs: int | None, scheduler: str | None, ship: bool, **others: Any) -> int:
@@ -93,16 +93,14 @@ def with_workers(command: Callable[..., int]) -> Callable[..., int]:
             raise click.UsageError("give --jobs, for processes of this computer, or --scheduler, for a cluster")
         return command(on=Cluster(scheduler, ship), **others)
 
-    jobs = click.option("--jobs", metavar="N", type=COUNT, help="Processes at a time; 1 without it.")
+    jobs = click.option("--jobs", metavar="N", type=COUNT, help="Number of processes; 1 without it.")
     scheduler = click.option(
         "--scheduler",
         metavar="ADDRESS",
         type=ADDRESS,
         help="Work on a Dask cluster: tcp://host:port (see docs/cluster.md).",
     )
-    ship = click.option(
-        "--ship", is_flag=True, help="Send files to the cluster, whose computers have no folder in common."
-    )
+    ship = click.option("--ship", is_flag=True, help="Send input files to the workers and outputs back.")
     return jobs(scheduler(ship(run)))
 
 

@@ -43,7 +43,7 @@ def run(
 ) -> Reference:
     """The framework's results for samples: input name -> (N, H, W, C).
 
-    choices: unpooling -> the maxima that it uses; the framework's own where none are given. on: who works.
+    choices: unpooling -> the maxima that it uses; the framework's own where none are given. on: where the work runs.
     Raises UsageError when the framework is not installed, ConvertorError when it refuses the network.
     """
     *preferred, last = RUNNERS[model.frontend.runner].choose(model, graph, inputs, choices)
@@ -146,7 +146,8 @@ def _run_shard(shard: _Shard) -> Ending[Reference]:
 class Runner(NamedTuple):
     """What computes the reference results of a framework's networks.
 
-    choose: who computes them, the best first; the next where one refuses the network. order, as_output, as_maps: how the framework's arrays become maps, N samples at a time.
+    choose: the judges, best first; the next runs where one refuses the network. order, as_output, as_maps: how the
+    framework's arrays become maps, N samples at a time.
     """
 
     choose: Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, DeviceMaxima]], tuple[Run, ...]]

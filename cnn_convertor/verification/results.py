@@ -120,10 +120,10 @@ class Verification:
     """How the generated network compares with its framework.
 
     inputs: where they come from. min_sqnr: dB that every output must reach. first_jump: the first layer that is much worse
-    than its inputs; None when there is none, or when layers were not compared. beside: for a network with palettes, each output with FP16 weights, too. sensitivity:
-    of the layers with palettes, if it or the causes were asked for. accuracies: one for each vector, if labels were given. unjudged: layers
-    that are not compared, since the framework has no results of them. stale_files: files in the output folder that are not
-    what was verified.
+    than its inputs; None when there is none, or when layers were not compared. beside: for a network with palettes, each
+    output with FP16 weights, too. sensitivity: of the layers with palettes, if it or the causes were asked for.
+    accuracies: one for each vector, if labels were given. unjudged: layers that are not compared, since the framework has
+    no results of them. stale_files: files in the output folder that are not what was verified.
     """
 
     network: str
