@@ -38,7 +38,10 @@ def absolute(value: T) -> tuple[T, Callable[[Any], Any]]:
     names: dict[str, str] = {}
 
     def whole(each: Any) -> Any:
-        if isinstance(each, str) or each.is_absolute():
+        if isinstance(each, str):
+            return each
+        if each.is_absolute():
+            names.setdefault(str(each), str(each))  # it stays, also below a folder that has another name
             return each
         names[str(each.absolute())] = str(each)
         return each.absolute()
@@ -48,12 +51,16 @@ def absolute(value: T) -> tuple[T, Callable[[Any], Any]]:
 
 
 def _renamed(names: Mapping[str, str]) -> Callable[[Any], Any]:
-    """A leaf that replaces paths, also at the beginning of longer ones."""
+    """A leaf that replaces paths, also at the beginning of longer ones; there, none is left of "."."""
     longest_first = sorted(names, key=len, reverse=True)
-    pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, longest_first)) + r")(?![\w.-])")
+    pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, longest_first)) + r")(?![\w.-])(/(?=\w)|)")
+
+    def new(found: re.Match[str]) -> str:
+        name, slash = names[found[1]], found[2]
+        return "" if name == "." and slash else name + slash
 
     def leaf(each: Any) -> Any:
-        text = pattern.sub(lambda found: names[found[1]], str(each)) if names else str(each)
+        text = pattern.sub(new, str(each)) if names else str(each)
         return type(each)(text) if text != str(each) else each
 
     return leaf

@@ -26,6 +26,18 @@ def test_paths_become_whole_and_come_back_in_texts(tmp_path: Path, monkeypatch: 
     assert mapped(others, back) == others
 
 
+def test_what_lies_in_the_working_directory_comes_back_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of absolute paths there, those that the value names stay, and those made of "." become relative."""
+    monkeypatch.chdir(tmp_path)
+    named = tmp_path / "nets" / "model"
+    _, back = absolute((Path(), named))
+    texts = (f"{tmp_path} has {tmp_path}/out/a, not {named}/b", f"{tmp_path}/", f"{tmp_path}x")
+    assert mapped(texts, back) == (f". has out/a, not {named}/b", "./", f"{tmp_path}x")
+    assert mapped((tmp_path, tmp_path / "out", named), back) == (Path(), Path("out"), named)
+
+
 def test_a_configuration_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(DIGITS.parent)
     config = Config(definition=Path(DIGITS.name), output_folder=Path("../out"))
