@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -44,13 +45,14 @@ def spread(
     carries: Callable[[T], Sequence[Path]] = lambda _: (),
     reads: Callable[[T], Sequence[Path]] = lambda _: (),
     started: Callable[[int], None] = lambda _: None,
-) -> Iterator[tuple[int, Ending[R]]]:
+) -> Generator[tuple[int, Ending[R]], None, None]:
     """The number of each item and what came of it, in the order in which they end.
 
     work: a function of a module; it, the items and the results are pickled. names: of the items. on: where the work runs.
     preload: modules that `work` needs, which one process imports for all.
-    uses: libraries beside those of a conversion, whose versions must be the same on a cluster. carries: files, and folders of files, that an item
-    names and that other computers do not have; reads: the others, which they may have. started: called with the number of an item.
+    uses: libraries beside those of a conversion, whose versions must be the same on a cluster.
+    carries: files, and folders of files, that an item names and that other computers do not have; reads: the others, which they
+    may have. started: called with the number of an item.
     When the caller stops, the processes are interrupted as by Ctrl-C, and the tasks of a cluster canceled.
     """
     match on:
@@ -77,20 +79,33 @@ def gather(
 ) -> list[R]:
     """The results in the order of the items. ended: called with the number of items that are done. options: of `spread`.
 
-    Raises ConvertorError with the problems of the first item that fails.
+    Raises ConvertorError with the problems of the first item that fails, as soon as those before it have ended.
     """
     endings: dict[int, Ending[R]] = {}
-    ended(0)
-    for number, ending in spread(work, items, names=names, **options):
-        endings[number] = ending
-        ended(len(endings))
     results: list[R] = []
-    for _, ending in sorted(endings.items()):
-        warn(*ending.warnings)
-        if ending.result is None:
-            raise (UsageError if ending.is_misuse else ConvertorError)(ending.problems)
-        results.append(ending.result)
+    ended(0)
+    with closing(spread(work, items, names=names, **options)) as arriving:
+        for number, ending in arriving:
+            endings[number] = ending
+            ended(len(endings))
+            while len(results) in endings:
+                results.append(_result(endings[len(results)]))
     return results
+
+
+class _ElsewhereError(Exception):
+    """The trace of a failure, from where the work was done."""
+
+
+def _result(ending: Ending[R]) -> R:
+    """The result, with its warnings. Raises ConvertorError."""
+    warn(*ending.warnings)
+    for text in ending.python_warnings:
+        warnings.warn(text.rstrip(), RuntimeWarning, stacklevel=2)
+    if ending.result is None:
+        cause = _ElsewhereError(ending.trace) if ending.trace else None
+        raise (UsageError if ending.is_misuse else ConvertorError)(ending.problems) from cause
+    return ending.result
 
 
 def _in_processes(

@@ -7,9 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
+import pytest
+
+from cnn_convertor.errors import ConvertorError
 from cnn_convertor.failures import Ending, attempted
+from cnn_convertor.workers import gather
 
 ROOT = Path(__file__).resolve().parents[1]
 DEADLY = {3: "signal 9 (SIGKILL)", 4: "exit code 7"}
@@ -72,6 +77,28 @@ def work(item):
     assert (tmp_path / "cleaned").exists()
     assert (done.returncode, done.stderr) == (0, "")
     assert time.monotonic() - begin < 30
+
+
+def test_what_is_gathered_ends_with_the_first_failure() -> None:
+    begun = []
+
+    def work(item: int) -> Ending[int]:
+        begun.append(item)
+        return attempted(lambda: 6 // (2 - item))
+
+    with pytest.raises(ConvertorError, match="ZeroDivisionError"):
+        gather(work, range(5), names="abcde")
+    assert begun == [0, 1, 2]
+
+
+def test_what_is_gathered_brings_texts_for_developers() -> None:
+    def work(item: int) -> Ending[int]:
+        warnings.warn("an odd number", RuntimeWarning, stacklevel=1)
+        raise ArithmeticError(item)
+
+    done = attempted(lambda: gather(lambda item: attempted(lambda: work(item).result), [1], names="a"))
+    assert "raise ArithmeticError(item)" in done.trace
+    assert any("an odd number" in text for text in done.python_warnings)
 
 
 def test_an_ending_has_what_the_work_gave() -> None:
