@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
 from cnn_convertor.errors import Origin, Problem, UsageError
-from cnn_convertor.failures import Ending
+from cnn_convertor.failures import Ending, problems_of
 from cnn_convertor.hashing import versions
 from cnn_convertor.relocation import Parcel, absolute, mapped
 
@@ -66,9 +66,13 @@ def spread(
         def submit(number: int, *, again: bool) -> None:
             started(number)
             item, names_back[number] = absolute(items[number])
-            files = parcels.of(carries(item))
             key = f"{work.__name__}-{run}-{number}-{again:d}"
-            future = client.submit(_at_worker, own, uses, work, item, files, key=key)
+            try:
+                files = parcels.of(carries(item))
+            except OSError as error:  # of one item; it ends like one that fails on a worker
+                future = client.submit(Ending, None, problems_of(error), key=key)
+            else:
+                future = client.submit(_at_worker, own, uses, work, item, files, key=key)
             future.add_done_callback(lambda _: ended.put(number))
             busy[number] = future
 
@@ -174,11 +178,15 @@ class _Parcels:
         self._last: Any = None
 
     def of(self, paths: Sequence[Path]) -> Any:
-        """A future, which workers pass on to each other, and the engine makes again if they die; None without files."""
+        """A future, which workers pass on to each other, and the engine makes again if they die; None without files.
+
+        Raises OSError.
+        """
         if tuple(paths) != self._paths:
-            self._paths = tuple(paths)
+            files = Parcel.of(paths)
             key = f"files-{self._run}-{os.urandom(8).hex()}"
-            self._last = self._client.submit(_carried, Parcel.of(paths), key=key) if paths else None
+            self._last = self._client.submit(_carried, files, key=key) if paths else None
+            self._paths = tuple(paths)
         return self._last
 
 
@@ -226,7 +234,7 @@ def _lost(cluster: Cluster) -> UsageError:
 
 def _deadly(name: str) -> Ending[Any]:
     problem = f"each worker that worked on {name} died"
-    hint = "look at the workers' logs; give workers more memory, or convert this network with --jobs 1"
+    hint = "look at the workers' logs; use workers with more memory, or fewer processes on each computer"
     return Ending(problems=(Problem("DV127", problem, hint=hint),))
 
 

@@ -196,6 +196,23 @@ def test_the_death_of_workers_costs_what_kills_each_of_them(address: str, tmp_pa
     assert [found[number].result for number in range(6)] == [0, 1, 2, None, 4, 5]
     (problem,) = found[3].problems
     assert (problem.code, problem.message) == ("DV127", "each worker that worked on n3 died")
+    assert "--jobs" not in problem.hint, "n3 can be a part of the samples"
+
+
+def test_files_that_cannot_be_read_cost_one_item(address: str) -> None:
+    """Nothing lies at the beginning of a process's memory."""
+    carried = {1: [Path("/proc/self/mem")]}
+    found = dict(
+        spread(
+            cluster_work.square,
+            range(3),
+            names=["a", "b", "c"],
+            on=Cluster(address),
+            carries=lambda item: carried.get(item, []),
+        )
+    )
+    assert [found[number].result for number in range(3)] == [0, None, 4]
+    assert [problem.code for problem in found[1].problems] == ["DV113"]
 
 
 def test_an_interruption_cancels_and_leaves_nothing(nets: Path, address: str) -> None:

@@ -166,8 +166,8 @@ ENTRIES: Mapping[str, Entry] = {
     "DV127": Entry(
         "A process died",
         "With --jobs or --scheduler, the process that converted a network ended early, usually because memory was exhausted. "
-        "On a cluster, every worker that received the network ended.",
-        "Use fewer --jobs, or workers with more memory. If it happens with one, report it.",
+        "On a cluster, every worker that received the work ended.",
+        "Use fewer --jobs. On a cluster, use workers with more memory, or fewer on each computer. If it happens with one, report it.",
     ),
     "DV128": Entry(
         "Invalid variants",
