@@ -101,9 +101,11 @@ class Constant:
         return Constant((len(index), *self.shape[1:]), read)
 
     def scale_rows(self, factors: Wide) -> Constant:
-        """Multiply row i by factors[i], in FP64."""
+        """Multiply row i by factors[i], in FP64. Any number of such products are one constant, not one inside the other."""
         columns = factors.reshape(-1, *(1 for _ in self.shape[1:]))
-        return Constant(self.shape, lambda rows: self.load_wide(rows) * columns[rows])
+        if isinstance(self.read, _Products):
+            return Constant(self.shape, _Products(self.read.factor, (*self.read.columns, columns)))
+        return Constant(self.shape, _Products(self, (columns,)))
 
     def __reduce__(self) -> tuple[Callable[[tuple[int, ...]], Constant], tuple[tuple[int, ...]]]:
         """Pickled, a constant keeps its shape alone: what other processes do with a network needs no weights from it."""
@@ -111,6 +113,20 @@ class Constant:
 
     def __repr__(self) -> str:
         return f"Constant({'x'.join(map(str, self.shape))})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Products:
+    """Reads the rows of a constant, multiplied by one column after the other."""
+
+    factor: Constant
+    columns: tuple[Wide, ...]
+
+    def __call__(self, rows: slice) -> Wide:
+        values = self.factor.load_wide(rows)
+        for column in self.columns:
+            values = values * column[rows]
+        return values
 
 
 def _left_behind(shape: tuple[int, ...]) -> Constant:

@@ -8,7 +8,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Function
 from cnn_convertor.passes.fold_padding import is_never_negative
-from cnn_convertor.passes.hoisting import NO_CHANGE, Hoisted, hoist_into_parts, without
+from cnn_convertor.passes.hoisting import NO_CHANGE, Editing, Hoisted, Search, hoist_into_parts, search
 
 
 def hoist_activations(graph: Graph) -> Graph:
@@ -17,17 +17,25 @@ def hoist_activations(graph: Graph) -> Graph:
     case 1: concatenation (at most one part that cannot carry the activation gets one inserted); case 2: upsampling; case 3:
     padding, if the function keeps zeros. Case 4: a ReLU of values >= 0 is removed.
     """
+    editing = Editing(graph)
+
+    def start(name: str, function: Function) -> Search[Function]:
+        return _hoist(editing, name, function)
+
     for name in [node.name for node in graph.nodes if isinstance(node.op, ops.Activation)]:
-        node = graph[name]
+        node = editing[name]
         if not isinstance(node.op, ops.Activation):
             continue
-        hoisted = _hoist(graph, node.inputs[0], node.op.function)
+        hoisted = search(start, node.inputs[0], node.op.function, lambda _: None)
         if hoisted is not None and len(hoisted.between) <= 1 and (hoisted.ops or not hoisted.between):
-            graph = without(graph, node, hoisted) if graph.is_private(node.inputs[0]) else graph.bypass([name])
-    return graph
+            if editing.is_private(node.inputs[0]):
+                editing.remove(node, hoisted)
+            else:
+                editing.bypass(node)
+    return editing.done()
 
 
-def _hoist(graph: Graph, name: str, function: Function) -> Hoisted | None:
+def _hoist(graph: Editing, name: str, function: Function) -> Search[Function]:
     """The changes that make the named node apply the function; None if impossible."""
     if function == ops.Relu() and is_never_negative(graph, name):
         return NO_CHANGE
@@ -43,12 +51,7 @@ def _hoist(graph: Graph, name: str, function: Function) -> Hoisted | None:
         def part(channels: slice) -> Function:
             return ops.for_channels(function, np.arange(channels.start, channels.stop))
 
-        return hoist_into_parts(
-            graph,
-            node,
-            lambda name, channels: _hoist(graph, name, part(channels)),
-            lambda channels: ops.Activation(part(channels)),
-        )
+        return (yield from hoist_into_parts(graph, node, part, lambda channels: ops.Activation(part(channels))))
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -74,6 +76,7 @@ ZEROS_COUNT = ops.AveragePool2d(Window(Pair(2, 2), Pair(2, 2), padding=Padding(1
 UP = ops.Upsample(Pair(2, 2))
 PAD = ops.Pad(Padding(1, 1, 1, 1))
 RELU, SIGMOID = ops.Activation(ops.Relu()), ops.Activation(ops.Sigmoid())
+UNIT = ops.MaxPool2d(Window(Pair(1, 1)))
 UNIFORM = ops.Scale(Constant.of([0.5, 0.5, 0.5]))
 
 SUM = graph("s", ("a", conv(), "x"), ("b", conv(), "x"), ("sum", ops.Add(), "a b"), ("s", scale(), "sum"))
@@ -396,3 +399,58 @@ def test_an_activation_moves_up_through_any_number_of_layers() -> None:
 
 def test_a_scale_moves_up_through_any_number_of_layers() -> None:
     assert len(hoist_scales(below_pads(scale(shift=False))).nodes) == LONG + 2
+
+
+def chain(count: int, *between: Op) -> Graph:
+    """A convolution, and these operators below it, again and again."""
+    rows = [(f"n{i}", between[i % len(between)], f"n{i - 1}" if i else "conv") for i in range(count)]
+    return graph(f"n{count - 1}", ("conv", conv(), "x"), *rows)
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "before", "left"),
+    [(hoist_activations, chain(LONG, RELU), 2), (hoist_scales, chain(LONG, scale(positive=True), UNIT), LONG // 2 + 2)],
+    ids=["activations", "scales"],
+)
+def test_removing_many_nodes_builds_one_graph(
+    rewrite: Callable[[Graph], Graph], before: Graph, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Graph] = []
+    check = Graph.__post_init__
+
+    def counted(graph: Graph) -> None:
+        built.append(graph)
+        check(graph)
+
+    monkeypatch.setattr(Graph, "__post_init__", counted)
+    assert (len(rewrite(before).nodes), len(built)) == (left, 1)
+
+
+def test_weights_with_any_number_of_scales_are_read() -> None:
+    before = chain(LONG, ops.Scale(Constant.of([1.0, -1.0, 0.5]), None))
+    weights = optimize(before)[before.outputs[0]].op.weight.load()  # type: ignore[union-attr]  # it is a convolution
+    own = before["conv"].op.weight.load()  # type: ignore[union-attr]  # it is, too
+    np.testing.assert_array_equal(weights[:2], own[:2])
+    assert not weights[2].any()
+
+
+def nested(join: Op, last: Op, start: str) -> Graph:
+    """A join of a join of ..., each with a convolution, and the operator below them."""
+    rows: list[tuple[str, Op, str]] = []
+    for i in range(LONG):
+        rows += [(f"c{i}", conv(), "x"), (f"j{i}", join, f"{f'j{i - 1}' if i else start} c{i}")]
+    return graph("last", ("conv", conv(), "x"), *rows, ("last", last, f"j{LONG - 1}"))
+
+
+@pytest.mark.parametrize("start", ["conv", "x"])
+def test_scales_move_into_sums_of_any_depth(start: str) -> None:
+    """From the input, which cannot be scaled, each sum would try both of its inputs again."""
+    before = nested(ops.Add(), scale(), start)
+    assert len(hoist_scales(before).nodes) == len(before.nodes) - (start == "conv")
+
+
+def test_activations_move_into_concatenations_of_any_depth() -> None:
+    before = nested(ops.Concat(), RELU, "conv")
+    after = hoist_activations(before)
+    assert len(after.nodes) == len(before.nodes) - 1
+    assert after["c0"].op.activation == ops.Relu()  # type: ignore[union-attr]  # it is a convolution
