@@ -74,6 +74,7 @@ def open_session(path: Path, layers: Sequence[str]) -> tuple[str, Session]:
         onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     )  # every layer keeps its output
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1  # the same accumulation order with any number of processors
     folder = str(path.parent.resolve())
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
     content = with_outputs(path.read_bytes(), layers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,7 +49,7 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping
         raise ConvertorError(problems)
     finals = [layer_of(graph, output) for output in graph.outputs]
     try:
-        with added(cv2, kept=KEPT) as running:
+        with one_thread(cv2), added(cv2, kept=KEPT) as running:
             net = cv2.dnn.readNetFromCaffe(*map(str, files))
             net.enableFusion(False)  # so that every layer has an output
             make_layers(net, layers, running)
@@ -80,6 +81,17 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping
         order=Order.CHW,
         maxima=tuple(judged(running.choices, running.masks, first | maps)),
     )
+
+
+@contextmanager
+def one_thread(cv2: Any) -> Iterator[None]:
+    """Let OpenCV use one: its last digits depend on the number, which is that of the processors."""
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)
 
 
 def _check_sizes(ends: Sequence[Maps], graph: Graph, model: Model) -> None:

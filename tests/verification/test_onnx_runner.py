@@ -13,12 +13,27 @@ from cnn_convertor.errors import UsageError
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.verification import framework_maps, frameworks
+from cnn_convertor.verification.onnx_runner import open_session
 from frontends.onnx.networks import Network, helper, load, results_of, with_open_sizes
 
 pytest.importorskip("onnxruntime", reason="onnxruntime computes the results")
 
 RANDOM = np.random.default_rng(17)
 SAMPLES = RANDOM.standard_normal((3, 6, 5, 4)).astype(np.float32)
+
+
+def test_results_do_not_depend_on_the_number_of_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    threads, session = [], onnxruntime.InferenceSession
+
+    def opened(content: bytes, options: Any, **others: Any) -> Any:
+        threads.append(options.intra_op_num_threads)
+        return session(content, options, **others)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", opened)
+    network = Network([helper.make_node("Relu", ["x"], ["y"])], {"x": SAMPLES[:1].transpose(0, 3, 1, 2)}, {})
+    open_session(network.write(tmp_path / "net.onnx"), ["y"])
+    assert threads == [1]
 
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "beside the model"])

@@ -16,7 +16,7 @@ from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.ops import Padding, Pair, Window
 from cnn_convertor.pipeline import load
 from cnn_convertor.trials import verify
-from cnn_convertor.verification import framework_maps, frameworks
+from cnn_convertor.verification import framework_maps, frameworks, opencv_runner
 from cnn_convertor.verification.opencv_custom_layers import added, make_layers
 from cnn_convertor.verification.results import Verification
 from cnn_convertor.verification.unpooling import first_maxima, values_at
@@ -39,6 +39,22 @@ def given(*shape: int, seed: int = 0) -> Any:
 
 
 # --- the framework -------------------------------------------------------------------------------------------------------
+
+
+def test_results_do_not_depend_on_the_number_of_processors(tmp_path: Path) -> None:
+    path, chosen = tmp_path / "net.prototxt", cv2.getNumThreads()
+    layer = 'layer { name: "y" type: "TanH" bottom: "x" top: "y" }'
+    path.write_text('input: "x" input_shape { dim: 1 dim: 16 dim: 33 dim: 9 }\n' + layer)
+    images = {"x": np.random.default_rng(0).standard_normal((1, 33, 9, 16)).astype(np.float32)}
+    found = []
+    for threads in (2, 3):
+        cv2.setNumThreads(threads)
+        reference = opencv_runner.run(config(path).model, caffe.load(path, path), images, {})
+        found.append(reference.outputs[0])
+        assert cv2.getNumThreads() == threads
+    cv2.setNumThreads(chosen)
+    np.testing.assert_array_equal(found[0], found[1])
+
 
 DEFINITIONS = {
     "by repetition": 'layer { name: "y" type: "Upsample" bottom: "x" top: "y" upsample_param { scale: 3 } }',
