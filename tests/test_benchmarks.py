@@ -1,0 +1,44 @@
+"""Benchmarks fail when a target is missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import cluster, startup
+
+INI = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "net.ini"
+
+
+@pytest.mark.parametrize(
+    ("version", "conversion", "code"), [(0.08, 0.75, 0), (0.09, 0.75, 1), (0.08, 0.77, 1), (0.01, 0.3, 0)]
+)
+def test_start_up(version: float, conversion: float, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seconds(command: list[str]) -> float:
+        return version if "--version" in command else 0.25 if "-c" in command else conversion
+
+    monkeypatch.setattr(startup, "processor_seconds", seconds)
+    assert CliRunner().invoke(startup.main, [str(INI), "--runs", "1"]).exit_code == code
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(9.9, 0), (10.1, 1)])
+def test_a_cluster(seconds: float, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers_now = 0
+
+    @contextmanager
+    def running(workers: int) -> Iterator[cluster.Running]:
+        nonlocal workers_now
+        workers_now = workers
+        yield cluster.Running("tcp://a:1", ())
+
+    def verified(_ini: Path, _inputs: Path, result: Path, *_: str) -> tuple[float, float]:
+        result.touch()
+        return (seconds if workers_now == 2 else 17.0), 1.0
+
+    monkeypatch.setattr(cluster, "running", running)
+    monkeypatch.setattr(cluster, "verified", verified)
+    assert CliRunner().invoke(cluster.main, ["--networks", "0", "--samples", "1"]).exit_code == code
