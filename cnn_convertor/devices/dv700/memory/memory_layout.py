@@ -39,6 +39,7 @@ def same_memory(before: Shape, after: Shape, order: Order, *, transposed: bool) 
 
     False for maps beyond LARGEST: they come from a wrong number in a definition, and the rules of sizes refuse them.
     """
+    assert before.size == after.size, f"a reshape from {before} to {after}"
     if before == after or (before.is_vector and after.is_vector):
         return True
     if before.size > LARGEST:

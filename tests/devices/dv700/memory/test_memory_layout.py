@@ -71,6 +71,15 @@ def test_reshapes_that_move_nothing(before: Shape, after: Shape, order: Order, p
     assert same_memory(before, after, order, transposed=True) is transposed
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(Shape(1, 2, 4), Shape(1, 3, 4)), (Shape(1, 1, 4), Shape(1, 1, 5)), (Shape(2, 2, 1), Shape(1, 2, 1))],
+)
+def test_a_reshape_keeps_the_number_of_elements(before: Shape, after: Shape) -> None:
+    with pytest.raises(AssertionError, match="a reshape from"):
+        same_memory(before, after, Order.HWC, transposed=False)
+
+
 @pytest.mark.parametrize("after", [Shape(1, 1, 10**12), Shape(10**4, 10**4, 10**4)])
 def test_of_a_map_beyond_all_memory_nothing_is_counted(after: Shape) -> None:
     """It comes from a wrong number in a definition, and a rule says so."""
