@@ -210,6 +210,12 @@ def test_a_report_of_another_form_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert f"the form 999, not {SCHEMA}" in capsys.readouterr().err
 
 
+def test_a_report_of_an_earlier_form_may_lack_entries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "old.json").write_text('{"schema": 1, "network": "digits"}')
+    assert cli.main(["report", str(EXAMPLE), "--compare", str(tmp_path / "old.json")]) == 2
+    assert f"the form 1, not {SCHEMA}" in capsys.readouterr().err
+
+
 def test_open_needs_a_page() -> None:
     assert cli.main(["report", str(EXAMPLE), "--open"]) == 2
 

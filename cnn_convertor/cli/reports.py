@@ -73,13 +73,14 @@ def earlier_report(path: Path) -> Report:
 
     hint = "give a file that `report --json` wrote"
     try:
-        old = from_values(Report, json_files.load(path))
+        values = json_files.load(path)
+        match values:  # first, as another form has other entries
+            case {"schema": int(form)} if form != SCHEMA:
+                problem = f"the report has the form {form}, not {SCHEMA}"
+                raise UsageError.of("DV161", problem, Origin(str(path)), "make it again with this version")
+        return from_values(Report, values)
     except ValueError as error:
         raise UsageError.of("DV161", f"this is no report: {error}", Origin(str(path)), hint) from None
-    if old.schema != SCHEMA:
-        problem = f"the report has the form {old.schema}, not {SCHEMA}"
-        raise UsageError.of("DV161", problem, Origin(str(path)), "make it again with this version")
-    return old
 
 
 def _save_text(path: Path | None, text: str) -> None:
