@@ -158,7 +158,7 @@ class MemoryPicture(NamedTuple):
     bound: Mark
     peak: Mark
     steps: tuple[Mark, ...]
-    addresses: tuple[Mark, ...]
+    offsets: tuple[Mark, ...]
 
 
 def memory_picture(report: Report) -> MemoryPicture:
@@ -184,7 +184,7 @@ def memory_picture(report: Report) -> MemoryPicture:
             _TOP + memory.peak_step * row, f"{memory.peak_bytes:,} bytes are live at step {memory.peak_step}, the most"
         ),
         steps=tuple(Mark(_TOP + step * row, str(step)) for step in range(0, count, every)),
-        addresses=tuple(Mark(_LEFT + _ACROSS * i / 4, f"{memory.bytes * i // 4:,}") for i in range(5)),
+        offsets=tuple(Mark(_LEFT + _ACROSS * i / 4, f"{memory.bytes * i // 4:,}") for i in range(5)),
     )
 
 
