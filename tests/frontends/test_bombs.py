@@ -192,12 +192,28 @@ def test_padding_far_beyond_any_map() -> None:
     assert code_of(targets.prototxt_to_device, text.encode()) == "DV202"
 
 
-def test_integers_of_one_octet_each() -> None:
+def constant(type: int, count: int, numbers: bytes) -> bytes:
+    """A model with nothing but an array of this many numbers."""
+    array = message(5, b"\x08" + encode(count) + b"\x10" + encode(type) + numbers + message(8, b"c"))
+    return b"\x08\x08" + message(8, b"\x10\x11") + message(7, array + message(12, message(1, b"c")))
+
+
+def test_numbers_of_one_octet_each() -> None:
     """12 MB of them, which take up to 35 times as much while they are unpacked all at once."""
     count = 12 << 20
-    constant = message(5, b"\x08" + encode(count) + b"\x10\x07" + message(7, bytes(count)) + message(8, b"c"))
-    graph = message(7, constant + message(12, message(1, b"c")))
-    assert code_of(targets.onnx_model, b"\x08\x08" + message(8, b"\x10\x11") + graph) == "DV302"
+    assert code_of(targets.onnx_model, constant(tensors.FLOAT16, count, message(5, bytes(count)))) == "DV302"
+
+
+@pytest.mark.parametrize(("millions", "code"), [(8, "DV302"), (60, "DV201")])
+def test_integers_of_eight_bytes_that_have_one_octet_in_the_file(millions: int, code: str) -> None:
+    count = millions << 20
+    assert code_of(targets.onnx_model, constant(tensors.INT64, count, message(7, bytes(count)))) == code
+
+
+@pytest.mark.parametrize(("type", "field"), [(tensors.INT64, b"\x38\x00"), (tensors.FLOAT, b"\x25\x00\x00\x00\x00")])
+def test_numbers_with_a_field_each(type: int, field: bytes) -> None:
+    count = 4 << 20
+    assert code_of(targets.onnx_model, constant(type, count, field * count)) == "DV201"
 
 
 @pytest.mark.parametrize("piece", [10, 11, 16, 1000])

@@ -44,6 +44,8 @@ PACKED: Mapping[int, int] = {FLOAT: 4, DOUBLE: 10}
 MOST_AXES = 32  # of an array; NumPy 1 has no more
 PIECE = 1 << 20  # octets of packed numbers that are unpacked at a time
 LONGEST = 10  # octets of a number
+MOST_SINGLE = 1 << 19  # fields with one number each, where others pack thousands into one
+MOST_UNPACKED = 64 << 20  # bytes of integers that take more memory than they take in the file
 MOST = 1 << 40  # elements, where empty axes count as one; more is damage
 
 
@@ -85,7 +87,12 @@ def read_tensor(file: TensorFile, place: Field) -> tuple[str, Stored]:
             case 14, WireType.VARINT:
                 external = inner.value == 1
             case number, _:
-                parts.setdefault(number, []).append(inner)
+                fields = parts.setdefault(number, [])
+                fields.append(inner)
+                if len(fields) > MOST_SINGLE:
+                    raise _wasteful(
+                        file, name, f"has each of its numbers in a field of its own, more than {MOST_SINGLE:,}"
+                    )
     if min(dims, default=0) < 0 or math.prod(max(n, 1) for n in dims) > MOST:
         raise WireError(f"the array {name!r} has the impossible size {dims}", place.start)
     if len(dims) > MOST_AXES:
@@ -144,6 +151,10 @@ def _embedded(
 
         return Stored(dims, _dtype(type), read)
 
+    size = count * TYPES[type].itemsize
+    if size > MOST_UNPACKED and place.stop - place.start < size and count <= place.stop - place.start:
+        raise _wasteful(file, name, f"of {count:,} numbers takes {size >> 20:,} MiB, far more than in the file")
+
     def converted() -> Numbers:
         file.mapped.forget_pages()
         values, at = np.empty(min(count, place.stop - place.start), _dtype(type)), 0
@@ -158,6 +169,11 @@ def _embedded(
         return values.reshape(dims)
 
     return Stored.computed(converted)
+
+
+def _wasteful(file: TensorFile, name: str, problem: str) -> ModelError:
+    hint = "store the array as raw data, as exporters do"
+    return ModelError.of("DV201", f"the array {name!r} {problem}", Origin(str(file.path), name), hint)
 
 
 def _typed(data: wire.Data, part: Field) -> Iterator[Numbers]:
