@@ -41,7 +41,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize import Palette
-from cnn_convertor.samples import Samples
+from cnn_convertor.samples import Samples, names_of_parts
 from cnn_convertor.workers import HERE, Workers, gather
 
 Real: TypeAlias = NDArray[np.float64]
@@ -229,7 +229,7 @@ def _each_part(
 ) -> list[T]:
     """The results of work on each part of the samples, in their order. progress: called with the number of samples that are done, and of all."""
     each = [_Part(networks, inputs) for inputs in parts(networks[0].program, samples)]
-    names = [f"part {number} of {len(each)} of the samples" for number in range(1, len(each) + 1)]
+    names = names_of_parts(len(each))
     sizes = [len(next(iter(part.inputs.values()))) for part in each]
 
     def ended(done: int) -> None:

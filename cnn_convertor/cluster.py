@@ -27,7 +27,7 @@ _CONNECTING: Final = 5.0  # seconds that a scheduler may take to answer
 _PATIENCE: Final = 30.0  # seconds that a cluster may be without workers
 _AHEAD: Final = 2  # items that wait or run for each worker
 _IN_TURN: Final = threading.Lock()  # warnings belong to a process, so that a worker with several threads uses one
-_HERE: Final = threading.local()
+_RUNNING: Final = threading.local()
 
 
 class Cluster(NamedTuple):
@@ -254,7 +254,7 @@ def _at_worker(
     worker = distributed.get_worker()
     if (its := versions(uses)) != own:
         return Ending(problems=(_other_versions(worker.address, its, own),), is_misuse=True)
-    _HERE.task = worker.state.tasks.get(worker.get_current_task())
+    _RUNNING.task = worker.state.tasks.get(worker.get_current_task())
     with _IN_TURN:
         stop_if_unwanted()
         if files is None:
@@ -265,6 +265,6 @@ def _at_worker(
 
 def stop_if_unwanted() -> None:
     """End the work of a client that was interrupted, or has gone. Work calls this now and then; it matters on a cluster alone."""
-    task = getattr(_HERE, "task", None)
+    task = getattr(_RUNNING, "task", None)
     if task is not None and task.state == "cancelled":
         raise _UnwantedError

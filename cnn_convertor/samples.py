@@ -24,7 +24,19 @@ ARRAYS = frozenset({".npy", ".npz"})
 BRIGHTEST = 255.0
 EXPECTED = "expected_"  # prefix of arrays that are results, not inputs
 SAMPLES = 4  # random images, where none are given
+PART = 256  # samples that one process, or a worker of a cluster, runs at a time
 _COARSEST = 8  # random images have blocks of up to this many pixels
+
+
+def split(inputs: Mapping[str, Maps]) -> list[dict[str, Maps]]:
+    """Samples, input name -> (N, H, W, C), in parts."""
+    count = len(next(iter(inputs.values())))
+    return [{name: v[start : start + PART] for name, v in inputs.items()} for start in range(0, count, PART)]
+
+
+def names_of_parts(count: int) -> list[str]:
+    """The names of parts in messages."""
+    return [f"part {number} of {count} of the samples" for number in range(1, count + 1)]
 
 
 def how_to_install(extra: str = "verify") -> str:

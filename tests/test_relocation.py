@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.config import Config
-from cnn_convertor.emulation.network import SHARD
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.relocation import Parcel, absolute, mapped
+from cnn_convertor.samples import PART
 from cnn_convertor.verification.keras_runner import _batches
 
 DIGITS = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "digits.keras"
@@ -65,9 +65,9 @@ def test_constants_leave_their_values_behind() -> None:
         rebuild(*arguments).load()
 
 
-def test_no_batch_of_keras_reaches_into_another_shard() -> None:
-    """So the framework computes the same batches for one shard alone."""
+def test_no_batch_of_keras_reaches_into_another_part() -> None:
+    """So the framework computes the same batches for one part alone."""
     assert list(_batches(10, 8)) == [(0, 8), (8, 10)]
-    crossed = [(start, end) for start, end in _batches(600, 12) if start // SHARD != (end - 1) // SHARD]
+    crossed = [(start, end) for start, end in _batches(600, 12) if start // PART != (end - 1) // PART]
     assert not crossed
     assert [n for start, end in _batches(600, 12) for n in range(start, end)] == list(range(600))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, UsageError
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.samples import Preparation, random_samples, read_samples
+from cnn_convertor.samples import PART, Preparation, random_samples, read_samples
 from verification.trials import config
 
 COLOR = Preparation((100.0, 110.0, 120.0), 0.5, "BGR", is_given=True)
@@ -229,3 +229,8 @@ def test_an_image_without_opencv_says_how_to_go_on(tmp_path: Path, monkeypatch: 
         UsageError, match=r"DV711: images are read with OpenCV, and [\s\S]*; or give the input as a .npy"
     ):
         read_samples(tmp_path / "a.png", {"in": Shape(2, 2, 3)}, Preparation())
+
+
+@pytest.mark.parametrize("page", ["cluster.md", "verify.md"])
+def test_pages_name_the_size_of_a_part(page: str) -> None:
+    assert f"parts of {PART}" in (Path(__file__).parents[1] / "docs" / page).read_text(encoding="utf-8")

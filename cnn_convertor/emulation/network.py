@@ -6,17 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.build import build
 from cnn_convertor.emulation.run import Maps, Outputs, run
-from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.files import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.workers import HERE, Workers, gather
 
 
 class EmulatedNetwork(NamedTuple):
@@ -62,39 +58,6 @@ class EmulatedNetwork(NamedTuple):
             given=given,
             device=self.device,
         )
-
-
-SHARD = 256  # samples that another process, or a worker of a cluster, runs at a time
-
-
-class _Shard(NamedTuple):
-    """Samples of a network, as a value for any process: input name -> (N, H, W, C)."""
-
-    network: EmulatedNetwork
-    inputs: Mapping[str, Maps]
-
-    def files(self) -> tuple[Path, ...]:
-        return self.network.files
-
-
-def run_spread(network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers) -> tuple[Maps, ...]:
-    """The outputs for samples, as of `EmulatedNetwork.run`, whoever runs them."""
-    if on == HERE:
-        return network.run(inputs).outputs
-    shards = [_Shard(network, part) for part in split(inputs)]
-    names = [f"part {number} of {len(shards)} of the samples" for number in range(1, len(shards) + 1)]
-    parts = gather(_run_shard, shards, names=names, on=on, preload=[__name__], carries=_Shard.files)
-    return tuple(map(np.concatenate, zip(*parts, strict=True)))
-
-
-def split(inputs: Mapping[str, Maps]) -> list[dict[str, Maps]]:
-    """The samples in shards, whoever works on them."""
-    count = len(next(iter(inputs.values())))
-    return [{name: v[start : start + SHARD] for name, v in inputs.items()} for start in range(0, count, SHARD)]
-
-
-def _run_shard(shard: _Shard) -> Ending[tuple[Maps, ...]]:
-    return attempted(lambda: shard.network.built().run(shard.inputs).outputs)
 
 
 def install(

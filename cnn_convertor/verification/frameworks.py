@@ -10,13 +10,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.emulation.network import split
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
+from cnn_convertor.samples import names_of_parts, split
 from cnn_convertor.verification import formula_runner, keras_runner, onnx_runner, opencv_runner
 from cnn_convertor.verification.compare import sqnr
 from cnn_convertor.verification.framework_maps import Reference, as_maps, as_output, blobs_as_maps, blobs_as_output
@@ -94,7 +94,7 @@ def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
 # --- several at work -----------------------------------------------------------------------------------------------------
 
 
-class _Shard(NamedTuple):
+class _Part(NamedTuple):
     """Samples for a framework, as a value for any process; the graph comes without weights. is_first: its layers count."""
 
     judge: Run
@@ -116,14 +116,14 @@ def _run(
     """As `run`, by one judge."""
     if on == HERE:
         return judge(model, graph, inputs, choices)
-    shards = [
-        _Shard(judge, model, graph, part, {name: c.part(number) for name, c in choices.items()}, is_first=not number)
+    parts = [
+        _Part(judge, model, graph, part, {name: c.part(number) for name, c in choices.items()}, is_first=not number)
         for number, part in enumerate(split(inputs))
     ]
-    names = [f"part {number} of {len(shards)} of the samples" for number in range(1, len(shards) + 1)]
+    names = names_of_parts(len(parts))
     files = cache(lambda: model.files)  # only a cluster asks
     first, *others = gather(
-        _run_shard, shards, names=names, on=on, preload=[__name__], uses=LIBRARIES, reads=lambda _: files()
+        _run_part, parts, names=names, on=on, preload=[__name__], uses=LIBRARIES, reads=lambda _: files()
     )
     for other in others:
         places = first.outputs.keys() & other.outputs.keys()
@@ -132,10 +132,10 @@ def _run(
     return first
 
 
-def _run_shard(shard: _Shard) -> Ending[Reference]:
+def _run_part(part: _Part) -> Ending[Reference]:
     def work() -> Reference:
-        found = shard.judge(shard.model, shard.graph, shard.inputs, shard.choices)
-        return found if shard.is_first else replace(found, layers={}, maxima=())
+        found = part.judge(part.model, part.graph, part.inputs, part.choices)
+        return found if part.is_first else replace(found, layers={}, maxima=())
 
     return attempted(work)
 

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor.emulation.network import SHARD
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.keras.importer import read_axes
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Custom, Order
+from cnn_convertor.samples import PART
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import HINT, KEPT, Reference, as_maps, as_output
 from cnn_convertor.verification.keras_models import (
@@ -80,9 +80,9 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
 
 
 def _batches(count: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where batches begin and end. None reaches into another shard, so that shards give the same alone."""
-    for begin in range(0, count, SHARD):
-        end = min(begin + SHARD, count)
+    """Where batches begin and end. None reaches into another part, so that parts give the same alone."""
+    for begin in range(0, count, PART):
+        end = min(begin + PART, count)
         yield from ((start, min(start + size, end)) for start in range(begin, end, size))
 
 

@@ -5,30 +5,33 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor.emulation.network import EmulatedNetwork, run_spread
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape
-from cnn_convertor.samples import EXPECTED, Samples
+from cnn_convertor.samples import EXPECTED, Samples, names_of_parts, split
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN, KEPT, Reference
 from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
-from cnn_convertor.workers import HERE, Workers
+from cnn_convertor.workers import HERE, Workers, gather
 
 
 def run_all(network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers = HERE) -> Outputs:
-    """The device's outputs for all samples, and its layers for the first ones, which run here. on: who runs the others."""
+    """The device's outputs for all samples, and its layers for the first ones, which run here. on: where the others run."""
     first = network.run(first_samples(inputs), layers=True)
     rest = {name: values[KEPT:] for name, values in inputs.items()}
     if not all(map(len, rest.values())):
         return first
-    outputs = zip(first.outputs, run_spread(network, rest, on), strict=True)
+    outputs = zip(first.outputs, _run_spread(network, rest, on), strict=True)
     return Outputs(tuple(map(np.concatenate, outputs)), first.layers)
 
 
@@ -111,3 +114,30 @@ def _choices(network: EmulatedNetwork, inputs: Mapping[str, Maps], device: Outpu
         for source, parts in held.items():
             parts.append(part.layers[source])
     return {u.name: u.choice(network.program, np.concatenate(held[u.source])) for u in found}
+
+
+# --- several at work -----------------------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """Samples of a network, as a value for any process: input name -> (N, H, W, C)."""
+
+    network: EmulatedNetwork
+    inputs: Mapping[str, Maps]
+
+    def files(self) -> tuple[Path, ...]:
+        return self.network.files
+
+
+def _run_spread(network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers) -> tuple[Maps, ...]:
+    """The outputs for samples, as of `EmulatedNetwork.run`, whoever runs them."""
+    if on == HERE:
+        return network.run(inputs).outputs
+    given = [_Part(network, part) for part in split(inputs)]
+    names = names_of_parts(len(given))
+    outputs = gather(_run_part, given, names=names, on=on, preload=[__name__], carries=_Part.files)
+    return tuple(map(np.concatenate, zip(*outputs, strict=True)))
+
+
+def _run_part(part: _Part) -> Ending[tuple[Maps, ...]]:
+    return attempted(lambda: part.network.built().run(part.inputs).outputs)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.emulation.network import SHARD
 from cnn_convertor.emulation.run import Maps, as_maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import MaxUnpool, Shape, Window
+from cnn_convertor.samples import PART
 from cnn_convertor.verification.compare import layer_of
 
 Places: TypeAlias = NDArray[np.intp]
@@ -30,8 +30,8 @@ class DeviceMaxima(NamedTuple):
     window: Window
 
     def part(self, number: int) -> DeviceMaxima:
-        """Those of one shard of the samples."""
-        return self._replace(maps=self.maps[number * SHARD : (number + 1) * SHARD])
+        """Those of one part of the samples."""
+        return self._replace(maps=self.maps[number * PART : (number + 1) * PART])
 
     def places(self, samples: slice) -> Places:
         """The device's maxima: (N, h, w, C), counted pixel by pixel, row by row."""
