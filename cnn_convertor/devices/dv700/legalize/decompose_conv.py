@@ -316,7 +316,7 @@ def _part(op: ops.Conv2d, rows: _Piece, columns: _Piece, *, with_bias: bool) -> 
 
 
 def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Move padding beyond the fields of a command into commands of its own."""
+    """Move padding beyond the fields of a command into commands of its own, unless the map would be too large for any."""
     most = Padding(
         limits.max_padding_left_top,
         limits.max_padding_right_bottom,
@@ -333,7 +333,7 @@ def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
         case _:
             return None
     kept = Padding(*map(min, padding, most))
-    if kept == padding:
+    if kept == padding or max(padding) > limits.max_field:
         return None
     nodes: list[Node] = []
     names = list(node.inputs)

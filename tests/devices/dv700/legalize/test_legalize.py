@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.devices.dv700.legalize import legalize
+from cnn_convertor.devices.dv700.legalize.decompose_conv import wide_padding
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.errors import Origin
+from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -384,6 +385,13 @@ def test_rewrites(case: str) -> None:
     graph, expected = REWRITES[case]
     assert text(legal(graph)) == expected
     legal(graph, transposed=False)
+
+
+def test_padding_that_no_map_can_have_is_refused_and_not_split() -> None:
+    graph = chain(ops.Pad(Padding(0, 0, 10**6, 0)))
+    assert wide_padding(graph, graph["a"], Limits()) is None
+    with pytest.raises(ModelError, match="DV202"):
+        legalize(graph, DV700, transposed=True)
 
 
 def test_max_kernel_size_bounds_what_dilations_and_upsamplings_become() -> None:
