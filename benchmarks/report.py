@@ -1,4 +1,4 @@
-"""What the whole report adds to the conversion of a network: python benchmarks/report.py
+"""What the whole report adds to the conversion of a network: python -m benchmarks.report
 
 Converts a network of the zoo with and without `[OUTPUT] report = 1`, in turns, each as a program of its own with its files in
 the page cache. Processor time counts, and the median of several rounds, so that the ratio means the same on a busy machine.
@@ -7,10 +7,8 @@ Ends with 1 when the target is missed.
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,32 +16,23 @@ from typing import Final
 
 import click
 
-CHECKOUT: Final = Path(__file__).resolve().parents[1]
+from benchmarks.processor import processor_seconds
+
 MOST_SHARE: Final = 0.15
-
-
-def cpu_seconds(command: list[str]) -> float:
-    """Run a program to its end; its processor time, of user and system."""
-    process = subprocess.Popen(command, cwd=CHECKOUT)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{' '.join(command)} ended with {process.returncode}")
-    return usage.ru_utime + usage.ru_stime
 
 
 def compare(network: str, folder: Path, rounds: int) -> bool:
     """Convert the network both ways, print what they cost; returns whether the target is met."""
     home = folder / network
     if not home.exists():
-        cpu_seconds([sys.executable, "-m", "examples.zoo", network, "--output", str(folder)])
+        processor_seconds([sys.executable, "-m", "examples.zoo", network, "--output", str(folder)])
     ini = (home / "net.ini").read_text()
     (home / "reported.ini").write_text(ini.replace("[OUTPUT]", "[OUTPUT]\nreport = 1"))
     seconds: dict[str, list[float]] = {"net": [], "reported": []}
     for _ in range(rounds):
         for name, costs in seconds.items():
             shutil.rmtree(home / "output", ignore_errors=True)
-            costs.append(cpu_seconds([sys.executable, "convertor.py", "--quiet", str(home / f"{name}.ini")]))
+            costs.append(processor_seconds([sys.executable, "convertor.py", "--quiet", str(home / f"{name}.ini")]))
     plain, reported = (statistics.median(costs) for costs in seconds.values())
     for name, costs in seconds.items():
         print(f"{name:9} median {statistics.median(costs):5.2f} s   rounds {' '.join(f'{cost:.2f}' for cost in costs)}")

@@ -1,4 +1,4 @@
-"""What converting a small network costs: python benchmarks/startup.py NET.ini
+"""What converting a small network costs: python -m benchmarks.startup NET.ini
 
 Each program runs as a process of its own; the medians of the processor's time of several runs count. The target of the
 conversion is for LeNet. Ends with 1 when a target is missed.
@@ -6,28 +6,17 @@ conversion is for LeNet. Ends with 1 when a target is missed.
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
 import click
 
-CHECKOUT: Final = Path(__file__).resolve().parents[1]
+from benchmarks.processor import processor_seconds
+
 MOST_VERSION: Final = 0.08  # seconds of --version
 MOST_BEYOND: Final = 0.5  # seconds of a conversion beyond the libraries
-
-
-def processor_seconds(command: list[str]) -> float:
-    """The time of the processor, in the program and in the system, of one run."""
-    process = subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{command} ended with {process.returncode}")
-    return usage.ru_utime + usage.ru_stime
 
 
 @click.command(help=__doc__)
