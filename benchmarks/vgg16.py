@@ -25,7 +25,7 @@ from cnn_convertor.frontends.caffe.weights import WeightsFile
 
 CHECKOUT: Final = Path(__file__).resolve().parents[1]
 NETWORK: Final = "caffe_vgg16"
-MOST_TIMES: Final = 2.0
+MOST_TIMES: Final = 2.5
 MEGABYTE: Final = 1_000_000
 MOST_BYTES_BESIDE_LAYERS: Final = 300 * MEGABYTE
 
