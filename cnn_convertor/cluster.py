@@ -220,7 +220,7 @@ def _outcome(future: Any, name: str, cluster: Cluster) -> Ending[Any] | None:
         return found
     except distributed.KilledWorker:
         return None
-    except CancelledError:
+    except (CancelledError, distributed.comm.CommClosedError):
         raise _lost(cluster) from None
     except Exception as error:  # noqa: BLE001  # of any type: it comes from the worker
         hint = "install the same versions of Python, Dask and the convertor on all computers"

@@ -9,16 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import cluster_work
-from cnn_convertor import calibration, cli, hashing
+from cnn_convertor import cli, hashing
 from cnn_convertor.cluster import Cluster
 from cnn_convertor.errors import UsageError
 from cnn_convertor.failures import Ending
@@ -32,12 +31,11 @@ NAMES = [f"n{i}" for i in range(4)]
 LONG = 120  # seconds, on a machine that does other things as well
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Iterator[str]:
-    """A scheduler with two workers, which come back when they die. The engine gives up an item at the second worker's death."""
+@contextmanager
+def dask(folder: Path, *, workers: int, options: Sequence[str] = ()) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address and the process of a scheduler with workers. The engine gives up an item at the second worker's death."""
     import distributed
 
-    folder = tmp_path_factory.mktemp("cluster")
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests"))),
@@ -51,22 +49,31 @@ def address(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Iterato
             running.append(subprocess.Popen([*call, *arguments], cwd=folder, env=environment, stdout=log, stderr=log))
 
     start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    for _ in range(2):
-        start("dask_worker", "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder))
+    for _ in range(workers):
+        start("dask_worker", "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder), *options)
     try:
         wait_for((folder / "scheduler.json").exists)
-        found = str(json.loads((folder / "scheduler.json").read_text())["address"])
-        with distributed.Client(found, timeout=LONG, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=LONG)
-        yield found
-        with distributed.Client(found, timeout=LONG, set_as_default=False) as client:
-            client.shutdown()
+        address = str(json.loads((folder / "scheduler.json").read_text())["address"])
+        with distributed.Client(address, timeout=LONG, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=LONG)
+        yield address, running[0]
+        if running[0].poll() is None:
+            with distributed.Client(address, timeout=LONG, set_as_default=False) as client:
+                client.shutdown()
     finally:
         for process in running:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(10)
+            if running[0].poll() in {None, 0}:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(10)
             process.kill()
             process.wait()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Iterator[str]:
+    """A scheduler with two workers, which come back when they die."""
+    with dask(tmp_path_factory.mktemp("cluster"), workers=2) as (found, _):
+        yield found
 
 
 def wait_for(holds: Callable[[], bool]) -> None:
@@ -142,48 +149,22 @@ def test_files_that_are_shipped_are_read_from_another_place(
 def test_a_sweep_is_the_same(address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(DIGITS)
     shown = []
-    for options in ([], ["--scheduler", address], ["--scheduler", address, "--ship"]):
+    for options in ([], ["--scheduler", address]):
         assert cli.main(["sweep", "net.ini", "--vary", "fusion=none,proven", *options]) == 0
         shown.append(capsys.readouterr())
-    assert shown[0] == shown[1] == shown[2]
-
-
-ELSEWHERE = ["processes", "ship"]
-
-
-def options_of(where: str, address: str) -> list[str]:
-    """How to work elsewhere than here."""
-    return {"here": [], "processes": ["--jobs", "2"], "ship": ["--scheduler", address, "--ship"]}[where]
+    assert shown[0] == shown[1]
 
 
 def test_a_verification_is_the_same(address: str, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    found = {}
-    for where in ("here", *ELSEWHERE):
-        file = tmp_path / f"{where}.json"
+    found = []
+    for options in ([], ["--scheduler", address, "--ship"]):
+        file = tmp_path / "verification.json"
         call = ["verify", str(ROOT / "examples/digits_pytorch/net.ini"), "--samples", "300", "--json", str(file)]
-        assert cli.main([*call, *options_of(where, address)]) == 0
-        found[where] = file.read_bytes()
-    assert json.loads(found["here"])["samples"] == 300
-    assert {*found.values()} == {found["here"]}
-
-
-def test_a_calibration_is_the_same(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Parts of the samples are made here, so that they are smaller here alone."""
-    monkeypatch.setattr(calibration, "_AT_A_TIME", 1 << 16)
-    np.save(tmp_path / "samples.npy", np.random.default_rng(0).random((40, 8, 8, 1), np.float32))
-    (tmp_path / "net.ini").write_text(
-        f"[INPUT]\nname = n\ndefinition = {DIGITS / 'digits.keras'}\n[OUTPUT]\noutput_folder = out\nquantization = 1\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    found = {}
-    for where in ("here", *ELSEWHERE):
-        assert cli.main(["net.ini", "--calibrate", "samples.npy", *options_of(where, address)]) == 0
-        found[where] = (capsys.readouterr().out, [path.read_bytes() for path in sorted(Path("out").rglob("*.*"))])
-    assert all(each == found["here"] for each in found.values())
-    assert "calibrat" in found["here"][0]
+        assert cli.main([*call, *options]) == 0
+        found.append(file.read_bytes())
+    assert json.loads(found[0])["samples"] == 300
+    assert found[0] == found[1]
 
 
 # --- what goes wrong -----------------------------------------------------------------------------------------------------
@@ -197,6 +178,18 @@ def test_the_death_of_workers_costs_what_kills_each_of_them(address: str, tmp_pa
     (problem,) = found[3].problems
     assert (problem.code, problem.message) == ("DV127", "each worker that worked on n3 died")
     assert "--jobs" not in problem.hint, "n3 can be a part of the samples"
+
+
+def test_the_death_of_the_scheduler_ends_all(tmp_path: Path) -> None:
+    """What was done before stays."""
+    items = range(100_000)
+    with dask(tmp_path, workers=1, options=["--no-nanny"]) as (address, scheduler):
+        found = spread(cluster_work.square, items, names=[*map(str, items)], on=Cluster(address))
+        number, first = next(found)
+        assert first.result == number**2
+        scheduler.kill()
+        with pytest.raises(UsageError, match=f"DV133: the Dask scheduler at {address} has gone"):
+            assert all(ending.result == number**2 for number, ending in found)
 
 
 def test_files_that_cannot_be_read_cost_one_item(address: str) -> None:
