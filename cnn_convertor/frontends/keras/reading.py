@@ -118,7 +118,10 @@ class KerasReading:
         found = plain(self.take(name, default))
         if not isinstance(found, (int, float)) or isinstance(found, bool):
             self.refuse(f"{name} is {found!r}, not a number")
-        return float(found)
+        try:
+            return float(found)
+        except OverflowError:
+            self.refuse(f"{name} is too large for a number")
 
     def numbers(self, name: str, given: Any) -> Array:
         """A number, or an array of numbers, that the setting or argument `name` is."""

@@ -71,6 +71,7 @@ CASES: dict[str, Make] = {
     "sum of five axes": net(FIVE, layer("Reshape", "other", "in", target_shape=[6, 5, 4, 1]), layer("Add", "x", "five", "other")),
     "sum of other sizes": net(POOL, layer("Add", "x", "in", "pool")),
     "join of other kinds": net(FLAT, layer("Concatenate", "x", "in", "flat")),
+    "number beyond all floats": single("GroupNormalization", groups=2, epsilon=10**400),
     "groups": single("Conv2D", **KERNEL, groups=3),
     "three output paddings": single("Conv2DTranspose", **KERNEL, output_padding=[1, 2, 3]),
     "output padding beyond the stride": single("Conv2DTranspose", **KERNEL, output_padding=1),
