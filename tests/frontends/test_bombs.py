@@ -53,7 +53,7 @@ PROTOTXT: Mapping[str, tuple[str, str]] = {
     "a long list": (f"input_dim: [{'1, ' * 50_000} 1]", "DV201"),
     "many separators": (";" * 100_000, "DV201"),
     "more than any network needs": ("#" * (9 << 20), "DV201"),
-    "huge sizes": ("input: 'x' input_dim: [1, 2147483647, 2147483647, 2147483647] layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'y' }", ""),
+    "huge sizes": ("input: 'x' input_dim: [1, 2147483647, 2147483647, 2147483647] layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'y' }", "DV202"),
 }  # fmt: skip
 
 
@@ -189,6 +189,11 @@ def test_models_in_models_that_are_called_twice() -> None:
 def test_padding_far_beyond_any_map() -> None:
     text = """input: "x" input_dim: [1, 3, 8, 8] layer { name: "c" type: "Convolution" bottom: "x" top: "y"
         convolution_param { num_output: 4 kernel_size: 3 pad: 1000000000 } }"""
+    assert code_of(targets.prototxt_to_device, text.encode()) == "DV202"
+
+
+def test_a_map_with_more_channels_than_memory_has_bytes() -> None:
+    text = 'input: "x" input_dim: [1, 2147483647, 1, 1] layer { name: "r" type: "ReLU" bottom: "x" top: "y" }'
     assert code_of(targets.prototxt_to_device, text.encode()) == "DV202"
 
 

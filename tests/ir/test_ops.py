@@ -120,6 +120,7 @@ def test_every_operator_has_a_case() -> None:
 
 MISFITS: list[tuple[Op, list[Shape], str]] = [
     (ops.Input(Shape(0, 3, 3)), [], "the input size 0x3x3 is not a size"),
+    (ops.Input(Shape(4096, 4096, 3)), [], "an input of 4096x4096x3 has more than 33,554,432 numbers"),
     (conv(6, 3, 3, 3), [X], "kernels for 3 channels in 1 groups meet an input of 4"),
     (conv(6, 1, 3, 3, groups=4), [X], "kernels for 4 channels in 4 groups meet an input of 4"),  # 6 kernels, 4 groups
     (conv(6, 4, 10, 3), [X], "the padded input 9x12 is smaller than the kernel 10x3"),

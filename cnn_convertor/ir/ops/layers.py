@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops.functions import Function, PRelu, ScalarFunction, for_channels
-from cnn_convertor.ir.ops.shapes import NO_MORE, NO_PADDING, Padding, Pair, SameShape, Shape, ShapeError, Window
+from cnn_convertor.ir.ops.shapes import (
+    LARGEST_INPUT,
+    NO_MORE,
+    NO_PADDING,
+    Padding,
+    Pair,
+    SameShape,
+    Shape,
+    ShapeError,
+    Window,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +30,8 @@ class Input:
     def output_shape(self) -> Shape:
         if min(self.shape) < 1:
             raise ShapeError(f"the input size {self.shape} is not a size")
+        if self.shape.size > LARGEST_INPUT:
+            raise ShapeError(f"an input of {self.shape} has more than {LARGEST_INPUT:,} numbers")
         return self.shape
 
 

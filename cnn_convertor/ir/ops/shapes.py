@@ -75,6 +75,7 @@ class Padding(NamedTuple):
 
 
 LARGEST_WINDOW = (1 << 16) - 1  # more than the height and width of any map
+LARGEST_INPUT = 1 << 25  # numbers: more than any image for a device has, few enough to hold a weight for each
 NO_PADDING = Padding(0, 0, 0, 0)
 NO_MORE = Pair(0, 0)
 ONE = Pair(1, 1)
