@@ -11,6 +11,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Activation, Custom, Input
 
 _ROWS = 64  # rows of weights compared at a time
+_SAMPLE = 64  # numbers of weights that tell most operators apart
 
 
 def merge_activations(graph: Graph) -> Graph:
@@ -30,17 +31,37 @@ def _merge(graph: Graph, may: Callable[[Node], bool]) -> Graph:
     same: dict[str, str] = {}
     first: dict[tuple[type, tuple[str, ...]], list[Node]] = defaultdict(list)
     nodes: list[Node] = []
+    samples: dict[str, object] = {}
+
+    def sample(node: Node) -> object:
+        if node.name not in samples:
+            samples[node.name] = _sample(node.op)
+        return samples[node.name]
+
     for node in graph.nodes:
         node = replace(node, inputs=tuple(same.get(name, name) for name in node.inputs))
         if may(node):
             alike = first[type(node.op), node.inputs]
-            twin = next((n for n in alike if _are_equal(n.op, node.op)), None)
+            twin = next((n for n in alike if sample(n) == sample(node) and _are_equal(n.op, node.op)), None)
             if twin is not None and node.name not in graph.outputs:
                 same[node.name] = twin.name
                 continue
             alike.append(node)
         nodes.append(node)
     return Graph(tuple(nodes), graph.outputs) if same else graph
+
+
+def _sample(value: object) -> object:
+    """An operator, or a field of one, with a few numbers of each constant: it differs only if the operator does.
+
+    Read once for each node, so that many layers on one input do not read all weights of each other.
+    """
+    if isinstance(value, Constant):
+        row = value.load(slice(0, 1)).reshape(-1)[:_SAMPLE]
+        return value.shape, (row + np.float32(0)).tobytes()  # -0.0 equals 0.0
+    if is_dataclass(value):
+        return type(value), *(_sample(getattr(value, field.name)) for field in fields(value))
+    return value
 
 
 def _are_equal(one: object, other: object) -> bool:

@@ -315,6 +315,33 @@ def test_identical_layers_on_one_input_are_merged() -> None:
     same(before, after)
 
 
+def test_zeros_of_both_signs_are_identical() -> None:
+    def zeros(value: float) -> Op:
+        return ops.Conv2d(Constant.of(np.full((1, 3, 1, 1), value)), None, Window(Pair(1, 1)))
+
+    before = graph("out", ("a", zeros(0.0), "x"), ("b", zeros(-0.0), "x"), ("out", ops.Concat(), "a b"))
+    assert short(merge_identical(before)) == ["a = Conv2d(x)", "out = Concat(a, a)"]
+
+
+def test_many_layers_on_one_input_read_few_weights_of_each_other() -> None:
+    read = 0
+
+    def counted(values: np.ndarray) -> Constant:
+        def rows_of(rows: slice) -> np.ndarray:
+            nonlocal read
+            read += rows.stop - rows.start
+            return values[rows]
+
+        return Constant(values.shape, rows_of)
+
+    many = 100
+    values = RANDOM.normal(size=(many, 70, 3, 1, 1)).astype(np.float32)
+    layers = [(f"c{i}", ops.Conv2d(counted(own), None, Window(Pair(1, 1))), "x") for i, own in enumerate(values)]
+    before = graph("out", *layers, ("out", ops.Concat(), " ".join(name for name, *_ in layers)))
+    assert merge_identical(before) is before
+    assert read == many  # a row of each; all pairs took 4,950 times 128 rows
+
+
 def test_layers_with_missing_weights_are_not_identical() -> None:
     def unknown() -> Op:
         return ops.Conv2d(Constant.absent((8, 3, 1, 1)), Constant.absent((8,)), Window(Pair(1, 1)))
