@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,6 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # by a shell that runs the tests in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that tests interrupt would inherit it
     if config.getoption("--every-code"):
         if not _is_worker(config):  # the first process; xdist's workers inherit its environment
             os.environ[raised_codes.FOLDER] = tempfile.mkdtemp(prefix="cnn-convertor-codes-")
