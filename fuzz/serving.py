@@ -77,6 +77,9 @@ def _serve(line: Connection[Any, Any]) -> NoReturn:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    mine = line.fileno()  # the parent's other pipes would never end while this process has them
+    os.closerange(3, mine)
+    os.closerange(mine + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     try:
         while True:
             function, seconds, memory = line.recv()
