@@ -40,13 +40,13 @@ from cnn_convertor.workers import HERE, Workers
 
 FROM_CACHE: Final = "take from the cache"  # the step of `Progress` when nothing is converted
 _SCHEMA: Final = 1
-_DRAFT: Final = "cnn-convertor-draft-"  # begins the name of a file that another process may be writing
+_DRAFT: Final = "cnn-convertor-draft-"  # begins the names of folders in which the tag is written
 _TAG: Final = "CACHEDIR.TAG"
 _TAG_TEXT: Final = "Signature: 8a477f597d28d172789f06886806bc55\n# Conversions of cnn-convertor.\n"
 _WITHOUT_EFFECT: Final = {"output_folder", "verbose"}  # fields of Config that change no output
 _NAMED: Final = ("definition", "data", "calibrate")  # fields of Config that name inputs
 _CLOCKS: Final = 2.0  # seconds by which the time of a file and that of this process may differ
-_ABANDONED: Final = 24 * 3600  # seconds after which the folder of a conversion is one that was killed
+_ABANDONED: Final = 24 * 3600  # seconds after which a temporary folder is one of a process that was killed
 
 
 class HashedInput(NamedTuple):
@@ -197,7 +197,8 @@ class Cache(NamedTuple):
                 others = [path for path in self.folder.iterdir() if not path.name.startswith(_DRAFT)]
                 if others and not self._is_marked:  # another process may have made it meanwhile
                     raise self._refusal("the folder has other files")
-                self._write(self.folder / _TAG, _TAG_TEXT)
+                with _temporary(self.folder, _DRAFT) as place:
+                    _write(self.folder / _TAG, _TAG_TEXT, place)
         except OSError as error:
             raise self._refusal(f"the system says: {error.strerror}") from error
 
@@ -253,28 +254,26 @@ class Cache(NamedTuple):
             (folder / content.name).replace(place)
         text = json.dumps(to_plain(entry))
         self._entry(key).parent.mkdir(parents=True, exist_ok=True)
-        self._write(self._entry(key), f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
-
-    def _write(self, path: Path, text: str) -> None:
-        """Write a file that other processes see as a whole or not at all."""
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=_DRAFT, encoding="utf-8", delete=False) as draft:
-            draft.write(text)
-        Path(draft.name).replace(path)
+        with self.workplace() as place:
+            _write(self._entry(key), f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}", place)
 
     @contextmanager
     def workplace(self) -> Iterator[Path]:
         (self.folder / "work").mkdir(exist_ok=True)  # it may have been cleared
-        with tempfile.TemporaryDirectory(dir=self.folder / "work", ignore_cleanup_errors=True) as name:
-            yield Path(name)
+        with _temporary(self.folder / "work") as place:
+            yield place
 
     def statistics(self) -> Statistics:
-        return Statistics(len(self._files("entries")), sum(path.stat().st_size for path in self._files("files")))
+        return Statistics(len(self._files("entries")), sum(status.st_size for _, status in self._stated("files")))
 
     def clear(self) -> Statistics:
-        """Remove all but the conversions that go on; gives what there was."""
+        """Remove all but the conversions that go on; gives what there was.
+
+        Folders stay: another process may be about to put a file there.
+        """
         found = self.statistics()
-        for part in ("entries", "files"):
-            shutil.rmtree(self.folder / part, ignore_errors=True)
+        for path in (*self._files("entries"), *self._files("files")):
+            path.unlink(missing_ok=True)
         self._remove_abandoned()
         return found
 
@@ -283,7 +282,7 @@ class Cache(NamedTuple):
         before = self.statistics()
         kept: set[str] = set()
         size = 0
-        for path in sorted(self._files("entries"), key=lambda path: path.stat().st_mtime, reverse=True):
+        for path, _ in sorted(self._stated("entries"), key=lambda found: found[1].st_mtime, reverse=True):
             more: dict[str, int] = {}
             with suppress(FileNotFoundError, _DamagedError):
                 more = {c.sha256: c.bytes for c in _read(path).contents}
@@ -301,10 +300,31 @@ class Cache(NamedTuple):
         return Statistics(before.entries - after.entries, before.bytes - after.bytes)
 
     def _remove_abandoned(self) -> None:
-        for path in (self.folder / "work").glob("*"):
+        for path in (*(self.folder / "work").glob("*"), *self.folder.glob(f"{_DRAFT}*")):
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > _ABANDONED:
                     shutil.rmtree(path)
 
     def _files(self, part: str) -> list[Path]:
         return [path for path in (self.folder / part).rglob("*") if path.is_file()]
+
+    def _stated(self, part: str) -> list[tuple[Path, os.stat_result]]:
+        """The files and what the system says of them, but for those that another process has just removed."""
+        found = []
+        for path in self._files(part):
+            with suppress(FileNotFoundError):
+                found.append((path, path.stat()))
+        return found
+
+
+@contextmanager
+def _temporary(folder: Path, prefix: str = "") -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def _write(path: Path, text: str, place: Path) -> None:
+    """Write a file that other processes see as a whole or not at all. place: a folder of this process alone."""
+    draft = place / path.name
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

@@ -302,3 +302,36 @@ def test_processes_share_a_cache(net: Path, folder: Path, tmp_path: Path) -> Non
     config = replace(Config.read(net), output_folder=tmp_path / "0")
     assert is_known(config, folder)
     assert contents(config) == contents(replace(config, output_folder=tmp_path / "1"))
+
+
+@pytest.mark.parametrize("command", [["prune", "--size", "0"], ["clear"], ["stats"]])
+def test_what_tidies_a_cache_does_not_disturb_another_process(
+    command: list[str], net: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not remove what that process is about to give its name, nor the folder where it will be."""
+    config, finish = Config.read(net), Path.replace
+
+    def meanwhile(draft: Path, target: Path) -> Path:
+        if folder in target.parents and target.name != "CACHEDIR.TAG":
+            assert cli.main(["cache", command[0], str(folder), *command[1:]]) == 0
+        return finish(draft, target)
+
+    monkeypatch.setattr(Path, "replace", meanwhile)
+    assert not is_known(config, folder)
+    monkeypatch.undo()
+    assert Cache(folder).statistics().entries == 1
+    is_known(config, folder)
+    assert is_known(config, folder)
+
+
+def test_the_draft_of_a_process_that_was_killed_goes_after_a_day(net: Path, folder: Path) -> None:
+    cache.convert(Config.read(net), folder=folder)
+    drafts = [folder / "cnn-convertor-draft-1", folder / "work" / "1"]
+    for draft in drafts:
+        draft.mkdir()
+    assert cli.main(["cache", "prune", str(folder), "--size", "1000000"]) == 0
+    assert all(draft.exists() for draft in drafts)
+    for draft in drafts:
+        os.utime(draft, (1, 1))
+    assert cli.main(["cache", "prune", str(folder), "--size", "1000000"]) == 0
+    assert not any(draft.exists() for draft in drafts)
