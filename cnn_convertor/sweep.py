@@ -27,7 +27,8 @@ from cnn_convertor.workers import HERE, Workers, spread
 
 _SCHEMA: Final = 1  # of the JSON form; increases when the meaning of an entry changes
 EXACT: Final = "exact"  # the SQNR of an output without any error
-TITLES: Final = ("commands", "CPU layers", "ms", "traffic", "weights", "I/O buffer", "SQNR dB", "")
+_SQNR: Final = "SQNR dB"
+TITLES: Final = ("commands", "CPU layers", "ms", "traffic", "weights", "I/O buffer", _SQNR, "")
 VARIED: Final = (
     "quantization",
     "quantization_threshold",
@@ -114,9 +115,18 @@ class Sweep(NamedTuple):
     rows: tuple[SweptVariant, ...]
 
     @property
-    def front(self) -> str:
-        """What a star means."""
-        return "no other variant is better in time, bytes (weights and I/O buffer) and SQNR together"
+    def is_measured(self) -> bool:
+        """Whether any variant has an SQNR."""
+        return any(row.figures is not None and row.figures.sqnr is not None for row in self.rows)
+
+    @property
+    def notes(self) -> tuple[str, str]:
+        """What a star means, and units."""
+        judged = "time, bytes (weights and I/O buffer) and SQNR" if self.is_measured else "time and bytes"
+        return (
+            f"* no other variant is better in {judged} together",
+            "times are those of the model of costs; traffic, weights and the I/O buffer are in bytes",
+        )
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -125,7 +135,17 @@ class Sweep(NamedTuple):
 
     @property
     def titles(self) -> tuple[str, ...]:
-        return (*self.rows[0].settings, *TITLES)
+        return self._shown((*self.rows[0].settings, *TITLES))
+
+    @property
+    def cells(self) -> tuple[tuple[str, ...], ...]:
+        """The rows of a table with these titles."""
+        return tuple(self._shown(row.cells) for row in self.rows)
+
+    def _shown(self, cells: tuple[str, ...]) -> tuple[str, ...]:
+        """A row without the column of the SQNR, unless it is measured."""
+        hidden = len(cells) - len(TITLES) + TITLES.index(_SQNR)
+        return cells if self.is_measured else (*cells[:hidden], *cells[hidden + 1 :])
 
     def to_html(self) -> str:
         """A page with the table, which needs nothing else; the Pareto front has stars and is bold."""

@@ -583,7 +583,7 @@ def test_a_model_given_as_an_ini_file_is_told_once(tmp_path: Path) -> None:
             Config.read(tmp_path / name)
         (problem,) = caught.value.problems
         assert (problem.code, problem.message) == ("DV101", "this is a model, not an ini file")
-        assert f"definition = {name}" in problem.hint
+        assert f"init {tmp_path / name} -o net.ini" in problem.hint
 
 
 def test_a_file_that_is_no_ini_file_does_not_flood_the_terminal(tmp_path: Path) -> None:

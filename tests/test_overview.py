@@ -178,9 +178,10 @@ def test_the_session_of_the_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the commands --------------------------------------------------------------------------------------------------------
 
 
-def test_report_writes_a_page_and_json(tmp_path: Path) -> None:
+def test_report_writes_a_page_and_json_and_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, values = tmp_path / "net.html", tmp_path / "net.json"
     assert cli.main(["report", str(EXAMPLE), "--html", str(page), "--json", str(values)]) == 0
+    assert f"  files            {page}\n                   {values}\n" in capsys.readouterr().out
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert json.loads(values.read_text())["network"] == "digits"
 

@@ -48,7 +48,7 @@ def test_a_code_that_a_test_gives_counts_for_nothing(recording: Path) -> None:
 
 def test_a_code_of_a_message_that_a_test_makes_counts_for_nothing(recording: Path) -> None:
     report = SimpleNamespace(problems=[Message("DV701", "x", "", "", None, "", "")], steps=())
-    Console(0).report(report, None)  # type: ignore[arg-type]  # all that it prints of one without steps
+    Console(0).report(report, (), None)  # type: ignore[arg-type]  # all that it prints of one without steps
     assert raised_codes.raised(recording) == set()
 
 

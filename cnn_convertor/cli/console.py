@@ -164,14 +164,18 @@ class Console:
             rows = sorted([*rows, *more], key=lambda row: labels.index(row[0]))
         self.result(title, rows)
 
-    def report(self, made: Report, compared: Sequence[ReportDifference] | None) -> None:
-        """Print a report's summary, and what differs from an earlier one; the exit code is 1 if nothing can be converted."""
+    def report(self, made: Report, files: Sequence[Path], compared: Sequence[ReportDifference] | None) -> None:
+        """Print a report's summary, its files, and what differs from an earlier report.
+
+        The exit code is 1 if the network cannot be converted.
+        """
         from cnn_convertor.report.summary import summary
 
         for message in made.problems:
             self.find(_problem_of(message))
-        if made.steps:
-            self.result(made.network, summary(made))
+        rows = [*(summary(made) if made.steps else ()), *(("files", str(path)) for path in files)]
+        if rows:
+            self.result(made.network, rows)
         if compared is not None:
             self.lines(tables.differences(compared))
 

@@ -61,7 +61,7 @@ def report(
     _save_text(json_file, to_json(made))
     if html is not None:
         _save_text(html, html_page(made, compared=compared))
-    console.report(made, compared)
+    console.report(made, [path for path in (html, json_file) if path is not None], compared)
     if opens and html is not None:
         click.launch(html.resolve().as_uri())
 

@@ -114,7 +114,7 @@ def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -
 def sweep(result: Sweep) -> list[Item]:
     """The variants, and which of them are on the Pareto front."""
     first, *others = result.titles
-    return [result.network, Grid.of(first, others, [row.cells for row in result.rows]), f"  * {result.front}"]
+    return [result.network, Grid.of(first, others, result.cells), *(f"  {note}" for note in result.notes)]
 
 
 # --- verify --------------------------------------------------------------------------------------------------------------

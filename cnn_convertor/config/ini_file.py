@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ def _text(path: Path) -> str:
     if problem := explain(path):
         raise UsageError(problem)
     if is_model(path) and path.exists():
-        hint = f"write a net.ini with definition = {path.name} in its section [INPUT], and give that"
+        hint = f"give an ini file for it: `cnn-convertor init {shlex.quote(str(path))} -o net.ini` writes one"
         raise UsageError.of("DV101", "this is a model, not an ini file", Origin(str(path)), hint)
     try:
         with path.open("rb") as file:

@@ -49,16 +49,16 @@ OPTIONS = {"stage": "stages", "level": "level"}
 _CHANNEL_ORDERS = ", ".join(f"{frontend.channel_order} for {frontend.title}" for frontend in FRONTENDS)
 
 KEYS = (
-    Key("INPUT", "name", NETWORK_NAME, None, "names the class (`C` + name), the files and the folder they go to"),
+    Key("INPUT", "name", NETWORK_NAME, None, "the name of the class (`C` + name), of the files and of their folder"),
     Key("INPUT", "definition", MODEL, None, "Caffe: .prototxt; Keras: .h5, .hdf5 or .keras; ONNX: .onnx"),
     Key(
         "INPUT",
         "data",
         MODEL,
         "",
-        "the weights: Caffe: .caffemodel; Keras: a model or weights file; empty: the definition",
+        "the file of the weights; Caffe: .caffemodel; Keras: a model or weights file; empty: the definition",
     ),
-    Key("INPUT", "origin", ORIGIN, "", "the framework, in any case; empty: guessed from the files"),
+    Key("INPUT", "origin", ORIGIN, "", "the framework, in upper or lower case; empty: recognized from the files"),
     Key(
         "INPUT",
         "custom_layer",
@@ -66,8 +66,8 @@ KEYS = (
         "",
         "a Python file that defines custom layer types; it is run, unless `--no-custom-code` forbids it",
     ),
-    Key("INPUT", "width_override", PIXELS, "-1", "input width to convert for, together with height_override"),
-    Key("INPUT", "height_override", PIXELS, "-1", "input height to convert for, together with width_override"),
+    Key("INPUT", "width_override", PIXELS, "-1", "input width, in place of the model's; needs height_override"),
+    Key("INPUT", "height_override", PIXELS, "-1", "input height, in place of the model's; needs width_override"),
     Key(
         "INPUT",
         "mean",
@@ -75,8 +75,14 @@ KEYS = (
         "",
         "subtracted from pixels by `run`, `verify` and `--calibrate`",
     ),
-    Key("INPUT", "scale", NUMBER, "", "multiplies pixels after that"),
-    Key("INPUT", "channel_order", CHANNEL_ORDER, "", f"of images; empty: {_CHANNEL_ORDERS}"),
+    Key("INPUT", "scale", NUMBER, "", "multiplies pixels after the mean is subtracted"),
+    Key(
+        "INPUT",
+        "channel_order",
+        CHANNEL_ORDER,
+        "",
+        f"the order of an image's channels in the input; empty: {_CHANNEL_ORDERS}",
+    ),
     Key("INPUT", "stage", STAGES, "", "Caffe: stages that choose layers with `include { stage: ... }`"),
     Key("INPUT", "level", LEVEL, "", "Caffe: the level that chooses layers with `include { min_level: ... }`"),
     Key("OUTPUT", "output_folder", FOLDER, None, "outputs go to `output_folder/name/`"),
@@ -85,15 +91,15 @@ KEYS = (
         "outputs",
         LAYER_NAMES,
         "",
-        "layers where the network ends; its outputs have this order; empty: the model's own",
+        "layers whose results are the outputs, in this order; empty: the model's outputs",
     ),
     Key(
         "OUTPUT",
         "input",
         INPUT_TYPE,
         "fp16",
-        "u8: the application writes pixels as bytes, and the device subtracts the mean and scales; u8_rgb, u8_bgr: the same "
-        "in that channel order, if the network has another; fp16: the application does all of it",
+        "fp16: the application writes FP16 numbers; u8: it writes pixels as bytes, and the device applies mean and scale; "
+        "u8_rgb, u8_bgr: as u8, with the bytes in that channel order",
     ),
     Key("OUTPUT", "generate_source", FLAG, "0", "write `name_gen.h` and `name_gen.cpp`"),
     Key("OUTPUT", "generate_doxy", FLAG, "0", "write `doc/`, for Doxygen: Doxyfile, pages.dox"),
@@ -117,7 +123,7 @@ KEYS = (
         "quantization_output_sqnr",
         OUTPUT_DECIBELS,
         "",
-        "auto: palettes that save many bytes while every output keeps this SQNR in dB, in place of the threshold",
+        "auto: the fewest bytes found with which every output keeps this SQNR in dB; replaces the threshold",
     ),
     Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
     Key("OUTPUT", "report", FLAG, "0", "write `name.html` and `name_report.json`: see docs/report.md"),
@@ -129,7 +135,7 @@ KEYS = (
         "fusion",
         FUSION,
         Fusion.DOCUMENTED.value,
-        "how much one command may do: see docs/fusion.md",
+        "which forms of commands to use: see docs/fusion.md",
     ),
     Key(
         "OPTIONAL",
@@ -138,7 +144,7 @@ KEYS = (
         "cpu",
         "cpu: a generated function in FP32; sdk: the SDK's LT_SOFTMAX, which adds in FP16 and overwrites its input",
     ),
-    Key("OPTIONAL", "verbose", FLAG, "0", "print more, as -v does"),
+    Key("OPTIONAL", "verbose", FLAG, "0", "print more, like -v"),
     Key("OPTIONAL", "graphviz_path", TEXT, "", "folder of Graphviz's `dot`"),
 )
 LAYERS = "QUANTIZATION"  # the section whose keys are the names of layers

@@ -180,5 +180,5 @@ def _warn_of_subnormals(checks: Sequence[_Check]) -> None:
 def _first_of(parts: Iterable[str], count: int) -> str:
     """Some of the parts of a sentence, and how many more there are."""
     named = list(islice(parts, _NAMED_LAYERS))
-    more = [f"and in other layers ({count - len(named)})"] if count > len(named) else []
-    return ", ".join(named + more)
+    others = count - len(named)
+    return ", ".join(named) + (f", and in {others} other layer{'s' * (others > 1)}" if others else "")

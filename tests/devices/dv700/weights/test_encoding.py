@@ -296,7 +296,7 @@ def test_the_layers_that_lost_most_are_named_first() -> None:
     named = re.findall(r'"(\w+)", which keeps about (\d+) dB', warning.message.problems[0].message)
     assert [layer for layer, _ in named] == [f"layer{number}" for number in (6, 5, 4, 3, 2)]
     assert [int(kept) for _, kept in named] == sorted(int(kept) for _, kept in named)
-    assert warning.message.problems[0].message.endswith("and in other layers (2)")
+    assert warning.message.problems[0].message.endswith(", and in 2 other layers")
 
 
 def test_nothing_is_said_where_nothing_is_lost() -> None:
