@@ -67,6 +67,17 @@ def replace_all(
     return tuple(folder / file for file in digests)
 
 
+def write(path: Path, contents: Contents) -> None:
+    """Write one file as a whole, or leave an earlier one as it is. Raises UsageError.
+
+    A link, and what is no file, like /dev/stdout, is not replaced: the contents go where it leads.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        _write(path, path, contents)
+    else:
+        replace_all(path.parent, {path.name: contents})
+
+
 def check_writable(folder: Path) -> None:
     """Raises UsageError when files cannot be written to a folder, as `replace_all` would after the work."""
     with _prepared(folder):

@@ -1,5 +1,6 @@
 """Tries converted networks on the PC: runs them on the emulated device, or compares them with their framework."""
 
+import io
 import re
 import tempfile
 import zipfile
@@ -116,11 +117,9 @@ def check_labels(path: Path, names: Sequence[str], results: Mapping[str, Maps]) 
 
 def save(path: Path, results: Mapping[str, Maps]) -> None:
     """Write outputs as a .npz file."""
-    try:
-        with path.open("wb") as stream:
-            _write_arrays(stream, results)
-    except OSError as error:
-        raise UsageError.of("DV110", f"cannot write the outputs: {error.strerror}", Origin(str(path))) from error
+    stream = io.BytesIO()
+    _write_arrays(stream, results)
+    files.write(path, [np.frombuffer(stream.getbuffer(), np.uint8)])
 
 
 def _write_arrays(stream: BinaryIO, arrays: Mapping[str, Maps]) -> None:

@@ -398,3 +398,39 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         == "cannot write the outputs: No space left on device"
     )
     assert everything(tmp_path) == []
+
+
+# --- one file --------------------------------------------------------------------------------------------------------------
+
+
+def test_one_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.bin"
+    with pytest.raises(Interrupted):
+        files.write(path, failing(Interrupted()))
+    assert not path.exists()
+    files.write(path, "old")
+    with pytest.raises(Interrupted):
+        files.write(path, failing(Interrupted()))
+    assert everything(tmp_path) == ["new", "new/a.bin"] and path.read_text() == "old"
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
+    link, target = tmp_path / "link", tmp_path / "target"
+    link.symlink_to(target.name)
+    for text in ("longer", "short"):
+        files.write(link, text)
+        assert link.is_symlink() and target.read_text() == text
+
+
+def test_a_pipe_stays_and_gets_the_contents(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        files.write(pipe, "text")
+        assert reader.communicate(timeout=10)[0] == "text"
+    assert pipe.is_fifo()
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="s a directory"):
+        files.write(tmp_path, "text")

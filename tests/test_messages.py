@@ -54,7 +54,6 @@ ROOMS = {
 # Codes with one meaning that several rooms meet.
 SHARED = {
     "DV106": {"config", "pipeline"},
-    "DV110": {"files", "trials"},
     "DV127": {"cluster", "workers"},
     "DV707": {"samples", "trials", "verification"},
     "DV711": {"samples", "verification"},

@@ -71,11 +71,11 @@ def convert(
         converted = _convert(configs, console, on=on, cache=cache)
     if depfile is not None and console.code == DONE:
         with console.attempt():
-            from cnn_convertor.files import replace_all
+            from cnn_convertor import files
 
             (written,) = (done.conversion.files for done in converted)
             target = depfile_target or next(path for path in written if path.name.endswith("_weights.bin"))
-            replace_all(depfile.parent, {depfile.name: dependencies.depfile(target, inputs, written[0].parent, cache)})
+            files.write(depfile, dependencies.depfile(target, inputs, written[0].parent, cache))
     known = sum(done.is_known for done in converted)
     if len(inis) > 1 and (known or len(converted) < len(inis)):
         from_cache = f", {known} of them from the cache" if known else ""

@@ -147,14 +147,14 @@ def describe_layout(
     console: Console, name: str, shape: tuple[int, ...], element: str | None, picture: Path | None
 ) -> None:
     """Show where elements lie in a layout: formula, size, first elements."""
-    from cnn_convertor.files import replace_all
+    from cnn_convertor import files
     from cnn_convertor.layouts.describe import describe, svg
     from cnn_convertor.layouts.names import layout_of
 
     given, kind = layout_of(name), _element(element)
     console.lines(describe(given, shape, element=kind).splitlines())
     if picture is not None:
-        replace_all(picture.parent, {picture.name: svg(given, shape, element=kind)})
+        files.write(picture, svg(given, shape, element=kind))
 
 
 def _element(name: str | None) -> Any:
@@ -199,13 +199,13 @@ def _moves(name: str, text: str, **plain: str) -> None:
         source: Path,
         target: Path,
     ) -> None:
-        from cnn_convertor.files import replace_all
+        from cnn_convertor.files import write
         from cnn_convertor.layouts import files
 
         before, after = files.form_of(given), files.form_of(to)
         with console.working(source.name, "rearrange"):
             array = files.rearranged(files.read(source, before, shape or (), _element(element)), before, after)
-            replace_all(target.parent, {target.name: (files.contents(target, array, after),)})
+            write(target, (files.contents(target, array, after),))
 
 
 _moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.", given="NCHW")
@@ -250,7 +250,7 @@ def plan(console: Console, table: Path, capacity: int | None, alignment: int, no
     if output is None:
         console.show(text)
     else:
-        files.replace_all(output.parent, {output.name: text})
+        files.write(output, text)
     console.note(f"{table}: {len(buffers)} buffers in {made}")
     if capacity is not None and made.size > capacity:
         reason = f"{made.size:,} is the smallest plan found, {capacity:,} is the capacity"

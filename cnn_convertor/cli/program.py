@@ -85,6 +85,14 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
     return verbose(quiet(strict(run)))
 
 
+def save(path: Path | None, text: str) -> None:
+    """Write a file that an option names, if it names one."""
+    if path is not None:
+        from cnn_convertor import files
+
+        files.write(path, text)
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="cnn-convertor", message="%(prog)s %(version)s")
 @click.option(

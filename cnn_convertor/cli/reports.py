@@ -9,7 +9,7 @@ import click
 
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.parameters import FILE, with_calibration, with_network
-from cnn_convertor.cli.program import commands, with_console
+from cnn_convertor.cli.program import commands, save, with_console
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, UsageError
 
@@ -58,9 +58,9 @@ def report(
     with console.progress(config.name, verbose=config.verbose) as progress:
         made = report_on(config, progress, verified=verified, board=board, inputs=inputs)
     compared = None if old is None else differences(old, made)
-    _save_text(json_file, to_json(made))
+    save(json_file, to_json(made))
     if html is not None:
-        _save_text(html, html_page(made, compared=compared))
+        save(html, html_page(made, compared=compared))
     console.report(made, [path for path in (html, json_file) if path is not None], compared)
     if opens and html is not None:
         click.launch(html.resolve().as_uri())
@@ -81,14 +81,6 @@ def earlier_report(path: Path) -> Report:
         return from_values(Report, values)
     except ValueError as error:
         raise UsageError.of("DV161", f"this is no report: {error}", Origin(str(path)), hint) from None
-
-
-def _save_text(path: Path | None, text: str) -> None:
-    """Write a file as a whole, or leave an earlier one as it is."""
-    if path is not None:
-        from cnn_convertor.files import replace_all
-
-        replace_all(path.parent, {path.name: text})
 
 
 @commands.command()
@@ -112,7 +104,7 @@ def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, 
             path: draw(made) for path, draw in ((output, network_svg), (memory, memory_svg)) if path is not None
         }
     for path, picture in pictures.items():
-        _save_text(path, picture)
+        save(path, picture)
         console.note(f"{config.name} in {path}")
 
 
@@ -132,6 +124,6 @@ def init(console: Console, model: Path, output: Path | None) -> None:
     if output is None:
         console.data(text)
         return
-    _save_text(output, text)
+    save(output, text)
     guessed = "; see the lines with `guessed`" * ("; guessed: " in text)
     console.note(f"{output} is written{guessed}")

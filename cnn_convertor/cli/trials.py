@@ -21,7 +21,7 @@ from cnn_convertor.cli.parameters import (
     with_sources,
     with_workers,
 )
-from cnn_convertor.cli.program import commands, with_console
+from cnn_convertor.cli.program import commands, save, with_console
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
@@ -169,7 +169,7 @@ def verify(
 
         with console.progress(config.name, verbose=config.verbose) as progress:
             result = verify(config, **options, progress=progress, on=on)
-        _save(json_file, result.to_json())
+        save(json_file, result.to_json())
         console.verification(result)
     else:
         from cnn_convertor.board.comparison import verify_board
@@ -183,13 +183,8 @@ def verify(
             raise UsageError.of("DV100", problem)
         with console.progress(config.name, verbose=config.verbose) as progress:
             found = verify_board(config, board, **kept, progress=progress)
-        _save(json_file, found.to_json())
+        save(json_file, found.to_json())
         console.board_verification(found)
-
-
-def _save(path: Path | None, text: str) -> None:
-    if path is not None:
-        path.write_text(text, encoding="utf-8", newline="\n")
 
 
 @commands.command()
@@ -227,7 +222,7 @@ def sweep(
         progress("variants", 0, len(given))
         result = sweep(given, on=on, ended=lambda done: progress("variants", done, len(given)))
     if html_file is not None:
-        _save(html_file, result.to_html())
-    _save(csv_file, result.to_csv())
-    _save(json_file, result.to_json())
+        save(html_file, result.to_html())
+    save(csv_file, result.to_csv())
+    save(json_file, result.to_json())
     console.sweep(result)

@@ -627,3 +627,34 @@ def test_a_hint_names_the_program_as_it_was_called(tmp_path: Path) -> None:
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     hint = f"`python convertor.py inspect {tmp_path / 'net.prototxt'}` lists the layers"
     assert done.returncode == 2 and "DV117" in done.stderr and hint in done.stderr
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "NET --depfile FILE",
+        "draw NET -o FILE",
+        "draw NET --memory FILE",
+        "init MODEL -o FILE",
+        "layout describe NHWC --shape 1,2,2,2 --svg FILE",
+        "plan TABLE --output FILE",
+        "report NET --html FILE",
+        "report NET --json FILE",
+        "sweep NET --vary fusion=none --csv FILE",
+        "sweep NET --vary fusion=none --html FILE",
+        "sweep NET --vary fusion=none --json FILE",
+    ],
+)
+def test_a_file_of_an_option_may_be_a_link(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Like /dev/stdout, which is one, and must not be replaced."""
+    monkeypatch.chdir(tmp_path)
+    example = ROOT / "examples" / "digits_keras"
+    (tmp_path / "net.ini").write_text(
+        f"[INPUT]\nname = net\ndefinition = {example / 'digits.keras'}\n[OUTPUT]\noutput_folder = out\n"
+    )
+    (tmp_path / "table.csv").write_text("id,lower,upper,size\na,0,1,16\n")
+    link = tmp_path / "link"
+    link.symlink_to("target")
+    places = {"NET": "net.ini", "MODEL": str(example / "digits.keras"), "TABLE": "table.csv", "FILE": "link"}
+    assert cli.main([places.get(word, word) for word in call.split()]) == 0
+    assert link.is_symlink() and (tmp_path / "target").stat().st_size
