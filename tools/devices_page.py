@@ -11,15 +11,15 @@ from cnn_convertor.devices.dv700.profile import FIGURES, TILED_POOLS, UNRESTRICT
 
 HEAD = f"""# Devices
 
-`device` in the section `[OPTIONAL]` of the ini file, or the option `--device`, names the board that a network is converted for.
-Rules, fusion, the audit and the emulated device take their limits from it. `--ub-size` and `--max-kernel-size` replace two of
-its figures. `{DEFAULT_DEVICE}` is the default: the limits that have held for all networks so far.
+`device` in the section `[OPTIONAL]` of the ini file, or the option `--device`, names the target board of a conversion. Rules,
+fusion, the audit and the emulated device take their limits from it. `--ub-size` and `--max-kernel-size` replace two of its figures.
+`{DEFAULT_DEVICE}` is the default.
 
     cnn-convertor devices [NAME|FILE]... [--json]
 
-lists the devices, or those named, with all figures and their sources. An *assumed* figure has no public source for that device.
-Clock, multipliers and bandwidth (MB are 10^6 bytes) change estimated times, never results. An assumed revision or date of the
-driver can allow what an older board refuses: give them in a file if your board is older.
+lists all or the given devices, with their figures and sources. An *assumed* figure has no public source for that device. Clock,
+multipliers and bandwidth (MB are 10^6 bytes) change estimated times, never results. An assumed revision or date of the driver can
+allow commands that an older board refuses: if your board is older, set them in a file.
 
 | figure | {" | ".join(NAMES)} |
 |---|{"---|" * len(NAMES)}
@@ -27,18 +27,17 @@ driver can allow what an older board refuses: give them in a file if your board 
 TAIL = f"""
 ## What follows from the figures
 
-- Revision below {UNRESTRICTED}: deconvolutions are refused (DV418), also those that the convertor would make of upsamplings, which
-  then run on the CPU. Pools of different width and height run on the CPU.
+- Revision below {UNRESTRICTED}: deconvolutions are refused (DV418). Upsamplings that would become deconvolutions, and pools of
+  different width and height, run on the CPU.
 - Revision below {UNRESTRICTED} (`zia-c2`: 83): padding larger than the map is refused (DV419).
 - A driver before {TILED_POOLS}: a max pool behind a convolution that needs several tiles gets a command of its own, at every level of
   [fusion](fusion.md).
 - `dv740` has no tiles, and its driver does not check the unified buffer, so its size is the largest possible.
-- A driver that expands palettes (`dv740`) needs memory for them in its command buffer; the summary of a conversion says how
-  much.
-- A maximizer (`blocks`): an arg max over 2 to 255 channels of a device map, at the end of the network, gives one byte a pixel. A
+- A driver that expands palettes (`dv740`) needs memory for them in its command buffer; the summary of a conversion gives the size.
+- A maximizer (`blocks`): an arg max over 2 to 255 channels of a device map, at the end of the network, gives one byte per pixel. A
   generated callback sends the block's command; if the driver refuses it, the CPU finds the same classes. Among equal FP16 values
-  the lowest class wins, also where Caffe takes the highest. `get_final_output` cannot read bytes: they lie at the output's
-  `output_offs`, as the comments of `NAME_gen.h` say.
+  the lowest class wins, even where Caffe takes the highest. `get_final_output` cannot read bytes; they are at the output's
+  `output_offs`, as the comments in `NAME_gen.h` explain.
 
 ## A device of your own
 

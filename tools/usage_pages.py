@@ -14,17 +14,17 @@ COMMANDS_HEAD = """# The command line
 `cnn-convertor`, once installed, and `python convertor.py` in a checkout are the same program. This page is generated from the
 text of `--help`.
 
-Results go to standard output; progress, warnings and errors go to standard error, each with a code that
-[messages.md](messages.md) explains. Progress is a bar, on a terminal alone, when a command takes longer than a moment; with `-v`
-each step has a line with its time. `NO_COLOR` turns colors off, `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error. Shells
-complete commands and options after `eval "$(_CNN_CONVERTOR_COMPLETE=bash_source cnn-convertor)"` (also `zsh_source`,
-`fish_source`).
+Results go to standard output. Progress, warnings and errors go to standard error. [messages.md](messages.md) explains the code of
+each warning and error. On a terminal, a command that takes longer than a moment shows a progress bar; with `-v`, it prints a line
+with the time of each step. `NO_COLOR` turns off colors, and `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error. For shell
+completion, run `eval "$(_CNN_CONVERTOR_COMPLETE=bash_source cnn-convertor)"` (or `zsh_source`, `fish_source`).
 
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | a network cannot be converted (others are), is not verified, or a check found something |
+| 1 | a network cannot be converted (the others are converted), is not verified, or a check found something |
 | 2 | the command line, an ini file or the inputs for `run` and `verify` are wrong |
+| 130 | the command was interrupted with Ctrl-C |
 """
 EVERYWHERE = ("verbose", "quiet", "strict")  # options of every command
 DEVICE = ("device", "max_kernel_size", "ub_size")  # options of every command that depends on the device
@@ -34,17 +34,17 @@ INI_HEAD = """# The ini file
 One file for each network: the model to read, and the files to write. Only `name`, `definition` and `output_folder` are required;
 without `generate_source = 1` only the packed weights are written.
 
-- Lines are `[SECTION]`, `key = value`, or empty. `#` and `;` begin a comment, also behind a value. Values can be in double
-  quotes, and must be if they contain one of these characters.
+- Lines are `[SECTION]`, `key = value`, or empty. `#` and `;` begin a comment, also after a value. A value that contains one of
+  these characters must be in double quotes.
 - Names of sections and keys are not case-sensitive. Paths are relative to the folder of the ini file.
-- An unknown key is a warning that names the nearest known one, and an error with `--strict`. All errors of a file are reported
-  at once, with their lines.
+- An unknown key is a warning that names the nearest known key, and an error with `--strict`. All errors of a file are reported
+  together, with their lines.
 """
 INI_TAIL = """
 ## [QUANTIZATION]
 
-Each line has the framework's name of a convolution or fully connected layer, and `fp16` or `palette`: how to store the weights
-of that layer, independent of `quantization`. See [palettes.md](palettes.md).
+Each line has the framework's name of a convolution or fully connected layer, and `fp16` or `palette`. It sets how the weights of
+that layer are stored, regardless of `quantization`. See [palettes.md](palettes.md).
 
 ```ini
 [QUANTIZATION]
@@ -54,9 +54,9 @@ fc/1000 = palette
 
 ## What is written
 
-All files go to `output_folder/NAME/`. They appear together or, when anything fails, not at all: at every
-moment the folder holds one whole conversion. Files whose contents do not change are not touched, files of an earlier conversion
-that the new one does not have are removed, and your own files stay.
+All files go to `output_folder/NAME/`. They appear together or, if anything fails, not at all: at every moment the folder contains
+one whole conversion. Files with unchanged contents keep their modification time, files of an earlier conversion that the new one
+does not have are removed, and your own files remain.
 
 | file | when |
 |---|---|
@@ -73,22 +73,23 @@ that the new one does not have are removed, and your own files stay.
 
 ## Pixels as bytes
 
-With `input = u8` the application copies pixels of 3 bytes to the network's input, in the channel order and pixel order that the
-FP16 input has, and the device computes `(pixel - mean) * scale` with the `mean` and `scale` of the ini file. `NAME_gen.cpp` calls
-`SetConvertPolicy`: with the runtime's policy if it gives the same FP16 numbers (pixel / 255, pixel - 128, (pixel - 128) / 128, (pixel - 127.5) / 128, pixel), and
-with a table for each channel otherwise. Half as many bytes are read. The network needs one input of 3 channels, which its first
-command alone reads (DV431). `run` and `verify` round images to whole pixels, and take arrays that whole pixels can give.
+With `input = u8` the application copies pixels of 3 bytes to the network's input, in the channel order and pixel order of the FP16
+input, and the device computes `(pixel - mean) * scale` with the `mean` and `scale` of the ini file. `NAME_gen.cpp` calls
+`SetConvertPolicy`: with the runtime's policy if it gives the same FP16 numbers (pixel / 255, pixel - 128, (pixel - 128) / 128,
+(pixel - 127.5) / 128, pixel), and with a table for each channel otherwise. The device reads half as many bytes. The network needs
+one input of 3 channels that only its first command reads (DV431). `run` and `verify` round images to whole pixels, and accept only
+arrays that whole pixels can give.
 
 `input = u8_rgb` and `input = u8_bgr` are for cameras whose channel order is not the network's (`channel_order`): the application
-copies bytes in the order named. The convertor swaps the channels of the table and of the first kernels, so that the device does
-the same work. `mean` stays in the network's order in the ini file; `NAME_gen.h` has it in the order of the bytes.
+copies bytes in that order. The convertor swaps the channels of the table and of the first kernels, so the device does no extra
+work. `mean` in the ini file stays in the network's order; `NAME_gen.h` has it in the order of the bytes.
 
 ## Frames of a camera
 
-Where the device has an image unit (IPU), it can make the network's input of a frame of any size up to 4095x4095 pixels: it
-scales the frame, puts channels in order, and subtracts whole means or divides by 255. If the ini file has `mean` or `scale`, and
-this gives the input exactly (or `input = u8`, with any `mean` and `scale`), `NAME_frame.h` has the class `CNAME_io::Frame`, and the
-CPU touches no pixel that the camera writes to `data()`:
+A device with an image unit (IPU) can make the network's input from a frame of any size up to 4095x4095 pixels: it scales the frame,
+reorders channels, and subtracts whole means or divides by 255. If this gives the input exactly for the `mean` and `scale` of the
+ini file (with `input = u8`, for any), `NAME_frame.h` has the class `CNAME_io::Frame`. The camera writes pixels to `data()`, and the
+CPU does not touch them:
 
 ```cpp
 Cmy_network network;  // Initialize(), LoadWeights(), Commit()
@@ -98,17 +99,17 @@ std::memcpy(frame.data(), pixels, frame.size());
 if (!frame.Draw() || !network.RunNetwork()) return 1;
 ```
 
-At which positions the device samples a frame that it scales, and how it rounds pixel / 255, no public document says; the
-emulated device samples where the centers of pixels are, and rounds to the nearest number.
+No public document says at which positions the device samples a frame when it scales, or how it rounds pixel / 255. The emulated
+device samples at the centers of pixels, and rounds to the nearest number.
 
 ## Outputs
 
-`outputs = fc7, prob` ends the network at these layers: their outputs are output 0 and output 1, and layers that only others need
-are left out, whether they could be converted or not. A layer with several outputs gives all of them. `verify` compares the same
+`outputs = fc7, prob` ends the network at these layers: their results are output 0 and output 1. Layers that these outputs do not
+need are left out, even if they could not be converted. A layer with several outputs gives all of them. `verify` compares the same
 outputs.
 
-`get_final_output(values, i)` gives output `i`, in that order, or in the model's own. `NAME_gen.h` has a constant for each, named after its
-layer: `CNAME::kOutput_prob`. Characters that C++ does not allow in a name become underscores.
+`get_final_output(values, i)` gives output `i`, in this order, or in the model's without `outputs`. `NAME_gen.h` has a constant for
+each output, named after its layer: `CNAME::kOutput_prob`. Characters that C++ does not allow in a name become underscores.
 
 The namespace `CNAME_io` in `NAME_gen.h` has what an application needs to fill inputs and find outputs: `kInputs` and `kOutputs`
 (name, offset and size in bytes, height, width, channels, bytes of an element, layout), `kMean`, `kScale` and `kChannelOrder` for
@@ -167,7 +168,7 @@ def _everywhere() -> Iterator[str]:
     yield from ("Every command has", "")
     options = {parameter.name: parameter for parameter in commands.commands["convert"].params}
     yield from _table(options[name] for name in EVERYWHERE)
-    yield "| `-h, --help` | Show what the command takes. |"
+    yield "| `-h, --help` | Show the help of a command. |"
     yield ""
     yield "`cnn-convertor --version` shows the version. Commands that convert or check a network have also"
     yield ""

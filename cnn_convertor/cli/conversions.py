@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 @click.argument("given", metavar="NET.ini...", nargs=-1, required=True, type=FILE)
 @with_calibration
 @with_workers
-@click.option("--cache", metavar="DIR", type=FILE, help="Keep outputs there, and take them from there.")
+@click.option("--cache", metavar="DIR", type=FILE, help="Store outputs in this folder, and reuse them.")
 @click.option("--output-folder", metavar="DIR", type=FILE, help="Folder of the outputs, in place of the ini file's.")
 @click.option(
     "--depfile", metavar="FILE", type=FILE, help="Write the files that the outputs depend on, for Make and Ninja."
 )
 @click.option(
-    "--depfile-target", metavar="FILE", type=FILE, help="What depends on them, in place of the weights' file."
+    "--depfile-target", metavar="FILE", type=FILE, help="The file that depends on them; by default the weights."
 )
 @with_network
 @with_format
@@ -180,7 +180,7 @@ def caches() -> None:
 @click.argument("folder", metavar="DIR", type=FILE)
 @with_console
 def stats(console: Console, folder: Path) -> None:
-    """Show how much a cache holds."""
+    """Show the size of a cache."""
     console.show(_size(_cache(folder).statistics()))
 
 
@@ -194,10 +194,12 @@ def clear(console: Console, folder: Path) -> None:
 
 @caches.command()
 @click.argument("folder", metavar="DIR", type=FILE)
-@click.option("--size", metavar="BYTES", type=WholeNumber(0), required=True, help="What the cache may hold afterwards.")
+@click.option(
+    "--size", metavar="BYTES", type=WholeNumber(0), required=True, help="Largest size of the cache afterwards."
+)
 @with_console
 def prune(console: Console, folder: Path, size: int) -> None:
-    """Remove the conversions that were used least recently."""
+    """Remove the least recently used conversions from a cache."""
     console.note(f"removed: {_size(_cache(folder).prune(size))}")
 
 

@@ -68,7 +68,7 @@ def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) ->
 @click.option("--output", metavar="DIR", required=True, type=FILE, help="Folder of the surfaces and manifest.json.")
 @click.option("--input", "given", metavar="FILE", type=FILE, help="Image or array to write as the input map.")
 @click.option("--element", metavar="TYPE", help="For cldnn and bpu: float32, float16, int16 or int8.")
-@click.option("--run", is_flag=True, help="Write the output maps of the emulated device, too.")
+@click.option("--run", is_flag=True, help="Also write the output maps of the emulated device.")
 @with_sources
 @with_network
 @with_console
@@ -219,7 +219,7 @@ _moves(
 
 @commands.command()
 @click.argument("table", metavar="FILE.csv", type=FILE)
-@click.option("--capacity", metavar="N", type=WholeNumber(0), help="Exit with 1 when more than N is needed.")
+@click.option("--capacity", metavar="N", type=WholeNumber(0), help="Exit with 1 if the plan needs more than N.")
 @click.option("--alignment", metavar="N", type=COUNT, default=1, show_default=True, help="Offsets are multiples of N.")
 @click.option(
     "--nodes",
@@ -230,7 +230,7 @@ _moves(
     help="Limit of the search, in nodes.",
 )
 @click.option(
-    "--output", metavar="OUT.csv", type=FILE, help="File for the table with offsets, in place of standard output."
+    "--output", metavar="OUT.csv", type=FILE, help="File for the table with offsets; by default standard output."
 )
 @with_format
 @with_console

@@ -76,7 +76,7 @@ with_format = click.option(
     type=click.Choice(FORMATS),
     default=TEXT,
     show_default=True,
-    help="How to print problems: `github` as annotations; `json` and `sarif` in place of all other output.",
+    help="Format of problems: `github` prints annotations; `json` and `sarif` replace all other output.",
 )
 
 
@@ -93,12 +93,12 @@ def with_workers(command: Callable[..., int]) -> Callable[..., int]:
             raise click.UsageError("give --jobs, for processes of this computer, or --scheduler, for a cluster")
         return command(on=Cluster(scheduler, ship), **others)
 
-    jobs = click.option("--jobs", metavar="N", type=COUNT, help="Number of processes; 1 without it.")
+    jobs = click.option("--jobs", metavar="N", type=COUNT, help="Number of processes; by default 1.")
     scheduler = click.option(
         "--scheduler",
         metavar="ADDRESS",
         type=ADDRESS,
-        help="Work on a Dask cluster: tcp://host:port (see docs/cluster.md).",
+        help="Work on the Dask cluster at tcp://host:port (see docs/cluster.md).",
     )
     ship = click.option("--ship", is_flag=True, help="Send input files to the workers and outputs back.")
     return jobs(scheduler(ship(run)))
@@ -107,17 +107,21 @@ def with_workers(command: Callable[..., int]) -> Callable[..., int]:
 def with_device(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that describe the device."""
     name = click.option(
-        "--device", metavar="NAME|FILE", help="The board (see docs/devices.md), in place of the ini file's."
+        "--device", metavar="NAME|FILE", help="The target board (see docs/devices.md), in place of the ini file's."
     )
     kernel = click.option(
         "--max-kernel-size",
         "--max_kernel_size",
         metavar="N",
         type=int,
-        help="Largest kernel size, in place of the device's.",
+        help="Largest kernel in pixels, in place of the device's.",
     )
     buffer = click.option(
-        "--ub-size", "--ub_size", metavar="BYTES", type=int, help="Unified buffer, in place of the device's."
+        "--ub-size",
+        "--ub_size",
+        metavar="BYTES",
+        type=int,
+        help="Size of the unified buffer, in place of the device's.",
     )
     return name(kernel(buffer(command)))
 

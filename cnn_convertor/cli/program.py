@@ -79,7 +79,7 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
         "-v",
         "--verbose",
         count=True,
-        help="Print the time of each step, how weights are stored and more; -vv: tracebacks too.",
+        help="Print more, such as the time of each step and how weights are stored; -vv adds tracebacks.",
     )
     strict = click.option("--strict", is_flag=True, help="Treat warnings, like unknown keys of an ini file, as errors.")
     return verbose(quiet(strict(run)))

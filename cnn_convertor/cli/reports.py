@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 @commands.command()
 @click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
-@click.option("--html", metavar="FILE", type=FILE, help="Write the report as one page, which needs nothing else.")
+@click.option("--html", metavar="FILE", type=FILE, help="Write the report as one self-contained page.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the report as JSON (docs/report.md).")
 @click.option("--compare", "earlier", metavar="OLD.json", type=FILE, help="Show what differs from an earlier report.")
 @click.option("--verify", "verified", is_flag=True, help="Compare with the framework, too, layer by layer.")
-@click.option("--board", metavar="DIR", type=FILE, help="Show what a kit measured on the board beside the model.")
-@click.option("--inputs", metavar="PATH", type=FILE, help="Inputs for --verify, or those of the kit, if not random.")
+@click.option("--board", metavar="DIR", type=FILE, help="Show a kit's measurements on the board beside the model.")
+@click.option(
+    "--inputs", metavar="PATH", type=FILE, help="Inputs for --verify, or those of the kit; by default random."
+)
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 @with_calibration
 @with_network
@@ -42,7 +44,7 @@ def report(
     calibrate: Path | None,
     **device: Any,
 ) -> None:
-    """Show what a network becomes.
+    """Show the result of a conversion.
 
     The report has steps, costs, memory and weights. The exit code is 1 when the network cannot be converted.
     """
@@ -110,12 +112,12 @@ def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, 
 
 @commands.command()
 @click.argument("model", metavar="MODEL", type=FILE)
-@click.option("-o", "--output", metavar="NET.ini", type=FILE, help="Write it there, in place of standard output.")
+@click.option("-o", "--output", metavar="NET.ini", type=FILE, help="The ini file; by default standard output.")
 @with_console
 def init(console: Console, model: Path, output: Path | None) -> None:
     """Write an ini file for a model.
 
-    It has every key with its meaning, and preprocessing as far as the model shows it.
+    It has every key with its meaning. If the model normalizes its input, mean and scale are guessed.
     """
     from cnn_convertor.first_ini import first_ini
 

@@ -32,11 +32,11 @@ from cnn_convertor.workers import HERE, Workers
 @commands.command("inspect")
 @click.argument("source", metavar="MODEL_OR_INI", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print the inspection as JSON.")
-@click.option("--cost", is_flag=True, help="Show what each command costs, by a model.")
+@click.option("--cost", is_flag=True, help="Show the estimated cost of each command.")
 @click.option(
     "--fusion",
     type=click.Choice([*(level.value for level in Fusion), "all"]),
-    help="Level of fusion, in place of the ini file's; all compares them. --device all compares devices.",
+    help="Level of fusion, in place of the ini file's; `all` compares the levels. --device all compares devices.",
 )
 @with_network
 @with_console
@@ -76,7 +76,7 @@ def inspect_network(
 @click.option("--input", "given", metavar="FILE", required=True, type=FILE, help="An image, a .npy or a .npz file.")
 @click.option("--output", metavar="FILE.npz", type=FILE, help="Save the outputs, each as (N, H, W, C).")
 @click.option("--top", metavar="N", type=COUNT, default=5, show_default=True, help="Number of best classes to show.")
-@click.option("--labels", metavar="FILE", type=FILE, help="Class names, one a line.")
+@click.option("--labels", metavar="FILE", type=FILE, help="Class names, one per line.")
 @with_sources
 @with_network
 @with_format
@@ -129,13 +129,18 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 @click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
 @with_inputs
 @click.option(
-    "--labels", metavar="FILE", type=FILE, help="The right class of each sample, a number a line: shows accuracy."
+    "--labels",
+    metavar="FILE",
+    type=FILE,
+    help="The right class of each sample, one number per line: shows the accuracy.",
 )
-@click.option("--layers", is_flag=True, help="Compare every layer's map, too.")
+@click.option("--layers", is_flag=True, help="Also compare the map of every layer.")
 @click.option("--attribute", is_flag=True, help="Show the causes of each layer's error.")
-@click.option("--sensitivity", is_flag=True, help="Show what the outputs gain from FP16 weights in each layer alone.")
 @click.option(
-    "--min-sqnr", metavar="DB", type=Number(), help="Least SQNR of each output; 40 for FP16, 20 for palettes."
+    "--sensitivity", is_flag=True, help="Show how much FP16 weights in each single layer improve the outputs."
+)
+@click.option(
+    "--min-sqnr", metavar="DB", type=Number(), help="Least SQNR of each output; by default 40, or 20 with palettes."
 )
 @click.option("--board", metavar="DIR", type=FILE, help="Compare the results of a kit on the board, with its inputs.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the results as JSON.")
@@ -192,7 +197,7 @@ def verify(
 @click.option(
     "--vary", metavar="KEY=A,B,...", multiple=True, required=True, help="Values of a key to try; can be repeated."
 )
-@click.option("--verify", "verified", is_flag=True, help="Compare each variant with its framework, too.")
+@click.option("--verify", "verified", is_flag=True, help="Also compare each variant with its framework.")
 @with_workers
 @click.option("--html", "html_file", metavar="FILE", type=FILE, help="Write the table as an HTML page.")
 @click.option("--csv", "csv_file", metavar="FILE", type=FILE, help="Write the table as CSV.")
