@@ -136,7 +136,8 @@ def with_look(report: Report, seen: Look, config: Config) -> Report:
 def _pages(report: Report) -> dict[str, str]:
     from cnn_convertor.report.page import html_page  # here, as most conversions do without
 
-    return {f"{report.network}.html": html_page(report), f"{report.network}_report.json": to_json(report)}
+    data = to_json(report)
+    return {f"{report.network}.html": html_page(report, data=data), f"{report.network}_report.json": data}
 
 
 def load(config: Config) -> Graph:

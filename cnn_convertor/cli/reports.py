@@ -60,9 +60,10 @@ def report(
     with console.progress(config.name, verbose=config.verbose) as progress:
         made = report_on(config, progress, verified=verified, board=board, inputs=inputs)
     compared = None if old is None else differences(old, made)
-    save(json_file, to_json(made))
+    data = to_json(made)
+    save(json_file, data)
     if html is not None:
-        save(html, html_page(made, compared=compared))
+        save(html, html_page(made, compared=compared, data=data))
     console.report(made, [path for path in (html, json_file) if path is not None], compared)
     if opens and html is not None:
         click.launch(html.resolve().as_uri())

@@ -56,7 +56,8 @@ class _Counts:
         self._zeros += weights.size - int(np.count_nonzero(weights)) if found[0] else 0
         self._overflow += int(found[_LARGE + 1 :].sum())
         if found[_LARGE]:
-            self._overflow += int(np.count_nonzero((np.abs(weights) >= _OVERFLOW) & (np.abs(weights) < 2**16)))
+            sizes = np.abs(weights)
+            self._overflow += int(np.count_nonzero((sizes >= _OVERFLOW) & (sizes < 2**16)))
         self._underflow += int(found[:_SMALL].sum())
         if found[_SMALL]:
             self._underflow += int(np.count_nonzero(np.abs(weights) == _UNDERFLOW))

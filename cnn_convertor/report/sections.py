@@ -1,0 +1,272 @@
+"""The sections of a report's page as values: what each says, and its tables, with what their rows are sorted by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cnn_convertor.errors import assert_never
+from cnn_convertor.report.summary import decibels
+from cnn_convertor.report.values import BoardStep, Magnitudes, ModelLayer, Pass, Report, Step, StoredWeights
+from cnn_convertor.verification.results import LayerResult
+
+if TYPE_CHECKING:
+    from cnn_convertor.report.comparison import ReportDifference
+
+_SMALLEST_NORMAL, _LARGEST = -14, 15  # powers of two of FP16's normal numbers
+_NUMBER, _BARS = "number", "bars"  # classes of cells
+_NUMBERS: Final = (
+    *("step", "runs", "cycles", "bytes", "us", "parameters", "MACs", "values", "palette dB", "FP16 bytes", "overflow"),
+    *("underflow", "SQNR dB", "alone dB", "us by the model", "ratio", "bytes by the model"),
+)
+_CLASSES: Final = {**dict.fromkeys(_NUMBERS, _NUMBER), "time": _BARS, "up to here, and alone": _BARS}  # of columns
+_ANY_DECIBELS: Final = 999  # beyond what is measured: to sort "exact" and "none"
+
+
+class CellBar(NamedTuple):
+    """A bar in a cell. style: its length, for CSS."""
+
+    style: str
+    kind: str = ""
+    title: str = ""
+
+
+class TableCell(NamedTuple):
+    """text: what it says. value: to sort by, where the text is no number. kind: its class. bars: drawn after the text."""
+
+    text: str = ""
+    value: float | None = None
+    kind: str = ""
+    bars: tuple[CellBar, ...] = ()
+
+
+class TableRow(NamedTuple):
+    """step: whose details it opens."""
+
+    cells: tuple[TableCell, ...]
+    step: int | None = None
+
+
+class PageTable(NamedTuple):
+    """columns: titles and classes."""
+
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[TableRow, ...]
+    title: str = ""
+
+
+class PageSection(NamedTuple):
+    """A part of a page. key: its anchor. name: in the list of sections. changes: shown as lines that come and go."""
+
+    key: str
+    name: str
+    title: str
+    note: str = ""
+    picture: str = ""
+    tables: tuple[PageTable, ...] = ()
+    changes: tuple[Pass, ...] = ()
+
+
+def compared_with(found: Sequence[ReportDifference]) -> PageSection:
+    """What differs from an earlier report."""
+    columns = "section", "what", "before", "after"
+    note = "" if found else "Nothing differs."
+    tables = _tables(columns, [_row(*each) for each in found])
+    return PageSection("compared", "Compared", "Compared with the earlier report", note, tables=tables)
+
+
+def messages(report: Report) -> PageSection:
+    columns = "code", "kind", "layer", "message", "what to do"
+    rows = [
+        _row(each.code, TableCell(kind, kind=kind), each.layer or each.file, each.message, each.hint)
+        for kind, found in (("error", report.problems), ("warning", report.warnings))
+        for each in found
+    ]
+    return PageSection("messages", "Messages", "Messages", tables=_tables(columns, rows))
+
+
+def commands(report: Report) -> PageSection:
+    columns = "step", "layers", "does", "runs", "cycles", "bytes", "us", "bound", "evidence", "time"
+    note = (
+        f"Times: {report.device.provenance}. Bars: time for arithmetic above, for memory below; the longer one bounds the "
+        "command."
+    )
+    tables = _tables(columns, list(_commands(report.steps)))
+    return PageSection("commands", "Commands", "Commands", note, tables=tables)
+
+
+def _commands(steps: Sequence[Step]) -> Iterator[TableRow]:
+    """Bars: in percent of the longest time of all commands."""
+    most = max((step.cost.usec for step in steps if step.cost is not None), default=0.0) or 1.0
+    for number, step in enumerate(steps):
+        if (cost := step.cost) is not None:
+            bars = _bars(100 * cost.compute_usec / most, 100 * cost.memory_usec / most)
+            does = _layers(step), step.does, len(step.runs), cost.cycles, cost.bytes, _time(cost.usec)
+            yield _row(number, *does, cost.bound, step.evidence or "", bars, step=number)
+
+
+def layers(report: Report) -> PageSection:
+    columns = "layer", "type", "output", "parameters", "MACs", "runs on", "how", "steps"
+    rows = [_layer(layer, has_steps=bool(report.steps)) for layer in report.layers]
+    ends = [_row(*each) for each in report.boundaries]
+    tables = _tables(columns, rows) + _tables(("before", "after", "reason"), ends, "Where commands end")
+    return PageSection("layers", "Layers", "Layers of the model", tables=tables)
+
+
+def _layer(layer: ModelLayer, *, has_steps: bool) -> TableRow:
+    shapes = ", ".join("x".join(map(str, shape)) for shape in layer.outputs)
+    numbers = _count(layer.parameters, "?"), _count(layer.macs, "?")
+    runs, steps = TableCell(layer.runs, kind=layer.runs), ", ".join(map(str, layer.steps))
+    last = layer.steps[-1] if layer.steps and has_steps else None
+    return _row(layer.name, layer.type, shapes, *numbers, runs, layer.how, steps, step=last)
+
+
+def weights(report: Report) -> PageSection:
+    columns = (
+        *(
+            "layer",
+            "step",
+            "stored as",
+            "reason",
+            "values",
+            "palette dB",
+            "FP16 bytes",
+            "bytes",
+            "overflow",
+            "underflow",
+        ),
+        "magnitudes",
+    )
+    note = "Magnitudes by powers of two, counts on a logarithmic scale; red: beyond FP16's normal numbers."
+    return PageSection("weights", "Weights", "Weights", note, tables=_tables(columns, [*map(_stored, report.weights)]))
+
+
+def _stored(given: StoredWeights) -> TableRow:
+    counted = given.magnitudes
+    lost = (None, None) if counted is None else (counted.overflow, counted.underflow)
+    drawn = TableCell(kind="histogram", bars=() if counted is None else tuple(_columns(counted)))
+    form = "palette" if given.palette else "FP16"
+    sizes = given.distinct, _decibels(given.sqnr), given.fp16_bytes, given.bytes
+    return _row(given.layer, given.step, form, given.reason, *sizes, *lost, drawn, step=given.step)
+
+
+def _columns(magnitudes: Magnitudes) -> Iterator[CellBar]:
+    """A bar for each power of two; heights in percent of the tallest."""
+    most = math.log1p(max(magnitudes.counts, default=1) or 1)
+    for power, count in enumerate(magnitudes.counts, start=magnitudes.first):
+        outside = "" if _SMALLEST_NORMAL <= power <= _LARGEST else "outside"
+        yield CellBar(f"height:{100 * math.log1p(count) / most:.1f}%", outside, f"2^{power}: {count:,}")
+
+
+def errors(report: Report) -> PageSection:
+    """The errors of a verification along the network: of a map, and of its layer alone."""
+    verified = report.verified
+    assert verified is not None, "nothing was verified"
+    columns = "layer", "type", "SQNR dB", "alone dB", "up to here, and alone", "causes alone"
+    jump = f" The error jumps at {verified.first_jump}." if verified.first_jump else ""
+    note = (
+        f"Compared with {verified.framework} on {verified.samples} samples ({verified.inputs}): {_passed(verified.passed)}, "
+        f"{verified.min_sqnr:g} dB wanted.{jump} The longer a bar, the smaller the error: blue with the errors of all layers "
+        "before, red of the layer alone, which then reads the framework's maps."
+    )
+    rows = [_error(each) for each in verified.layers or (LayerResult(output, "") for output in verified.outputs)]
+    return PageSection("errors", "Errors", "Errors along the network", note, tables=_tables(columns, rows))
+
+
+def _error(each: LayerResult) -> TableRow:
+    """Bars: in percent of 100 dB."""
+    found = each.comparison
+    causes = "; ".join(f"{cause.cause.value}: {decibels(cause.sqnr)} dB" for cause in each.causes)
+    bars = _bars(*(0.0 if ratio is None else min(100.0, max(0.0, ratio)) for ratio in (found.sqnr, each.alone)))
+    return _row(found.name, each.type, _decibels(found.sqnr), _decibels(each.alone), bars, causes)
+
+
+def board(report: Report) -> PageSection:
+    """What a kit measured, beside the model."""
+    found = report.board
+    assert found is not None, "no board ran"
+    columns = (
+        *("step", "layers", "does", "us", "us by the model", "ratio", "bytes", "bytes by the model", "computes"),
+        "SQNR dB",
+    )
+    usec = "not measured" if found.usec is None else f"{found.usec:,} us"
+    note = (
+        f"{found.device}: {found.samples} samples ({found.inputs}), {_passed(found.passed)}. All commands: {usec} "
+        f"({found.model_usec:,.1f} by the model); the CPU: {found.cpu_usec:,} us."
+    )
+    tables = _tables(columns, [_on_board(each, report.steps[each.step]) for each in found.steps])
+    return PageSection("board", "Board", "On the board, beside the model", note, tables=tables)
+
+
+def _on_board(found: BoardStep, step: Step) -> TableRow:
+    """ratio: of the measured time to the model's."""
+    ratio = f"{found.usec / found.model_usec:.2f}" if found.usec is not None and found.model_usec else ""
+    times = found.usec, _time(found.model_usec), TableCell(ratio, kind=_NUMBER)
+    computes = "the same" if found.same else TableCell("something else", kind="error")
+    rest = found.bytes, found.model_bytes, computes, _decibels(found.sqnr)
+    return _row(found.step, _layers(step), step.does, *times, *rest, step=found.step)
+
+
+def passes(report: Report) -> PageSection:
+    note = "The rewrites that changed the graph, in order."
+    return PageSection("passes", "Passes", "Passes", note, changes=report.passes)
+
+
+def device(report: Report) -> PageSection:
+    rows = [
+        _row(figure.name, f"{figure.value} {figure.unit}", f"{'assumed: ' * figure.assumed}{figure.source}")
+        for figure in report.device.figures
+    ]
+    return PageSection("device", "Device", "Device", tables=_tables(("figure", "value", "source"), rows))
+
+
+# --- tables --------------------------------------------------------------------------------------------------------------
+
+
+def _tables(columns: Sequence[str], rows: Sequence[TableRow], title: str = "") -> tuple[PageTable, ...]:
+    """A table, if it has rows."""
+    return (PageTable(tuple((name, _CLASSES.get(name, "")) for name in columns), tuple(rows), title),) if rows else ()
+
+
+def _row(*given: str | int | TableCell | None, step: int | None = None) -> TableRow:
+    """Cells of texts and of numbers; None: a number that is not known. step: whose details the row opens."""
+    return TableRow(tuple(map(_cell, given)), step)
+
+
+def _cell(given: str | int | TableCell | None) -> TableCell:
+    match given:
+        case TableCell():
+            return given
+        case str():
+            return TableCell(given)
+        case int() | None:
+            return _count(given)
+        case _:
+            assert_never(given)
+
+
+def _count(number: int | None, unknown: str = "") -> TableCell:
+    return TableCell(unknown, 0, _NUMBER) if number is None else TableCell(f"{number:,}", number, _NUMBER)
+
+
+def _time(usec: float) -> TableCell:
+    return TableCell(f"{usec:,.1f}", usec, _NUMBER)
+
+
+def _decibels(ratio: float | None) -> TableCell:
+    value = -_ANY_DECIBELS - 1 if ratio is None else max(-_ANY_DECIBELS, min(_ANY_DECIBELS, ratio))
+    return TableCell(decibels(ratio), value, _NUMBER)
+
+
+def _bars(first: float, second: float) -> TableCell:
+    """Two bars, one below the other, of so many percent."""
+    return TableCell(kind=_BARS, bars=(CellBar(f"width:{first:.2f}%"), CellBar(f"width:{second:.2f}%", "memory")))
+
+
+def _layers(step: Step) -> str:
+    return ", ".join(step.layers) or step.name
+
+
+def _passed(passed: bool) -> str:
+    return "passed" if passed else "not passed"
