@@ -30,10 +30,10 @@ CHECKOUT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = CHECKOUT / "docs" / "zoo.md"
 HEAD: Final = """# Networks that convert
 
-Well-known architectures, built by `examples/zoo.py` with seeded random weights and converted with FP16 weights. Each runs on
-the emulated device in six ways: at three levels of [fusion](fusion.md) and in both memory orders, on {samples} random images. Each
-way reaches {least:.0f} dB against the framework, without a report of the emulated runtime in
-[strict mode](host-device.md). From a checkout with the extras `onnx` and `verify`,
+Well-known architectures, built by `examples/zoo.py` with seeded random weights and converted with FP16 weights. Each runs on the
+emulated device in six ways: at three levels of [fusion](fusion.md) and in both memory orders, on {samples} random images. Each way
+reaches {least:.0f} dB against the framework, without a report of the emulated runtime in [strict mode](host-device.md#strict-mode). In a
+checkout with the extras `onnx` and `verify`:
 
 ```text
 python -m benchmarks.zoo                  # writes every row of this page

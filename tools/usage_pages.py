@@ -206,7 +206,7 @@ def _table(options: Any) -> Iterator[str]:
         spelled = [name for name in option.opts if "_" not in name]  # the others are earlier spellings
         names = ", ".join(f"{name} {option.metavar}" if option.metavar else name for name in spelled)
         default = option.default if option.show_default else None
-        notes = [*["required"] * option.required, *([] if default is None else [f"otherwise {default}"])]
+        notes = [*["required"] * option.required, *([] if default is None else [f"default: {default}"])]
         yield f"| `{names}` | {_cell(option.help)} {f'({notes[0]})' if notes else ''}".rstrip() + " |"
 
 
