@@ -100,6 +100,17 @@ class Constant:
 
         return Constant((len(index), *self.shape[1:]), read)
 
+    def take_columns(self, order: Callable[[], NDArray[np.intp]]) -> Constant:
+        """Reorder the second axis: column i of the result is column order()[i]. order: called when rows are read."""
+        return Constant(self.shape, _Reordered(self, order))
+
+    @property
+    def before_take_columns(self) -> tuple[Constant, NDArray[np.intp] | None]:
+        """The constant whose columns this one takes, and their order; itself and None where it takes none."""
+        if isinstance(self.read, _Reordered):
+            return self.read.constant, self.read.order()
+        return self, None
+
     def scale_rows(self, factors: Wide) -> Constant:
         """Multiply row i by factors[i], in FP64. Any number of such products are one constant, not one inside the other."""
         columns = factors.reshape(-1, *(1 for _ in self.shape[1:]))
@@ -127,6 +138,17 @@ class _Products:
         for column in self.columns:
             values = values * column[rows]
         return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Reordered:
+    """Reads the rows of a constant, their columns in another order."""
+
+    constant: Constant
+    order: Callable[[], NDArray[np.intp]]
+
+    def __call__(self, rows: slice) -> Array:
+        return self.constant.load(rows).take(self.order(), axis=1)
 
 
 def _left_behind(shape: tuple[int, ...]) -> Constant:

@@ -33,6 +33,11 @@ DERIVATIONS: dict[str, tuple[Callable[[Constant], Constant], Callable[[Array], A
     "numbered": (lambda c: c.map_rows_with(lambda v, r: v + np.arange(r.start, r.stop, dtype=np.float32)[:, None, None]),
                  lambda v: v + np.arange(10)[:, None, None]),
     "reversed": (lambda c: c.take_rows(np.arange(10)[::-1]), lambda v: v[::-1]),
+    "columns taken": (lambda c: c.take_columns(lambda: np.array([2, 0, 1])), lambda v: v[:, [2, 0, 1]]),
+    "columns taken, scaled": (
+        lambda c: c.take_columns(lambda: np.array([2, 0, 1])).scale_rows(np.arange(10.0)),
+        lambda v: v[:, [2, 0, 1]] * np.arange(10)[:, None, None],
+    ),
     "scaled, reversed, scaled": (
         lambda c: c.scale_rows(np.arange(10.0)).take_rows(np.arange(10)[::-1]).scale_rows(np.arange(10.0)),
         lambda v: (v * np.arange(10)[:, None, None])[::-1] * np.arange(10)[:, None, None],
@@ -74,6 +79,14 @@ def test_reading_rows_in_another_order_loads_no_more_than_their_span() -> None:
     assert file.rows == [(2, 3)]
     np.testing.assert_array_equal(derived.load(), VALUES[[7, 2, 2, 9, 3]])
     assert file.rows[1:] == [(2, 10)]
+
+
+def test_columns_can_be_taken_later() -> None:
+    constant = Constant.of(VALUES)
+    stored, order = constant.take_columns(lambda: np.array([2, 0, 1])).before_take_columns
+    assert order is not None
+    np.testing.assert_array_equal(stored.load()[:, order], VALUES[:, [2, 0, 1]])
+    assert constant.before_take_columns == (constant, None)
 
 
 def test_every_access_reads_again() -> None:

@@ -206,10 +206,8 @@ def _as_convolution(dense: ops.Dense, x: Shape, *, transposed: bool) -> ops.Conv
     if x.is_vector:
         weight = dense.weight
     else:
-        order = cache(partial(memory_order, x, transposed=transposed))  # computed when weights are read
-        weight = dense.weight.map_rows(
-            lambda w: w.reshape(len(w), -1).take(order(), axis=1)[:, :, None, None], (x.size, 1, 1)
-        )
+        order = cache(partial(memory_order, x, transposed=transposed))
+        weight = dense.weight.map_rows(lambda w: w.reshape(len(w), -1, 1, 1), (x.size, 1, 1)).take_columns(order)
     assert weight.shape == (out, x.size, 1, 1)
     return ops.Conv2d(weight, dense.bias, Window(ONE), activation=dense.activation)
 

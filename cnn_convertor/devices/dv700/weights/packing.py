@@ -113,6 +113,7 @@ def pack(
     bias: Half,
     prelu: Half | None = None,
     palette: Half | None = None,
+    order: NDArray[np.intp] | None = None,
     transposed: bool = False,
 ) -> Iterator[NDArray[np.uint8]]:
     """Give the stream's bytes, piece by piece; together they are shape.nbytes long.
@@ -122,6 +123,7 @@ def pack(
     bias:       (M,)
     prelu:      slopes (M,), when the shape says so
     palette:    (256,), when the shape says so; entry 0 is 0.0
+    order:      (C,), for 1 x 1 kernels alone: channel i is channel order[i] of what is read
     transposed: swap x and y of each kernel, for maps that keep their HWC order
     """
     assert bias.shape == (shape.kernels,)
@@ -132,8 +134,10 @@ def pack(
         yield palette.astype("<f2").view(np.uint8)
     header = _header(bias, prelu)
     if not shape.dilated:
-        yield from _convolution(shape, _layout(shape.kernel, transposed), read, header)
+        layout = _layout(shape.kernel, transposed)
+        yield from _convolution(shape, layout if order is None else _ordered(shape, layout, order), read, header)
         return
+    assert order is None
     rows, columns = range(shape.kernel.height), range(shape.kernel.width)
     taps = [(y, x) for x in columns for y in rows] if transposed else [(y, x) for y in rows for x in columns]
     for tap in taps:
@@ -157,10 +161,15 @@ def _header(bias: Half, prelu: Half | None) -> NDArray[np.uint8]:
 
 
 class _Layout(NamedTuple):
-    """Where the 72 elements of a tile come from."""
+    """Where the 72 elements of a tile come from.
 
-    source: NDArray[np.intp]  # (72,): index into the kernels of the tile's channels, in C order; anything where unused
-    unused: NDArray[np.intp]  # the tile's elements that are zero
+    source: (72,), for any tile, index into the kernels of its channels in C order; or (tiles, 72), index into those of all
+        channels. Anything where unused.
+    unused: the tile's elements that are zero
+    """
+
+    source: NDArray[np.intp]
+    unused: NDArray[np.intp]
 
 
 @cache
@@ -173,6 +182,14 @@ def _layout(kernel: Pair, transposed: bool) -> _Layout:
         row, column = _position(p, channel, (x if transposed else y) + extra_rows, y if transposed else x)
         source[6 * row + column] = index
     return _Layout(np.maximum(source, 0), np.flatnonzero(source < 0))
+
+
+def _ordered(shape: PackedShape, layout: _Layout, order: NDArray[np.intp]) -> _Layout:
+    """The layout of 1 x 1 kernels whose channels are read in another order."""
+    assert shape.kernel == (1, 1) and order.shape == (shape.channels,)
+    a_tile = _CHANNELS_A_TILE[1]
+    padded = np.append(order, np.arange(shape.channels, shape.tiles * a_tile))
+    return layout._replace(source=padded.reshape(shape.tiles, a_tile)[:, layout.source])
 
 
 def _position(p: int, channel: int, y: int, x: int) -> tuple[int, int]:
@@ -250,7 +267,8 @@ def _tiles(shape: PackedShape, layout: _Layout, codes: Codes) -> Codes:
         padded[:, :channels] = codes
         codes = padded
     # Every index is in range: "clip" only spares numpy the check.
-    tiles: Codes = codes.reshape(rows, shape.tiles, a_tile * ky * kx).take(layout.source, axis=2, mode="clip")
+    groups = codes.reshape(rows, 1 if layout.source.ndim == 2 else shape.tiles, -1)
+    tiles: Codes = groups.take(layout.source, axis=2, mode="clip").reshape(rows, shape.tiles, TILE)
     tiles[:, :, layout.unused] = 0
     return tiles
 

@@ -170,6 +170,15 @@ def test_bytes_are_the_references(shape: PackedShape, transposed: bool, blocks_a
     assert len(stream) == shape.nbytes
 
 
+@pytest.mark.parametrize("palette", [False, True])
+@pytest.mark.parametrize("channels", [1, 20, 64, 130])
+def test_channels_are_packed_in_the_given_order(channels: int, palette: bool) -> None:
+    case = by_formula(conv(1, 1, channels, 12, palette=palette))
+    order = np.random.default_rng(0).permutation(channels)
+    pieces = pack(case.shape, lambda rows: case.codes[rows], bias=case.bias, palette=case.palette, order=order)
+    assert b"".join(map(bytes, pieces)) == case._replace(codes=case.codes[:, order]).reference()
+
+
 @pytest.mark.parametrize("size", range(1, 8))
 @pytest.mark.parametrize("transposed", [False, True])
 def test_padding_is_palette_entry_zero(size: int, transposed: bool) -> None:
