@@ -15,18 +15,21 @@ BOX_WIDTH, BOX_HEIGHT = 208, 50  # pixels
 _APART = (224, 78)  # pixels between the centers of neighbors: across, down
 _MARGIN: Final = 12
 _LETTERS, _BOLD_LETTERS = 31, 26  # that a line of a box has room for
+_REDDEST: Final = 0.6  # opacity: texts stand out
 
 
 class Box(NamedTuple):
-    """A box. key: step-3 or input-0. lines: of text. heat: 0 to 1, its share of the most expensive command's time."""
+    """A box and its lines of text. key: step-3 or input-0. x, y: its upper left corner. heat: opacity of the red; empty for none."""
 
     key: str
     x: float
     y: float
     place: str
     title: str
-    lines: tuple[str, ...]
-    heat: float
+    name: str
+    does: str
+    size: str
+    heat: str
 
 
 class Edge(NamedTuple):
@@ -58,13 +61,14 @@ def network_picture(report: Report) -> NetworkPicture:
     most = max((step.cost.usec for step in report.steps if step.cost is not None), default=0.0)
     nodes = []
     for key, (x, y) in zip(keys, places, strict=True):
+        corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
         kind, _, number = key.partition("-")
         if kind == "input":
             given = report.inputs[int(number)]
-            lines = (_short(given.name, _BOLD_LETTERS), "input", _size(given.map.shape))
-            nodes.append(Box(key, x, y, "input", given.name, lines, 0.0))
+            name, size = _short(given.name, _BOLD_LETTERS), _size(given.map.shape)
+            nodes.append(Box(key, *corner, "input", given.name, name, "input", size, ""))
         else:
-            nodes.append(_step_node(key, int(number), report.steps[int(number)], (x, y), most))
+            nodes.append(_step_node(key, int(number), report.steps[int(number)], corner, most))
     return NetworkPicture(
         width=math.ceil(max((x for x, _ in places), default=0) + BOX_WIDTH / 2 + _MARGIN),
         height=math.ceil(max((y for _, y in places), default=0) + BOX_HEIGHT / 2 + _MARGIN),
@@ -85,12 +89,14 @@ def _arrows(steps: Sequence[Step], first_input: int, nodes: int) -> Iterator[tup
                 yield first_input + read.input, index
 
 
-def _step_node(key: str, number: int, step: Step, place: tuple[float, float], most: float) -> Box:
-    names = ", ".join(step.layers) or step.name
-    cost = "" if step.cost is None else f"  {step.cost.usec:,.1f} us"
-    lines = (_short(f"{number}  {names}", _BOLD_LETTERS), _short(step.does), f"{_size(step.output.shape)}{cost}")
-    heat = step.cost.usec / most if step.cost is not None and most else 0.0
-    return Box(key, *place, "input" if step.type == "LT_INPUT" else step.place, names, lines, heat)
+def _step_node(key: str, number: int, step: Step, corner: Point, most: float) -> Box:
+    """most: microseconds of the most expensive command, which is reddest."""
+    names, size, heat = ", ".join(step.layers) or step.name, _size(step.output.shape), ""
+    if step.cost is not None and most:
+        size += f"  {step.cost.usec:,.1f} us"
+        heat = f"{_REDDEST * step.cost.usec / most:.3f}"
+    place = "input" if step.type == "LT_INPUT" else step.place
+    return Box(key, *corner, place, names, _short(f"{number}  {names}", _BOLD_LETTERS), _short(step.does), size, heat)
 
 
 def _short(text: str, letters: int = _LETTERS) -> str:
@@ -199,9 +205,8 @@ def _bar(buffer: LiveMap, scale: float, row: float) -> Bar:
     title = f"{buffer.name}: {buffer.bytes:,} bytes at {buffer.offset:,}, {when} ({buffer.kind})"
     letters = int((width - 6) / _LETTER) if height >= 9 else 0
     name = buffer.name if len(buffer.name) <= letters else f"{buffer.name[: letters - 1]}…" if letters > 3 else ""
-    return Bar(
-        _LEFT + buffer.offset * scale, _TOP + buffer.first * row, max(width, 1.0), height, buffer.kind, title, name
-    )
+    x, y = _LEFT + buffer.offset * scale, _TOP + buffer.first * row
+    return Bar(round(x, 2), round(y, 2), round(max(width, 1.0), 2), round(height, 2), buffer.kind, title, name)
 
 
 def _bound_text(memory: MemoryUse) -> str:

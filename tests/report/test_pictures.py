@@ -80,8 +80,8 @@ def test_arrows_lead_down_from_what_is_read_to_what_reads_it(drawn: Report) -> N
     for edge in picture.edges:
         x, y, *_, end_x, end_y = numbers(edge.path)
         one, other = boxes[edge.source], boxes[edge.target]
-        assert (x, y) == pytest.approx((one.x, one.y + BOX_HEIGHT / 2), abs=0.01)
-        assert end_x == pytest.approx(other.x, abs=0.01) and y < end_y < other.y
+        assert (x, y) == pytest.approx((one.x + BOX_WIDTH / 2, one.y + BOX_HEIGHT), abs=0.01)
+        assert end_x == pytest.approx(other.x + BOX_WIDTH / 2, abs=0.01) and y < end_y < other.y
     read = {(r.step, i) for i, step in enumerate(drawn.steps) for r in step.reads if r.step is not None}
     arrows = {(e.source, e.target) for e in picture.edges if e.source.startswith("step-")}
     assert arrows == {(f"step-{a}", f"step-{b}") for a, b in read}
@@ -96,4 +96,4 @@ def test_long_names_are_shortened_in_boxes_and_whole_in_titles() -> None:
     name = "a" * 200
     picture = network_picture(report(joined((name, "b", "c", "d", "e", "f"))))
     (node,) = (node for node in picture.nodes if name in node.title)
-    assert all(len(line) < 60 for line in node.lines)
+    assert all(len(line) < 60 for line in (node.name, node.does, node.size))
