@@ -1,4 +1,4 @@
-"""Converts many networks: one after the other, in several processes, or on a cluster; one that fails does not stop the others."""
+"""Converts many networks: one by one, in several processes, or on a cluster. If one fails, the others continue."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Converted(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """What a computer sends that does not write the outputs itself. contents: by file name."""
+    """The outputs of a conversion on a computer without the output folder. contents: by file name."""
 
     contents: dict[str, bytes]
     report: Report
 
 
 def convert_one(task: ConversionJob, progress: Progress = silent, *, on: Workers = HERE) -> Ending[Converted]:
-    """Convert a network; all that goes wrong is in the outcome. on: where calibration runs."""
+    """Convert a network; the outcome has all problems. on: where calibration runs."""
     steps: set[str] = set()
 
     def note(step: str, done: int, total: int, layer: str = "", /) -> None:
@@ -67,7 +67,7 @@ def convert_all(
 ) -> Iterator[tuple[int, Ending[Converted]]]:
     """The number of each task and its outcome, in the order in which they end. on: where the work runs.
 
-    Of tasks that write the same files, one alone may be given. started: called with the number of a task.
+    Two tasks must not write the same files. started: called with the number of each task that starts.
     """
     names = [task.config.name for task in tasks]
     if not (isinstance(on, Cluster) and on.ships):
@@ -96,7 +96,7 @@ def _convert_away(task: ConversionJob) -> Ending[Delivery]:
 
 
 def _delivered(task: ConversionJob, sent: Ending[Delivery]) -> Ending[Converted]:
-    """Write what another computer sent."""
+    """Write the outputs that another computer sent."""
     if (delivery := sent.result) is None:
         return Ending(None, sent.problems, sent.is_misuse, sent.warnings, sent.trace, sent.python_warnings)
 

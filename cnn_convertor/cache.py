@@ -1,12 +1,12 @@
 """Keeps the outputs of conversions: the same inputs, options and convertor give the same files without a conversion.
 
-    FOLDER/CACHEDIR.TAG     marks the folder; backup programs leave it out
-    FOLDER/entries/KEY      what a conversion gave: its files by their SHA-256, its report and its warnings
+    FOLDER/CACHEDIR.TAG     marks the folder, so that backup programs skip it
+    FOLDER/entries/KEY      the outcome of a conversion: the SHA-256 of its files, its report and its warnings
     FOLDER/files/SHA256     contents
-    FOLDER/work/            conversions that go on, or were killed
+    FOLDER/work/            conversions that run, or were killed
 
-Files appear by renaming, and everything is checked when it is read. So processes can share a folder, and damage is a conversion
-more.
+Files appear by renaming, and are checked when they are read. So processes can share a folder, and a network with a damaged file is
+converted again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HashedInput(NamedTuple):
 
 
 class CachedConversion(NamedTuple):
-    """What a conversion gave. others: inputs beside those that the configuration names, like external data."""
+    """The outcome of a conversion. others: inputs that the configuration does not name, like external data."""
 
     others: tuple[HashedInput, ...]
     contents: tuple[Content, ...]
@@ -64,7 +64,7 @@ class CachedConversion(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Of a cache. bytes: of all contents."""
+    """The size of a cache. entries: conversions. bytes: of all contents."""
 
     entries: int
     bytes: int
@@ -77,10 +77,10 @@ class _DamagedError(Exception):
 def convert(
     config: Config, progress: Progress = silent, *, folder: Path | None, on: Workers = HERE
 ) -> ConvertedNetwork:
-    """Convert a network, or take its files from the cache. folder: of the cache; None: without one. on: where calibration runs.
+    """Convert a network, or take its files from the cache. folder: the cache, or None. on: where calibration runs.
 
-    A network with a custom layer is always converted: that Python code may read anything.
-    Raises ConvertorError, also for a folder that is no cache.
+    A network with a custom layer is always converted, since its Python code can read any file.
+    Raises ConvertorError, also for a folder that is not a cache.
     """
     if folder is None or config.custom_layer is not None:
         return pipeline.convert(config, progress, on)
@@ -102,7 +102,7 @@ def convert(
 
 
 def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path, ...]:
-    """Put the files of an entry in their place, unless they are there. Raises FileNotFoundError and _DamagedError."""
+    """Install the files of an entry, unless they are installed already. Raises FileNotFoundError and _DamagedError."""
     folder = config.output_folder / config.name
     with suppress(OSError):
         if all(content_of(c.name, folder / c.name) == c for c in entry.contents):
@@ -111,7 +111,7 @@ def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path,
 
 
 def _converted(store: Cache, key: str, config: Config, progress: Progress, on: Workers) -> ConvertedNetwork:
-    """Convert in a folder of the cache, and keep what comes out unless an input has changed meanwhile."""
+    """Convert in a folder of the cache, and store the outputs unless an input changes during the conversion."""
     files.check_writable(config.output_folder / config.name)
     begin = time.time() - _CLOCKS
     with store.workplace() as place:
@@ -128,7 +128,7 @@ def _converted(store: Cache, key: str, config: Config, progress: Progress, on: W
 
 
 def install(config: Config, contents: Mapping[str, Contents]) -> tuple[Path, ...]:
-    """Put the files of a conversion in their place, for those of the earlier one."""
+    """Replace the files of the earlier conversion."""
     folder = config.output_folder / config.name
     return files.replace_all(folder, contents, obsolete=lambda: earlier_files(folder, config.name))
 
@@ -137,9 +137,9 @@ def install(config: Config, contents: Mapping[str, Contents]) -> tuple[Path, ...
 
 
 def _key(config: Config) -> str:
-    """The name of a conversion: of its inputs' contents, its options and the convertor.
+    """The key of a conversion: a hash of its inputs' contents, its options and the convertor.
 
-    The paths of inputs are options, as warnings name them. Raises OSError for an input that cannot be read.
+    Paths of inputs are options, since warnings name them. Raises OSError for an input that cannot be read.
     """
     options = {f.name: to_plain(getattr(config, f.name)) for f in fields(config) if f.name not in _WITHOUT_EFFECT}
     paths = {path for name in _NAMED if (path := getattr(config, name)) is not None}
@@ -190,7 +190,7 @@ class Cache(NamedTuple):
     folder: Path
 
     def prepare(self) -> None:
-        """Make the folder. Raises UsageError when it is something else, or cannot be written."""
+        """Make the folder. Raises UsageError if it is not a cache or cannot be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self._is_marked:
@@ -224,7 +224,7 @@ class Cache(NamedTuple):
         return self.folder / "entries" / key[:2] / key
 
     def find(self, key: str) -> CachedConversion | None:
-        """The conversion of this name whose other inputs are as they were. Warns of a damaged entry."""
+        """The conversion with this key, if its other inputs are unchanged. Warns of a damaged entry."""
         path = self._entry(key)
         try:
             entry = _read(path)
@@ -247,7 +247,7 @@ class Cache(NamedTuple):
         warn(Problem("DV125", problem, Origin(damaged), "check the disk if this comes again"))
 
     def add(self, key: str, entry: CachedConversion, folder: Path) -> None:
-        """Keep a conversion. folder: its files, which move into the cache."""
+        """Store a conversion. folder: its files, which move into the cache."""
         for content in entry.contents:
             place = self.place(content.sha256)
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -267,7 +267,7 @@ class Cache(NamedTuple):
         return Statistics(len(self._files("entries")), sum(status.st_size for _, status in self._stated("files")))
 
     def clear(self) -> Statistics:
-        """Remove all but the conversions that go on; gives what there was.
+        """Remove everything but running conversions; returns what was removed.
 
         Folders stay: another process may be about to put a file there.
         """
@@ -278,7 +278,7 @@ class Cache(NamedTuple):
         return found
 
     def prune(self, most: int) -> Statistics:
-        """Remove what was used least recently, until the contents have at most so many bytes; gives what is removed."""
+        """Remove the least recently used conversions until at most this many bytes are left; returns what was removed."""
         before = self.statistics()
         kept: set[str] = set()
         size = 0
@@ -309,7 +309,7 @@ class Cache(NamedTuple):
         return [path for path in (self.folder / part).rglob("*") if path.is_file()]
 
     def _stated(self, part: str) -> list[tuple[Path, os.stat_result]]:
-        """The files and what the system says of them, but for those that another process has just removed."""
+        """The files with their status, without those that another process has just removed."""
         found = []
         for path in self._files(part):
             with suppress(FileNotFoundError):

@@ -98,7 +98,7 @@ def calibrate(
     """The program with palettes, and biases, fitted to sample inputs; None, after a warning, when it has no palettes.
 
     unfused: the same network with FP16 weights and a command for each convolution, so that the inputs of all are in memory.
-    device: that it is converted for. on: who runs the samples.
+    device: the target of the conversion. on: where the samples run.
     The program keeps its palettes when the calibrated ones do not improve its outputs. Raises UsageError for networks with
     custom layers, and without a C++ compiler.
     """
@@ -130,7 +130,7 @@ def calibrate(
 
 
 def refuse_custom_layers(program: Program, what: str, hint: str) -> None:
-    """Raises UsageError for a network that cannot run here. what: needs to run it."""
+    """Raises UsageError for a network with custom layers. what: the feature that runs the network."""
     for layer in program.layers:
         if layer.custom is not None:
             where = layer.origins[-1] if layer.origins else Origin(program.name)
@@ -227,7 +227,10 @@ def _each_part(
     progress: Callable[[int, int], None],
     on: Workers,
 ) -> list[T]:
-    """The results of work on each part of the samples, in their order. progress: called with the number of samples that are done, and of all."""
+    """The results of work on each part of the samples, in their order.
+
+    progress: called with the number of finished samples and of all samples.
+    """
     each = [_Part(networks, inputs) for inputs in parts(networks[0].program, samples)]
     names = names_of_parts(len(each))
     sizes = [len(next(iter(part.inputs.values()))) for part in each]

@@ -1,4 +1,4 @@
-"""Runs a function over many items on the workers of a Dask cluster; the engine tries again where a worker dies."""
+"""Applies a function to many items on the workers of a Dask cluster, which repeats work that a dying worker loses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RUNNING: Final = threading.local()
 class Cluster(NamedTuple):
     """The workers of a Dask scheduler at an address, like tcp://host:8786.
 
-    ships: the files that the work reads go with it; otherwise all computers have them at the same paths.
+    ships: send the files that the work reads; otherwise all computers have them at the same paths.
     """
 
     address: str
@@ -52,7 +52,7 @@ def spread(
 ) -> Iterator[tuple[int, Ending[R]]]:
     """As `workers.spread`. Raises UsageError without a scheduler, or without workers of the same versions.
 
-    When a worker dies, all that it held counts as suspicious. So an item that the engine gives up is tried once more, alone.
+    If workers die, Dask gives up every item that they held, not only the one at fault. So such an item is tried once more, alone.
     """
     own = versions(uses)
     with _connected(cluster.address, uses) as client:
@@ -108,7 +108,7 @@ def _connected(address: str, uses: Sequence[str]) -> Iterator[Any]:
         raise UsageError.of("DV132", problem, hint=hint) from None
     for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters comes as an exception
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # it carries files
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # graphs contain files
         try:
             client = distributed.Client(address, timeout=_CONNECTING, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
@@ -121,7 +121,7 @@ def _connected(address: str, uses: Sequence[str]) -> Iterator[Any]:
             _require_workers(client, address, uses)
             yield client
         finally:
-            with suppress(Exception):  # it has gone, as another exception says
+            with suppress(Exception):  # the scheduler has ended, which another exception reports
                 client.close(timeout=_CONNECTING)
 
 
@@ -212,7 +212,7 @@ def _next(ended: SimpleQueue[int], client: Any, cluster: Cluster) -> int:
 
 
 def _outcome(future: Any, name: str, cluster: Cluster) -> Ending[Any] | None:
-    """What came of an item; None when its workers died. Raises UsageError when the scheduler has gone."""
+    """The outcome of an item; None if its workers died. Raises UsageError if the scheduler has ended."""
     import distributed
 
     try:
@@ -228,8 +228,8 @@ def _outcome(future: Any, name: str, cluster: Cluster) -> Ending[Any] | None:
 
 
 def _lost(cluster: Cluster) -> UsageError:
-    hint = "look at the log of the scheduler; what is done stays, so give the same command again"
-    return UsageError.of("DV133", f"the Dask scheduler at {cluster.address} has gone", hint=hint)
+    hint = "look at the log of the scheduler, then repeat the command; finished outputs remain"
+    return UsageError.of("DV133", f"the Dask scheduler at {cluster.address} has ended", hint=hint)
 
 
 def _deadly(name: str) -> Ending[Any]:
@@ -242,7 +242,7 @@ def _deadly(name: str) -> Ending[Any]:
 
 
 class _UnwantedError(BaseException):
-    """The client was interrupted, or has gone."""
+    """The client was interrupted or has ended."""
 
 
 def _at_worker(
@@ -264,7 +264,7 @@ def _at_worker(
 
 
 def stop_if_unwanted() -> None:
-    """End the work of a client that was interrupted, or has gone. Work calls this now and then; it matters on a cluster alone."""
+    """End work whose client was interrupted or has ended. Work calls this between steps; it has an effect only on a cluster."""
     task = getattr(_RUNNING, "task", None)
     if task is not None and task.state == "cancelled":
         raise _UnwantedError

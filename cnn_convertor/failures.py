@@ -34,7 +34,7 @@ class Ending(Generic[T]):
 
 
 class Attempt(AbstractContextManager["Attempt"]):
-    """Runs a block; its warnings and its error do not leave it, and are in `outcome` afterwards.
+    """Runs a block, and stores its warnings and its error in `outcome` instead of raising them.
 
     strict: the first warning ends the block.
     """
@@ -67,7 +67,7 @@ class Attempt(AbstractContextManager["Attempt"]):
                 if not isinstance(w.message, ConvertorWarning)
             ),
         )
-        return failure is not None and not isinstance(failure, BrokenPipeError)  # the reader of the output has gone
+        return failure is not None and not isinstance(failure, BrokenPipeError)  # the reader of the output has ended
 
 
 def attempted(work: Callable[[], T], *, strict: bool = False) -> Ending[T]:
@@ -80,7 +80,7 @@ def attempted(work: Callable[[], T], *, strict: bool = False) -> Ending[T]:
 
 
 def problems_of(error: Exception) -> tuple[Problem, ...]:
-    """What to tell the user of an exception."""
+    """An exception as problems for the user."""
     match error:
         case ConvertorError() | ConvertorWarning():
             return error.problems

@@ -1,4 +1,4 @@
-"""Writes a first net.ini for a model: every key with its meaning, and what the model tells of its inputs."""
+"""Writes a first net.ini for a model: every key with its meaning, and guesses from the model's first layers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _path(path: Path, folder: Path) -> str:
 
 
 def guessed_preprocessing(graph: Graph) -> tuple[Guess, ...]:
-    """What the first layers tell of the pixels that the network takes; nothing unless they normalize every input alike."""
+    """Preprocessing that fits the first layers; empty unless they normalize every input in the same way."""
     found = input_normalizations(graph)
     takes_bytes = {max(map(abs, each.scale)) <= _LARGEST_FACTOR for each in found}
     if len(found) != len(graph.inputs) or len(takes_bytes) != 1:

@@ -1,4 +1,4 @@
-"""Identifies files, and what computes with them: by SHA-256 and by versions."""
+"""Identifies files by SHA-256, and the software that reads them by versions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Content(NamedTuple):
 
 
 def opened(path: Path) -> FileIO:
-    """Raises FileNotFoundError for what is no file: reading a pipe may have no end."""
+    """The opened file. Raises FileNotFoundError for anything else: reading a pipe might not end."""
     if not path.is_file():
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path))
     return path.open("rb", buffering=0)
@@ -68,7 +68,7 @@ def sources() -> str:
 
 
 def versions(libraries: Sequence[str] = ()) -> dict[str, str]:
-    """Name -> version of all that outputs depend on beside inputs; empty for what is not installed. libraries: more of them."""
+    """Name -> version of the software that outputs depend on; empty if it is not installed. libraries: additional ones."""
     return {
         "cnn-convertor": f"{__version__} (sources {sources()[:12]})",
         "Python": ".".join(map(str, sys.version_info[:2])),

@@ -1,4 +1,4 @@
-"""Runs a function in a child process, where neither a loop, nor a crash, nor a flood of memory can do harm."""
+"""Runs a function in a child process, with limits on time and memory, where a crash does no harm."""
 
 import faulthandler
 import os
@@ -71,7 +71,7 @@ def _run(function: Callable[[], Any], target: BinaryIO, seconds: int, memory: in
         answer: tuple[bool, Any] = (True, function())
     except MemoryError:
         answer = (False, "it asks for more memory than its size explains")
-    except Exception as error:  # noqa: BLE001  # whatever the library raises for a damaged file, the parent reports it
+    except Exception as error:  # noqa: BLE001  # libraries raise any type for a damaged file; the parent reports it
         answer = (False, str(error) or type(error).__name__)
     try:
         with target:

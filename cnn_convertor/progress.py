@@ -1,4 +1,4 @@
-"""Says how far a piece of work is."""
+"""The interface through which work reports its progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IN_BYTES: Final = frozenset({WEIGHTS, SURFACES})  # steps whose amounts are byte
 
 
 class Progress(Protocol):
-    """Called as the work goes on. step: what is done now. total: where it ends, 1 if that is unknown. layer: at work."""
+    """Reports progress. step: the current step. done, total: amounts; total is 1 if it is unknown. layer: the current one."""
 
     def __call__(self, step: str, done: int, total: int, layer: str = "", /) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Moves the paths in a value, so that another computer finds its files."""
+"""Replaces the paths in a value, so that another computer finds the files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def mapped(value: T, leaf: Callable[[Any], Any]) -> T:
-    """The same value with leaf(path) and leaf(text) in place of all paths and texts in it; records and tuples are rebuilt."""
+    """The value with leaf(x) in place of each path and string x in it; records and tuples are rebuilt."""
     found: Any = value
     match found:
         case str() | Path():
@@ -34,7 +34,7 @@ def mapped(value: T, leaf: Callable[[Any], Any]) -> T:
 
 
 def absolute(value: T) -> tuple[T, Callable[[Any], Any]]:
-    """The value with whole paths, and a leaf, as of `mapped`, that gives them their names of before, in texts as well."""
+    """The value with absolute paths, and a leaf for `mapped` that restores the original paths, also inside strings."""
     names: dict[str, str] = {}
 
     def whole(each: Any) -> Any:
@@ -51,7 +51,7 @@ def absolute(value: T) -> tuple[T, Callable[[Any], Any]]:
 
 
 def _renamed(names: Mapping[str, str]) -> Callable[[Any], Any]:
-    """A leaf that replaces paths, also at the beginning of longer ones; there, none is left of "."."""
+    """A leaf that replaces paths, also as prefixes of longer paths. names: path -> its new name; the prefix "./" is left out."""
     longest_first = sorted(names, key=len, reverse=True)
     pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, longest_first)) + r")(?![\w.-])(/(?=\w)|)")
 
@@ -67,19 +67,19 @@ def _renamed(names: Mapping[str, str]) -> Callable[[Any], Any]:
 
 
 class Parcel(NamedTuple):
-    """Files that travel. contents: by whole paths."""
+    """Files to send. contents: by absolute path."""
 
     contents: Mapping[str, bytes]
 
     @staticmethod
     def of(paths: Iterable[Path]) -> Parcel:
-        """Of files, and of all files in folders."""
+        """A parcel of files, and of all files in folders."""
         files = [file for path in paths for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
         return Parcel({str(file.absolute()): file.read_bytes() for file in files})
 
     @contextmanager
     def unpacked(self) -> Iterator[tuple[Callable[[Any], Any], Callable[[Any], Any]]]:
-        """Write the files to a temporary folder. Gives two leaves, as of `mapped`: one moves paths there, one moves them back."""
+        """Write the files to a temporary folder. Yields two leaves for `mapped`: one moves paths there, the other moves them back."""
         with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
             root = str(Path(folder).resolve())
             for name, content in self.contents.items():

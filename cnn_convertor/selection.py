@@ -10,9 +10,9 @@ from cnn_convertor.errors import Origin, UsageError
 
 
 def ini_files(given: Iterable[Path]) -> tuple[Path, ...]:
-    """Files as they are given; folders, with those inside, and patterns as their ini files in the order of their names.
+    """The given files, and the ini files in the given folders, their subfolders and patterns, sorted by name.
 
-    What a folder or a pattern finds again is left out. Raises UsageError when one finds nothing.
+    A file that is found again is left out. Raises UsageError for a folder or a pattern without ini files.
     """
     found: dict[Path, None] = {}
     files: list[Path] = []

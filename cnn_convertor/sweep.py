@@ -42,9 +42,9 @@ VARIED: Final = (
 
 
 class Variant(NamedTuple):
-    """One combination, as a value for any process. config: that all variants of the ini file share.
+    """One combination, as a value for any process. config: shared by all variants of the ini file.
 
-    settings: key -> text, as the user gives it; values: key -> what it means. verified: measure the SQNR, too.
+    settings: key -> text, as the user writes it; values: key -> its value. verified: also measure the SQNR.
     """
 
     ini: Path
@@ -55,7 +55,7 @@ class Variant(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What a variant needs. usec, traffic_bytes: of all commands, by the model of costs.
+    """The costs of a variant. usec, traffic_bytes: of all commands, by the cost model.
 
     sqnr: dB of the worst output against the framework; None where it is not measured.
     """
@@ -70,11 +70,11 @@ class Figures(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Memory of the board: weights and maps."""
+        """Memory on the board: weights and maps."""
         return self.weight_bytes + self.io_bytes
 
     def is_beaten_by(self, other: Figures) -> bool:
-        """Whether the other one is nowhere worse, and better somewhere: in time, bytes or SQNR, where an unknown one is worst."""
+        """Whether the other is at least as good in time, bytes and SQNR, and better in one. An unknown SQNR counts as the worst."""
         own, its = ((f.usec, f.nbytes, math.inf if f.sqnr is None else -f.sqnr) for f in (self, other))
         return all(y <= x for x, y in zip(own, its, strict=True)) and its != own
 
@@ -90,7 +90,7 @@ class SweptVariant(NamedTuple):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """A row of a table for people: the settings, then what `TITLES` names; the codes of problems after a failure."""
+        """A row of the table: the settings, then the columns of `TITLES`; after a failure, the codes of its problems."""
         settings = tuple(self.settings.values())
         if (f := self.figures) is None:
             codes = ", ".join(dict.fromkeys(problem.code for problem in self.problems))
@@ -148,7 +148,7 @@ class Sweep(NamedTuple):
         return cells if self.is_measured else (*cells[:hidden], *cells[hidden + 1 :])
 
     def to_html(self) -> str:
-        """A page with the table, which needs nothing else; the Pareto front has stars and is bold."""
+        """A self-contained page with the table; the Pareto front has stars and is bold."""
         return styled_page("sweep.html.j2", sweep=self, settings=len(self.rows[0].settings))
 
     def to_json(self) -> str:
@@ -179,7 +179,7 @@ class Sweep(NamedTuple):
 def variants(ini: Path, vary: Sequence[str], *, verified: bool = False, **options: Any) -> tuple[Variant, ...]:
     """Every combination. vary: texts like quantization=0,1,auto. options: fields of Config that win over the ini file's.
 
-    Raises UsageError for keys and values that cannot be varied, and for what is wrong in the ini file.
+    Raises UsageError for keys and values that cannot be varied, and for errors in the ini file.
     """
     config = Config.read(ini, **options)
     choices: dict[str, dict[str, Any]] = {}
@@ -208,7 +208,7 @@ def _parsed(name: str, text: str, ini: Path) -> Any:
 
 
 def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int], None] = lambda _: None) -> Sweep:
-    """The figures of each variant. on: where the work runs. ended: called with the number of variants that are done."""
+    """The figures of each variant. on: where the work runs. ended: called with the number of finished variants."""
     outcomes: dict[int, Ending[Figures]] = {}
     reads = cache(partial(inputs_of, given[0].config))  # all variants read the same; only a cluster asks
     names = [", ".join(f"{key} = {text}" for key, text in variant.settings) for variant in given]

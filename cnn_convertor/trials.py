@@ -96,7 +96,7 @@ def run(config: Config, given: Path, *, sources: Sequence[Path] = (), progress: 
 
 
 def read_labels(path: Path) -> tuple[str, ...]:
-    """Class names, one a line; empty lines at the end do not count. Raises UsageError when the file cannot be read as text."""
+    """Class names, one per line, without empty lines at the end. Raises UsageError if the file cannot be read as text."""
     try:
         return tuple(path.read_text(encoding="utf-8").rstrip().splitlines())
     except OSError as error:
@@ -123,7 +123,7 @@ def save(path: Path, results: Mapping[str, Maps]) -> None:
 
 
 def _write_arrays(stream: BinaryIO, arrays: Mapping[str, Maps]) -> None:
-    """As numpy.savez does, which takes no array that is called "file". A zero byte would end a name: it is escaped."""
+    """Like numpy.savez, which refuses an array with the name "file". A zero byte would end a name, so it is escaped."""
     with zipfile.ZipFile(stream, "w") as archive:
         for name, values in arrays.items():
             member = zipfile.ZipInfo("{}.npy".format(name.replace("\0", "\\0")))
@@ -137,7 +137,7 @@ def _write_arrays(stream: BinaryIO, arrays: Mapping[str, Maps]) -> None:
 class _Trial(NamedTuple):
     """A network that has run: what it was given, and what both sides computed.
 
-    target: as its program was planned. installed: compiles other programs of it. on: who runs samples.
+    target: how its program was planned. installed: compiles other programs of the graph. on: where the samples run.
     """
 
     config: Config
@@ -176,13 +176,13 @@ def verify(
 ) -> Verification:
     """Compare the converted network with its framework.
 
-    graph: what to convert in place of the configured model; made: its program, where that is known. inputs: images or
-    arrays; None: random images. labels: the right class of each input, one number a line. layers: compare every map that
-    exists on both sides, too. attribute: find the causes of each layer's error, too. sensitivity: find what the outputs
-    gain from FP16 weights in each layer alone. min_sqnr: dB; None: 40, or 20 with a palette.
-    sources: C++ files with the callbacks of custom layers. on: who runs samples, in parts; the results are the same.
-    Layers are compared in any case when an output is below the threshold, to name the first one that is wrong.
-    Warns of files in the output folder that are not what is verified.
+    graph: converted in place of the configured model; made: its program, if it is known. inputs: images or arrays; None:
+    random images. labels: a file with the right class of each input, one number per line. layers: also compare every map
+    that exists on both sides. attribute: also find the causes of each layer's error. sensitivity: also measure how much
+    FP16 weights in each single layer improve the outputs. min_sqnr: dB; None: 40, or 20 with a palette. sources: C++ files
+    with the callbacks of custom layers. on: where the samples run; the results are the same.
+    If an output is below the threshold, layers are always compared, to name the first one that is wrong.
+    Warns of files in the output folder that differ from what is verified.
     """
     progress("read", 0, 1)
     graph = load(config) if graph is None else graph
@@ -287,7 +287,7 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
 def _layers_without_a_map(
     network: EmulatedNetwork, result: Verification, compared: Sequence[LayerResult]
 ) -> Iterator[Unjudged]:
-    """Layers that are in the device's memory and are compared nowhere."""
+    """Layers whose maps are in the device's memory but are not compared."""
     named = {row.comparison.name for row in compared} | {layer.layer for layer in result.unjudged}
     named |= {layer_of(network.graph, output) for output in network.graph.outputs}
     for layer in held_layers(network.program).values():
@@ -297,7 +297,7 @@ def _layers_without_a_map(
 
 
 def _stale_files(program: Program, config: Config) -> tuple[str, ...]:
-    """Files in the output folder that are not what was verified, after a warning; none where nothing was converted."""
+    """Files in the output folder that differ from what was verified, after a warning; none if the folder has no conversion."""
     folder = config.output_folder / config.name
     found = files.differing(folder, codegen.emit(program, render_options(program, config)))
     if found:

@@ -1,6 +1,6 @@
-"""Runs a function over many items: here, in several processes, or on a cluster.
+"""Applies a function to many items: in this process, in several processes, or on a cluster.
 
-The end of a process costs one item, not the others.
+If a process dies, only the item that it worked on fails.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PATIENCE: Final = 5.0  # seconds in which an interrupted process may clean up
 
 
 class Processes(NamedTuple):
-    """Processes of this computer. jobs: at a time; with one, this process works itself."""
+    """Processes of this computer. jobs: their number; 1: the work runs in this process."""
 
     jobs: int = 1
 
@@ -48,12 +48,12 @@ def spread(
 ) -> Generator[tuple[int, Ending[R]], None, None]:
     """The number of each item and what came of it, in the order in which they end.
 
-    work: a function of a module; it, the items and the results are pickled. names: of the items. on: where the work runs.
-    preload: modules that `work` needs, which one process imports for all.
-    uses: libraries beside those of a conversion, whose versions must be the same on a cluster.
-    carries: files, and folders of files, that an item names and that other computers do not have; reads: the others, which they
-    may have. started: called with the number of an item.
-    When the caller stops, the processes are interrupted as by Ctrl-C, and the tasks of a cluster canceled.
+    work: a function of a module; the function, the items and the results are pickled. names: of the items, for messages.
+    on: where the work runs. preload: modules that `work` needs; one process imports them for all.
+    uses: libraries, beside those of a conversion, whose versions must be the same on a cluster.
+    carries: files and folders that an item names and other computers never have; reads: those that they have if they share a
+    folder. started: called with the number of each item that starts.
+    If the caller stops early, processes are interrupted like by Ctrl-C, and the tasks of a cluster are canceled.
     """
     match on:
         case Processes() if min(on.jobs, len(items)) < 2:
@@ -77,7 +77,7 @@ def gather(
     ended: Callable[[int], None] = lambda _: None,
     **options: Any,
 ) -> list[R]:
-    """The results in the order of the items. ended: called with the number of items that are done. options: of `spread`.
+    """The results in the order of the items. ended: called with the number of finished items. options: those of `spread`.
 
     Raises ConvertorError with the problems of the first item that fails, as soon as those before it have ended.
     """

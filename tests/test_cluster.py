@@ -188,7 +188,7 @@ def test_the_death_of_the_scheduler_ends_all(tmp_path: Path) -> None:
         number, first = next(found)
         assert first.result == number**2
         scheduler.kill()
-        with pytest.raises(UsageError, match=f"DV133: the Dask scheduler at {address} has gone"):
+        with pytest.raises(UsageError, match=f"DV133: the Dask scheduler at {address} has ended"):
             assert all(ending.result == number**2 for number, ending in found)
 
 

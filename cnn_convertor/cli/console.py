@@ -70,7 +70,7 @@ class Console:
         self.judge_outcome(attempt.outcome)
 
     def judge_outcome(self, outcome: Ending[Any]) -> None:
-        """Print the warnings and the problems of a piece of work."""
+        """Print the warnings and the problems of an outcome."""
         for problem in outcome.warnings:
             self.complain("warning", problem)
         if self._debugging:
@@ -104,7 +104,7 @@ class Console:
         self.code = max(self.code, FAILED)
 
     def show(self, text: str) -> None:
-        """Print a result that is text already."""
+        """Print a result, a text."""
         if self._level >= 0:
             _print(escape_controls(text.rstrip("\n")))
 
@@ -202,7 +202,7 @@ class Console:
             self.find(problem)
 
     def inspection(self, result: Report) -> None:
-        """Print an inspection, and the problems that are of no single layer."""
+        """Print an inspection, and the problems that do not belong to one layer."""
         self.lines(tables.inspection(result, verbose=self._level > 0))
         shown = {layer.name for layer in result.layers}
         for message in result.problems:
@@ -216,7 +216,7 @@ class Console:
 
     @contextmanager
     def table(self, names: Sequence[str]) -> Iterator[LiveTable | _Lines]:
-        """Show which networks are converted: those of this moment on a terminal, a line for each elsewhere."""
+        """Show the networks being converted: a table of the current ones on a terminal, otherwise a line for each."""
         if self._level < 0 or not _draws(sys.stderr):
             yield _Lines(names, self.note)
             return
@@ -240,14 +240,14 @@ class Console:
 
     @contextmanager
     def working(self, title: str, step: str) -> Iterator[None]:
-        """Show that one step is at work whose progress is unknown."""
+        """Show a step whose progress is unknown."""
         with self.progress(title) as progress:
             progress(step, 0, 1)
             yield
 
 
 def _problem_of(message: Message) -> Problem:
-    """A message of a report, as it was before."""
+    """The problem from which a message of a report was made."""
     where = Origin(message.file, message.layer, message.type, message.line) if message.file else None
     return Problem(message.code, message.message, where, message.hint)
 

@@ -1,4 +1,4 @@
-"""The commands that convert networks, and keep what comes out: convert, check, cache."""
+"""The commands that convert networks and keep the outputs: convert, check, cache."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _check_cluster(on: Workers, cache: Path | None, depfile: Path | None) -> Non
 def _convert(
     configs: Sequence[tuple[Path, Config]], console: Console, *, on: Workers, cache: Path | None
 ) -> list[Converted]:
-    """Convert, and print the outcomes in the order of the networks; gives those that succeed."""
+    """Convert, and print the outcomes in the order of the networks; returns those that succeed."""
     from cnn_convertor import bulk  # here, so that --help stays fast
 
     tasks = [bulk.ConversionJob(config, cache, console.strict) for _, config in configs]

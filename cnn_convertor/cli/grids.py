@@ -1,4 +1,4 @@
-"""Lays out what the commands print: as wide as it is, or within the width of a terminal."""
+"""Lays out lines and tables: at full width, or within the width of a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moves on a terminal while a command works: a bar, or a table of the networks that are converted."""
+"""Live output on a terminal: a progress bar, or a table of the networks being converted."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def names() -> dict[str, str]:
 
 
 def text_of(topic: str) -> str:
-    """A page, or the entry of a code such as DV101, as Markdown. topic: in any case.
+    """A page, or the entry of a code such as DV101, as Markdown. topic: in upper or lower case.
 
     Raises UsageError if there is neither.
     """

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the numbers that options take, with messages in plain words."""
+"""Options that several commands share, and their types, with plain error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program: its group of commands, what every command does, and exit codes."""
+"""The program: its commands, the options of every command, and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows how far a command is, on standard error: a bar on a terminal, the time of each step with -v."""
+"""Shows progress on standard error: a bar on a terminal, or the time of each step with -v."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOMENT: Final = 0.5  # seconds without a bar: what takes less needs none
 
 
 class TimedSteps:
-    """Says how long each step took when it ends."""
+    """Prints the time of each step when it ends."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say

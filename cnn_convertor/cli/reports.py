@@ -1,4 +1,4 @@
-"""The commands that begin with a model, and show what it becomes: report, draw, init."""
+"""The commands that describe a model and its conversion: report, draw, init."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands find, as lines and tables."""
+"""Results of commands as lines and tables."""
 
 from __future__ import annotations
 

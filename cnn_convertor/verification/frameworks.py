@@ -1,4 +1,4 @@
-"""Finds what a network should give: the results of its framework for samples."""
+"""Computes the expected results of a network with its framework."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cnn_convertor.verification.framework_maps import Reference, as_maps, as_out
 from cnn_convertor.verification.unpooling import DeviceMaxima
 from cnn_convertor.workers import HERE, Workers, gather
 
-AGREEMENT_DB = 60.0  # OpenCV's FP32 reaches more than 90 dB against the formulas; a difference of meaning far less
+AGREEMENT_DB = 60.0  # OpenCV's FP32 reaches more than 90 dB against the formulas; a different definition gives far less
 LIBRARIES: Final = (
     *("keras", "tensorflow", "tensorflow-cpu", "tf_keras", "onnx", "onnxruntime"),
     *("opencv-python", "opencv-python-headless", "opencv-contrib-python", "opencv-contrib-python-headless"),
@@ -83,7 +83,7 @@ def _choose_for_caffe(
 
 
 def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
-    """Whether all maps are the same. Rows of detections depend on the least difference of two scores, and are left out."""
+    """Whether all maps agree. Rows of detections are left out, since tiny differences between scores change them."""
     pairs = [(maps, exact.layers[name]) for name, maps in opencv.layers.items() if name in exact.layers]
     for place, maps in exact.outputs.items():
         if not isinstance(graph[graph.outputs[place]].op, DetectionOutput):

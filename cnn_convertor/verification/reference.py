@@ -26,7 +26,7 @@ from cnn_convertor.workers import HERE, Workers, gather
 
 
 def run_all(network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers = HERE) -> Outputs:
-    """The device's outputs for all samples, and its layers for the first ones, which run here. on: where the others run."""
+    """The device's outputs for all samples, and its layers for the first ones, which run here. on: where the other samples run."""
     first = network.run(first_samples(inputs), layers=True)
     rest = {name: values[KEPT:] for name, values in inputs.items()}
     if not all(map(len, rest.values())):
@@ -45,7 +45,7 @@ def reference_of(
 ) -> Reference:
     """The framework's results, or those given with the inputs; no framework is started if they cover every output.
 
-    device: the network's results, by whose maxima the framework unpools. on: who runs the framework.
+    device: the network's results, by whose maxima the framework unpools. on: where the framework runs.
     """
     graph = network.graph
     runner = frameworks.RUNNERS[model.frontend.runner]
@@ -130,7 +130,7 @@ class _Part(NamedTuple):
 
 
 def _run_spread(network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers) -> tuple[Maps, ...]:
-    """The outputs for samples, as of `EmulatedNetwork.run`, whoever runs them."""
+    """The outputs for samples, like those of `EmulatedNetwork.run`. on: where they run."""
     if on == HERE:
         return network.run(inputs).outputs
     given = [_Part(network, part) for part in split(inputs)]

@@ -23,7 +23,7 @@ class ElementType(Enum):
 
 
 class Tensor(NamedTuple):
-    """A map in the I/O buffer. offset: bytes. is_plain: in the order H, W, C, whatever the device's order is."""
+    """A map in the I/O buffer. offset: bytes. is_plain: in the order H, W, C, independent of the device's order."""
 
     shape: Shape
     type: ElementType
