@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import json_files
 from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.interruption import uninterrupted
 
 Contents: TypeAlias = str | Iterable[NDArray[np.uint8]]
 
@@ -56,12 +57,13 @@ def replace_all(
         locked, since another process may have replaced the set in the meantime.
     Raises UsageError when the folder cannot be written; on any error the earlier files stay as they are.
     """
-    with _prepared(folder) as staging:
-        new = staging / "new"
-        digests = {file: _write(folder, new / file, contents) for file, contents in files.items()}
-        for more in later:
-            digests |= {file: _write(folder, new / file, text) for file, text in more(digests).items()}
-        with _writing(folder), _locked_if_possible(folder.resolve().parent):
+    with uninterrupted() as block, _prepared(folder, block) as staging:
+        with block.interruptible():
+            new = staging / "new"
+            digests = {file: _write(folder, new / file, contents) for file, contents in files.items()}
+            for more in later:
+                digests |= {file: _write(folder, new / file, text) for file, text in more(digests).items()}
+        with _writing(folder), _locked_if_possible(folder.resolve().parent, block):
             removed = [file for file in obsolete() if file not in digests and (folder / file).is_file()]
             _replace(folder.resolve(), staging, digests, removed)
     return tuple(folder / file for file in digests)
@@ -80,7 +82,7 @@ def write(path: Path, contents: Contents) -> None:
 
 def check_writable(folder: Path) -> None:
     """Raises UsageError when files cannot be written to a folder, as `replace_all` would after the work."""
-    with _prepared(folder):
+    with uninterrupted() as block, _prepared(folder, block):
         pass
 
 
@@ -129,27 +131,34 @@ def _write(folder: Path, path: Path, contents: Contents) -> Digest:
 
 
 @contextmanager
-def _lock(folder: Path, *, wait: bool) -> Iterator[None]:
-    """Lock a folder against other processes. Raises BlockingIOError if it is locked and `wait` is false."""
+def _lock(folder: Path, waits: uninterrupted | None = None) -> Iterator[None]:
+    """Lock a folder against other processes. waits: the block whose interruption ends the wait for them.
+
+    Raises BlockingIOError when another process holds the lock and there is no waiting.
+    """
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if waits is None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            with waits.interruptible():
+                fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
 
 
 @contextmanager
-def _locked_if_possible(folder: Path) -> Iterator[None]:
-    """Lock a folder, waiting for others; some file systems have no locks."""
+def _locked_if_possible(folder: Path, waits: uninterrupted | None = None) -> Iterator[None]:
+    """Lock a folder; some file systems have no locks."""
     with ExitStack() as stack:
         with suppress(OSError):
-            stack.enter_context(_lock(folder, wait=True))
+            stack.enter_context(_lock(folder, waits))
         yield
 
 
 @contextmanager
-def _prepared(folder: Path) -> Iterator[Path]:
+def _prepared(folder: Path, block: uninterrupted) -> Iterator[Path]:
     """A locked temporary folder beside the folder, or in it where its parent is read-only. Cleans up after killed runs.
 
     The folder is made; folders that stay empty are removed again.
@@ -163,7 +172,7 @@ def _prepared(folder: Path) -> Iterator[Path]:
             folder = folder.resolve()
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise PermissionError(EACCES, os.strerror(EACCES))
-            with _locked_if_possible(folder.parent):
+            with _locked_if_possible(folder.parent, block):
                 _recover(folder)
                 staging = _temporary(folder)
                 stack.enter_context(_locked_if_possible(staging))
@@ -194,7 +203,7 @@ def _recover(folder: Path) -> None:
     """Clean up after killed runs. The temporary folders of running ones are locked."""
     for place in (folder.parent, folder):
         for staging in sorted(path for path in place.iterdir() if path.name.startswith(_prefix(folder))):
-            with suppress(OSError), _lock(staging, wait=False):
+            with suppress(OSError), _lock(staging):
                 _clean_up(folder, staging)
 
 

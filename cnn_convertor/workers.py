@@ -17,6 +17,7 @@ from cnn_convertor import cluster
 from cnn_convertor.cluster import Cluster
 from cnn_convertor.errors import ConvertorError, Problem, UsageError, assert_never, warn
 from cnn_convertor.failures import Ending
+from cnn_convertor.interruption import uninterrupted
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -158,7 +159,12 @@ class _Worker:
     def __init__(self, context: Any, work: Callable[[Any], Any]) -> None:
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(work, theirs), daemon=True)
-        self._process.start()
+        # The process inherits the mask: an interruption waits there until it can be handled.
+        ours = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, ours)
         theirs.close()
 
     def give(self, item: object) -> None:
@@ -190,15 +196,11 @@ class _Worker:
 def _serve(work: Callable[[Any], Any], pipe: Any) -> None:
     """In the process: work until the pipe closes or an interruption comes."""
     os.setpgrp()  # Ctrl-C reaches the parent alone, which interrupts this process once
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt), uninterrupted() as block:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         while True:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
             item = pipe.recv()
-            signal.signal(signal.SIGINT, _stop)
-            pipe.send(work(item))
-
-
-def _stop(*_: object) -> None:
-    """Let the work clean up, undisturbed by further interruptions."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raise KeyboardInterrupt
+            with block.interruptible():
+                ending = work(item)
+            pipe.send(ending)

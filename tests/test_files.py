@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from cnn_convertor import files
 from cnn_convertor.errors import UsageError
 from cnn_convertor.files import replace_all
+from interruptions import at_each_line
 
 Bytes = NDArray[np.uint8]
 
@@ -194,6 +196,28 @@ def test_an_interruption_leaves_a_whole_set(
     replace_all(folder, NEW, obsolete=lambda: OLD)
     assert tree(folder) == {**new, "mine.txt": b"mine", "doc/mine/deep.txt": b"mine"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("old", [{}, {"a.h": "old", "c.h": "old"}], ids=["first", "again"])
+def test_an_interruption_at_any_line_leaves_a_whole_set(
+    tmp_path: Path, way: str, old: dict[str, str], every: int
+) -> None:
+    folder = tmp_path / "out"
+    new = {"a.h": "new", "b.h": "new"}
+
+    def work() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, text in old.items():
+            folder.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
+        replace_all(folder, new, obsolete=lambda: ["c.h"])
+
+    for line in at_each_line(work, files, every=every):
+        found = {name: text.decode() for name, text in tree(folder).items()}
+        assert found in (old, new), line
+        assert [path.name for path in tmp_path.iterdir()] == (["out"] if found else []), line
+    assert found == new
 
 
 KILLED = """

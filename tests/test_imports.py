@@ -17,7 +17,7 @@ PACKAGE = ROOT / "cnn_convertor"
 RANKS = (
     {"__init__"},
     {"archives", "errors", "escaping", "json_files", "places", "progress", "values"},
-    {"dependencies", "numpy_files"},
+    {"dependencies", "interruption", "numpy_files"},
     {"failures", "selection"},
     {"hashing", "relocation"},
     {"cluster"},

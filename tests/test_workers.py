@@ -79,6 +79,27 @@ def work(item):
     assert time.monotonic() - begin < 30
 
 
+def test_a_process_that_only_starts_does_not_begin_when_the_caller_stops(tmp_path: Path) -> None:
+    work = f"""
+def work(item):
+    if item == 0: return Ending(0)
+    try:
+        open({str(tmp_path / "begun")!r}, "w").close()
+        time.sleep(60)
+    finally:
+        open({str(tmp_path / "cleaned")!r}, "w").close()
+"""
+    main = """
+    for _ in spread(work, range(2), names="ab", on=Processes(2)):
+        break
+"""
+    begin = time.monotonic()
+    done = run(tmp_path, work, main)
+    assert (tmp_path / "begun").exists() == (tmp_path / "cleaned").exists()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.monotonic() - begin < 30
+
+
 def test_what_is_gathered_ends_with_the_first_failure() -> None:
     begun = []
 
