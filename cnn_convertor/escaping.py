@@ -40,7 +40,7 @@ def text(value: str) -> str:
             escaped.append("\\" + char)
         elif char.isprintable():
             escaped.append(char)
-        else:  # octal escapes end after three digits, whatever follows
+        else:  # octal escapes end after three digits, before any character
             escaped.extend(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogatepass"))
     return '"' + "".join(escaped) + '"'
 

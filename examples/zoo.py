@@ -5,7 +5,7 @@ names.
 
 The weights are random, but the numbers that flow are like a trained network's: mean and variance of every map are
 estimated from those of the maps before it, and each layer's weights are drawn such that its outputs have a variance of
-about 1, whatever the depth. Inputs should lie in -1..1 or 0..1. The same name, size and seed give the same bytes.
+about 1 at any depth. Inputs should lie in -1..1 or 0..1. The same name, size and seed give the same bytes.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def function_of(layer: Any) -> str:
 def keras_moments(layer: Any, given: Sequence[Moments], damping: float) -> Moments:
     """The moments of a layer's output, from those of its inputs."""
     kind = type(layer).__name__
-    constants = [x for node in layer._inbound_nodes for x in node.arguments.args if isinstance(x, (int, float))]  # noqa: SLF001  # Keras tells it nowhere else
+    constants = [x for node in layer._inbound_nodes for x in node.arguments.args if isinstance(x, (int, float))]  # noqa: SLF001  # Keras has it nowhere else
     match kind:
         case "Conv2D" | "DepthwiseConv2D" | "SeparableConv2D" | "Dense":
             return after(scaled(NORMALIZED, damping), function_of(layer))

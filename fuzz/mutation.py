@@ -1,4 +1,4 @@
-"""Damages inputs, with knowledge of their form: bytes, text, JSON, protobuf messages, and zip archives of these."""
+"""Mutates inputs by their form: bytes, text, JSON, protobuf messages, and zip archives of these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs functions in a child process that stays, as `cnn_convertor.isolation` does in a child for each."""
+"""Runs functions in one lasting child process, where `cnn_convertor.isolation` starts a child for each."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Servant:
 
 
 def _serve(line: Connection[Any, Any]) -> NoReturn:
-    """In the child: answer until the parent hangs up. The processor time of an answer is limited by a deadly signal."""
+    """In the child: answer until the parent closes the pipe. A signal ends the child if an answer takes too much processor time."""
     faulthandler.disable()
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -87,7 +87,7 @@ def _serve(line: Connection[Any, Any]) -> NoReturn:
             signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
                 answer: tuple[bool, Any] = (True, function())
-            except Exception as error:  # noqa: BLE001  # whatever the library raises for a damaged file
+            except Exception as error:  # noqa: BLE001  # libraries raise any type for a damaged file
                 answer = (False, str(error) or type(error).__name__)
             signal.setitimer(signal.ITIMER_PROF, 0)
             line.send(answer)

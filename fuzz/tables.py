@@ -1,4 +1,4 @@
-"""Layers and nodes with settings that make sense, for the seeds: a mutation of these reaches what one of nonsense does not."""
+"""Layers and nodes with valid settings, for the seeds: their mutations reach code that random settings do not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Settings: TypeAlias = Mapping[str, Any]
 
 # --- Keras ---------------------------------------------------------------------------------------------------------------
 
-# What a layer has, whatever its type; layers in one direction take the first of each pair.
+# Settings of layers of every type; layers in one dimension take the first of each pair.
 KERAS_SETTINGS: Final[Settings] = {
     "activation": "relu", "filters": 4, "units": 4, "kernel_size": [2, 2], "strides": [1, 1], "pool_size": [2, 2], "dilation_rate": [1, 1],
     "padding": "same", "groups": 1, "depth_multiplier": 1, "use_bias": True, "data_format": "channels_last", "output_size": [2, 3],

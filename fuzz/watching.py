@@ -1,4 +1,4 @@
-"""Runs a harness on one input, within limits of time and memory, and tells allowed outcomes from findings."""
+"""Runs a harness on one input, within limits of time and memory, and distinguishes allowed outcomes from findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many networks in one call: which ones, in which order, and what one failure costs."""
+"""Many networks in one call: their selection, their order, and failures of single ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache gives the files of a conversion again, and nothing else."""
+"""A cache returns the files of the same conversion, and of no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibrated palettes: what layers read is measured right, the outputs get better, and nothing else changes."""
+"""Calibration measures the inputs of layers correctly, improves the outputs, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def outputs_of(graph: Graph, program: Program, inputs: Maps, folder: Path) -> li
 
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_the_mean_error_of_each_channel_leaves(transposed: bool, tmp_path: Path) -> None:
-    """It does so only if the mean of what meets each element of the kernel is right, whatever window goes over the map."""
+    """This needs the right mean of the inputs at each element of the kernel, for every kind of window."""
     graph, inputs = every_kind(), images(6)
     before, result = calibrated(graph, inputs, tmp_path, transposed)
     assert result is not None and result.effect.samples == 6
@@ -129,7 +129,7 @@ def test_the_mean_error_of_each_channel_leaves(transposed: bool, tmp_path: Path)
 def test_variances_and_means_are_those_of_the_channels(
     at_a_time: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the number of samples that are run at a time."""
+    """The number of samples in a part does not change the result."""
     monkeypatch.setattr(calibration, "_AT_A_TIME", at_a_time)
     graph, inputs = graph_of(KINDS["1x1"]), images(10)
     samples = Samples({"x": inputs}, "", {})
@@ -154,7 +154,7 @@ def test_what_a_later_layer_reads_is_measured_behind_the_activation(tmp_path: Pa
 
 
 def test_what_convolutions_of_one_command_read_is_known(tmp_path: Path) -> None:
-    """A chain whose second run reads from the unified buffer, where nobody sees it."""
+    """A chain whose second run reads from the unified buffer, where its input cannot be observed."""
     first = ops.Conv2d(normal(40, 16, 1, 1), None, window((1, 1)), activation=ops.Relu())
     graph = graph_of(first, then=ops.Conv2d(normal(24, 40, 3, 3), None, window((3, 3))))
     before, result = calibrated(graph, images(4), tmp_path, fusion="full")

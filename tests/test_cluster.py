@@ -1,4 +1,4 @@
-"""Work is spread over a Dask cluster: the same results as here, whatever dies."""
+"""Work on a Dask cluster gives the same results as in one process, even if workers die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text, whatever it holds, leaves the place that it is written to."""
+"""No text from a model escapes from the comment, string or name in which it is written."""
 
 from __future__ import annotations
 

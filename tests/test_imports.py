@@ -1,4 +1,4 @@
-"""The package's rooms stand on each other in one order, and foreign packages stay where they belong."""
+"""Modules import only those above them in one order, and other packages only where they are allowed."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ EVERYTHING = (
     f"first Convolution {convolution(8, 1)}",  # too wide: DV404
     "odd Foo",  # unknown: DV301
     "bad Pooling pooling_param { pool: STOCHASTIC kernel_size: 2 }",  # not the same each time: DV302
-    "far ReLU relu_param { negative_slope: 1e6 }",  # whatever the size: DV503
+    "far ReLU relu_param { negative_slope: 1e6 }",  # DV503 for any size
     "last Bar",
 )
 
@@ -154,7 +154,7 @@ def test_all_reasons_come_at_once_in_network_order(look: Look) -> None:
     assert result.changes[1].layers == ("odd", "last")
 
 
-def test_settings_that_contradict_each_other_are_told_whatever_the_size(look: Look) -> None:
+def test_settings_that_contradict_each_other_are_reported_for_any_size(look: Look) -> None:
     layers = (f"bad Convolution {convolution(8, 3, 'pad: 1 pad_h: 1')}", "worse Convolution", "pool Pooling")
     assert codes(look("odd Foo", *layers).problems) == [
         ("DV301", "odd"),
@@ -313,12 +313,12 @@ def test_without_a_shape_in_the_file_the_size_is_guessed(tmp_path: Path) -> None
         (r.name, *("x".join(map(str, shape)) for shape in r.outputs), r.guessed, r.runs) for r in result.layers[1:]
     ] == [
         ("odd", "16x16x12", True, "refused"),
-        ("conv", "14x14x4", True, "device"),  # whose weights tell the channels
+        ("conv", "14x14x4", True, "device"),  # its weights give the channels
     ]
 
 
 def test_a_layer_that_fits_no_guess_does_not_hide_what_is_behind_it(shared: Path, tmp_path: Path) -> None:
-    """In a file of Keras 2, which tells no shapes: a stand-in for any layer has the channels that the others need."""
+    """In a file of Keras 2, which contains no shapes: a stand-in for any layer has the channels that the others need."""
     path = tmp_path / "net.h5"
     path.write_bytes((shared / "models/vww_mobilenet_keras2/vww_96.h5").read_bytes())
     for number in (1, 7, 20):
@@ -410,7 +410,7 @@ def test_an_inspection_foretells_the_conversion_with_weights_or_without(definiti
 
 
 def replaced() -> Iterator[tuple[str, str]]:
-    """The digits network, once for each of its layers, which has a type that nobody knows there."""
+    """The digits network, once for each of its layers, which then has an unknown type."""
     text = (ROOT / "examples/digits_caffe/digits.prototxt").read_text()
     pieces = text.split('type: "')
     for at in range(1, len(pieces)):

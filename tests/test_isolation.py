@@ -1,4 +1,4 @@
-"""What a child process does cannot harm its parent."""
+"""A child process cannot harm its parent."""
 
 from __future__ import annotations
 

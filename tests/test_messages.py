@@ -108,7 +108,7 @@ def test_every_code_that_is_used_is_on_the_page_and_every_code_of_the_page_is_us
     used = {use.code for use in uses()}
     documented = set(entries())
     assert used - documented == set(), "write an entry in tools/messages_page.py"
-    assert documented - used == set(), "nobody gives these codes any more"
+    assert documented - used == set(), "no code raises these anymore"
 
 
 def test_every_code_is_provoked_by_a_test() -> None:

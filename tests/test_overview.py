@@ -1,4 +1,4 @@
-"""The whole report of a network: what it has beside a conversion's, and when there is no conversion."""
+"""The whole report of a network: what it adds to a conversion's report, also without a conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary says what a user would not expect."""
+"""The summary names unexpected choices."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The same inputs give the same bytes, whatever the environment, the order of keys, the Python and its libraries.
+"""The same inputs give the same bytes in every environment, with any order of keys, Python and libraries.
 
 `CNN_CONVERTOR_PYTHONS` names more interpreters, separated as in `PATH`: environments with the oldest and newest libraries.
 """

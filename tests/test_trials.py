@@ -1,4 +1,4 @@
-"""Networks are run and verified under the names that the user knows."""
+"""Networks are run and verified under the names in the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work is spread over processes; the end of one costs one item."""
+"""Work is spread over processes; if one dies, only its item fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a source holds, the audit gives findings or refuses it; it never breaks."""
+"""For any source, the audit gives findings or refuses it; it never crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function on the CPU that works on other maps than its layer tells of is found."""
+"""The audit finds a CPU function that works on other maps than its layer names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probe tells which forms of commands a device computes rightly."""
+"""The probe finds the forms of commands that a device computes correctly."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_how_weights_are_stored_is_told_to_those_who_want_to_know(
         assert ("a: weights" in out) == expected
     converts(lambda config, progress: made(weights=STORED[1:2]))
     assert cli.main(["a.ini", "-v"]) == 0
-    assert "a: weights" not in capsys.readouterr().out, "without palettes there is nothing to tell"
+    assert "a: weights" not in capsys.readouterr().out, "without palettes there is nothing to show"
 
 
 @pytest.mark.parametrize("arguments", [["a.ini", "b.ini"], ["convert", "a.ini", "b.ini"], ["a.ini", "--", "b.ini"]])

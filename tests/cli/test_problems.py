@@ -1,4 +1,4 @@
-"""Problems for other programs: their forms hold whatever messages contain."""
+"""Problems for other programs are well-formed for messages with any characters."""
 
 from __future__ import annotations
 

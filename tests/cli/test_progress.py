@@ -1,4 +1,4 @@
-"""Commands that take long show how far they are: on a terminal alone, on standard error, without a trace."""
+"""Slow commands show progress: only on a terminal, on standard error, and it leaves no trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables fit the width of a terminal, whatever it is, and lose nothing; without one they are as wide as they are."""
+"""Tables fit a terminal of any width without losing text; without a terminal, they have their full width."""
 
 from __future__ import annotations
 

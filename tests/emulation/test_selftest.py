@@ -1,4 +1,4 @@
-"""NAME_selftest.cpp builds with the SDK's header alone and tells a good network from a bad one."""
+"""NAME_selftest.cpp needs only the SDK's header, passes for a good network and fails for a bad one."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ RAISED_SCALES: dict[str, tuple[Graph, list[str]]] = {
         graph("s", ("a", conv(), "x"), ("p", ZEROS_COUNT, "a"), ("s", scale(shift=False), "p")),
         ["a = Conv2d+(x)", "s = AveragePool2d(a)"],
     ),
-    "4: a single factor, whatever is above the pool": (
+    "4: a single factor, with anything above the pool": (
         graph("s", ("p", AVERAGE, "x"), ("s", UNIFORM, "p")), ["s = AveragePool2d(x)"],
     ),
     "5: an upsampling": (graph("s", ("a", conv(), "x"), ("u", UP, "a"), ("s", scale(), "u")), ["a = Conv2d+(x)", "s = Upsample(a)"]),

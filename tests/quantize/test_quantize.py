@@ -104,7 +104,7 @@ def test_all_weights_zero() -> None:
     assert not palette.index.any()
 
 
-def test_same_counts_give_the_same_palette_whatever_their_order() -> None:
+def test_same_counts_in_any_order_give_the_same_palette() -> None:
     half = drawn("heavy tails")
     one, other = fit(histogram(half)), fit(histogram(half[::-1]))
     assert one.centers.tobytes() == other.centers.tobytes()

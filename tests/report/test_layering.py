@@ -47,7 +47,7 @@ def test_an_arrow_that_passes_others_bends() -> None:
 
 
 @pytest.mark.parametrize("nodes", [(0, 1, 2), (0, 4, 5), (3, 4, 5)])
-def test_bends_are_no_nodes_whatever_numbers_the_nodes_have(nodes: tuple[int, int, int]) -> None:
+def test_bends_are_no_nodes_for_any_numbers_of_nodes(nodes: tuple[int, int, int]) -> None:
     first, second, third = nodes
     layering = layered(6, [(first, second), (first, third), (second, third)])
     assert len({*layering.places}) == 6

@@ -49,7 +49,7 @@ def hostile() -> str:
     return html_page(made, compared=differences(report(), made))
 
 
-def test_names_of_layers_are_text_whatever_they_contain(hostile: str) -> None:
+def test_names_of_layers_with_any_characters_are_text(hostile: str) -> None:
     harmless = html_page(report(joined()), compared=differences(report(), report(joined())))
     page, other = Page(hostile), Page(harmless)
     kinds = {tag for tag, _ in page.elements}
@@ -84,7 +84,7 @@ def test_identifiers_of_elements_are_unique_and_links_lead_to_them(hostile: str)
     assert {a["href"] for tag, a in page.elements if tag == "a"} <= {f"#{each}" for each in ids}
 
 
-def test_pictures_are_well_formed_whatever_names_contain() -> None:
+def test_pictures_are_well_formed_for_any_names() -> None:
     made = report(joined(HOSTILE))
     assert ET.fromstring(memory_svg(made)).tag.endswith("svg")
     pytest.importorskip("fast_sugiyama")

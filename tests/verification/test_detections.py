@@ -48,7 +48,7 @@ def rows(*given: tuple[float, ...], count: int = 4) -> Any:
 A, B = (0, 1, 0.9, 0.1, 0.2, 0.3, 0.4), (0, 1, 0.8, 0.5, 0.5, 0.6, 0.6)
 
 
-def test_rows_are_matched_whatever_their_order() -> None:
+def test_rows_are_matched_in_any_order() -> None:
     device, reference = matched_detections(rows(B, A), rows(A, B))
     np.testing.assert_array_equal(device, reference)
     np.testing.assert_array_equal(device[0, :2], [B[2:], A[2:]])

@@ -1,4 +1,4 @@
-"""Every layer's output of a Keras model is found, whatever the model is made of."""
+"""Every layer's output of a Keras model is found, in models of every structure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is changed in the generated sources or weights, verify finds it: the proof is worth something."""
+"""verify finds any change of the generated sources or weights, so a pass proves something."""
 
 from __future__ import annotations
 

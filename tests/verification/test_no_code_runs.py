@@ -1,4 +1,4 @@
-"""Verification gives stranger's files to Keras: code in them never runs."""
+"""Verification gives untrusted files to Keras; code in them never runs."""
 
 from __future__ import annotations
 

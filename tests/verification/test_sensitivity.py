@@ -1,4 +1,4 @@
-"""The layers that are named are those whose palettes cost the outputs most, whatever the layers before and after them do."""
+"""Sensitivity names the layers whose palettes cost the outputs most, independent of the layers around them."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""verify says whether a network is right, and where it is not; run shows what it says of an image."""
+"""verify finds whether a network is right, and the first wrong layer; run shows the outputs for an image."""
 
 from __future__ import annotations
 

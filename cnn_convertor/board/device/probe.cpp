@@ -1,8 +1,8 @@
 // Runs every command of commands.h on the device and compares the results with the expected ones. Prints one line for each form
 // of command, and writes board.json:
 //   probe [-v] [probe.bin [board.json]]
-// The exit code is 0 when board.json is written, whatever the results are. If the device does not return from a command, start
-// the probe again: it counts the command as failed and goes on behind it.
+// The exit code is 0 when board.json is written, with any results. If the device does not return from a command, start
+// the probe again: it counts the command as failed and continues with the next one.
 #include <unistd.h>
 
 #include <algorithm>
@@ -275,7 +275,7 @@ Result Try(const Command &command, dmp_dv_context context, Memories &memories) {
 }
 
 // The results so far, a line each, in a file. A line without an end is of a command from which the device did not return: the
-// next start counts it as failed, and goes on behind it.
+// next start counts it as failed, and continues with the next one.
 class Journal {
  public:
   explicit Journal(const std::string &path) : path_(path) {}

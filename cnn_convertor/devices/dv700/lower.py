@@ -90,7 +90,7 @@ def is_from_device(graph: Graph, step: Command) -> bool:
     """The layer's is_input_hw_layout.
 
     The runtime ignores it for commands and for generated functions; there it says whether commands wrote the input. LT_FLATTEN
-    and get_layer_input reorder a map if it is set, so there it says whether the map lies in the device's order, whoever wrote
+    and get_layer_input reorder a map if it is set, so there it says whether the map is in the device's order, no matter what wrote
     it. get_layer_input needs three dimensions for that. LT_SOFTMAX takes a row-major array if it is set.
     """
     op = step.nodes[-1].op

@@ -135,7 +135,7 @@ void Memory::check_range(uint64_t offset, uint64_t bytes, const char *what) cons
 void Memory::read(uint64_t offset, std::size_t count, float *values) const {
   widen_all(data_ + offset, count, values);
   if (exact_.empty()) return;
-  // An unrounded value counts as long as the FP16 memory holds its rounding: whoever wrote there since has replaced it.
+  // An unrounded value counts as long as the FP16 memory holds its rounding: a later write there has replaced it.
   const float *exact = exact_.data() + offset / 2;
   for (std::size_t i = 0; i < count; ++i)
     if (bits_of_float(widen(narrow(exact[i]))) == bits_of_float(values[i])) values[i] = exact[i];

@@ -34,7 +34,7 @@ LIMITS = Limits()
 
 
 def zeros(*shape: int) -> Constant:
-    """A constant that takes no memory before it is read, and nobody reads it here."""
+    """A constant that takes no memory before it is read, and is not read here."""
 
     def read(rows: slice) -> Array:
         return np.zeros((rows.stop - rows.start, *shape[1:]), np.float32)

@@ -1,4 +1,4 @@
-"""Networks with unpoolings compute what they say, whatever is rewritten and fused around the maps that they go by."""
+"""Networks with unpoolings compute the right results after all rewrites and fusions around the pooled maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a definition says, it gives a graph or reasons, never a traceback."""
+"""Any definition gives a graph or errors with codes, never a traceback."""
 
 from __future__ import annotations
 

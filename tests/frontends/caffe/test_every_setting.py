@@ -63,7 +63,7 @@ CASES = [
     Case('layer { name: "l" type: "Input" top: "x" input_param { shape { dim: [1, 3, 2] } } }' + layer_texts.layer("Split")),
 ]  # fmt: skip
 
-# Fields that change no result, whatever their value, and why.
+# Fields of which no value changes a result, and why.
 NO_EFFECT: Mapping[tuple[str, str], str] = {
     ("BN", "frozen"): "says whether training changes the statistics",
     ("DetectionOutput", "visualize"): "draws the detections besides",

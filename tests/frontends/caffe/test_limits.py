@@ -174,7 +174,7 @@ def definition(limit: Limit, type: str, settings: str) -> str:
 
 
 def told(limit: Limit, type: str, settings: str, folder: Path) -> list[str]:
-    """The codes of what is said when a layer is looked at, and, if its weights are told in the settings, when it is converted."""
+    """The codes of problems when a layer is inspected, and, if the settings give its weights, when it is converted."""
     network, data = folder / "net.prototxt", folder / "net.caffemodel"
     network.write_text(definition(limit, type, settings))
     found = [problem.code for problem in inspect(network).problems]

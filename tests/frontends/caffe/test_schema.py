@@ -1,4 +1,4 @@
-"""The descriptors that we ship are those of caffe.proto, whatever the version of protobuf."""
+"""The descriptors in the package are those of caffe.proto, for any version of protobuf."""
 
 from __future__ import annotations
 

@@ -494,7 +494,7 @@ def activations_as_layers(keras: Keras) -> Any:
 
 
 def frozen_names(keras: Keras) -> Any:
-    """Names that tell nothing, so that the order of the arrays must: two inner models with the same layer names."""
+    """Ambiguous names, so that the order of the arrays decides: two inner models with the same layer names."""
     L = keras.layers  # noqa: N806
 
     def block(name: str) -> Any:

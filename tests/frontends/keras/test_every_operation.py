@@ -1,4 +1,4 @@
-"""Every function between layers gives what Keras or TensorFlow gives, by whatever name a file has it."""
+"""Every function between layers gives the results of Keras or TensorFlow, under every name in files."""
 
 from __future__ import annotations
 

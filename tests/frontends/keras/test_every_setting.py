@@ -61,7 +61,7 @@ ACTIVATIONS = (
     written("ELU", alpha=0.4), written("PReLU"), written("Softmax", axis=[1, 2]), written("Activation", activation="tanh"),
     written("Activation", activation=written("Softmax", axis=1)),
 )  # fmt: skip
-# Each setting -> values that are tried of it, in whatever layer has it; what Keras itself refuses is left out.
+# Each setting -> the values to try in all layers that have it; values that Keras itself refuses are skipped.
 VALUES: dict[str, tuple[Any, ...]] = {
     "activation": ACTIVATIONS, "use_bias": (False,), "filters": (3,), "units": (3,), "kernel_size": (2, (3, 1), [4]), "strides": (2, (1, 2), 9),
     "dilation_rate": (2, (1, 3)), "groups": (2, 3, 6, -1), "depth_multiplier": (2,), "padding": ("same", "valid", "causal", 2, (1, 2)),
@@ -75,7 +75,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "threshold": (0.4,), "rms_scaling": (True,), "mean": (0.3, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), "variance": (0.4,), "invert": (True,),
     "shared_axes": ([1], [2], [1, 2, 3], [1, 3]), "n": (3,), "offset": (0.4,), "data_format": (),  # the last: see below
 }  # fmt: skip
-# Of these a value is refused, whatever the layer; all others agree with Keras. (type or "", setting, value)
+# Values that are refused, in one layer type or in all; all others agree with Keras. (type or "", setting, value)
 REFUSED = {
     *(("", "activation", str(value)) for value in ("threshold", "sparsemax", written("PReLU"), written("Softmax", axis=[1, 2]))),
     *(("", "interpolation", value) for value in ("bicubic", "lanczos3", "lanczos5", "area")),

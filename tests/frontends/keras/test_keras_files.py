@@ -1,4 +1,4 @@
-"""Every kind of file is told apart and opened, and its numbers are read when somebody asks for them."""
+"""Every kind of file is recognized and opened, and its numbers are read only on demand."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ REQUIRED = {
     "scale": 1.0,
 }
 
-# Settings of which any value that Keras itself takes converts, in whatever layer has no row above; and why.
+# Settings of which every value that Keras accepts converts, in layers without a row above; and why.
 FREE: Mapping[str, str] = {
     **dict.fromkeys(("use_bias", "center", "scale", "keepdims", "invert", "synchronized"), "on or off"),
     **dict.fromkeys(("epsilon", "alpha", "offset", "mean", "variance", "theta"), "any number: the CPU calculates, or it is folded into weights"),

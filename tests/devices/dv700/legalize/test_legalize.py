@@ -206,7 +206,7 @@ REWRITES: dict[str, tuple[Graph, list[str]]] = {
         ["a/blocks = OnCpu[op=SpaceToDepth[block=4x4 padding=1x2x0x1]](x) -> 7x8x48",
          "a = Conv2d[weight=Constant(5x48x3x3) bias=Constant(5) window=kernel=3x3 activation=Relu](a/blocks) -> 5x6x5"],
     ),
-    "a large kernel whose last rows nobody reads": (
+    "a large kernel whose last rows are not read": (
         chain(conv(5, 3, 8, stride=Pair(3, 2)), shape=Shape(13, 11, 3)),
         ["a/blocks = OnCpu[op=SpaceToDepth[block=3x2 padding=0x-1x0x-1]](x) -> 4x5x18",
          "a = Conv2d[weight=Constant(5x18x3x4) bias=Constant(5) window=kernel=3x4](a/blocks) -> 2x2x5"],

@@ -52,7 +52,7 @@ def conv(kernels: Real, groups: int = 1) -> ops.Op:
 
 
 def planned(*made: ops.Op, channels: int = 16) -> Program:
-    """Layers named a, b, c, ... one after the other, with weights in FP16 as long as nobody chooses."""
+    """Layers named a, b, c, ... one after the other, with weights in FP16 until palettes are chosen."""
     nodes = [Node("x", ops.Input(Shape(20, 20, channels)))]
     for op, name in zip(made, "abcdefgh", strict=False):
         nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name, type(op).__name__),)))
