@@ -1,5 +1,6 @@
 """The program: python -m cnn_convertor, cnn-convertor and convertor.py."""
 
+import gc
 import os
 import signal
 import sys
@@ -7,11 +8,14 @@ from contextlib import suppress
 
 from cnn_convertor import __version__
 
+_OBJECTS = 100_000  # made between two searches for garbage: more than in a small conversion
+
 
 def run() -> int:
     """Run the command line; returns the exit code. While its modules load, Ctrl-C ends the program at once and in silence."""
     if sys.argv[1:] == ["--version"]:
         return _print_version()
+    gc.set_threshold(_OBJECTS)  # loading modules makes many objects and no garbage
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
