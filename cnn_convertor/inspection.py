@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from cnn_convertor.config import Config, is_model
-from cnn_convertor.errors import ModelError, UnsupportedError, overheard
+from cnn_convertor.errors import ModelError, Problem, UnsupportedError, overheard
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.frontends.unsupported_formats import explain
 from cnn_convertor.pipeline import Look, look, with_input, with_look
-from cnn_convertor.report.collecting import message_of, outline, report_of
+from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
 from cnn_convertor.report.form import to_values
 from cnn_convertor.report.rows import Runs
 from cnn_convertor.report.values import Message, ModelLayer, Report
@@ -25,43 +25,50 @@ def inspect(source: Config | str | Path, **device: Any) -> Report:
     A .prototxt needs no weights. device: options of Config, such as device, fusion and ub_size, where `source` is a file.
     Raises ConvertorError when a file cannot be read at all; what is wrong with single layers is in the report.
     """
+    return find(source, **device).report
+
+
+def find(source: Config | str | Path, **device: Any) -> Findings:
+    """What `inspect` finds, and the problems with the paths of files."""
     if not isinstance(source, Config):
         path = Path(source)
         if problem := explain(path):
             raise ModelError(problem)
         if is_model(path) and path.exists():
-            return _inspect(Config.of(path, **device), path.stem, with_weights=False)
+            return _find(Config.of(path, **device), path.stem, with_weights=False)
         source = Config.read(path, **device)
-    return _inspect(source, source.name, with_weights=True)
+    return _find(source, source.name, with_weights=True)
 
 
 def compare(
     source: str | Path, *, devices: Sequence[str | None], levels: Sequence[str | None], **options: Any
-) -> tuple[Report, ...]:
+) -> tuple[Findings, ...]:
     """Inspect a network for each device at each level of fusion, both as the ini file names them; None: the ini file's."""
-    return tuple(inspect(source, device=device, fusion=level, **options) for device in devices for level in levels)
+    return tuple(find(source, device=device, fusion=level, **options) for device in devices for level in levels)
 
 
-def _inspect(config: Config, network: str, *, with_weights: bool) -> Report:
+def _find(config: Config, network: str, *, with_weights: bool) -> Findings:
     with overheard() as warned:
         seen = look(config, with_weights=with_weights)
-        report = with_look(_planned(seen, config), seen, config)
-    return replace(
+        planned, problems = _planned(seen, config)
+        report = with_look(planned, seen, config)
+    report = replace(
         report,
         network=network,
         has_weights=with_weights or not config.model.may_lack_weights,
         warnings=tuple(map(message_of, warned.problems)),
     )
+    return Findings.of(report, problems)
 
 
-def _planned(seen: Look, config: Config) -> Report:
-    """The report of the program with FP16 weights; if there is none, the problems of the input, or nothing."""
+def _planned(seen: Look, config: Config) -> tuple[Report, tuple[Problem, ...]]:
+    """The report of the program with FP16 weights; if there is none, the problems of the network or of the input."""
     if seen.schedule is None:
-        return outline(config)
+        return outline(config), seen.problems
     try:
-        return report_of(with_input(seen.lowered(config), config), config)
+        return report_of(with_input(seen.lowered(config), config), config), ()
     except UnsupportedError as error:
-        return replace(outline(config), problems=tuple(map(message_of, error.problems)))
+        return outline(config), error.problems
 
 
 # --- JSON ----------------------------------------------------------------------------------------------------------------

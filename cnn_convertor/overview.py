@@ -15,7 +15,7 @@ from cnn_convertor.errors import Problem, UnsupportedError, overheard
 from cnn_convertor.pipeline import Watched, counted_weights, look, quantize, whole_report, with_look
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import values
-from cnn_convertor.report.collecting import message_of, outline, report_of
+from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
 from cnn_convertor.report.magnitudes import MagnitudeCounter, counted
 from cnn_convertor.report.values import Report
 from cnn_convertor.trials import verify
@@ -35,37 +35,48 @@ def report_on(
     place of random images.
     Raises ConvertorError when a file cannot be read at all. Warnings are in the report, and are issued as well.
     """
+    return find(config, progress, verified=verified, board=board, inputs=inputs).report
+
+
+def find(
+    config: Config,
+    progress: Progress = silent,
+    *,
+    verified: bool = False,
+    board: Path | None = None,
+    inputs: Path | None = None,
+) -> Findings:
+    """What `report_on` finds, and the problems with the paths of files."""
     with overheard() as warned:
-        report = _report_on(config, progress, verified=verified, board=board, inputs=inputs)
-    return replace(report, warnings=tuple(map(message_of, warned.problems)))
+        report, problems = _find(config, progress, verified=verified, board=board, inputs=inputs)
+    return Findings.of(replace(report, warnings=tuple(map(message_of, warned.problems))), problems)
 
 
-def _report_on(
+def _find(
     config: Config, progress: Progress, *, verified: bool, board: Path | None, inputs: Path | None
-) -> Report:
+) -> tuple[Report, tuple[Problem, ...]]:
+    """The report, still without its problems, and these."""
     progress("read", 0, 1)
     watched = Watched.new()
     seen = look(config, observe=watched.passes)
     if seen.schedule is None:
-        return with_look(outline(config), seen, config)
+        return with_look(outline(config), seen, config), seen.problems
     graph = seen.partial.graph
     made = quantize(graph, config, progress, planned=seen.lowered(config))
     problems, magnitudes = _packed(made.program, watched.magnitudes, progress)
     progress("report", 0, 1)
     report = report_of(made.program, config, calibration=made.calibration, kept=made.kept)
-    report = replace(report, problems=tuple(map(message_of, problems)))
     report = whole_report(report, seen, made, config, watched._replace(magnitudes=magnitudes))
     if problems:
-        return report
+        return report, problems
     if board is not None:
         report = replace(report, board=board_of(verify_board(config, board, inputs=inputs, progress=progress)))
     if not verified:
-        return report
+        return report, ()
     with tempfile.TemporaryDirectory() as folder:  # in place of that of the outputs, which a report does not judge
         apart = replace(config, output_folder=Path(folder))
-        return replace(
-            report, verified=verify(apart, graph=graph, made=made, inputs=inputs, layers=True, progress=progress)
-        )
+        found = verify(apart, graph=graph, made=made, inputs=inputs, layers=True, progress=progress)
+    return replace(report, verified=found), ()
 
 
 def _packed(

@@ -121,11 +121,10 @@ def whole_report(report: Report, seen: Look, made: Quantized, config: Config, wa
 
 
 def with_look(report: Report, seen: Look, config: Config) -> Report:
-    """The report with what a look shows: layers, where each runs and why commands end, and what prevents a conversion."""
+    """The report with what a look shows: layers, where each runs, and why commands end."""
     work = work_of(seen.partial, seen.steps)
     report = replace(
         report,
-        problems=(*map(message_of, seen.problems), *report.problems),
         layers=tuple(rows(seen.partial, work, seen.problems)),
         work=extent_of(work),
         normalizations=() if seen.partial.problems else input_normalizations(seen.partial.graph),

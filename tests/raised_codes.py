@@ -14,7 +14,6 @@ from cnn_convertor.errors import Problem
 FOLDER: Final = "CNN_CONVERTOR_TEST_CODES"  # in the environment: where the processes of a run keep their records
 PACKAGE: Final = f"{Path(__file__).resolve().parents[1] / 'cnn_convertor'}{os.sep}"
 CONSTRUCTORS: Final = f"{PACKAGE}errors.py"  # make problems for others
-PRINTER: Final = str(Path(PACKAGE) / "cli" / "console.py")  # makes problems again from the messages of a report
 
 
 def start(folder: Path) -> None:
@@ -44,4 +43,4 @@ def _is_of_package(frame: FrameType | None) -> bool:
     """Whether the package made the problem; those that a test makes prove nothing."""
     while frame is not None and frame.f_code.co_filename == CONSTRUCTORS:
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename.startswith(PACKAGE) and frame.f_code.co_filename != PRINTER
+    return frame is not None and frame.f_code.co_filename.startswith(PACKAGE)

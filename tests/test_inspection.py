@@ -491,6 +491,22 @@ def test_steps_are_shown_when_asked_for(capsys: pytest.CaptureFixture[str]) -> N
     assert "It can be converted, as far as is known before its weights are packed." in lines
 
 
+@pytest.mark.parametrize("options", [["inspect", "-q"], ["report"], ["inspect", "--json"]])
+def test_problems_name_the_file_as_it_was_given_and_json_without_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sub").mkdir()
+    Path("sub/net.prototxt").write_text(net(f"conv Convolution {convolution(8, 3)}", "odd Foo"))
+    Path("sub/net.caffemodel").write_bytes(b"")
+    assert cli.main([*options, "sub/net.prototxt"]) == 1
+    printed, said = capsys.readouterr()
+    if "--json" in options:
+        assert '"file": "net.prototxt"' in printed and "sub" not in printed
+    else:
+        assert '--> sub/net.prototxt:3: layer "odd" (Foo)' in said
+
+
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: list[str]) -> None:
     (tmp_path / "net.prototxt").write_text(net(f"conv Convolution {convolution(8, 3)}", "odd Foo", "last Softmax"))

@@ -19,7 +19,7 @@ from cnn_convertor.cli.grids import Item
 from cnn_convertor.cli.problems import Complaint
 from cnn_convertor.cli.progress import MOMENT, TimedSteps, bar
 from cnn_convertor.cli.tables import escape_controls
-from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.errors import Problem
 from cnn_convertor.failures import DEBUG, Attempt, Ending
 from cnn_convertor.progress import silent
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cnn_convertor.pipeline import ConvertedNetwork
     from cnn_convertor.progress import Progress
     from cnn_convertor.report.comparison import ReportDifference
-    from cnn_convertor.report.values import Message, Report
+    from cnn_convertor.report.values import Report
     from cnn_convertor.sweep import Sweep
     from cnn_convertor.verification.results import Verification
 
@@ -101,7 +101,7 @@ class Console:
     def find(self, problem: Problem) -> None:
         """Print what is wrong with something that was checked; the exit code is then 1."""
         self.complain("error", problem)
-        self.code = max(self.code, FAILED)
+        self.fail()
 
     def show(self, text: str) -> None:
         """Print a result, a text."""
@@ -164,15 +164,21 @@ class Console:
             rows = sorted([*rows, *more], key=lambda row: labels.index(row[0]))
         self.result(title, rows)
 
-    def report(self, made: Report, files: Sequence[Path], compared: Sequence[ReportDifference] | None) -> None:
+    def report(
+        self,
+        made: Report,
+        found: Sequence[Problem],
+        files: Sequence[Path],
+        compared: Sequence[ReportDifference] | None,
+    ) -> None:
         """Print a report's summary, its files, and what differs from an earlier report.
 
         The exit code is 1 if the network cannot be converted.
         """
         from cnn_convertor.report.summary import summary
 
-        for message in made.problems:
-            self.find(_problem_of(message))
+        for problem in found:
+            self.find(problem)
         rows = [*(summary(made) if made.steps else ()), *(("files", str(path)) for path in files)]
         if rows:
             self.result(made.network, rows)
@@ -182,14 +188,14 @@ class Console:
     def verification(self, result: Verification) -> None:
         """Print a verification; the exit code is 1 unless it passed."""
         if not result.passed:
-            self.code = max(self.code, FAILED)
+            self.fail()
         if self._level >= 0 or not result.passed:
             _print_lines(tables.verification(result))
 
     def board_verification(self, result: BoardVerification) -> None:
         """Print how a board compares; the exit code is 1 unless it passed."""
         if not result.passed:
-            self.code = max(self.code, FAILED)
+            self.fail()
         if self._level >= 0 or not result.passed:
             _print_lines(tables.board_verification(result))
 
@@ -201,18 +207,17 @@ class Console:
         for problem in result.problems:
             self.find(problem)
 
-    def inspection(self, result: Report) -> None:
+    def inspection(self, result: Report, found: Sequence[Problem]) -> None:
         """Print an inspection, and the problems that do not belong to one layer."""
         self.lines(tables.inspection(result, verbose=self._level > 0))
         shown = {layer.name for layer in result.layers}
-        for message in result.problems:
-            if message.layer not in shown or self._level < 0:
-                self.complain("error", _problem_of(message))
+        for problem in found:
+            if problem.where is None or problem.where.layer not in shown or self._level < 0:
+                self.complain("error", problem)
 
-    def judge(self, result: Report) -> None:
-        """Set the exit code to 1 when an inspected network cannot be converted."""
-        if result.problems:
-            self.code = max(self.code, FAILED)
+    def fail(self) -> None:
+        """Set the exit code to 1, at least."""
+        self.code = max(self.code, FAILED)
 
     @contextmanager
     def table(self, names: Sequence[str]) -> Iterator[LiveTable | _Lines]:
@@ -244,12 +249,6 @@ class Console:
         with self.progress(title) as progress:
             progress(step, 0, 1)
             yield
-
-
-def _problem_of(message: Message) -> Problem:
-    """The problem from which a message of a report was made."""
-    where = Origin(message.file, message.layer, message.type, message.line) if message.file else None
-    return Problem(message.code, message.message, where, message.hint)
 
 
 class _Lines:

@@ -48,7 +48,7 @@ def report(
 
     The report has steps, costs, memory and weights. The exit code is 1 when the network cannot be converted.
     """
-    from cnn_convertor.overview import report_on
+    from cnn_convertor.overview import find
     from cnn_convertor.report.comparison import differences
     from cnn_convertor.report.form import to_json
     from cnn_convertor.report.page import html_page
@@ -58,13 +58,13 @@ def report(
     config = Config.of(ini, calibrate=calibrate, **device)
     old = None if earlier is None else earlier_report(earlier)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        made = report_on(config, progress, verified=verified, board=board, inputs=inputs)
+        made, problems = find(config, progress, verified=verified, board=board, inputs=inputs)
     compared = None if old is None else differences(old, made)
     data = to_json(made)
     save(json_file, data)
     if html is not None:
         save(html, html_page(made, compared=compared, data=data))
-    console.report(made, [path for path in (html, json_file) if path is not None], compared)
+    console.report(made, problems, [path for path in (html, json_file) if path is not None], compared)
     if opens and html is not None:
         click.launch(html.resolve().as_uri())
 

@@ -58,17 +58,18 @@ def inspect_network(
     devices = NAMES if device == "all" else (device,)
     levels = tuple(level.value for level in Fusion) if fusion == "all" else (fusion,)
     with console.working(source.name, "inspect"):
-        results = compare(source, devices=devices, levels=levels, **options)
+        found = compare(source, devices=devices, levels=levels, **options)
+    results = [each.report for each in found]
     if as_json:
         console.data(inspections_as_json(results) if "all" in (device, fusion) else inspection_as_json(results[0]))
     elif "all" in (device, fusion):
         console.lines(tables.comparison(results))
     else:
-        console.inspection(results[0])
+        console.inspection(*found[0])
         if cost:
             console.lines(tables.costs(results[0]))
-    for result in results:
-        console.judge(result)
+    if any(result.problems for result in results):
+        console.fail()
 
 
 @commands.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cnn_convertor import __version__, codegen
 from cnn_convertor.config import Config
@@ -111,6 +111,18 @@ def map_of(program: Program, given: Tensor) -> values.StoredMap:
     order = "HWC" if given.is_plain else ("hwc8" if program.transposed else "whc8")
     dtype = "uint8" if given.type is ElementType.BYTE else f"float{8 * given.type.value}"
     return values.StoredMap(plain(given.shape), order, dtype, given.offset, given.nbytes)
+
+
+class Findings(NamedTuple):
+    """A report, and its problems with the paths of files, which a report leaves out."""
+
+    report: values.Report
+    problems: tuple[Problem, ...]
+
+    @staticmethod
+    def of(report: values.Report, problems: Sequence[Problem]) -> Findings:
+        """The report with these problems."""
+        return Findings(replace(report, problems=tuple(map(message_of, problems))), tuple(problems))
 
 
 def message_of(problem: Problem) -> values.Message:
