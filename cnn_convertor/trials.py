@@ -31,7 +31,7 @@ from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import alone, causes_of, compare_layers, held_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, unjudged_layers
-from cnn_convertor.verification.reference import first_samples, reference_of, run_all
+from cnn_convertor.verification.reference import first_samples, run_both, run_device
 from cnn_convertor.verification.results import (
     Beside,
     Cause,
@@ -198,10 +198,7 @@ def verify(
     with _installing(graph, config, sources) as installed:
         progress("compile", 0, 1)
         network = installed(program)
-        progress("run", 0, 1)
-        device = run_all(network, given.inputs, on)
-        progress("run the framework", 0, 1)
-        reference = reference_of(config.model, network, given, device, on)
+        device, reference = run_both(config.model, network, given, on, progress)
         trial = _Trial(config, made.target, network, given, device, reference, installed, on)
         progress("compare", 0, 1)
         outputs = compare_outputs(network, device, reference)
@@ -231,15 +228,15 @@ def verify(
 def _beside(trial: _Trial, outputs: tuple[Comparison, ...]) -> tuple[Beside, ...]:
     """The outputs of the same commands with FP16 weights beside those with palettes."""
     plain = trial.installed(without_palettes(trial.program))
-    device = run_all(plain, trial.given.inputs, trial.on)
-    return beside(plain, device, trial.device, outputs, _reference_for(trial, plain, device))
+    device, reference = _run_beside(trial, plain)
+    return beside(plain, device, trial.device, outputs, reference)
 
 
-def _reference_for(trial: _Trial, network: EmulatedNetwork, device: Outputs) -> Reference:
-    """The framework's results for other weights. Its unpoolings follow the maxima of the network that is compared."""
+def _run_beside(trial: _Trial, network: EmulatedNetwork) -> tuple[Outputs, Reference]:
+    """The results of other weights. The framework's unpoolings follow the maxima of the network that is compared."""
     if unpoolings(network.graph, network.program):
-        return reference_of(trial.config.model, network, trial.given, device, trial.on)
-    return trial.reference
+        return run_both(trial.config.model, network, trial.given, trial.on)
+    return run_device(network, trial.given.inputs, trial.on), trial.reference
 
 
 def _sensitivity(trial: _Trial) -> tuple[Sensitivity, ...]:
@@ -250,8 +247,7 @@ def _sensitivity(trial: _Trial) -> tuple[Sensitivity, ...]:
         return ()
 
     def compared(network: EmulatedNetwork) -> tuple[Comparison, ...]:
-        device = run_all(network, trial.given.inputs, trial.on)
-        return compare_outputs(network, device, _reference_for(trial, network, device))
+        return compare_outputs(network, *_run_beside(trial, network))
 
     return sensitivities(variants_of(trial.installed(without_palettes(trial.program)), trial.program), compared)
 

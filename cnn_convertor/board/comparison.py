@@ -31,7 +31,7 @@ from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import held_layers, pairs
 from cnn_convertor.verification.outputs import compare_outputs
-from cnn_convertor.verification.reference import reference_of, run_all
+from cnn_convertor.verification.reference import run_both
 from cnn_convertor.verification.results import Comparison, as_json
 
 # A layer leaves the emulation when it does not compute on its own inputs what the emulated device computes on them. Sums in
@@ -149,9 +149,8 @@ def _compared(
     config: Config, network: EmulatedNetwork, given: Samples, results: BoardResults, min_sqnr: float
 ) -> BoardVerification:
     program = network.program
-    emulated = run_all(network, given.inputs)
+    emulated, reference = run_both(config.model, network, given)
     follows = network.run(given.inputs, layers=True, given=given_memory(program, results.memory))
-    reference = reference_of(config.model, network, given, emulated)
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
     layers = _layers(program, board.layers, follows, results, config.profile)
     layers = _beside_framework(layers, program, board, emulated, reference)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
-
-import numpy as np
 
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
-from cnn_convertor.samples import names_of_parts, split
 from cnn_convertor.verification import formula_runner, keras_runner, onnx_runner, opencv_runner
 from cnn_convertor.verification.compare import sqnr
 from cnn_convertor.verification.framework_maps import Reference, as_maps, as_output, blobs_as_maps, blobs_as_output
 from cnn_convertor.verification.unpooling import DeviceMaxima
-from cnn_convertor.workers import HERE, Workers, gather
 
 AGREEMENT_DB = 60.0  # OpenCV's FP32 reaches more than 90 dB against the formulas; a different definition gives far less
 LIBRARIES: Final = (
@@ -34,23 +28,36 @@ _REFUSED: Final = "DV712"
 Run: TypeAlias = Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, DeviceMaxima]], Reference]
 
 
-def run(
+def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima] = {}) -> Reference:
+    """The framework's results for samples: input name -> (N, H, W, C).
+
+    choices: unpooling -> the maxima that it uses; the framework's own where none are given.
+    Raises UsageError when the framework is not installed, ConvertorError when it refuses the network.
+    """
+    return judged(judges(model, graph, inputs, choices), model, graph, inputs, choices)[1]
+
+
+def judges(
+    model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]
+) -> tuple[Run, ...]:
+    """What can compute the results of a network, the best first; the first sample decides."""
+    return RUNNERS[model.frontend.runner].choose(model, graph, inputs, choices)
+
+
+def judged(
+    judges: Sequence[Run],
     model: Model,
     graph: Graph,
     inputs: Mapping[str, Maps],
-    choices: Mapping[str, DeviceMaxima] = {},
-    on: Workers = HERE,
-) -> Reference:
-    """The framework's results for samples: input name -> (N, H, W, C).
-
-    choices: unpooling -> the maxima that it uses; the framework's own where none are given. on: where the work runs.
-    Raises UsageError when the framework is not installed, ConvertorError when it refuses the network.
-    """
-    *preferred, last = RUNNERS[model.frontend.runner].choose(model, graph, inputs, choices)
-    for judge in preferred:
+    choices: Mapping[str, DeviceMaxima],
+) -> tuple[int, Reference]:
+    """The results of the first judge that does not refuse the network, and its number. Errors: as of `run`."""
+    *preferred, last = enumerate(judges)
+    for number, judge in preferred:
         with _refusal_ignored():
-            return _run(judge, model, graph, inputs, choices, on)
-    return _run(last, model, graph, inputs, choices, on)
+            return number, judge(model, graph, inputs, choices)
+    number, judge = last
+    return number, judge(model, graph, inputs, choices)
 
 
 @contextmanager
@@ -89,55 +96,6 @@ def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
         if not isinstance(graph[graph.outputs[place]].op, DetectionOutput):
             pairs.append((opencv.outputs[place], maps))
     return all(mine.shape == theirs.shape and sqnr(mine, theirs) >= AGREEMENT_DB for mine, theirs in pairs)
-
-
-# --- several at work -----------------------------------------------------------------------------------------------------
-
-
-class _Part(NamedTuple):
-    """Samples for a framework, as a value for any process; the graph comes without weights. is_first: its layers count."""
-
-    judge: Run
-    model: Model
-    graph: Graph
-    inputs: Mapping[str, Maps]
-    choices: Mapping[str, DeviceMaxima]
-    is_first: bool
-
-
-def _run(
-    judge: Run,
-    model: Model,
-    graph: Graph,
-    inputs: Mapping[str, Maps],
-    choices: Mapping[str, DeviceMaxima],
-    on: Workers,
-) -> Reference:
-    """As `run`, by one judge."""
-    if on == HERE:
-        return judge(model, graph, inputs, choices)
-    parts = [
-        _Part(judge, model, graph, part, {name: c.part(number) for name, c in choices.items()}, is_first=not number)
-        for number, part in enumerate(split(inputs))
-    ]
-    names = names_of_parts(len(parts))
-    files = cache(lambda: model.files)  # only a cluster asks
-    first, *others = gather(
-        _run_part, parts, names=names, on=on, preload=[__name__], uses=LIBRARIES, reads=lambda _: files()
-    )
-    for other in others:
-        places = first.outputs.keys() & other.outputs.keys()
-        joined = {place: np.concatenate([first.outputs[place], other.outputs[place]]) for place in sorted(places)}
-        first = replace(first, outputs=joined, unjudged={**first.unjudged, **other.unjudged})
-    return first
-
-
-def _run_part(part: _Part) -> Ending[Reference]:
-    def work() -> Reference:
-        found = part.judge(part.model, part.graph, part.inputs, part.choices)
-        return found if part.is_first else replace(found, layers={}, maxima=())
-
-    return attempted(work)
 
 
 # --- the runners ---------------------------------------------------------------------------------------------------------

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from cnn_convertor.cluster import Cluster
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError
@@ -17,6 +20,7 @@ from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import EXPECTED, Samples, names_of_parts, split
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import layer_of
@@ -25,14 +29,30 @@ from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
 from cnn_convertor.workers import HERE, Workers, gather
 
 
-def run_all(network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers = HERE) -> Outputs:
-    """The device's outputs for all samples, and its layers for the first ones, which run here. on: where the other samples run."""
-    first = network.run(first_samples(inputs), layers=True)
-    rest = {name: values[KEPT:] for name, values in inputs.items()}
-    if not all(map(len, rest.values())):
-        return first
-    outputs = zip(first.outputs, _run_spread(network, rest, on), strict=True)
-    return Outputs(tuple(map(np.concatenate, outputs)), first.layers)
+def run_device(
+    network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers = HERE, progress: Progress = silent
+) -> Outputs:
+    """The device's outputs for all samples, and its layers for the first ones. on: where the samples run, in parts."""
+    return _joined_outputs([found.device for found in _run_spread(network, None, inputs, on, progress)])
+
+
+def run_both(
+    model: Model, network: EmulatedNetwork, given: Samples, on: Workers = HERE, progress: Progress = silent
+) -> tuple[Outputs, Reference]:
+    """The results of the device, as of `run_device`, and of the framework, or those that are given with the inputs.
+
+    No framework is started if those cover every output. Its unpoolings follow the device's maxima.
+    """
+    graph = network.graph
+    known = _known_results(model, graph, given)
+    if len(known.outputs) == len(graph.outputs):
+        return run_device(network, given.inputs, on, progress), known
+    found = _run_spread(network, model, given.inputs, on, progress)
+    reference = _joined_references([each.reference for each in found if each.reference is not None])
+    judged = {layer_of(graph, graph.outputs[place]) for place in known.outputs}
+    unjudged = {layer: why for layer, why in reference.unjudged.items() if layer not in judged}
+    reference = replace(reference, outputs={**reference.outputs, **known.outputs}, unjudged=unjudged)
+    return _joined_outputs([each.device for each in found]), reference
 
 
 def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
@@ -40,14 +60,11 @@ def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
     return {name: values[:KEPT] for name, values in inputs.items()}
 
 
-def reference_of(
-    model: Model, network: EmulatedNetwork, given: Samples, device: Outputs, on: Workers = HERE
-) -> Reference:
-    """The framework's results, or those given with the inputs; no framework is started if they cover every output.
+# --- results that are given ------------------------------------------------------------------------------------------------
 
-    device: the network's results, by whose maxima the framework unpools. on: where the framework runs.
-    """
-    graph = network.graph
+
+def _known_results(model: Model, graph: Graph, given: Samples) -> Reference:
+    """The results that are given with the inputs. Raises UsageError for those that do not fit the network."""
     runner = frameworks.RUNNERS[model.frontend.runner]
     named = enumerate(zip(graph.outputs, graph.output_names, strict=True))
     places = {name: (place, output) for place, (output, name) in named if name in given.expected}
@@ -64,12 +81,7 @@ def reference_of(
     maps = {
         place: runner.as_output(given.expected[name], graph.shape(output)) for name, (place, output) in places.items()
     }
-    if len(maps) < len(graph.outputs):
-        found = frameworks.run(model, graph, given.inputs, _choices(network, given.inputs, device), on)
-        known = {layer_of(graph, output) for _, output in places.values()}
-        unjudged = {layer: why for layer, why in found.unjudged.items() if layer not in known}
-        return replace(found, outputs={**found.outputs, **maps}, unjudged=unjudged)
-    first = {name: values[:KEPT] for name, values in given.expected.items()}
+    first = first_samples(given.expected)
     layers = {n: m for n, values in first.items() if (m := runner.as_maps(values)) is not None}
     return Reference(framework=GIVEN, outputs=maps, layers=layers, order=runner.order)
 
@@ -103,41 +115,137 @@ def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:
     return "has the shape N x {}, but the framework's order of axes is N x {}".format(*shown)
 
 
-def _choices(network: EmulatedNetwork, inputs: Mapping[str, Maps], device: Outputs) -> dict[str, DeviceMaxima]:
-    """Unpooling -> the device's maxima, of all samples."""
+# --- parts of the samples --------------------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """Samples for both sides, as a value for any process: input name -> (N, H, W, C). The network comes without weights.
+
+    run: a name for all parts of a run. model: None for the device alone. first: the first sample of all, which chooses the
+    judges. least: the number of the first judge that may judge. is_first: keep the layers. travels: to other computers.
+    """
+
+    run: str
+    network: EmulatedNetwork
+    model: Model | None
+    inputs: Mapping[str, Maps]
+    first: Mapping[str, Maps]
+    least: int
+    is_first: bool
+    travels: bool
+
+    def carried(self) -> tuple[Path, ...]:
+        return self.network.files
+
+
+class _Found(NamedTuple):
+    """The results of a part. judge: the number of the one whose reference this is."""
+
+    device: Outputs
+    reference: Reference | None = None
+    judge: int = 0
+
+
+def _run_spread(
+    network: EmulatedNetwork, model: Model | None, inputs: Mapping[str, Maps], on: Workers, progress: Progress
+) -> list[_Found]:
+    """The results of all parts. They have one judge: where the best one refuses any of them, the next one judges all."""
+    run, first = os.urandom(8).hex(), {name: values[:1] for name, values in inputs.items()}
+    each = [inputs] if on == HERE else split(inputs)
+    files = cache(lambda: () if model is None else model.files)  # only a cluster asks
+    least = 0
+    while True:
+        found = gather(
+            _run_part,
+            [
+                _Part(run, network, model, part, first, least, not number, isinstance(on, Cluster))
+                for number, part in enumerate(each)
+            ],
+            names=names_of_parts(len(each)),
+            on=on,
+            preload=[__name__],
+            uses=() if model is None else frameworks.LIBRARIES,
+            carries=_Part.carried,
+            reads=lambda _: files(),
+            ended=lambda done: progress("run", done, len(each)),
+        )
+        least = max(part.judge for part in found)
+        if all(part.judge == least for part in found):
+            return found
+
+
+def _run_part(part: _Part) -> Ending[_Found]:
+    def work() -> _Found:
+        network, judges = _prepared(part)
+        device = _run_device(network, part.inputs, with_layers=part.is_first)
+        if part.model is None:
+            return _Found(device)
+        choices = _choices(network, part.inputs)
+        judge, found = frameworks.judged(judges[part.least :], part.model, network.graph, part.inputs, choices)
+        return _Found(device, found if part.is_first else replace(found, layers={}, maxima=()), part.least + judge)
+
+    return attempted(work)
+
+
+class _Prepared(NamedTuple):
+    """What a process finds once for all parts of a run."""
+
+    executable: Path
+    judges: tuple[frameworks.Run, ...]
+
+
+_PREPARED: Final[dict[str, _Prepared]] = {}  # the name of the last run -> its own
+
+
+def _prepared(part: _Part) -> tuple[EmulatedNetwork, tuple[frameworks.Run, ...]]:
+    """The network with a program of this computer, and its judges, the best first."""
+    prepared = _PREPARED.get(part.run)
+    if prepared is None:
+        network = part.network.built() if part.travels else part.network
+        judges: tuple[frameworks.Run, ...] = ()
+        if part.model is not None:
+            judges = frameworks.judges(part.model, network.graph, part.first, _choices(network, part.first))
+        prepared = _Prepared(network.executable, judges)
+        _PREPARED.clear()
+        _PREPARED[part.run] = prepared
+    return part.network._replace(executable=prepared.executable), prepared.judges
+
+
+def _run_device(network: EmulatedNetwork, inputs: Mapping[str, Maps], *, with_layers: bool) -> Outputs:
+    """The outputs of samples. with_layers: also the layers, of the first ones."""
+    if not with_layers:
+        return network.run(inputs)
+    first = network.run(first_samples(inputs), layers=True)
+    rest = {name: values[KEPT:] for name, values in inputs.items()}
+    return _joined_outputs([first, network.run(rest)]) if all(map(len, rest.values())) else first
+
+
+def _choices(network: EmulatedNetwork, inputs: Mapping[str, Maps]) -> dict[str, DeviceMaxima]:
+    """Unpooling -> the device's maxima for samples."""
     found = unpoolings(network.graph, network.program)
     if not found:
         return {}
-    held = {unpooling.source: [device.layers[unpooling.source]] for unpooling in found}
-    for start in range(KEPT, len(next(iter(inputs.values()))), KEPT):  # a few at a time: layers fill the memory
+    held: dict[int, list[Maps]] = {unpooling.source: [] for unpooling in found}
+    for start in range(0, len(next(iter(inputs.values()))), KEPT):  # a few at a time: layers fill the memory
         part = network.run({name: values[start : start + KEPT] for name, values in inputs.items()}, layers=True)
         for source, parts in held.items():
             parts.append(part.layers[source])
     return {u.name: u.choice(network.program, np.concatenate(held[u.source])) for u in found}
 
 
-# --- several at work -----------------------------------------------------------------------------------------------------
+def _joined_outputs(parts: Sequence[Outputs]) -> Outputs:
+    """The outputs of all samples, with the layers of the first ones."""
+    outputs = zip(*(part.outputs for part in parts), strict=True)
+    return replace(parts[0], outputs=tuple(map(_joined, outputs)))
 
 
-class _Part(NamedTuple):
-    """Samples of a network, as a value for any process: input name -> (N, H, W, C)."""
-
-    network: EmulatedNetwork
-    inputs: Mapping[str, Maps]
-
-    def files(self) -> tuple[Path, ...]:
-        return self.network.files
+def _joined_references(parts: Sequence[Reference]) -> Reference:
+    """The results for all samples. Only outputs that have a result in every part have one."""
+    places = sorted(set.intersection(*(set(part.outputs) for part in parts)))
+    outputs = {place: _joined([part.outputs[place] for part in parts]) for place in places}
+    unjudged = {layer: why for part in parts for layer, why in part.unjudged.items()}
+    return replace(parts[0], outputs=outputs, unjudged=unjudged)
 
 
-def _run_spread(network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers) -> tuple[Maps, ...]:
-    """The outputs for samples, like those of `EmulatedNetwork.run`. on: where they run."""
-    if on == HERE:
-        return network.run(inputs).outputs
-    given = [_Part(network, part) for part in split(inputs)]
-    names = names_of_parts(len(given))
-    outputs = gather(_run_part, given, names=names, on=on, preload=[__name__], carries=_Part.files)
-    return tuple(map(np.concatenate, zip(*outputs, strict=True)))
-
-
-def _run_part(part: _Part) -> Ending[tuple[Maps, ...]]:
-    return attempted(lambda: part.network.built().run(part.inputs).outputs)
+def _joined(maps: Sequence[Maps]) -> Maps:
+    return maps[0] if len(maps) == 1 else np.concatenate(maps)

@@ -16,7 +16,6 @@ from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.run import Maps, as_maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import MaxUnpool, Shape, Window
-from cnn_convertor.samples import PART
 from cnn_convertor.verification.compare import layer_of
 
 Places: TypeAlias = NDArray[np.intp]
@@ -28,10 +27,6 @@ class DeviceMaxima(NamedTuple):
     pooled: str
     maps: Maps
     window: Window
-
-    def part(self, number: int) -> DeviceMaxima:
-        """Those of one part of the samples."""
-        return self._replace(maps=self.maps[number * PART : (number + 1) * PART])
 
     def places(self, samples: slice) -> Places:
         """The device's maxima: (N, h, w, C), counted pixel by pixel, row by row."""

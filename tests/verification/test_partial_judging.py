@@ -110,14 +110,14 @@ def test_what_a_nested_model_computes_apart_from_a_custom_layer_is_compared(
 
 def test_a_wrong_map_before_a_custom_layer_fails(keras: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = custom_network(keras, tmp_path)
-    run = frameworks.run
+    judged = frameworks.judged
 
     def wrong(*arguments: Any) -> Any:
-        reference = run(*arguments)
+        number, reference = judged(*arguments)
         reference.layers["conv"][...] += 1
-        return reference
+        return number, reference
 
-    monkeypatch.setattr(frameworks, "run", wrong)
+    monkeypatch.setattr(frameworks, "judged", wrong)
     result = verify(chosen, sources=[tmp_path / "twice.cpp"])
     assert not result.passed and [output.name for output in result.failed] == ["conv, before twice"]
 

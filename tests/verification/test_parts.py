@@ -1,0 +1,127 @@
+"""Samples that are run in parts give the same results, to the last digit, as all at once."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cnn_convertor import cluster, samples
+from cnn_convertor.cluster import Cluster
+from cnn_convertor.config import Config
+from cnn_convertor.emulation import network
+from cnn_convertor.emulation.run import Maps
+from cnn_convertor.errors import ConvertorError
+from cnn_convertor.failures import Ending
+from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.trials import verify
+from cnn_convertor.verification import formula_runner, frameworks, keras_runner, opencv_runner
+from cnn_convertor.verification.framework_maps import Reference
+from cnn_convertor.workers import HERE
+from verification.trials import config
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SAMPLES, PART = 20, 9  # a part has at least the samples whose layers are kept
+UNPOOLING = """
+input: "x" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }
+layer { name: "pool" type: "Pooling" bottom: "x" top: "p" top: "m" pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: "y" type: "Upsample" bottom: "p" bottom: "m" top: "y" upsample_param { scale: 2 } }
+"""
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A cluster of this process, with small parts."""
+
+    def spread(
+        work: Callable[[Any], Ending[Any]], items: Sequence[Any], **_: object
+    ) -> Iterator[tuple[int, Ending[Any]]]:
+        assert len(items) == -(-SAMPLES // PART)
+        for number, item in reversed([*enumerate(items)]):
+            yield number, pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(item)))))
+
+    monkeypatch.setattr(cluster, "spread", spread)
+    for module in (samples, keras_runner):
+        monkeypatch.setattr(module, "PART", PART)
+    return Cluster("tcp://elsewhere:1")
+
+
+def unpooling(folder: Path) -> Config:
+    path = folder / "net.prototxt"
+    path.write_text(UNPOOLING)
+    return config(path)
+
+
+NETWORKS: Mapping[str, Callable[[Path], Config]] = {
+    "Keras": lambda _: Config.read(EXAMPLES / "digits_keras" / "net.ini"),
+    "OpenCV": lambda _: replace(Config.read(EXAMPLES / "digits_caffe" / "net.ini"), quantization=False),
+    "palettes": lambda _: replace(Config.read(EXAMPLES / "digits_caffe" / "net.ini"), quantization=True),
+    "unpooling": unpooling,
+}
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.slow] * (case == "Keras")) for case in NETWORKS]
+)
+def test_parts_give_what_the_whole_gives(case: str, elsewhere: Cluster, tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow" if case == "Keras" else "cv2")
+    chosen = NETWORKS[case](tmp_path)
+    whole, parts = (verify(chosen, samples=SAMPLES, on=on) for on in (HERE, elsewhere))
+    assert whole.samples == SAMPLES and whole.framework == parts.framework
+    assert parts.to_json() == whole.to_json()
+
+
+def test_labels_count_in_all_parts(elsewhere: Cluster, tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    chosen, labels = NETWORKS["OpenCV"](tmp_path), tmp_path / "labels"
+    labels.write_text("".join(f"{number % 3}\n" for number in range(SAMPLES)))
+    whole, parts = (verify(chosen, samples=SAMPLES, labels=labels, on=on) for on in (HERE, elsewhere))
+    assert 0 < whole.accuracies[0].device < 1
+    assert parts.to_json() == whole.to_json()
+
+
+def test_all_parts_have_one_judge(elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenCV refuses the last part alone."""
+    pytest.importorskip("cv2")
+
+    def refusing(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Any]) -> Reference:
+        if len(inputs["data"]) < PART:
+            raise ConvertorError.of("DV712", "OpenCV refuses the network")
+        return opencv_runner.run(model, graph, inputs, choices)
+
+    chosen = NETWORKS["OpenCV"](tmp_path)
+    runner = frameworks.RUNNERS["OpenCV"]._replace(choose=lambda *_: (refusing, formula_runner.run))
+    with monkeypatch.context() as patch:
+        patch.setattr(frameworks, "RUNNERS", {"OpenCV": runner})
+        parts = verify(chosen, samples=SAMPLES, on=elsewhere)
+    monkeypatch.setattr(frameworks, "judges", lambda *_: (formula_runner.run,))
+    assert parts.framework == formula_runner.FORMULAS
+    assert parts.to_json() == verify(chosen, samples=SAMPLES).to_json()
+
+
+def test_a_process_prepares_once_for_all_parts(
+    elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cv2")
+    calls = []
+
+    def counted(place: object, name: str) -> None:
+        kept = getattr(place, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            calls.append(name)
+            return kept(*arguments, **options)
+
+        monkeypatch.setattr(place, name, call)
+
+    counted(frameworks, "judges")
+    counted(network, "build")
+    verify(NETWORKS["OpenCV"](tmp_path), samples=SAMPLES, on=elsewhere)
+    assert calls == ["build", "build", "judges"], "the command compiles as well"
