@@ -34,14 +34,14 @@ from cnn_convertor.devices.dv700.weights.palettes import (
     without_palettes,
 )
 from cnn_convertor.emulation.network import EmulatedNetwork, install
-from cnn_convertor.emulation.run import Maps, as_maps, from_memory, to_memory
+from cnn_convertor.emulation.run import Maps, as_maps, count_of, from_memory, to_memory
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize import Palette
-from cnn_convertor.samples import Samples, names_of_parts
+from cnn_convertor.samples import Samples, names_of_parts, split
 from cnn_convertor.workers import HERE, Workers, gather
 
 Real: TypeAlias = NDArray[np.float64]
@@ -233,7 +233,7 @@ def _each_part(
     """
     each = [_Part(networks, inputs) for inputs in parts(networks[0].program, samples)]
     names = names_of_parts(len(each))
-    sizes = [len(next(iter(part.inputs.values()))) for part in each]
+    sizes = [count_of(part.inputs) for part in each]
 
     def ended(done: int) -> None:
         progress(sum(sizes[:done]), samples.count)
@@ -260,7 +260,7 @@ def _measured(part: _Part) -> Ending[tuple[int, list[tuple[int, tuple[Real, Real
     def work() -> tuple[int, list[tuple[int, tuple[Real, Real]]]]:
         (layers,) = part.layers()
         powers = list(_powers(part.networks[0].program, layers, part.inputs))
-        return len(next(iter(part.inputs.values()))), powers
+        return count_of(part.inputs), powers
 
     return attempted(work)
 
@@ -273,11 +273,10 @@ def _moments(mean: Real, square: Real) -> Moments | None:
     return Moments(mean, variance) if math.isfinite(total) and total > 0 else None
 
 
-def parts(program: Program, samples: Samples) -> Iterator[dict[str, Maps]]:
-    """The samples, in parts that fit memory."""
-    step = max(1, _AT_A_TIME // sum(layer.output.shape.size for layer in program.layers))
-    for start in range(0, samples.count, step):
-        yield {name: values[start : start + step] for name, values in samples.inputs.items()}
+def parts(program: Program, samples: Samples) -> list[dict[str, Maps]]:
+    """The samples, in parts whose layers fit memory."""
+    elements = sum(layer.output.shape.size for layer in program.layers)
+    return split(samples.inputs, max(1, _AT_A_TIME // elements))
 
 
 def _powers(

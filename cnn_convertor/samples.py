@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cnn_convertor import __version__
 from cnn_convertor.config import Config
 from cnn_convertor.config.kinds import INPUT_TYPES
-from cnn_convertor.emulation.run import Maps
+from cnn_convertor.emulation.run import Maps, count_of
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input, Shape
@@ -28,10 +28,10 @@ PART = 256  # samples that one process, or a worker of a cluster, runs at a time
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
 
-def split(inputs: Mapping[str, Maps]) -> list[dict[str, Maps]]:
-    """Samples, input name -> (N, H, W, C), in parts."""
-    count = len(next(iter(inputs.values())))
-    return [{name: v[start : start + PART] for name, v in inputs.items()} for start in range(0, count, PART)]
+def split(inputs: Mapping[str, Maps], size: int = PART) -> list[dict[str, Maps]]:
+    """Samples, input name -> (N, H, W, C), in parts of at most `size`: views, not copies."""
+    starts = range(0, count_of(inputs), size)
+    return [{name: v[start : start + size] for name, v in inputs.items()} for start in starts]
 
 
 def names_of_parts(count: int) -> list[str]:
@@ -104,7 +104,7 @@ class Samples:
 
     @property
     def count(self) -> int:
-        return len(next(iter(self.inputs.values())))
+        return count_of(self.inputs)
 
 
 def shapes_of(graph: Graph) -> dict[str, Shape]:

@@ -27,6 +27,11 @@ _BLOCKS = {"conv": "CONV", "fc": "FC", "maximizer": "MX", "ipu": "IPU"}  # in th
 _ERROR = "error: "  # prefix of the runner's messages
 
 
+def count_of(inputs: Mapping[str, Maps]) -> int:
+    """The number of samples N. inputs: input name -> (N, H, W, C)."""
+    return len(next(iter(inputs.values())))
+
+
 class Traffic(NamedTuple):
     """What the convolution block counts: commands, and bytes of maps, element-wise operands and weights."""
 
@@ -70,7 +75,7 @@ def run(
     `given_memory`: each layer reads those of the layers before it. device: what to emulate.
     Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
     """
-    data, samples = input_bytes(program, inputs), len(next(iter(inputs.values())))
+    data, samples = input_bytes(program, inputs), count_of(inputs)
     flat = execute(
         executable, weights, program, data, samples=samples, layers=layers, exact=exact, given=given, device=device
     )
