@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.pipeline import ConvertedNetwork, inputs_of
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
+from cnn_convertor.temporary import temporary_folder
 from cnn_convertor.workers import HERE, Workers, spread
 
 
@@ -85,8 +85,8 @@ def _convert_away(task: ConversionJob) -> Ending[Delivery]:
     """Convert a network into a folder of its own."""
 
     def work() -> Delivery:
-        with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
-            config = replace(task.config, output_folder=Path(folder))
+        with temporary_folder() as folder:
+            config = replace(task.config, output_folder=folder)
             made = pipeline.convert(config, lambda *_: stop_if_unwanted())
             root = config.output_folder / config.name
             contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in made.files}

@@ -14,8 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -35,6 +33,7 @@ from cnn_convertor.manifest import earlier_files
 from cnn_convertor.pipeline import ConvertedNetwork
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
+from cnn_convertor.temporary import remove_abandoned, temporary_folder
 from cnn_convertor.values import from_plain, to_plain
 from cnn_convertor.workers import HERE, Workers
 
@@ -46,7 +45,6 @@ _TAG_TEXT: Final = "Signature: 8a477f597d28d172789f06886806bc55\n# Conversions o
 _WITHOUT_EFFECT: Final = {"output_folder", "verbose"}  # fields of Config that change no output
 _NAMED: Final = ("definition", "data", "calibrate")  # fields of Config that name inputs
 _CLOCKS: Final = 2.0  # seconds by which the time of a file and that of this process may differ
-_ABANDONED: Final = 24 * 3600  # seconds after which a temporary folder is one of a process that was killed
 
 
 class HashedInput(NamedTuple):
@@ -197,7 +195,7 @@ class Cache(NamedTuple):
                 others = [path for path in self.folder.iterdir() if not path.name.startswith(_DRAFT)]
                 if others and not self._is_marked:  # another process may have made it meanwhile
                     raise self._refusal("the folder has other files")
-                with _temporary(self.folder, _DRAFT) as place:
+                with temporary_folder(self.folder, prefix=_DRAFT) as place:
                     _write(self.folder / _TAG, _TAG_TEXT, place)
         except OSError as error:
             raise self._refusal(f"the system says: {error.strerror}") from error
@@ -260,7 +258,7 @@ class Cache(NamedTuple):
     @contextmanager
     def workplace(self) -> Iterator[Path]:
         (self.folder / "work").mkdir(exist_ok=True)  # it may have been cleared
-        with _temporary(self.folder / "work") as place:
+        with temporary_folder(self.folder / "work") as place:
             yield place
 
     def statistics(self) -> Statistics:
@@ -300,10 +298,7 @@ class Cache(NamedTuple):
         return Statistics(before.entries - after.entries, before.bytes - after.bytes)
 
     def _remove_abandoned(self) -> None:
-        for path in (*(self.folder / "work").glob("*"), *self.folder.glob(f"{_DRAFT}*")):
-            with suppress(OSError):
-                if time.time() - path.stat().st_mtime > _ABANDONED:
-                    shutil.rmtree(path)
+        remove_abandoned([*(self.folder / "work").glob("*"), *self.folder.glob(f"{_DRAFT}*")])
 
     def _files(self, part: str) -> list[Path]:
         return [path for path in (self.folder / part).rglob("*") if path.is_file()]
@@ -315,12 +310,6 @@ class Cache(NamedTuple):
             with suppress(FileNotFoundError):
                 found.append((path, path.stat()))
         return found
-
-
-@contextmanager
-def _temporary(folder: Path, prefix: str = "") -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True) as name:
-        yield Path(name)
 
 
 def _write(path: Path, text: str, place: Path) -> None:

@@ -9,7 +9,6 @@ sum(error**2 * variance of the input). So an error of a kernel's element is weig
 from __future__ import annotations
 
 import math
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial as bind
@@ -42,6 +41,7 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize import Palette
 from cnn_convertor.samples import Samples, names_of_parts, split
+from cnn_convertor.temporary import temporary_folder
 from cnn_convertor.workers import HERE, Workers, gather
 
 Real: TypeAlias = NDArray[np.float64]
@@ -107,12 +107,12 @@ def calibrate(
         problem = "there is nothing to calibrate: no layer has a palette"
         warn(Problem("DV716", problem, Origin(program.name), "quantization = 1 or auto in the ini file"))
         return None
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
+    with temporary_folder() as root:
 
         def installed(made: Program, folder: str) -> EmulatedNetwork:
             progress("calibrate: compile", 0, 1)
             files = codegen.emit(made, codegen.RenderOptions(program.name))
-            return install(graph, made, files, Path(name, folder), device=device)
+            return install(graph, made, files, root / folder, device=device)
 
         plain = installed(without_palettes(program), "fp16")
         moments = measure(installed(without_palettes(unfused), "unfused"), samples, progress, on=on)

@@ -7,7 +7,6 @@ import filecmp
 import itertools
 import json
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.manifest import earlier_files
 from cnn_convertor.pipeline import convert
 from cnn_convertor.progress import Progress, silent
+from cnn_convertor.temporary import temporary_folder
 
 _CONTEXT: Final = 1  # lines around a difference
 _MOST_LINES: Final = 40  # of one file's differences
@@ -37,10 +37,10 @@ class Difference(NamedTuple):
 def check(config: Config, progress: Progress = silent) -> tuple[Difference, ...]:
     """The files that a conversion would change. Nothing is written. Raises ConvertorError when it does not convert."""
     folder = config.output_folder / config.name
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as scratch:
-        written = convert(replace(config, output_folder=Path(scratch)), progress).files
+    with temporary_folder() as scratch:
+        written = convert(replace(config, output_folder=scratch), progress).files
         progress("compare", 0, 1)
-        made = {path.relative_to(Path(scratch) / config.name).as_posix(): path for path in written}
+        made = {path.relative_to(scratch / config.name).as_posix(): path for path in written}
         found = [
             Difference(folder / file, tuple(differences_of(folder / file, path, made[f"{config.name}.json"])))
             for file, path in made.items()

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TypeVar
 
+from cnn_convertor.interruption import uninterrupted
+
 T = TypeVar("T")
 
 _REASONS: Final = {  # a child's end -> what it means
@@ -32,22 +34,23 @@ def isolated(function: Callable[[], T], *, seconds: int, memory: int) -> T:
     seconds: of processor time, which waiting for a disk does not use up. memory: bytes that it may allocate, where the system
     can limit them. Raises IsolationError; an interruption ends the child.
     """
-    source, target = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the child uses none of the parent's threads
-        child = os.fork()
-    if not child:
-        os.close(source)
-        _run(function, os.fdopen(target, "wb"), seconds, memory)
-    os.close(target)
-    try:
-        with os.fdopen(source, "rb") as stream:
-            answer = stream.read()
-    except BaseException:
-        os.kill(child, signal.SIGKILL)
-        raise
-    finally:
-        _, status = os.waitpid(child, 0)
+    with uninterrupted() as block:
+        source, target = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the child uses none of the parent's threads
+            child = os.fork()
+        if not child:
+            os.close(source)
+            _run(function, os.fdopen(target, "wb"), seconds, memory)
+        os.close(target)
+        try:
+            with os.fdopen(source, "rb") as stream, block.interruptible():
+                answer = stream.read()
+        except BaseException:
+            os.kill(child, signal.SIGKILL)
+            raise
+        finally:
+            _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         raise IsolationError(_REASONS.get(signal.Signals(number), f"its reader ended with signal {number}"))

@@ -6,9 +6,7 @@ The error of an output is measured on the emulated device, against the same netw
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,6 +24,7 @@ from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.quantize.selection import Effect, Layers, select
 from cnn_convertor.samples import Samples
+from cnn_convertor.temporary import temporary_folder
 
 Real: TypeAlias = NDArray[np.float64]
 Progress: TypeAlias = Callable[[int], None]  # selections that are measured
@@ -62,10 +61,10 @@ def keep_outputs(
     compiler.
     """
     refuse_custom_layers(program, "quantization_output_sqnr", "use quantization_threshold")
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
+    with temporary_folder() as folder:
         plain = without_palettes(program)
         files = codegen.emit(plain, codegen.RenderOptions(program.name))
-        variants = variants_of(install(graph, plain, files, Path(folder), device=device), program)
+        variants = variants_of(install(graph, plain, files, folder, device=device), program)
         meter = _Meter(variants, samples)
         names = [n for n, indices in variants.layers.items() if any(_is_open(program.weights[i]) for i in indices)]
         fixed = frozenset(variants.layers) - frozenset(names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from cnn_convertor.report import values
 from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
 from cnn_convertor.report.magnitudes import MagnitudeCounter, counted
 from cnn_convertor.report.values import Report
+from cnn_convertor.temporary import temporary_folder
 from cnn_convertor.trials import verify
 
 
@@ -73,8 +73,8 @@ def _find(
         report = replace(report, board=board_of(verify_board(config, board, inputs=inputs, progress=progress)))
     if not verified:
         return report, ()
-    with tempfile.TemporaryDirectory() as folder:  # in place of that of the outputs, which a report does not judge
-        apart = replace(config, output_folder=Path(folder))
+    with temporary_folder() as folder:  # in place of that of the outputs, which a report does not judge
+        apart = replace(config, output_folder=folder)
         found = verify(apart, graph=graph, made=made, inputs=inputs, layers=True, progress=progress)
     return replace(report, verified=found), ()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+
+from cnn_convertor.temporary import temporary_folder
 
 T = TypeVar("T")
 
@@ -80,8 +81,8 @@ class Parcel(NamedTuple):
     @contextmanager
     def unpacked(self) -> Iterator[tuple[Callable[[Any], Any], Callable[[Any], Any]]]:
         """Write the files to a temporary folder. Yields two leaves for `mapped`: one moves paths there, the other moves them back."""
-        with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
-            root = str(Path(folder).resolve())
+        with temporary_folder() as folder:
+            root = str(folder.resolve())
             for name, content in self.contents.items():
                 place = Path(root + name)
                 place.parent.mkdir(parents=True, exist_ok=True)

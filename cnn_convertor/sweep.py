@@ -7,7 +7,6 @@ import io
 import itertools
 import json
 import math
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -21,6 +20,7 @@ from cnn_convertor.pipeline import inputs_of, load, quantize
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.page import styled_page
 from cnn_convertor.report.summary import decibels
+from cnn_convertor.temporary import temporary_folder
 from cnn_convertor.trials import verify
 from cnn_convertor.verification import frameworks
 from cnn_convertor.workers import HERE, Workers, spread
@@ -249,7 +249,7 @@ def _figures(variant: Variant) -> Figures:
     )
     if not variant.verified:
         return figures
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:  # apart from the outputs of other settings
-        result = verify(replace(config, output_folder=Path(folder)))
+    with temporary_folder() as folder:  # apart from the outputs of other settings
+        result = verify(replace(config, output_folder=folder))
     is_judged = not result.unverified and all(layer.is_verified for layer in result.unjudged)
     return figures._replace(sqnr=result.least_sqnr if is_judged else None)

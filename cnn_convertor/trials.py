@@ -27,6 +27,7 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import DeviceOptions, Quantized, build, load, plan, quantize, render_options
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
+from cnn_convertor.temporary import temporary_folder
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import alone, causes_of, compare_layers, held_layers
@@ -69,7 +70,7 @@ def _install(graph: Graph, program: Program, config: Config, folder: Path, sourc
 @contextmanager
 def _installing(graph: Graph, config: Config, sources: Sequence[Path]) -> Iterator[Install]:
     """A function that compiles a program of the graph, each in a temporary folder of its own."""
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as root:
+    with temporary_folder() as root:
         yield lambda program: _install(graph, program, config, Path(tempfile.mkdtemp(dir=root)), sources)
 
 

@@ -18,7 +18,7 @@ RANKS = (
     {"__init__"},
     {"archives", "errors", "escaping", "json_files", "places", "progress", "values"},
     {"dependencies", "interruption", "numpy_files"},
-    {"failures", "selection"},
+    {"failures", "selection", "temporary"},
     {"hashing", "relocation"},
     {"cluster"},
     {"workers"},

@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cnn_convertor import isolation
 from cnn_convertor.isolation import IsolationError, isolated
+from interruptions import at_each_line
 
 MEMORY = 100 << 20
 
@@ -81,3 +83,15 @@ isolated(deaf, seconds=60, memory=1 << 30)
         assert parent.wait(timeout=20) != 0
     with pytest.raises(ProcessLookupError):
         os.kill(int(place.read_text()), 0)
+
+
+def open_files() -> int:
+    return len([*Path("/dev/fd").iterdir()])
+
+
+def test_an_interruption_at_any_line_leaves_no_child_and_no_pipe() -> None:
+    before = open_files()
+    for _ in at_each_line(lambda: isolated(lambda: 1, seconds=5, memory=MEMORY), isolation):
+        with pytest.raises(ChildProcessError):
+            os.waitpid(-1, 0)
+        assert open_files() == before

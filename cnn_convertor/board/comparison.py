@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from cnn_convertor.files import Contents
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
+from cnn_convertor.temporary import temporary_folder
 from cnn_convertor.trials import MIN_SQNR
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.framework_maps import Reference
@@ -132,11 +132,11 @@ def verify_board(
         raise _other(
             folder, "the kit was made with other inputs", "give the same --inputs, or none if the kit had none"
         )
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as scratch:
+    with temporary_folder() as scratch:
         progress("compile", 0, 1)
         emitted: dict[str, Contents] = network_files(program, config)
-        network = install(graph, program, emitted, Path(scratch), sources=sources, device=device_of(config.profile))
-        hashes = {name: _sha256(Path(scratch, name)) for name in emitted}
+        network = install(graph, program, emitted, scratch, sources=sources, device=device_of(config.profile))
+        hashes = {name: _sha256(scratch / name) for name in emitted}
         if network_hash(hashes) != results.network:
             raise _other(folder, "the kit was made from another network, or by another version", "make the kit again")
         results.require_fit(program)

@@ -5,14 +5,13 @@ import logging
 import os
 import shlex
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from cnn_convertor.emulation.processes import run_all
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
+from cnn_convertor.temporary import remove_abandoned, temporary_folder
 
 HOST = Path(__file__).parents[1] / "host"
 SOURCES, INCLUDE = HOST / "src", HOST / "include"
@@ -23,6 +22,7 @@ LIBRARY_FLAGS = ("-std=c++17", "-Og", "-pthread")  # compiles in two thirds of t
 NETWORK_FLAGS = ("-std=c++17", "-O1", "-pthread")  # it runs once: a short compilation counts
 _LOG = logging.getLogger(__name__)  # the command line shows it
 _SHOWN_ERRORS = 5  # of the compiler, in a message
+_UNFINISHED = ".unfinished-"  # begins the names of folders in which programs are made
 
 
 class Compiler(NamedTuple):
@@ -45,7 +45,8 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
     files = [*generated, *folder.glob(f"{name}_cpu.h"), SOURCES / RUNNER, *_sorted(INCLUDE), *sources]
     defines = (f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}")
     options = [*NETWORK_FLAGS, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
-    expanded = [_compile(compiler, [*options, "-E", "-P", str(source)], source) for source in sources]
+    parts = [([*options, "-E", "-P", str(source)], source) for source in sources]
+    expanded = _compile(compiler, *parts) if parts else []
     key = _key(compiler, (*NETWORK_FLAGS, *defines, library.stem, *expanded), files)
 
     def make(scratch: Path) -> Path:
@@ -53,7 +54,7 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
         program = scratch / "program"
         joined = _joined(scratch / "network.cpp", [generated[1].name, RUNNER])
         inputs = [joined, *sources, library]
-        _compile(compiler, [*options, *map(str, inputs), "-o", str(program)], generated[1])
+        _compile(compiler, ([*options, *map(str, inputs), "-o", str(program)], generated[1]), scratch=scratch)
         return program
 
     return _cached(f"{name}-{key}", make)
@@ -75,7 +76,7 @@ def find_compiler() -> Compiler:
     if program is None:
         hint = "install g++ (Debian and Ubuntu: apt-get install g++), or name another compiler in the variable CXX"
         raise UsageError.of("DV701", f'there is no C++ compiler "{command[0]}"', hint=hint)
-    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    (version,) = run_all([[*command, "--version"]])
     return Compiler((program, *command[1:]), version.stdout)
 
 
@@ -89,17 +90,18 @@ def device_library(compiler: Compiler) -> Path:
     key = _key(compiler, (*LOOP_FLAGS, *LIBRARY_FLAGS, *LOOPS), [*_sorted(SOURCES), *_sorted(INCLUDE)])
 
     def make(scratch: Path) -> Path:
-        def compile_part(name: str, flags: Sequence[str], parts: Sequence[str]) -> Path:
-            source, made = _joined(scratch / f"{name}.cpp", parts), scratch / f"{name}.o"
-            _compile(compiler, [*flags, f"-I{INCLUDE}", f"-I{SOURCES}", "-c", str(source), "-o", str(made)], SOURCES)
-            return made
+        def part(name: str, flags: Sequence[str], parts: Sequence[str]) -> tuple[list[str], Path]:
+            source = _joined(scratch / f"{name}.cpp", parts)
+            return [*flags, f"-I{INCLUDE}", f"-I{SOURCES}", "-c", str(source), "-o", f"{scratch / name}.o"], SOURCES
 
         _LOG.info("compiling the emulated device, once for this computer")
-        with ThreadPoolExecutor(2) as pool:
-            objects = list(pool.map(compile_part, ("loops", "rest"), (LOOP_FLAGS, LIBRARY_FLAGS), (LOOPS, rest)))
-        linked = scratch / "device.o"  # one object, so that no archiver is needed
-        # With a sanitizer in $CXX, clang would put its runtime into the object, and again into each program.
-        _compile(compiler, ["-r", "-nostdlib", "-fno-sanitize=all", *map(str, objects), "-o", str(linked)], SOURCES)
+        _compile(compiler, part("loops", LOOP_FLAGS, LOOPS), part("rest", LIBRARY_FLAGS, rest), scratch=scratch)
+        objects, linked = [str(scratch / "loops.o"), str(scratch / "rest.o")], scratch / "device.o"
+        # One object, so that no archiver is needed. With a sanitizer in $CXX, clang would put its runtime into it, and again
+        # into each program.
+        _compile(
+            compiler, (["-r", "-nostdlib", "-fno-sanitize=all", *objects, "-o", str(linked)], SOURCES), scratch=scratch
+        )
         return linked
 
     return _cached(f"device-{key}.o", make)
@@ -111,18 +113,27 @@ def _joined(path: Path, parts: Sequence[str]) -> Path:
     return path
 
 
-def _compile(compiler: Compiler, arguments: Sequence[str], source: Path) -> str:
-    """Run the compiler; returns its standard output. Raises ConvertorError with its first errors."""
-    command = [*compiler.command, *arguments]
-    result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="backslashreplace", check=False)
-    if result.returncode == 0:
-        return result.stdout
-    lines = [line for line in result.stderr.splitlines() if "error" in line or "undefined reference" in line]
-    said = "\n".join((lines or result.stderr.splitlines())[:_SHOWN_ERRORS])
+def _compile(compiler: Compiler, *parts: tuple[Sequence[str], Path], scratch: Path | None = None) -> list[str]:
+    """Compile parts at the same time; returns what the compiler prints for each. Raises ConvertorError with its first errors.
+
+    parts: arguments, and the source to name in an error. scratch: where the compiler keeps its own files.
+    """
+    environment = None if scratch is None else os.environ | {"TMPDIR": str(scratch)}
+    results = run_all([[*compiler.command, *arguments] for arguments, _ in parts], environment=environment)
+    for result, (_, source) in zip(results, parts, strict=True):
+        if result.returncode != 0:
+            raise _refusal(result.stderr, source)
+    return [result.stdout for result in results]
+
+
+def _refusal(said: str, source: Path) -> ConvertorError:
+    """said: by the compiler."""
+    lines = [line for line in said.splitlines() if "error" in line or "undefined reference" in line]
+    first = "\n".join((lines or said.splitlines())[:_SHOWN_ERRORS])
     hint = "unless the sources were changed, this is an error of the convertor: please report it"
-    if "undefined reference to `custom_callback" in result.stderr:
+    if "undefined reference to `custom_callback" in said:
         hint = "name the C++ file that defines the callbacks of the custom layers with --source"
-    raise ConvertorError.of("DV702", f"the C++ compiler refuses the sources:\n{said}", Origin(str(source)), hint)
+    return ConvertorError.of("DV702", f"the C++ compiler refuses the sources:\n{first}", Origin(str(source)), hint)
 
 
 def _cached(name: str, make: Callable[[Path], Path]) -> Path:
@@ -133,8 +144,9 @@ def _cached(name: str, make: Callable[[Path], Path]) -> Path:
         return kept
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=folder) as scratch:
-            make(Path(scratch)).replace(kept)
+        remove_abandoned(folder.glob(f"{_UNFINISHED}*"))
+        with temporary_folder(folder, prefix=_UNFINISHED) as scratch:
+            make(scratch).replace(kept)
     except OSError as error:
         hint = "name another folder in the variable CNN_CONVERTOR_CACHE"
         problem = Problem(

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +16,10 @@ from cnn_convertor.devices.dv700.limits import OF_BOARD
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import ByteInput, ElementType, Layer, LayerType, Program
+from cnn_convertor.emulation.processes import run_all
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.temporary import temporary_folder
 
 Maps: TypeAlias = NDArray[np.float32]
 LARGEST_HALF = 65504.0
@@ -114,15 +114,14 @@ def execute(
     environment |= {"DMP_DV_CHECK_UNINITIALIZED": "1", "DMP_DV_STRICT": "1"}
     environment |= {f"DMP_DV_{name.upper()}": str(int(getattr(device.limits, name))) for name in OF_BOARD}
     environment |= {"DMP_DV_BLOCKS": ",".join(_BLOCKS[block] for block in sorted(device.blocks))}
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         (folder / "input.bin").write_bytes(data)
         command = [str(executable), str(weights), str(folder / "input.bin"), str(folder), *["--layers"] * layers]
         if given is not None:
             assert layers, "given outputs take the place of layers' outputs"
             (folder / "given.bin").write_bytes(given)
             command.append(str(folder / "given.bin"))
-        result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        (result,) = run_all([command], environment=environment)
         if result.returncode != 0:
             lines = result.stderr.splitlines()
             errors = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]

@@ -1,9 +1,7 @@
 """Records the outputs of a network for a generated input, for a test that also runs on the board."""
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +13,7 @@ from cnn_convertor.emulation.run import Maps, execute
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import Contents
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.temporary import temporary_folder
 
 LEVELS = 256
 MULTIPLIER, INCREMENT = 1664525, 1013904223  # of the linear congruential generator that chooses the levels
@@ -43,8 +42,8 @@ def record(
     levels = np.linspace(low, high, LEVELS).astype("<f2").view(np.uint16)
     drawn = _drawn(sum(tensor.shape.size for _, tensor in program.inputs))
     given = drawn.astype(np.uint8) if program.byte_input else levels[drawn]
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as folder:
-        network = install(graph, program, files, Path(folder), device=device)
+    with temporary_folder() as folder:
+        network = install(graph, program, files, folder, device=device)
         flat = execute(network.executable, network.weights, program, given.tobytes(), samples=1, device=device)
     sizes = [program.layers[index].output.shape.size for index in program.outputs]
     return SelfTest(levels, tuple(np.split(flat.outputs[0], np.cumsum(sizes)[:-1])))

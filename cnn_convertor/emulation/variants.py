@@ -1,6 +1,5 @@
 """Runs one compiled network with palettes in any of its layers: only its weights change."""
 
-import tempfile
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from cnn_convertor.devices.dv700.weights.palettes import decoded
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.ir.ops import DetectionOutput
+from cnn_convertor.temporary import temporary_folder
 
 
 class Variants(NamedTuple):
@@ -30,13 +30,13 @@ class Variants(NamedTuple):
     def with_palettes(self, layers: Collection[str]) -> Iterator[EmulatedNetwork]:
         """The network with the palettes of these layers, until the block ends."""
         streams = self.network.program.weights
-        with tempfile.TemporaryDirectory(dir=self.palettes.parent) as folder, self.palettes.open("rb") as stored:
+        with temporary_folder(self.palettes.parent) as folder, self.palettes.open("rb") as stored:
             contents = bytearray(self.network.weights.read_bytes())
             for index in sorted(i for layer in layers for i in self.layers[layer]):
                 weights = streams[index]
                 stored.seek(weights.offset)
                 contents[weights.offset : weights.offset + weights.nbytes] = stored.read(weights.nbytes)
-            path = Path(folder, "weights.bin")
+            path = folder / "weights.bin"
             path.write_bytes(contents)
             yield self.network._replace(weights=path)
 

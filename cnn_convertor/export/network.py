@@ -3,7 +3,6 @@
 import hashlib
 import math
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -31,6 +30,7 @@ from cnn_convertor.passes import optimize
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.progress import SURFACES, Progress, silent
 from cnn_convertor.samples import Preparation, random_samples, read_samples, shapes_of
+from cnn_convertor.temporary import temporary_folder
 from cnn_convertor.trials import prepare
 
 
@@ -113,8 +113,8 @@ def _outputs(
     progress: Progress,
 ) -> dict[str, NDArray[np.float32]]:
     """Output name -> (H, W, C), computed on the emulated device."""
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
-        network = prepare(graph, config, Path(name), sources=sources, progress=progress)
+    with temporary_folder() as folder:
+        network = prepare(graph, config, folder, sources=sources, progress=progress)
         progress("run", 0, 1)
         results = network.run({name: values[np.newaxis] for name, values in inputs.items()}).outputs
     return {name: values[0] for name, values in zip(network.graph.outputs, results, strict=True)}

@@ -3,13 +3,11 @@
 The least difference between two scores decides which of two boxes is kept, so rows cannot be compared from end to end.
 """
 
-import tempfile
-from pathlib import Path
-
 import numpy as np
 
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.ir.ops import BoxCode, DetectionOutput
+from cnn_convertor.temporary import temporary_folder
 from cnn_convertor.verification.caffe_network import evaluate, read_network
 
 CODES = {BoxCode.CORNER: "CORNER", BoxCode.CENTER_SIZE: "CENTER_SIZE", BoxCode.CORNER_SIZE: "CORNER_SIZE"}
@@ -20,8 +18,8 @@ def detect(op: DetectionOutput, locations: Maps, confidences: Maps, priors: Maps
     """The rows of Caffe's formula for maps of N samples: (N, rows, 7, 1)."""
     maps = {"locations": locations, "confidences": confidences, "priors": priors}
     dims = {name: _dims(values.shape[1:]) for name, values in maps.items()}
-    with tempfile.TemporaryDirectory(prefix="cnn-convertor-") as name:
-        path = Path(name, "detect.prototxt")
+    with temporary_folder() as folder:
+        path = folder / "detect.prototxt"
         path.write_text(_definition(op, dims))
         layers = read_network(path, None)
     samples = []

@@ -219,7 +219,7 @@ def test_interrupted_builds_leave_nothing_behind(tmp_path: Path, monkeypatch: py
     (cache / trial.executable.name).unlink()
     before = set(cache.iterdir())
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(building, "_compile", interrupted)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.archives import open_archive
 from cnn_convertor.errors import ModelError, Origin
+from cnn_convertor.interruption import uninterrupted
 from cnn_convertor.ir.constant import Array
 from cnn_convertor.isolation import IsolationError, isolated
 
@@ -137,10 +138,11 @@ def _unpacked(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> 
     if member.file_size > max(_SMALL, _LARGEST_RATIO * member.compress_size):
         ratio = member.file_size // max(member.compress_size, 1)
         raise damaged(str(path), f"{member.filename} is compressed {ratio} times, which weights never are")
-    handle, name = tempfile.mkstemp(prefix="cnn_convertor_", suffix=".h5")
-    source = Hdf5Data(str(path), Path(name), 0, member.file_size)
-    weakref.finalize(source, Path(name).unlink, missing_ok=True)  # the temporary file lives as long as its source
-    os.close(handle)
+    with uninterrupted():
+        handle, name = tempfile.mkstemp(prefix="cnn_convertor_", suffix=".h5")
+        source = Hdf5Data(str(path), Path(name), 0, member.file_size)
+        weakref.finalize(source, Path(name).unlink, missing_ok=True)  # the temporary file lives as long as its source
+        os.close(handle)
     with source.path.open("wb") as target, archive.open(member) as packed:
         shutil.copyfileobj(packed, target)
     return source
