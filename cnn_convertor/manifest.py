@@ -1,15 +1,14 @@
 """The manifest NAME.json: what an application or a tool needs to drive a converted network without reading C++."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from cnn_convertor import json_files
+from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.files import Digest, is_inside
 from cnn_convertor.report import values
-from cnn_convertor.report.form import FormError, from_values, to_values
-from cnn_convertor.report.values import BoardLimits
+from cnn_convertor.report.form import FormError, as_text, from_values, to_values
 
 SCHEMA: Final = 1
 
@@ -38,18 +37,7 @@ def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
         "layers": [{**_layer(step), **_command(step)} for step in report.steps],
         "files": {name: digest._asdict() for name, digest in files.items()},
     }
-    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {_lines(value)}" for key, value in content.items()) + "\n}\n"
-
-
-def _lines(value: object) -> str:
-    """JSON with one line for each item of a list or an object."""
-    match value:
-        case dict():
-            return "{\n" + ",\n".join(f"    {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()) + "\n  }"
-        case list():
-            return "[\n" + ",\n".join(f"    {json.dumps(v)}" for v in value) + "\n  ]"
-        case _:
-            return json.dumps(value)
+    return as_text(content)
 
 
 def _layer(step: values.Step) -> dict[str, Any]:

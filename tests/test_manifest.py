@@ -15,9 +15,9 @@ import pytest
 from cnn_convertor import cli
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.manifest import board_of, earlier_files
 from cnn_convertor.pipeline import convert
-from cnn_convertor.report.values import BoardLimits
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "net.ini"
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor import cli, convert
+from cnn_convertor.cli.console import Console
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.inspection import inspect
@@ -23,6 +24,7 @@ from cnn_convertor.report.form import from_json, to_json, to_values
 from cnn_convertor.report.page import html_page
 from cnn_convertor.report.values import SCHEMA, Report
 from examples.caffemodel import write
+from report.networks import verification
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "net.ini"
 REFUSED = """
@@ -246,3 +248,12 @@ def test_init_writes_a_file_that_reports(tmp_path: Path) -> None:
     model = EXAMPLE.with_name("digits.keras")
     assert cli.main(["init", str(model), "-o", str(ini)]) == 0
     assert cli.main(["report", str(ini)]) == cli.main(["report", str(model)]) == 0
+
+
+def test_the_terminal_shows_a_verification_as_verify_does(made: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    alone, together = Console(0), Console(0)
+    alone.verification(verification())
+    expected = capsys.readouterr().out
+    together.report(replace(made, verified=verification()), (), (), None)
+    assert expected in capsys.readouterr().out
+    assert alone.code == together.code == 1, "it does not pass"

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from cnn_convertor.cache import HashedInput
+from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.report.values import (
-    BoardLimits,
     CalibrationEffect,
     DeviceFacts,
     DeviceFigure,

@@ -171,9 +171,9 @@ class Console:
         files: Sequence[Path],
         compared: Sequence[ReportDifference] | None,
     ) -> None:
-        """Print a report's summary, its files, and what differs from an earlier report.
+        """Print a report's summary, its files, its verification, and what differs from an earlier report.
 
-        The exit code is 1 if the network cannot be converted.
+        The exit code is 1 if the network cannot be converted, or does not pass.
         """
         from cnn_convertor.report.summary import summary
 
@@ -182,6 +182,8 @@ class Console:
         rows = [*(summary(made) if made.steps else ()), *(("files", str(path)) for path in files)]
         if rows:
             self.result(made.network, rows)
+        if made.verified is not None:
+            self.verification(made.verified)
         if compared is not None:
             self.lines(tables.differences(compared))
 

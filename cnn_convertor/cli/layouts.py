@@ -15,7 +15,6 @@ from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
-from cnn_convertor.devices.dv700.limits import OF_BOARD
 from cnn_convertor.errors import Origin, Problem, UsageError
 
 
@@ -53,7 +52,7 @@ def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) ->
     if device is None and (known := board_of(source)):
         name, limits = known
         return name, limits._asdict() | {key: value for key, value in sizes.items() if value is not None}
-    return profile.name, {name: getattr(profile.limits, name) for name in OF_BOARD}
+    return profile.name, profile.limits.of_board._asdict()
 
 
 @commands.command()

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.limits import OF_BOARD
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import ByteInput, ElementType, Layer, LayerType, Program
@@ -112,7 +111,9 @@ def execute(
     environment = {name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"}
     environment |= {"DMP_DV_EXACT": "1"} if exact else {}
     environment |= {"DMP_DV_CHECK_UNINITIALIZED": "1", "DMP_DV_STRICT": "1"}
-    environment |= {f"DMP_DV_{name.upper()}": str(int(getattr(device.limits, name))) for name in OF_BOARD}
+    environment |= {
+        f"DMP_DV_{name.upper()}": str(int(limit)) for name, limit in device.limits.of_board._asdict().items()
+    }
     environment |= {"DMP_DV_BLOCKS": ",".join(_BLOCKS[block] for block in sorted(device.blocks))}
     with temporary_folder() as folder:
         (folder / "input.bin").write_bytes(data)

@@ -12,7 +12,6 @@ from cnn_convertor.devices.dv700.encode.registers import encode
 from cnn_convertor.devices.dv700.estimate import Estimate, estimates, palette_command_bytes, provenance
 from cnn_convertor.devices.dv700.fusion.forms import evidence_of
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
-from cnn_convertor.devices.dv700.limits import OF_BOARD
 from cnn_convertor.devices.dv700.operators import describe, words_of
 from cnn_convertor.devices.dv700.profile import FIGURES, Profile
 from cnn_convertor.devices.dv700.program import (
@@ -89,7 +88,7 @@ def device_of(profile: Profile, *, fusion: str, transposed: bool) -> values.Devi
         fusion=fusion,
         transposed=transposed,
         provenance=provenance(profile),
-        limits=values.BoardLimits(**{name: getattr(profile.limits, name) for name in OF_BOARD}),
+        limits=profile.limits.of_board,
         figures=tuple(
             values.DeviceFigure(FIGURES[name].words, _text(f["value"]), f["unit"], f["source"], f["assumed"])
             for name, f in figures.items()

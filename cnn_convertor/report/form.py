@@ -27,15 +27,27 @@ class FormError(ValueError):
 
 
 def to_json(value: object) -> str:
-    """The value as JSON: an entry for each field, one line for each item of a list at the top."""
-    lines = (f"  {json.dumps(name)}: {_lines(item)}" for name, item in to_values(value).items())
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    """The value as JSON: an entry for each field."""
+    return as_text(to_values(value))
+
+
+def as_text(values: Mapping[str, object]) -> str:
+    """JSON with one line for each entry, and for each item of an entry."""
+    return "{\n" + ",\n".join(f"  {json.dumps(name)}: {_lines(item)}" for name, item in values.items()) + "\n}\n"
 
 
 def _lines(item: object) -> str:
-    if isinstance(item, list) and item:
-        return "[\n" + ",\n".join(f"    {json.dumps(each)}" for each in item) + "\n  ]"
-    return json.dumps(item)
+    match item:
+        case dict() if item:
+            return (
+                "{\n"
+                + ",\n".join(f"    {json.dumps(name)}: {json.dumps(each)}" for name, each in item.items())
+                + "\n  }"
+            )
+        case list() if item:
+            return "[\n" + ",\n".join(f"    {json.dumps(each)}" for each in item) + "\n  ]"
+        case _:
+            return json.dumps(item)
 
 
 def to_values(value: Any) -> Any:

@@ -6,6 +6,7 @@ Its parts are named tuples, as every command imports them: Python makes such a c
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.normalization import Normalization
 from cnn_convertor.verification.results import Comparison, Verification
 
@@ -18,17 +19,6 @@ class DeviceFigure(NamedTuple):
     unit: str
     source: str
     assumed: bool
-
-
-class BoardLimits(NamedTuple):
-    """The limits that differ between boards. ub_size: bytes of the unified buffer."""
-
-    max_kernel_size: int
-    ub_size: int
-    deconvolves: bool
-    pools_unevenly: bool
-    pads_beyond_map: bool
-    pools_tiles: bool
 
 
 class DeviceFacts(NamedTuple):

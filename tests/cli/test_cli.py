@@ -19,10 +19,11 @@ from click.shell_completion import ShellComplete
 from audit.vendor import branches
 from cnn_convertor import cli
 from cnn_convertor.devices.dv700.device_file import NAMES
+from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
 from cnn_convertor.failures import DEBUG
-from cnn_convertor.report.values import BoardLimits, DeviceFacts, MemoryUse, Preprocessing, Report, StoredWeights
+from cnn_convertor.report.values import DeviceFacts, MemoryUse, Preprocessing, Report, StoredWeights
 
 ROOT = Path(__file__).resolve().parents[2]
 INI = "[INPUT]\nname = {name}\ndefinition = net.h5\n[OUTPUT]\noutput_folder = out\n"

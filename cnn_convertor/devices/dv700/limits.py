@@ -6,8 +6,16 @@ KERNEL_SIZES = range(1, 8)  # possible values of max_kernel_size
 UB_SIZES = range(1024, 1 << 31)  # possible values of ub_size
 
 
-# The limits that differ between boards: the emulated device reads them from DMP_DV_UB_SIZE and so on.
-OF_BOARD = ("max_kernel_size", "ub_size", "deconvolves", "pools_unevenly", "pads_beyond_map", "pools_tiles")
+# The emulated device reads them from DMP_DV_UB_SIZE and so on.
+class BoardLimits(NamedTuple):
+    """The limits that differ between boards. ub_size: bytes of the unified buffer."""
+
+    max_kernel_size: int
+    ub_size: int
+    deconvolves: bool
+    pools_unevenly: bool
+    pads_beyond_map: bool
+    pools_tiles: bool
 
 
 class Limits(NamedTuple):
@@ -32,3 +40,7 @@ class Limits(NamedTuple):
     pools_unevenly: bool = True  # pools of different width and height
     pads_beyond_map: bool = True  # padding larger than the map
     pools_tiles: bool = True  # a max pool behind a convolution in several tiles
+
+    @property
+    def of_board(self) -> BoardLimits:
+        return BoardLimits(*(getattr(self, name) for name in BoardLimits._fields))
