@@ -12,7 +12,6 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
-from cnn_convertor.verification import formula_runner, keras_runner, onnx_runner, opencv_runner
 from cnn_convertor.verification.compare import sqnr
 from cnn_convertor.verification.framework_maps import Reference, as_maps, as_output, blobs_as_maps, blobs_as_output
 from cnn_convertor.verification.unpooling import DeviceMaxima
@@ -80,13 +79,13 @@ def _choose_for_caffe(
     """
     one = {name: values[:1] for name, values in inputs.items()}
     try:
-        exact = formula_runner.run(model, graph, one, choices)
+        exact = _formulas(model, graph, one, choices)
     except ConvertorError:
-        return (opencv_runner.run,)
+        return (_opencv,)
     with suppress(ConvertorError):  # OpenCV is missing, or refuses the network
-        if _agree(opencv_runner.run(model, graph, one, choices), exact, graph):
-            return opencv_runner.run, formula_runner.run
-    return (formula_runner.run,)
+        if _agree(_opencv(model, graph, one, choices), exact, graph):
+            return _opencv, _formulas
+    return (_formulas,)
 
 
 def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
@@ -96,6 +95,33 @@ def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
         if not isinstance(graph[graph.outputs[place]].op, DetectionOutput):
             pairs.append((opencv.outputs[place], maps))
     return all(mine.shape == theirs.shape and sqnr(mine, theirs) >= AGREEMENT_DB for mine, theirs in pairs)
+
+
+# --- the judges, whose modules are imported where they judge -----------------------------------------------------------------
+
+
+def _keras(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]) -> Reference:
+    from cnn_convertor.verification import keras_runner
+
+    return keras_runner.run(model, graph, inputs, choices)
+
+
+def _onnx(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]) -> Reference:
+    from cnn_convertor.verification import onnx_runner
+
+    return onnx_runner.run(model, graph, inputs, choices)
+
+
+def _opencv(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]) -> Reference:
+    from cnn_convertor.verification import opencv_runner
+
+    return opencv_runner.run(model, graph, inputs, choices)
+
+
+def _formulas(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]) -> Reference:
+    from cnn_convertor.verification import formula_runner
+
+    return formula_runner.run(model, graph, inputs, choices)
 
 
 # --- the runners ---------------------------------------------------------------------------------------------------------
@@ -119,9 +145,7 @@ def _always(judge: Run) -> Callable[..., tuple[Run, ...]]:
 
 
 RUNNERS: Mapping[str, Runner] = {
-    "onnxruntime": Runner(_always(onnx_runner.run), Order.CHW, blobs_as_output, blobs_as_maps),
+    "onnxruntime": Runner(_always(_onnx), Order.CHW, blobs_as_output, blobs_as_maps),
     "OpenCV": Runner(_choose_for_caffe, Order.CHW, blobs_as_output, blobs_as_maps),
-    "Keras": Runner(
-        _always(keras_runner.run), Order.HWC, partial(as_output, order=Order.HWC), partial(as_maps, order=Order.HWC)
-    ),
+    "Keras": Runner(_always(_keras), Order.HWC, partial(as_output, order=Order.HWC), partial(as_maps, order=Order.HWC)),
 }

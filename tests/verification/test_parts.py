@@ -5,12 +5,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cnn_convertor import cluster, samples
+from cnn_convertor import cluster
 from cnn_convertor.cluster import Cluster
 from cnn_convertor.config import Config
 from cnn_convertor.emulation import network
@@ -19,8 +20,9 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.failures import Ending
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.samples import split
 from cnn_convertor.trials import verify
-from cnn_convertor.verification import formula_runner, frameworks, keras_runner, opencv_runner
+from cnn_convertor.verification import formula_runner, frameworks, keras_runner, opencv_runner, reference
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.workers import HERE
 from verification.trials import config
@@ -48,8 +50,8 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Cluster:
             yield number, pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(item)))))
 
     monkeypatch.setattr(cluster, "spread", spread)
-    for module in (samples, keras_runner):
-        monkeypatch.setattr(module, "PART", PART)
+    monkeypatch.setattr(reference, "split", partial(split, size=PART))
+    monkeypatch.setattr(keras_runner, "PART", PART)
     return Cluster("tcp://elsewhere:1")
 
 
