@@ -5,12 +5,10 @@ Both sides of a ratio run in turns and the best of several rounds counts, so tha
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import click
 import numpy as np
 
+from benchmarks.rounds import best_times
 from cnn_convertor.layouts.layout import nbytes
 from cnn_convertor.layouts.packing import pack, unpack
 from cnn_convertor.layouts.text import parse
@@ -32,17 +30,6 @@ TERMS = {
 }
 
 
-def best_times(*tasks: Callable[[], object]) -> list[float]:
-    """Seconds that each task takes when nothing disturbs it."""
-    best = [float("inf")] * len(tasks)
-    for _ in range(ROUNDS):
-        for index, task in enumerate(tasks):
-            start = time.perf_counter()
-            task()
-            best[index] = min(best[index], time.perf_counter() - start)
-    return best
-
-
 @click.command()
 def main() -> None:
     """What packing a feature map costs beside a plain copy of it."""
@@ -54,6 +41,7 @@ def main() -> None:
         layout = parse(f"chw: {terms} | float16")
         memory = np.empty(nbytes(layout, shape), np.uint8)
         copy, packed, unpacked = best_times(
+            ROUNDS,
             lambda: np.copyto(target, image),
             lambda layout=layout, memory=memory: pack(image, layout, memory),  # type: ignore[misc]
             lambda layout=layout, memory=memory: unpack(memory, layout, shape, out=back),  # type: ignore[misc]

@@ -6,8 +6,6 @@ Both sides of a ratio run in turns and the best of several rounds counts, so tha
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -15,6 +13,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.rounds import best_times
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.weights.packing import PackedShape, half_codes, pack, palette_codes
 from cnn_convertor.ir.ops import Pair
@@ -37,17 +36,6 @@ VGG16 = {
     "fc7": (1, 4096, 4096),
     "fc8": (1, 4096, 1000),
 }
-
-
-def best_times(*tasks: Callable[[], None]) -> list[float]:
-    """Seconds that each task takes when nothing disturbs it."""
-    best = [float("inf")] * len(tasks)
-    for _ in range(ROUNDS):
-        for index, task in enumerate(tasks):
-            start = time.perf_counter()
-            task()
-            best[index] = min(best[index], time.perf_counter() - start)
-    return best
 
 
 def random_weights(*shape: int) -> NDArray[np.float32]:
@@ -81,7 +69,7 @@ def compare_packing(name: str, size: int, channels: int, kernels: int, output: B
             piece.data for piece in pack(replace(shape, palette=True), read, bias=bias, palette=palette.centers)
         )
 
-    bare, ours, small = best_times(cast, packed, indexed)
+    bare, ours, small = best_times(ROUNDS, cast, packed, indexed)
     report(name, weights.size, bare, FP16=ours, palette=small)
 
 
@@ -94,7 +82,7 @@ def report(name: str, count: int, bare: float, **others: float) -> None:
 
 def compare_half(name: str, scale: float) -> None:
     values = np.random.default_rng(0).standard_normal(1 << 22, np.float32) * np.float32(scale)
-    bare, ours = best_times(lambda: discard(values.astype(np.float16)), lambda: discard(to_half(values)))
+    bare, ours = best_times(ROUNDS, lambda: discard(values.astype(np.float16)), lambda: discard(to_half(values)))
     report(name, values.size, bare, to_half=ours)
 
 
@@ -104,7 +92,7 @@ def discard(_: object) -> None:
 
 def compare_fit() -> None:
     counts = histogram(to_half(random_weights(4096, 4096)))
-    (seconds,) = best_times(lambda: discard(fit(counts)))
+    (seconds,) = best_times(ROUNDS, lambda: discard(fit(counts)))
     print(f"{'fit a palette':24} {np.count_nonzero(counts):>11,} different values   {seconds * 1e3:.1f} ms")
 
 

@@ -38,6 +38,19 @@ def run(folder: Path, work: str, main: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
 
 
+def lasting_work(folder: Path) -> str:
+    """Work on item 1 that takes a minute, notes in the folder that it has begun, and cleans up."""
+    return f"""
+def work(item):
+    if item == 0: return Ending(0)
+    try:
+        open({str(folder / "begun")!r}, "w").close()
+        time.sleep(60)
+    finally:
+        open({str(folder / "cleaned")!r}, "w").close()
+"""
+
+
 def test_each_item_has_its_result_however_others_end(tmp_path: Path) -> None:
     work = """
 def work(item):
@@ -58,43 +71,25 @@ def work(item):
 
 
 def test_processes_clean_up_when_the_caller_stops(tmp_path: Path) -> None:
-    work = f"""
-def work(item):
-    if item == 0: return Ending(0)
-    try:
-        open({str(tmp_path / "begun")!r}, "w").close()
-        time.sleep(60)
-    finally:
-        open({str(tmp_path / "cleaned")!r}, "w").close()
-"""
     main = f"""
     for _ in spread(work, range(2), names="ab", on=Processes(2)):
         while not os.path.exists({str(tmp_path / "begun")!r}): time.sleep(0.01)
         break
 """
     begin = time.monotonic()
-    done = run(tmp_path, work, main)
+    done = run(tmp_path, lasting_work(tmp_path), main)
     assert (tmp_path / "cleaned").exists()
     assert (done.returncode, done.stderr) == (0, "")
     assert time.monotonic() - begin < 30
 
 
 def test_a_process_that_only_starts_does_not_begin_when_the_caller_stops(tmp_path: Path) -> None:
-    work = f"""
-def work(item):
-    if item == 0: return Ending(0)
-    try:
-        open({str(tmp_path / "begun")!r}, "w").close()
-        time.sleep(60)
-    finally:
-        open({str(tmp_path / "cleaned")!r}, "w").close()
-"""
     main = """
     for _ in spread(work, range(2), names="ab", on=Processes(2)):
         break
 """
     begin = time.monotonic()
-    done = run(tmp_path, work, main)
+    done = run(tmp_path, lasting_work(tmp_path), main)
     assert (tmp_path / "begun").exists() == (tmp_path / "cleaned").exists()
     assert (done.returncode, done.stderr) == (0, "")
     assert time.monotonic() - begin < 30

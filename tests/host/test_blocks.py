@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 MAXIMIZER, IPU = 4, 3
 
 
+def assert_refused(device: Device, message: str, command: Maximizer | Ipu, *, memories: list[int]) -> None:
+    """memories: the sizes in bytes of those that the command may name."""
+    for size in memories:
+        device.alloc(size)
+    with pytest.raises(DeviceError) as refused:
+        device.run(command)
+    assert str(refused.value).startswith(message)
+
+
 # --- maximizer ---
 
 
@@ -81,10 +90,7 @@ def test_the_maximizer_takes_any_shape(device: Device, width: int, height: int) 
     ],
 )
 def test_maximizer_refusal(device: Device, message: str, command: Maximizer) -> None:
-    device.alloc(1024)
-    with pytest.raises(DeviceError) as refused:
-        device.run(command)
-    assert str(refused.value).startswith(message)
+    assert_refused(device, message, command, memories=[1024])
 
 
 def test_the_maximizer_counts_its_bytes(device: Device) -> None:
@@ -215,11 +221,7 @@ def test_a_texture_of_colors(device: Device) -> None:
     ],
 )
 def test_ipu_refusal(device: Device, message: str, command: Ipu) -> None:
-    device.alloc(36)
-    device.alloc(72)
-    with pytest.raises(DeviceError) as refused:
-        device.run(command)
-    assert str(refused.value).startswith(message)
+    assert_refused(device, message, command, memories=[36, 72])
 
 
 def test_the_ipu_counts_its_bytes(device: Device) -> None:

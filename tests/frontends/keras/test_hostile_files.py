@@ -102,24 +102,36 @@ def test_members_that_name_the_memory_of_their_unpacking_are_refused(compression
         load(path, path)
 
 
-@pytest.mark.parametrize("how", ["external storage", "virtual"])
-def test_numbers_in_other_files_are_refused(how: str, model: Any, tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_bytes(np.ones(60, np.float32).tobytes())
-    with h5py.File(tmp_path / "other.h5", "w") as other:
-        other["numbers"] = np.ones((2, 3, 2, 5), np.float32)
+def convolution(model: Any) -> tuple[Path, str]:
+    """A file with a convolution, and the name of its kernel, (2, 3, 2, 5), there."""
     kernel, bias = np.zeros((2, 3, 2, 5), np.float32), np.zeros(5, np.float32)
     config = model.sequential(
         model.layer("InputLayer", "in", batch_input_shape=[None, 6, 6, 2]),
         model.layer("Conv2D", "conv", filters=5, kernel_size=[2, 3]),
     )
     path = model.h5(config, {"conv": [("kernel", kernel), ("bias", bias)]})
+    (name,) = [name for name in hdf5.read_file(path).variables if "kernel" in name]
+    return path, name
+
+
+@pytest.fixture
+def other_file(tmp_path: Path) -> Path:
+    """A file with another kernel."""
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["numbers"] = np.ones((2, 3, 2, 5), np.float32)
+    return tmp_path / "other.h5"
+
+
+@pytest.mark.parametrize("how", ["external storage", "virtual"])
+def test_numbers_in_other_files_are_refused(how: str, model: Any, other_file: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(np.ones(60, np.float32).tobytes())
+    path, name = convolution(model)
     with h5py.File(path, "r+") as file:
-        (name,) = [n for n in hdf5.read_file(path).variables if n.endswith("kernel") or "kernel" in n]
         del file[name]
         if how == "virtual":
             layout = h5py.VirtualLayout((2, 3, 2, 5), np.float32)
-            layout[...] = h5py.VirtualSource(tmp_path / "other.h5", "numbers", (2, 3, 2, 5))
+            layout[...] = h5py.VirtualSource(other_file, "numbers", (2, 3, 2, 5))
             file.create_virtual_dataset(name, layout)
         else:
             file.create_dataset(name, (2, 3, 2, 5), np.float32, external=[(str(secret), 0, 240)])
@@ -143,16 +155,9 @@ def test_an_array_that_is_mostly_not_there_is_refused(model: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("link", [h5py.ExternalLink("other.h5", "/numbers"), h5py.SoftLink("/elsewhere")], ids=str)
-def test_links_are_not_followed(link: Any, model: Any, tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "other.h5", "w") as other:
-        other["numbers"] = np.ones((2, 3, 2, 5), np.float32)
-    kernel, bias = np.zeros((2, 3, 2, 5), np.float32), np.zeros(5, np.float32)
-    config = model.sequential(
-        model.layer("InputLayer", "in", batch_input_shape=[None, 6, 6, 2]),
-        model.layer("Conv2D", "conv", filters=5, kernel_size=[2, 3]),
-    )
-    path = model.h5(config, {"conv": [("kernel", kernel), ("bias", bias)]})
-    (name,) = [n for n in hdf5.read_file(path).variables if "kernel" in n]
+@pytest.mark.usefixtures("other_file")
+def test_links_are_not_followed(link: Any, model: Any) -> None:
+    path, name = convolution(model)
     with h5py.File(path, "r+") as file:
         del file[name]
         file[name] = link

@@ -457,7 +457,8 @@ def test_a_batch_norm_with_statistics_as_outputs_is_in_training(opset: int, tmp_
         load(path)
 
 
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_is_read_or_refused(tmp_path: Path) -> None:
+    refused = 0
     nodes = [make("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), make("Relu", ["c"], ["y"])]
     content = Network(nodes, {"x": X}, {"w": normal(3, 4, 3, 3)}).write(tmp_path / "net.onnx").read_bytes()
     for at in range(300):
@@ -468,4 +469,5 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
         try:
             load(tmp_path / "net.onnx")
         except ConvertorError:
-            continue
+            refused += 1
+    assert 100 < refused < 300

@@ -121,27 +121,20 @@ def test_the_search_for_tiles_ends() -> None:
     assert tiles(ConvGeometry(Shape(1024, 2047, 32768), 32768, SAME_3X3), ub_size=UB_SIZE) is None
 
 
-@given(
-    st.builds(Shape, st.integers(1, 40), st.integers(1, 40), st.integers(1, 40)),
-    st.integers(1, 40),
-    st.integers(1, 7),
-    st.integers(0, 4000),
-)
-def test_a_larger_buffer_never_needs_more_tiles(shape: Shape, kernels: int, size: int, ub_size: int) -> None:
-    conv = ConvGeometry(shape, kernels, Window(Pair(size, size)))
+SMALL_SHAPES = st.builds(Shape, *[st.integers(1, 40)] * 3)
+SQUARE_WINDOWS = st.integers(1, 7).map(lambda size: Window(Pair(size, size)))
+SMALL_CONVS = st.builds(ConvGeometry, SMALL_SHAPES, st.integers(1, 40), SQUARE_WINDOWS)
+
+
+@given(SMALL_CONVS, st.integers(0, 4000))
+def test_a_larger_buffer_never_needs_more_tiles(conv: ConvGeometry, ub_size: int) -> None:
     small, large = tiles(conv, ub_size=ub_size), tiles(conv, ub_size=2 * ub_size)
-    assert small is None or (large is not None and 1 <= large <= small <= shape.width)
+    assert small is None or (large is not None and 1 <= large <= small <= conv.input.width)
 
 
-@given(
-    st.builds(Shape, st.integers(1, 40), st.integers(1, 40), st.integers(1, 40)),
-    st.integers(1, 40),
-    st.integers(1, 7),
-    st.integers(0, 4000),
-)
-def test_tiles_are_the_first_that_fit(shape: Shape, kernels: int, size: int, ub_size: int) -> None:
-    conv = ConvGeometry(shape, kernels, Window(Pair(size, size)))
-    fitting = (count for count in range(1, shape.width + 1) if tile_bytes(conv, count) <= ub_size)
+@given(SMALL_CONVS, st.integers(0, 4000))
+def test_tiles_are_the_first_that_fit(conv: ConvGeometry, ub_size: int) -> None:
+    fitting = (count for count in range(1, conv.input.width + 1) if tile_bytes(conv, count) <= ub_size)
     assert tiles(conv, ub_size=ub_size) == next(fitting, None)
 
 
