@@ -21,6 +21,7 @@ LOOP_FLAGS = ("-std=c++17", "-O3", "-pthread")
 LIBRARY_FLAGS = ("-std=c++17", "-Og", "-pthread")  # compiles in two thirds of the time of -O1, and runs as fast
 NETWORK_FLAGS = ("-std=c++17", "-O1", "-pthread")  # it runs once: a short compilation counts
 _LOG = logging.getLogger(__name__)  # the command line shows it
+_MISSING_FILE = ("No such file or directory", "file not found")  # as g++ and clang++ say
 _SHOWN_ERRORS = 5  # of the compiler, in a message
 _UNFINISHED = ".unfinished-"  # begins the names of folders in which programs are made
 
@@ -133,6 +134,8 @@ def _refusal(said: str, source: Path) -> ConvertorError:
     hint = "unless the sources were changed, this is an error of the convertor: please report it"
     if "undefined reference to `custom_callback" in said:
         hint = "name the C++ file that defines the callbacks of the custom layers with --source"
+    if any(text in said for text in _MISSING_FILE):
+        hint = "put the missing file beside the source that includes it, or name its folder in CPATH; on a cluster, on each computer"
     return ConvertorError.of("DV702", f"the C++ compiler refuses the sources:\n{first}", Origin(str(source)), hint)
 
 

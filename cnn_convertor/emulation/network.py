@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
@@ -13,6 +13,8 @@ from cnn_convertor.emulation.run import Maps, Outputs, run
 from cnn_convertor.files import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Shape
+
+_BUILT: Final[dict[str, Path]] = {}  # the name of a network's executable -> the executable of this computer
 
 
 class EmulatedNetwork(NamedTuple):
@@ -35,8 +37,11 @@ class EmulatedNetwork(NamedTuple):
         return (self.folder, self.weights, *self.sources)
 
     def built(self) -> EmulatedNetwork:
-        """The same with an executable of this computer."""
-        return self._replace(executable=build(self.folder, self.program.name, sources=self.sources))
+        """The same with an executable of this computer. A process looks for it once: its name is a hash of its contents."""
+        own = _BUILT.get(self.executable.name)
+        if own is None or not own.exists():
+            own = _BUILT[self.executable.name] = build(self.folder, self.program.name, sources=self.sources)
+        return self._replace(executable=own)
 
     @property
     def shapes(self) -> list[Shape]:
@@ -75,6 +80,7 @@ def install(
     """
     replace_all(folder, files)
     executable = build(folder, program.name, sources=sources)
+    _BUILT[executable.name] = executable
     return EmulatedNetwork(
         graph, program, executable, folder / f"{program.name}_weights.bin", device, folder, tuple(sources)
     )

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from cnn_convertor.cluster import Cluster
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError
@@ -122,7 +121,7 @@ class _Part(NamedTuple):
     """Samples for both sides, as a value for any process: input name -> (N, H, W, C). The network comes without weights.
 
     run: a name for all parts of a run. model: None for the device alone. first: the first sample of all, which chooses the
-    judges. least: the number of the first judge that may judge. is_first: keep the layers. travels: to other computers.
+    judges. least: the number of the first judge that may judge. is_first: keep the layers.
     """
 
     run: str
@@ -132,7 +131,6 @@ class _Part(NamedTuple):
     first: Mapping[str, Maps]
     least: int
     is_first: bool
-    travels: bool
 
     def carried(self) -> tuple[Path, ...]:
         return self.network.files
@@ -157,10 +155,7 @@ def _run_spread(
     while True:
         found = gather(
             _run_part,
-            [
-                _Part(run, network, model, part, first, least, not number, isinstance(on, Cluster))
-                for number, part in enumerate(each)
-            ],
+            [_Part(run, network, model, part, first, least, not number) for number, part in enumerate(each)],
             names=names_of_parts(len(each)),
             on=on,
             preload=[__name__],
@@ -176,39 +171,28 @@ def _run_spread(
 
 def _run_part(part: _Part) -> Ending[_Found]:
     def work() -> _Found:
-        network, judges = _prepared(part)
+        network = part.network.built()
         device = _run_device(network, part.inputs, with_layers=part.is_first)
         if part.model is None:
             return _Found(device)
-        choices = _choices(network, part.inputs)
-        judge, found = frameworks.judged(judges[part.least :], part.model, network.graph, part.inputs, choices)
-        return _Found(device, found if part.is_first else replace(found, layers={}, maxima=()), part.least + judge)
+        judges, choices = _judges(part, part.model, network)[part.least :], _choices(network, part.inputs)
+        number, found = frameworks.judged(judges, part.model, network.graph, part.inputs, choices)
+        return _Found(device, found if part.is_first else replace(found, layers={}, maxima=()), part.least + number)
 
     return attempted(work)
 
 
-class _Prepared(NamedTuple):
-    """What a process finds once for all parts of a run."""
-
-    executable: Path
-    judges: tuple[frameworks.Run, ...]
+_JUDGES: Final[dict[str, tuple[frameworks.Run, ...]]] = {}  # the name of the last run -> its judges
 
 
-_PREPARED: Final[dict[str, _Prepared]] = {}  # the name of the last run -> its own
-
-
-def _prepared(part: _Part) -> tuple[EmulatedNetwork, tuple[frameworks.Run, ...]]:
-    """The network with a program of this computer, and its judges, the best first."""
-    prepared = _PREPARED.get(part.run)
-    if prepared is None:
-        network = part.network.built() if part.travels else part.network
-        judges: tuple[frameworks.Run, ...] = ()
-        if part.model is not None:
-            judges = frameworks.judges(part.model, network.graph, part.first, _choices(network, part.first))
-        prepared = _Prepared(network.executable, judges)
-        _PREPARED.clear()
-        _PREPARED[part.run] = prepared
-    return part.network._replace(executable=prepared.executable), prepared.judges
+def _judges(part: _Part, model: Model, network: EmulatedNetwork) -> tuple[frameworks.Run, ...]:
+    """The judges, the best first. A process chooses them once for all parts of a run."""
+    found = _JUDGES.get(part.run)
+    if found is None:
+        found = frameworks.judges(model, network.graph, part.first, _choices(network, part.first))
+        _JUDGES.clear()
+        _JUDGES[part.run] = found
+    return found
 
 
 def _run_device(network: EmulatedNetwork, inputs: Mapping[str, Maps], *, with_layers: bool) -> Outputs:

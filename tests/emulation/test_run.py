@@ -16,6 +16,7 @@ from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import build as building
+from cnn_convertor.emulation import network as emulated_network
 from cnn_convertor.emulation.run import from_memory, input_bytes, outputs_of, to_memory
 from cnn_convertor.errors import ConvertorError, UsageError
 from cnn_convertor.ir import ops
@@ -179,11 +180,26 @@ def test_a_program_is_compiled_again_when_a_file_that_a_source_includes_has_chan
 
 
 @needs_compiler
+def test_a_process_looks_for_a_program_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for it runs the preprocessor on each source. A program that has gone is made again."""
+    made = network(small_graph(), tmp_path)
+    away = made._replace(executable=tmp_path / "of another computer" / made.executable.name)
+    with monkeypatch.context() as patch:
+        patch.setattr(emulated_network, "_BUILT", {})
+        assert away.built() == made
+        patch.setattr(emulated_network, "build", None)
+        assert away.built() == made
+    made.executable.unlink()
+    assert away.built() == made and made.executable.exists()
+
+
+@needs_compiler
 def test_a_source_that_includes_a_missing_file_is_an_error_that_names_both(tmp_path: Path) -> None:
     network(small_graph(), tmp_path)
     (tmp_path / "mine.cpp").write_text('#include "n\xf6.h"\n', encoding="latin-1")
-    with pytest.raises(ConvertorError, match=r"DV702[\s\S]*n.*\.h[\s\S]*--> .*mine\.cpp"):
+    with pytest.raises(ConvertorError, match=r"DV702[\s\S]*n.*\.h[\s\S]*--> .*mine\.cpp") as caught:
         building.build(tmp_path, NAME, sources=[tmp_path / "mine.cpp"])
+    assert "each computer" in caught.value.problems[0].hint
 
 
 @needs_compiler
