@@ -6,14 +6,13 @@ from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
-from cnn_convertor.board.comparison import BoardVerification, verify_board
+from cnn_convertor.board.comparison import verify_board
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import Problem, UnsupportedError, overheard
 from cnn_convertor.pipeline import Watched, counted_weights, look, quantize, whole_report, with_look
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.report import values
 from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
 from cnn_convertor.report.magnitudes import MagnitudeCounter, counted
 from cnn_convertor.report.values import Report
@@ -70,7 +69,7 @@ def _find(
     if problems:
         return report, problems
     if board is not None:
-        report = replace(report, board=board_of(verify_board(config, board, inputs=inputs, progress=progress)))
+        report = replace(report, board=verify_board(config, board, inputs=inputs, progress=progress))
     if not verified:
         return report, ()
     with temporary_folder() as folder:  # in place of that of the outputs, which a report does not judge
@@ -89,29 +88,3 @@ def _packed(
     except UnsupportedError as error:  # the counter has not seen all weights
         return error.problems, counted(program)
     return (), counter
-
-
-def board_of(result: BoardVerification) -> values.BoardFigures:
-    """What a board measured as a part of the report."""
-    return values.BoardFigures(
-        device=result.device,
-        inputs=result.inputs,
-        samples=result.samples,
-        passed=result.passed,
-        usec=result.whole.usec,
-        cpu_usec=result.cpu_usec,
-        model_usec=result.modelled.usec,
-        outputs=result.outputs,
-        steps=tuple(
-            values.BoardStep(
-                step=step,
-                usec=layer.measured.usec,
-                bytes=layer.measured.nbytes,
-                model_usec=layer.modelled.usec,
-                model_bytes=layer.modelled.bytes,
-                same=layer.is_same,
-                sqnr=layer.framework,
-            )
-            for step, layer in enumerate(result.layers)
-        ),
-    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash
-from cnn_convertor.board.results import BoardResults, Measured, read_results
+from cnn_convertor.board.results import BoardResults, read_results
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.estimate import estimate
 from cnn_convertor.devices.dv700.profile import Profile
@@ -30,81 +30,15 @@ from cnn_convertor.trials import MIN_SQNR
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import held_layers, pairs
+from cnn_convertor.verification.on_board import BoardLayer, BoardVerification, Modelled
 from cnn_convertor.verification.outputs import compare_outputs
 from cnn_convertor.verification.reference import run_both
-from cnn_convertor.verification.results import Comparison, as_json
+from cnn_convertor.verification.results import Comparison
 
 # A layer leaves the emulation when it does not compute on its own inputs what the emulated device computes on them. Sums in
 # another order change the last digit of some values; a run adds its own error. Classes, which are bytes, are exact.
 LEAST_SQNR = 50.0  # dB, of a layer with one run
 MOST_ERROR = 1 / 64  # of the largest value of the map
-
-
-@dataclass(frozen=True, slots=True)
-class Modelled:
-    """What is expected. usec, cycles: by the model (docs/costs.md). bytes: as the emulated device counts them."""
-
-    usec: float
-    cycles: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class BoardLayer:
-    """One layer of the program.
-
-    emulation: the board against the emulated device, on the inputs that the board had. is_same: they agree but for rounding.
-    framework: the board against the framework, and emulated: the emulated device against it, in dB; None where the framework
-    has no such map.
-    """
-
-    name: str
-    type: str
-    emulation: Comparison
-    is_same: bool
-    framework: float | None
-    emulated: float | None
-    measured: Measured
-    modelled: Modelled
-
-
-@dataclass(frozen=True, slots=True)
-class BoardVerification:
-    """How a network on the board compares.
-
-    outputs: of the whole network on the board against the framework. emulated: those of the emulated device. whole, cpu_usec:
-    measured over the whole network.
-    """
-
-    network: str
-    framework: str
-    inputs: str
-    samples: int
-    device: str
-    min_sqnr: float
-    outputs: tuple[Comparison, ...]
-    emulated: tuple[Comparison, ...]
-    layers: tuple[BoardLayer, ...]
-    whole: Measured
-    cpu_usec: int
-    modelled: Modelled
-
-    @property
-    def first_leaving(self) -> str | None:
-        """The first layer where the board leaves the emulation."""
-        return next((layer.name for layer in self.layers if not layer.is_same), None)
-
-    @property
-    def failed(self) -> tuple[Comparison, ...]:
-        """The outputs below the threshold."""
-        return tuple(output for output in self.outputs if not output.sqnr >= self.min_sqnr)
-
-    @property
-    def passed(self) -> bool:
-        return not self.failed and self.first_leaving is None
-
-    def to_json(self) -> str:
-        return as_json({"passed": self.passed, "first_leaving": self.first_leaving, **asdict(self)})
 
 
 def verify_board(

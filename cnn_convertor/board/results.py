@@ -13,25 +13,11 @@ from cnn_convertor import json_files
 from cnn_convertor.devices.dv700.program import ElementType, Program
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.verification.on_board import Measured
 
 _FORMAT, _VERSION = "cnn-convertor results", 1
 _ELEMENTS = {ElementType.BYTE: "u1", ElementType.HALF: "<f2", ElementType.FLOAT: "<f4"}
 _AGAIN = "run the kit again, and name its folder of results"
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Of one layer, or of the network. usec: microseconds. The rest are bytes by the driver's counters. None: not measured."""
-
-    usec: int | None
-    input_bytes: int | None
-    output_bytes: int | None
-    weights_bytes: int | None
-
-    @property
-    def nbytes(self) -> int | None:
-        counted = (self.input_bytes, self.output_bytes, self.weights_bytes)
-        return None if None in counted else sum(n for n in counted if n is not None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

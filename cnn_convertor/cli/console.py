@@ -24,13 +24,13 @@ from cnn_convertor.failures import DEBUG, Attempt, Ending
 from cnn_convertor.progress import silent
 
 if TYPE_CHECKING:
-    from cnn_convertor.board.comparison import BoardVerification
     from cnn_convertor.cli.live import LiveTable
     from cnn_convertor.pipeline import ConvertedNetwork
     from cnn_convertor.progress import Progress
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import Report
     from cnn_convertor.sweep import Sweep
+    from cnn_convertor.verification.on_board import BoardVerification
     from cnn_convertor.verification.results import Verification
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
@@ -171,7 +171,7 @@ class Console:
         files: Sequence[Path],
         compared: Sequence[ReportDifference] | None,
     ) -> None:
-        """Print a report's summary, its files, its verification, and what differs from an earlier report.
+        """Print a report's summary, its files, its verifications, and what differs from an earlier report.
 
         The exit code is 1 if the network cannot be converted, or does not pass.
         """
@@ -184,6 +184,8 @@ class Console:
             self.result(made.network, rows)
         if made.verified is not None:
             self.verification(made.verified)
+        if made.board is not None:
+            self.board_verification(made.board)
         if compared is not None:
             self.lines(tables.differences(compared))
 

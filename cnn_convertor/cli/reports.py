@@ -47,7 +47,7 @@ def report(
     """Show the result of a conversion.
 
     The report has steps, costs, memory and weights. The exit code is 1 when the network cannot be converted, or when
-    --verify finds that it computes something else.
+    --verify or --board finds that it computes something else.
     """
     from cnn_convertor.overview import find
     from cnn_convertor.report.comparison import differences

@@ -11,10 +11,10 @@ from cnn_convertor.cli.grids import Column, Grid, Item
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
 
 if TYPE_CHECKING:
-    from cnn_convertor.board.comparison import BoardLayer, BoardVerification
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import CalibrationEffect, ModelLayer, Report, StoredWeights
     from cnn_convertor.sweep import Sweep
+    from cnn_convertor.verification.on_board import BoardLayer, BoardVerification
     from cnn_convertor.verification.results import Cause, Comparison, LayerResult, Verification
 
 LARGEST_HALF = 65504.0

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cnn_convertor.errors import assert_never
 from cnn_convertor.report.summary import decibels
-from cnn_convertor.report.values import BoardStep, Magnitudes, ModelLayer, Pass, Report, Step, StoredWeights
+from cnn_convertor.report.values import Magnitudes, ModelLayer, Pass, Report, Step, StoredWeights
+from cnn_convertor.verification.on_board import BoardLayer
 from cnn_convertor.verification.results import LayerResult
 
 if TYPE_CHECKING:
@@ -190,22 +191,25 @@ def board(report: Report) -> PageSection:
         *("step", "layers", "does", "us", "us by the model", "ratio", "bytes", "bytes by the model", "computes"),
         "SQNR dB",
     )
-    usec = "not measured" if found.usec is None else f"{found.usec:,} us"
+    usec = "not measured" if found.whole.usec is None else f"{found.whole.usec:,} us"
     note = (
         f"{found.device}: {found.samples} samples ({found.inputs}), {_passed(found.passed)}. All commands: {usec} "
-        f"({found.model_usec:,.1f} by the model); the CPU: {found.cpu_usec:,} us."
+        f"({found.modelled.usec:,.1f} by the model); the CPU: {found.cpu_usec:,} us."
     )
-    tables = _tables(columns, [_on_board(each, report.steps[each.step]) for each in found.steps])
+    tables = _tables(
+        columns, [_on_board(number, *each) for number, each in enumerate(zip(found.layers, report.steps, strict=True))]
+    )
     return PageSection("board", "Board", "On the board, beside the model", note, tables=tables)
 
 
-def _on_board(found: BoardStep, step: Step) -> TableRow:
+def _on_board(number: int, found: BoardLayer, step: Step) -> TableRow:
     """ratio: of the measured time to the model's."""
-    ratio = f"{found.usec / found.model_usec:.2f}" if found.usec is not None and found.model_usec else ""
-    times = found.usec, _time(found.model_usec), TableCell(ratio, kind=_NUMBER)
-    computes = "the same" if found.same else TableCell("something else", kind="error")
-    rest = found.bytes, found.model_bytes, computes, _decibels(found.sqnr)
-    return _row(found.step, _layers(step), step.does, *times, *rest, step=found.step)
+    measured, modelled = found.measured, found.modelled
+    ratio = f"{measured.usec / modelled.usec:.2f}" if measured.usec is not None and modelled.usec else ""
+    times = measured.usec, _time(modelled.usec), TableCell(ratio, kind=_NUMBER)
+    computes = "the same" if found.is_same else TableCell("something else", kind="error")
+    rest = measured.nbytes, modelled.bytes, computes, _decibels(found.framework)
+    return _row(number, _layers(step), step.does, *times, *rest, step=number)
 
 
 def passes(report: Report) -> PageSection:

@@ -45,7 +45,8 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
         text = f"{report.usec / 1e3:.3g} ms, {report.traffic / 1e6:,.2f} MB for the commands on {report.device.name}"
         yield "estimate", f"{text} ({report.device.provenance})"
     if (board := report.board) is not None:
-        commands = "not measured" if board.usec is None else f"{board.usec / 1e3:.3g} ms"
+        usec = board.whole.usec
+        commands = "not measured" if usec is None else f"{usec / 1e3:.3g} ms"
         verdict = "computes the same" if board.passed else "computes something else"
         yield (
             "board",

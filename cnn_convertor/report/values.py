@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.normalization import Normalization
-from cnn_convertor.verification.results import Comparison, Verification
+from cnn_convertor.verification.on_board import BoardVerification
+from cnn_convertor.verification.results import Verification
 
 
 class DeviceFigure(NamedTuple):
@@ -293,37 +294,6 @@ class CommandBoundary(NamedTuple):
     reason: str
 
 
-class BoardStep(NamedTuple):
-    """A step on a board, beside what is expected of it.
-
-    usec, bytes: measured; null where they were not. model_usec: by the model; model_bytes: as the emulated device counts them.
-    same: it computes what the emulated device computes on its inputs, but for rounding. sqnr: dB against the framework; null
-    where that has no such map.
-    """
-
-    step: int
-    usec: int | None
-    bytes: int | None
-    model_usec: float
-    model_bytes: int
-    same: bool
-    sqnr: float | None
-
-
-class BoardFigures(NamedTuple):
-    """What a kit measured on a board. usec: of all commands; cpu_usec: of the layers on the CPU. outputs: against the framework."""
-
-    device: str
-    inputs: str
-    samples: int
-    passed: bool
-    usec: int | None
-    cpu_usec: int
-    model_usec: float
-    outputs: tuple[Comparison, ...]
-    steps: tuple[BoardStep, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """A network as it was converted, or as far as it could be.
@@ -363,7 +333,7 @@ class Report:
     boundaries: tuple[CommandBoundary, ...] = ()
     passes: tuple[Pass, ...] = ()
     verified: Verification | None = None
-    board: BoardFigures | None = None
+    board: BoardVerification | None = None
     notes: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:

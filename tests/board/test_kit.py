@@ -159,12 +159,13 @@ def test_the_command_line(kit: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["kit", str(INI), "--samples", "2", "--seed", "3", "--out", str(tmp_path / "kit")]) == 0
     assert (tmp_path / "kit" / "kit.h").read_text() == (kit / "kit.h").read_text()
     assert main(["verify", str(INI), "--board", str(run(kit, tmp_path / "good"))]) == 0
-    assert "pass: the board does what the emulated device does" in capsys.readouterr().out
+    judged = capsys.readouterr().out
+    assert "pass: the board does what the emulated device does" in judged
     page, form = tmp_path / "page.html", tmp_path / "report.json"
     shown = ["--board", str(tmp_path / "good"), "--html", str(page), "--json", str(form)]
     assert main(["report", str(INI), *shown]) == 0
-    assert page.read_text().count("<td>the same</td>") == len(json.loads(form.read_text())["board"]["steps"]) == 9
-    capsys.readouterr()
+    assert page.read_text().count("<td>the same</td>") == len(json.loads(form.read_text())["board"]["layers"]) == 9
+    assert judged in capsys.readouterr().out
     bad = run(kit, tmp_path / "bad", FAULT="branches")
     assert main(["verify", str(INI), "--board", str(bad), "--json", str(tmp_path / "found.json")]) == 1
     assert 'fail: the board leaves the emulation at the layer "concat4"' in capsys.readouterr().out

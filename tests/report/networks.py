@@ -17,6 +17,7 @@ from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.values import Report
+from cnn_convertor.verification.on_board import BoardLayer, BoardVerification, Measured, Modelled
 from cnn_convertor.verification.results import (
     Accuracy,
     Attribution,
@@ -93,4 +94,28 @@ def verification(name: str = "last") -> Verification:
         accuracies=(Accuracy(name, 0.5, 1.0),),
         unjudged=(Unjudged("else", "no map", is_verified=True),),
         stale_files=("net_gen.cpp",),
+    )
+
+
+def board_verification(made: Report) -> BoardVerification:
+    """Of a board whose first step takes half of the expected time, and whose other steps compute something else."""
+    fast, unknown = Measured(30, 2048, 1024, 1024), Measured(None, None, None, None)
+    first = BoardLayer("a", "Layer", comparison("a", 70.0), True, 61.25, 61.5, fast, Modelled(60.0, 9000, 4096))
+    others = [
+        BoardLayer(step.name, "Layer", comparison(step.name, 3.0), False, None, None, unknown, Modelled(0.0, 0, 128))
+        for step in made.steps[1:]
+    ]
+    return BoardVerification(
+        network="net",
+        framework="Keras",
+        inputs="random",
+        samples=2,
+        device="a board",
+        min_sqnr=20.0,
+        outputs=(comparison("f", 61.25),),
+        emulated=(comparison("f", 61.5),),
+        layers=(first, *others),
+        whole=fast,
+        cpu_usec=5,
+        modelled=Modelled(60.0, 9000, 4096),
     )

@@ -1,0 +1,89 @@
+"""How a network on a board compares with the emulated device and with its framework."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from cnn_convertor.verification.results import Comparison, as_json
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Of one layer, or of the network. usec: microseconds. The rest are bytes by the driver's counters. None: not measured."""
+
+    usec: int | None
+    input_bytes: int | None
+    output_bytes: int | None
+    weights_bytes: int | None
+
+    @property
+    def nbytes(self) -> int | None:
+        counted = (self.input_bytes, self.output_bytes, self.weights_bytes)
+        return None if None in counted else sum(n for n in counted if n is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """What is expected. usec, cycles: by the model (docs/costs.md). bytes: as the emulated device counts them."""
+
+    usec: float
+    cycles: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoardLayer:
+    """One layer of the program.
+
+    emulation: the board against the emulated device, on the inputs that the board had. is_same: they agree but for rounding.
+    framework: the board against the framework, and emulated: the emulated device against it, in dB; None where the framework
+    has no such map.
+    """
+
+    name: str
+    type: str
+    emulation: Comparison
+    is_same: bool
+    framework: float | None
+    emulated: float | None
+    measured: Measured
+    modelled: Modelled
+
+
+@dataclass(frozen=True, slots=True)
+class BoardVerification:
+    """How a network on the board compares.
+
+    outputs: of the whole network on the board against the framework. emulated: those of the emulated device. whole, cpu_usec:
+    measured over the whole network.
+    """
+
+    network: str
+    framework: str
+    inputs: str
+    samples: int
+    device: str
+    min_sqnr: float
+    outputs: tuple[Comparison, ...]
+    emulated: tuple[Comparison, ...]
+    layers: tuple[BoardLayer, ...]
+    whole: Measured
+    cpu_usec: int
+    modelled: Modelled
+
+    @property
+    def first_leaving(self) -> str | None:
+        """The first layer where the board leaves the emulation."""
+        return next((layer.name for layer in self.layers if not layer.is_same), None)
+
+    @property
+    def failed(self) -> tuple[Comparison, ...]:
+        """The outputs below the threshold."""
+        return tuple(output for output in self.outputs if not output.sqnr >= self.min_sqnr)
+
+    @property
+    def passed(self) -> bool:
+        return not self.failed and self.first_leaving is None
+
+    def to_json(self) -> str:
+        return as_json({"passed": self.passed, "first_leaving": self.first_leaving, **asdict(self)})
