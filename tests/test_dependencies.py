@@ -164,17 +164,14 @@ def test_cmake_rebuilds_what_depends_on_a_change(generator: str, tmp_path: Path)
     run = subprocess.run([build / "firmware", weights], check=True, capture_output=True, text=True)
     assert run.stdout.startswith("this is a 3 ")
     before = weights.read_bytes()
-    later = weights.stat().st_mtime + 10
     ini.write_text(ini.read_text() + "; another comment\n")
-    os.utime(ini, (later, later))
     assert rebuilt() == ["converted"]
+    assert rebuilt() == []
     assert weights.read_bytes() == before
     with h5py.File(model, "r+") as file:
         kernel = next(file[name] for name in hdf5.read_file(model).variables if "stem" in name and "kernel" in name)
         kernel[0, 0, 0, 0] += 0.25
-    os.utime(model, (later + 10, later + 10))
     assert rebuilt() == ["converted"]
     assert weights.read_bytes() != before
     ini.write_text(ini.read_text() + "[QUANTIZATION]\nstem = palette\n")
-    os.utime(ini, (later + 20, later + 20))
     assert rebuilt() == ["converted", "digits_gen.cpp", "main.cpp"], "the header says how large the weights are"
