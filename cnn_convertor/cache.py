@@ -205,7 +205,7 @@ class Cache(NamedTuple):
         return (self.folder / _TAG).is_file()
 
     def _refusal(self, reason: str) -> UsageError:
-        problem = f"this is no cache of conversions: {reason}"
+        problem = f"this is not a cache of conversions: {reason}"
         return UsageError.of(
             "DV126", problem, Origin(str(self.folder)), "name a new folder, or one of an earlier --cache"
         )
@@ -242,7 +242,7 @@ class Cache(NamedTuple):
         for path in (Path(damaged), self._entry(key)):
             path.unlink(missing_ok=True)
         problem = "a file of the cache is damaged, so the network is converted"
-        warn(Problem("DV125", problem, Origin(damaged), "check the disk if this comes again"))
+        warn(Problem("DV125", problem, Origin(damaged), "check the disk if this happens again"))
 
     def add(self, key: str, entry: CachedConversion, folder: Path) -> None:
         """Store a conversion. folder: its files, which move into the cache."""

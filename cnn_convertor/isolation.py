@@ -15,8 +15,8 @@ from cnn_convertor.interruption import uninterrupted
 T = TypeVar("T")
 
 _REASONS: Final = {  # a child's end -> what it means
-    signal.SIGXCPU: "reading it does not come to an end",
-    signal.SIGKILL: "reading it does not come to an end",
+    signal.SIGXCPU: "reading it does not end",
+    signal.SIGKILL: "reading it does not end",
     signal.SIGSEGV: "its structure makes the reader crash",
     signal.SIGBUS: "its structure makes the reader crash",
     signal.SIGABRT: "its structure makes the reader crash",
@@ -73,7 +73,7 @@ def _run(function: Callable[[], Any], target: BinaryIO, seconds: int, memory: in
     try:
         answer: tuple[bool, Any] = (True, function())
     except MemoryError:
-        answer = (False, "it asks for more memory than its size explains")
+        answer = (False, "reading it needs more memory than its size explains")
     except Exception as error:  # noqa: BLE001  # libraries raise any type for a damaged file; the parent reports it
         answer = (False, str(error) or type(error).__name__)
     try:

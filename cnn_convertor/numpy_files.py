@@ -43,7 +43,7 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
             members = archive.infolist()
         size, packed = sum(m.file_size for m in members), sum(m.compress_size for m in members)
         if size > max(_SMALL, _LARGEST_RATIO * packed):
-            raise ValueError(f"it is compressed {size // max(packed, 1)} times, which samples never are")
+            raise ValueError(f"it is compressed {size // max(packed, 1)} times; samples never compress that much")
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
         if wrong := next((name for name, value in found.items() if not isinstance(value, np.ndarray)), None):

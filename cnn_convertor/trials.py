@@ -104,7 +104,7 @@ def read_labels(path: Path) -> tuple[str, ...]:
         reason = f"the class names cannot be read: {error.strerror}"
     except UnicodeDecodeError:
         reason = "the class names are not UTF-8 text"
-    raise UsageError.of("DV707", reason, Origin(str(path)), "write one name a line")
+    raise UsageError.of("DV707", reason, Origin(str(path)), "write one name per line")
 
 
 def check_labels(path: Path, names: Sequence[str], results: Mapping[str, Maps]) -> None:
@@ -113,7 +113,7 @@ def check_labels(path: Path, names: Sequence[str], results: Mapping[str, Maps]) 
         classes = values.shape[-1]
         if values[0].size == classes != len(names):
             problem = f'the file has {len(names)} names, but the output "{output}" has {classes} classes'
-            warn(Problem("DV720", problem, Origin(str(path)), "write one name a line, in the order of the classes"))
+            warn(Problem("DV720", problem, Origin(str(path)), "write one name per line, in the order of the classes"))
 
 
 def save(path: Path, results: Mapping[str, Maps]) -> None:
@@ -315,7 +315,7 @@ def read_classes(path: Path, count: int, graph: Graph) -> NDArray[np.intp]:
         raise UsageError.of("DV707", reason, where, hint)
     for number, line in enumerate(lines, start=1):
         if not _CLASS.fullmatch(line):
-            raise UsageError.of("DV707", f'line {number} is no class number: "{line[:20]}"', where, hint)
+            raise UsageError.of("DV707", f'line {number} is not a class number: "{line[:20]}"', where, hint)
     found = np.array([int(line.strip()) for line in lines], np.intp)  # int() keeps some blanks
     known = max((shape.size for shape in map(graph.shape, graph.outputs) if shape.is_vector), default=0)
     if not known:

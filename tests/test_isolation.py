@@ -41,9 +41,9 @@ def test_a_result_comes_back() -> None:
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (loop, "does not come to an end"),
+        (loop, "does not end"),
         (os.abort, "makes the reader crash"),
-        (allocate, "asks for more memory"),
+        (allocate, "needs more memory"),
         (refuse, "no such thing"),
         (lambda: os._exit(3), "ended with status 3"),
     ],

@@ -74,7 +74,7 @@ class Tables:
 
     def add(self, command: ProbeCommand) -> None:
         due = expect(command)
-        assert due.is_exact or not command.is_exact, f"{command.name}: some result is no FP16 number"
+        assert due.is_exact or not command.is_exact, f"{command.name}: a result is not an FP16 number"
         batch = command.batch if command.batch > 1 else 0
         entry = ProbeEntry(
             subject=command.subject,

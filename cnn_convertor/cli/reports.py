@@ -84,7 +84,7 @@ def earlier_report(path: Path) -> Report:
                 raise UsageError.of("DV161", problem, Origin(str(path)), "make it again with this version")
         return from_values(Report, values)
     except ValueError as error:
-        raise UsageError.of("DV161", f"this is no report: {error}", Origin(str(path)), hint) from None
+        raise UsageError.of("DV161", f"this is not a report: {error}", Origin(str(path)), hint) from None
 
 
 @commands.command()

@@ -80,7 +80,7 @@ def test_bytes_give_the_results_of_fp16(policy: str, transposed: bool, tmp_path:
     ("graph", "fields", "reason"),
     [
         (camera(1), {}, 'the table of bytes has 3 channels, the input "image" has 1'),
-        (camera(first=ops.Unary(ops.Absolute())), {}, 'the first layer, "out", is none that reads them alone'),
+        (camera(first=ops.Unary(ops.Absolute())), {}, 'the first layer, "out", is not a command that reads only them'),
         (camera(), {"scale": 1000.0}, "mean and scale give values beyond FP16"),
         (
             Graph(

@@ -138,7 +138,7 @@ def test_labels_give_the_accuracy_of_both_sides(digits: Path, capsys: pytest.Cap
     for wrong in ("zero", "1" * 30, "-1", ""):
         labels.write_text("1\n" * 8 + f"{wrong}\n2\n")
         assert main(command) == 2
-        assert f'DV707: line 9 is no class number: "{wrong[:20]}"' in capsys.readouterr().err
+        assert f'DV707: line 9 is not a class number: "{wrong[:20]}"' in capsys.readouterr().err
     labels.write_text("1\n" * 9 + "10\n")
     assert main(command) == 2
     assert "DV707: line 10 has the class 10, but the network's classes end at 9" in capsys.readouterr().err

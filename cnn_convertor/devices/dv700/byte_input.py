@@ -88,10 +88,10 @@ def _reasons(program: Program, values: NDArray[np.float32]) -> Iterator[str]:
         yield f'the table of bytes has {CHANNELS} channels, the input "{name}" has {tensor.shape.channels}'
     first, *others = program.layers
     if first.type is not LayerType.CONV or len(first.inputs) != 1:
-        yield f'the first command converts the bytes, but the first layer, "{first.name}", is none that reads them alone'
+        yield f'the first command converts the bytes, but the first layer, "{first.name}", is not a command that reads only them'
     reader = next((layer for layer in others if None in layer.sources), None)
     if reader is not None:
-        yield f'the first command alone can convert the bytes, but "{reader.name}" reads the input, too'
+        yield f'only the first command can convert the bytes, but "{reader.name}" reads the input, too'
     if not np.isfinite(to_half(values)).all():
         yield "mean and scale give values beyond FP16"
 

@@ -221,7 +221,7 @@ def maximum_of_padding(subject: Subject) -> Iterator[Breach]:
         (extent, stride, pad) = op.window.extent, op.window.stride, op.window.padding
         last = Pair((y.height - 1) * stride.height - pad.top, (y.width - 1) * stride.width - pad.left)
         if pad.top >= extent.height or pad.left >= extent.width or last.height >= x.height or last.width >= x.width:
-            yield Breach(node.where, "a window of the max pool sees padding alone, whose maximum is no number")
+            yield Breach(node.where, "a window of the max pool covers only padding, which has no maximum")
 
 
 @rule("DV418", "train with an upsampling and a convolution, or convert for another device", sizes=False)
@@ -287,7 +287,7 @@ def places_in_half(subject: Subject) -> Iterator[Breach]:
                 and element_type(subject.graph, node.name) is ElementType.HALF
             ):
                 yield Breach(
-                    node.where, f"places among {count} elements are no FP16 numbers, which the next layer reads"
+                    node.where, f"the next layer reads FP16, which cannot hold the indices of {count} elements"
                 )
 
 

@@ -171,7 +171,7 @@ def _packed(data: wire.Data, field: Field, dtype: np.dtype[Any]) -> Numbers:
 
 def _damaged(path: Path, error: WireError, hint: str, layer: str = "") -> ModelError:
     inside = f" (in layer {layer!r})" if layer else ""
-    message = f"this is no .caffemodel, or a damaged one: {error}, at byte {error.offset:,}{inside}"
+    message = f"this is not a .caffemodel, or it is damaged: {error}, at byte {error.offset:,}{inside}"
     hint = hint or "the file is cut short or damaged; download it again"
     return ModelError.of("DV201", message, Origin(str(path)), hint)
 

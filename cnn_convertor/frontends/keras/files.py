@@ -83,7 +83,7 @@ def _open_archive(path: Path) -> ModelFile:
         if config is None or WEIGHTS not in names:
             missing = CONFIG if config is None else WEIGHTS
             hint = SAVE if config is None else "save it again with model.save('model.keras'), without sharding"
-            raise _error(path, f"the file is a zip archive, but no .keras model: it has no {missing}", hint)
+            raise _error(path, f"the file is a zip archive, but not a .keras model: it has no {missing}", hint)
         contents = read_member(path, WEIGHTS)
     except DAMAGES as error:
         raise damaged(str(path), error) from None
@@ -111,7 +111,7 @@ def _parse_json(path: Path, text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise damaged(str(path), f"its configuration is no JSON ({error})") from None
+        raise damaged(str(path), f"its configuration is not JSON ({error})") from None
 
 
 def _error(path: Path, reason: str, hint: str = "") -> ModelError:
@@ -126,7 +126,7 @@ def _unknown(path: Path) -> ModelError:
         return _error(path, "this is a folder, not a Keras file", "name a file")
     suffix, frontend = path.suffix.lower(), recognize(path)
     if frontend is KERAS and suffix in KERAS.suffixes:
-        return _error(path, f"the file is called {suffix}, but its content is no Keras model", DAMAGED)
+        return _error(path, f"the file is called {suffix}, but its content is not a Keras model", DAMAGED)
     if frontend not in (KERAS, None):
         hint = f"set origin = {frontend.name}, with the {' or '.join(frontend.definitions)} as the definition"
         return _error(path, f"this is a {frontend.title} file, not a Keras file", hint)

@@ -137,7 +137,7 @@ def _member(path: Path, name: str) -> Hdf5Data:
 def _unpacked(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Hdf5Data:
     if member.file_size > max(_SMALL, _LARGEST_RATIO * member.compress_size):
         ratio = member.file_size // max(member.compress_size, 1)
-        raise damaged(str(path), f"{member.filename} is compressed {ratio} times, which weights never are")
+        raise damaged(str(path), f"{member.filename} is compressed {ratio} times; weights never compress that much")
     with uninterrupted():
         handle, name = tempfile.mkstemp(prefix="cnn_convertor_", suffix=".h5")
         source = Hdf5Data(str(path), Path(name), 0, member.file_size)
@@ -275,7 +275,7 @@ def _dataset(dataset: Any) -> _Dataset:
     elif math.prod(shape) and not stored:
         flaw = "was never written"
     elif (nbytes := math.prod(shape) * dtype.itemsize) > max(_SMALL, _LARGEST_RATIO * stored):
-        flaw = f"is compressed {nbytes // stored} times, which weights never are"
+        flaw = f"is compressed {nbytes // stored} times; weights never compress that much"
     return _Dataset(shape, dtype, None if dataset.chunks is not None else dataset.id.get_offset(), flaw)
 
 

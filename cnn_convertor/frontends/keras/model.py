@@ -381,7 +381,7 @@ class _Flattener:
             waiting = later
         for ref in model.outputs:
             if ref[:2] not in known:
-                self._fail(f"the output {ref.layer!r} is no layer of the model {model.own_name!r}")
+                self._fail(f"the output {ref.layer!r} is not a layer of the model {model.own_name!r}")
         return [self._take(known, ref) for ref in model.outputs]
 
     def _take(self, known: Mapping[tuple[str, int], Sequence[LayerOutput]], ref: TensorRef) -> LayerOutput:

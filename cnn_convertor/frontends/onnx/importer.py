@@ -144,7 +144,7 @@ class _Importer:
         if len(dims) > 1:
             dims[0] = dims[0] or 1
             if dims[0] != 1 and len(dims) >= MAP_AXES:
-                hint = "export it for a batch of one, or with a dynamic batch; the application runs the network once an image"
+                hint = "export it for a batch of one, or with a dynamic batch; the application runs the network once per image"
                 raise UnsupportedError.of("DV302", f"the input is a batch of {dims[0]}", where, hint)
         sizes = (*dims[:2], *(self._size or (0, 0)), *dims[4:])[: len(dims)]
         dims = [n or size for n, size in zip(dims, sizes, strict=True)]

@@ -30,7 +30,7 @@ UNSUPPORTED = {
     "pool with its mask": (layer("Pooling", "pooling_param { kernel_size: 2 }", tops=("y", "m")), "DV302", "the mask of a pooling"),
     "pool with dilation": (layer("Pooling", "pooling_param { kernel_size: 2 dilation: 2 }"), "DV302", "pooling_param.dilation"),
     "pool of nothing": (layer("Pooling", "pooling_param { kernel_size: 1 stride: 7 }"), "DV302", "entirely beyond"),
-    "unpooling by a map": (layer("Upsample", "upsample_param { scale: 2 }", bottoms=("x", "x")), "DV302", "is no mask of a pooling"),
+    "unpooling by a map": (layer("Upsample", "upsample_param { scale: 2 }", bottoms=("x", "x")), "DV302", "is not the mask of a pooling"),
     "unpooling to another width": (unpooling("upsample_h: 6 upsample_w: 6"), "DV302", "give upsample_h: 6 and upsample_w: 5"),
     "unpooling to less": (unpooling("upsample_h: 5 upsample_w: 5"), "DV302", "an unpooling to the size 5x5"),
     "unpooling by two, as nothing is said": (unpooling(), "DV302", "an unpooling to the size 6x6"),

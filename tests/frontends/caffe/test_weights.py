@@ -110,7 +110,7 @@ def test_of_two_layers_of_one_name_the_last_with_blobs_stays(tmp_path: Path) -> 
     [
         (b"", "the file of the weights is empty"),
         (delimited(100, b"x" * 50)[:-7], "field 100 needs 50 bytes, but 43 are left, at byte 0"),
-        (b"layer { name: 'a' }", "no .caffemodel"),
+        (b"layer { name: 'a' }", "not a .caffemodel"),
         (b"\x89HDF\r\n\x1a\n" + b"\0" * 50, "HDF5"),
         (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         (b"\x0f\x00", "the unknown wire type 7, at byte 0"),

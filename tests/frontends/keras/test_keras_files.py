@@ -241,8 +241,8 @@ def test_layers_find_their_arrays(model: Any, first: str, second: str, arrays: d
     ("name", "content", "expected"),
     [
         ("empty.h5", b"", "empty"),
-        ("text.h5", b"version https://git-lfs.github.com/spec/v1", "no Keras model"),
-        ("text.keras", b"hello", "no Keras model"),
+        ("text.h5", b"version https://git-lfs.github.com/spec/v1", "not a Keras model"),
+        ("text.keras", b"hello", "not a Keras model"),
         ("model.pb", b"\x08\x01\x12", "TensorFlow graph"),
         ("model.pt", b"PK\3\4whatever", "PyTorch"),
         ("model.json", b"{}", "architecture without weights"),

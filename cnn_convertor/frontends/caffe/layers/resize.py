@@ -34,7 +34,9 @@ def _unpooled(reading: CaffeReading) -> CaffeBlob:
         raise reading.wrong("the pooling before the unpooling cannot be read")
     if mask is None:
         hint = 'the second top of a Pooling with "pool: MAX" is a mask'
-        raise reading.unsupported("an unpooling whose second input is no mask of a pooling cannot be converted", hint)
+        raise reading.unsupported(
+            "an unpooling whose second input is not the mask of a pooling cannot be converted", hint
+        )
     pooled, size = reading.builder.shape(mask.pooled), _unpooled_size(reading, reading.shape(x))
     below = size.height - pooled.height
     if size.width != pooled.width or below < 0:

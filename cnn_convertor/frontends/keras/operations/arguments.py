@@ -29,7 +29,7 @@ def tensor(reading: KerasReading, position: int = 0, *names: str) -> Value:
     """An argument that is a tensor of the network."""
     given = argument(reading, position, *names, *TENSORS)
     if not isinstance(given, TensorPlace):
-        reading.refuse(f"the operation works on {given!r}, which is no tensor of the network", "use a layer instead")
+        reading.refuse(f"the operation works on {given!r}, which is not a tensor of the network", "use a layer instead")
     return reading.inputs[given.input]
 
 
