@@ -8,83 +8,44 @@ lets the workers compile and import what they need.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 import numpy as np
 
 from benchmarks.bulk import converted, generated
+from benchmarks.loopback import ROOT, Running, running
 from cnn_convertor.config import Config
 from cnn_convertor.pipeline import load
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 
-ROOT = Path(__file__).resolve().parents[1]
 DIGITS = ROOT / "examples" / "digits_caffe" / "net.ini"
 LEAST_RATIO = 1.7  # of the elapsed seconds of a verification with one worker and with two
 _FEW = 300  # samples, for what happens once
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Running(NamedTuple):
-    """A cluster. workers: their processes."""
-
-    address: str
-    workers: tuple[int, ...]
-
-    def cpu(self) -> list[float]:
-        """Seconds of CPU of each worker and of what it has started."""
-        fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.workers]
-        return [sum(map(int, each[11:15])) / _TICKS for each in fields]
+def cpu_of(workers: Sequence[subprocess.Popen[bytes]]) -> list[float]:
+    """Seconds of CPU of each worker and of what it has started."""
+    fields = [Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split() for worker in workers]
+    return [sum(map(int, each[11:15])) / _TICKS for each in fields]
 
 
 @contextmanager
-def running(workers: int) -> Iterator[Running]:
-    with tempfile.TemporaryDirectory() as name:
-        file = Path(name, "scheduler.json")
-        processes: list[subprocess.Popen[bytes]] = []
-
-        def start(program: str, *arguments: str) -> int:
-            call = [sys.executable, "-m", f"distributed.cli.{program}", "--scheduler-file", str(file), "--no-dashboard"]
-            with Path(name, f"log{len(processes)}").open("wb") as log:
-                environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-                processes.append(
-                    subprocess.Popen([*call, *arguments], cwd=name, env=environment, stdout=log, stderr=log)
-                )
-            return processes[-1].pid
-
-        start("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
-        pids = [start("dask_worker", "--nthreads", "1", "--no-nanny") for _ in range(workers)]
-        for pid, processor in zip(pids, sorted(os.sched_getaffinity(0)), strict=False):
-            os.sched_setaffinity(pid, {processor})
-        try:
-            while not file.exists():
-                time.sleep(0.1)
-            address = str(json.loads(file.read_text())["address"])
-            _wait_for(address, workers)
-            yield Running(address, tuple(pids))
-        finally:
-            for process in reversed(processes):
-                process.send_signal(signal.SIGTERM)
-            for process in processes:
-                process.wait()
-
-
-def _wait_for(address: str, workers: int) -> None:
-    import distributed
-
-    with distributed.Client(address, set_as_default=False) as client:
-        client.wait_for_workers(workers)
+def pinned(count: int) -> Iterator[Running]:
+    """A cluster whose workers have a processor each."""
+    with running(count, options=["--no-nanny"]) as cluster:
+        for worker, processor in zip(cluster.processes[1:], sorted(os.sched_getaffinity(0)), strict=False):
+            os.sched_setaffinity(worker.pid, {processor})
+        yield cluster
 
 
 def verified(ini: Path, inputs: Path, result: Path, *options: str) -> tuple[float, float]:
@@ -114,10 +75,10 @@ def main(networks: int, samples: int, ini: Path) -> None:
         print(f"verify, no cluster  {seconds:7.2f} s, CPU {cpu:.2f} s")
         elapsed: dict[int, float] = {}
         for workers in (1, 2):
-            with running(workers) as cluster:
+            with pinned(workers) as cluster:
                 options = ("--scheduler", cluster.address)
                 verified(ini, folder / "few.npz", folder / "few.json", *options)
-                before = cluster.cpu()
+                before = cpu_of(cluster.processes[1:])
                 elapsed[workers], cpu = verified(ini, folder / "all.npz", folder / "there.json", *options)
                 _print("verify", workers, elapsed[workers], cpu, before, cluster)
                 if (folder / "there.json").read_bytes() != (folder / "here.json").read_bytes():
@@ -125,7 +86,7 @@ def main(networks: int, samples: int, ini: Path) -> None:
                 if networks:
                     for output in nets.glob("*/output"):
                         shutil.rmtree(output)
-                    before = cluster.cpu()
+                    before = cpu_of(cluster.processes[1:])
                     run = converted(nets, *options)
                     _print("convert", workers, run.seconds, run.cpu, before, cluster)
                     if run.outputs != expected:
@@ -136,7 +97,7 @@ def main(networks: int, samples: int, ini: Path) -> None:
 
 
 def _print(what: str, workers: int, seconds: float, cpu: float, before: list[float], cluster: Running) -> None:
-    used = [f"{after - earlier:.2f}" for after, earlier in zip(cluster.cpu(), before, strict=True)]
+    used = [f"{after - earlier:.2f}" for after, earlier in zip(cpu_of(cluster.processes[1:]), before, strict=True)]
     print(f"{what}, {workers} worker(s)  {seconds:7.2f} s, CPU {cpu:.2f} s + {' and '.join(used)} s of workers")
 
 

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import cluster, startup
+from benchmarks.loopback import Running
 
 INI = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "net.ini"
 
@@ -30,15 +31,15 @@ def test_a_cluster(seconds: float, code: int, monkeypatch: pytest.MonkeyPatch) -
     workers_now = 0
 
     @contextmanager
-    def running(workers: int) -> Iterator[cluster.Running]:
+    def pinned(workers: int) -> Iterator[Running]:
         nonlocal workers_now
         workers_now = workers
-        yield cluster.Running("tcp://a:1", ())
+        yield Running("tcp://a:1", ())
 
     def verified(_ini: Path, _inputs: Path, result: Path, *_: str) -> tuple[float, float]:
         result.touch()
         return (seconds if workers_now == 2 else 17.0), 1.0
 
-    monkeypatch.setattr(cluster, "running", running)
+    monkeypatch.setattr(cluster, "pinned", pinned)
     monkeypatch.setattr(cluster, "verified", verified)
     assert CliRunner().invoke(cluster.main, ["--networks", "0", "--samples", "1"]).exit_code == code

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cluster_work
+from benchmarks.loopback import LONG, Running, running, wait_for
 from cnn_convertor import cli, hashing
 from cnn_convertor.cluster import Cluster
 from cnn_convertor.errors import UsageError
@@ -28,59 +29,19 @@ pytest.importorskip("distributed", reason="the extra `cluster` is not installed"
 ROOT = Path(__file__).resolve().parents[1]
 DIGITS = ROOT / "examples" / "digits_keras"
 NAMES = [f"n{i}" for i in range(4)]
-LONG = 120  # seconds, on a machine that does other things as well
 
 
-@contextmanager
-def dask(folder: Path, *, workers: int, options: Sequence[str] = ()) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The address and the process of a scheduler with workers. The engine gives up an item at the second worker's death."""
-    import distributed
-
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests"))),
-        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
-    }
-    running: list[subprocess.Popen[bytes]] = []
-
-    def start(program: str, *arguments: str) -> None:
-        call = [sys.executable, "-m", f"distributed.cli.{program}", "--scheduler-file", str(folder / "scheduler.json")]
-        with (folder / f"log{len(running)}").open("wb") as log:
-            running.append(subprocess.Popen([*call, *arguments], cwd=folder, env=environment, stdout=log, stderr=log))
-
-    start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    for _ in range(workers):
-        start("dask_worker", "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder), *options)
-    try:
-        wait_for((folder / "scheduler.json").exists)
-        address = str(json.loads((folder / "scheduler.json").read_text())["address"])
-        with distributed.Client(address, timeout=LONG, set_as_default=False) as client:
-            client.wait_for_workers(workers, timeout=LONG)
-        yield address, running[0]
-        if running[0].poll() is None:
-            with distributed.Client(address, timeout=LONG, set_as_default=False) as client:
-                client.shutdown()
-    finally:
-        for process in running:
-            if running[0].poll() in {None, 0}:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(10)
-            process.kill()
-            process.wait()
+def dask(*, workers: int, options: Sequence[str] = ()) -> AbstractContextManager[Running]:
+    """A cluster that can import `cluster_work`, and gives up an item at the second worker's death."""
+    limit = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+    return running(workers, options=options, environment=limit, modules=[ROOT / "tests"])
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Iterator[str]:
+def address(compiler: None) -> Iterator[str]:
     """A scheduler with two workers, which come back when they die."""
-    with dask(tmp_path_factory.mktemp("cluster"), workers=2) as (found, _):
-        yield found
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LONG
-    while not holds():
-        assert time.monotonic() < deadline, "it takes too long"
-        time.sleep(0.05)
+    with dask(workers=2) as cluster:
+        yield cluster.address
 
 
 @pytest.fixture
@@ -180,14 +141,14 @@ def test_the_death_of_workers_costs_what_kills_each_of_them(address: str, tmp_pa
     assert "--jobs" not in problem.hint, "n3 can be a part of the samples"
 
 
-def test_the_death_of_the_scheduler_ends_all(tmp_path: Path) -> None:
+def test_the_death_of_the_scheduler_ends_all() -> None:
     """What was done before stays."""
     items = range(100_000)
-    with dask(tmp_path, workers=1, options=["--no-nanny"]) as (address, scheduler):
+    with dask(workers=1, options=["--no-nanny"]) as (address, processes):
         found = spread(cluster_work.square, items, names=[*map(str, items)], on=Cluster(address))
         number, first = next(found)
         assert first.result == number**2
-        scheduler.kill()
+        processes[0].kill()
         with pytest.raises(UsageError, match=f"DV133: the Dask scheduler at {address} has ended"):
             assert all(ending.result == number**2 for number, ending in found)
 
@@ -208,26 +169,59 @@ def test_files_that_cannot_be_read_cost_one_item(address: str) -> None:
     assert [problem.code for problem in found[1].problems] == ["DV113"]
 
 
+def waiting_network(folder: Path) -> tuple[Path, Path]:
+    """Write a network whose conversion makes the first file, with the number of its process, and waits for the second."""
+    begun, go = (folder / name for name in ("begun", "go"))
+    (folder / "layers.py").write_text(
+        "import os, pathlib, time\n"
+        f"begun, go = pathlib.Path({str(begun.absolute())!r}), pathlib.Path({str(go.absolute())!r})\n"
+        'own = begun.with_suffix(".own")\n'
+        "own.write_text(str(os.getpid()))\n"
+        "own.replace(begun)\n"
+        "while not go.exists(): time.sleep(0.05)\n"
+        "custom_layer = {}\n"
+    )
+    (folder / "net.ini").write_text(
+        f"[INPUT]\nname = {folder.name}\ndefinition = {DIGITS / 'digits.keras'}\ncustom_layer = layers.py\n"
+        "[OUTPUT]\noutput_folder = out\n"
+    )
+    return begun, go
+
+
+def test_a_worker_that_dies_in_a_conversion_leaves_no_trace(nets: Path, address: str) -> None:
+    """Another worker converts the network."""
+    folder = nets / NAMES[0]
+    begun, go = waiting_network(folder)
+    call = [sys.executable, str(ROOT / "convertor.py"), "-q", str(folder / "net.ini")]
+    with subprocess.Popen([*call, "--scheduler", address]) as command:
+        try:
+            wait_for(begun.exists)
+            os.kill(int(begun.read_text()), signal.SIGKILL)
+        finally:
+            go.touch()
+        assert command.wait(LONG) == 0
+    found = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("out/**/*") if path.is_file()}
+    shutil.rmtree(folder / "out")
+    subprocess.run(call, check=True)
+    assert found == {path.relative_to(folder): path.read_bytes() for path in folder.rglob("out/**/*") if path.is_file()}
+    assert not [*nets.rglob("*unfinished*")]
+
+
 def test_an_interruption_cancels_and_leaves_nothing(nets: Path, address: str) -> None:
     """Work that has begun ends when it next looks, and writes nothing."""
     import distributed
 
-    layers = "import pathlib, time\npathlib.Path({!r}).touch()\nwhile not pathlib.Path({!r}).exists(): time.sleep(0.05)\ncustom_layer = {{}}\n"
-    begun, go = Path("begun").absolute(), Path("go").absolute()
-    (nets / NAMES[2] / "layers.py").write_text(layers.format(str(begun), str(go)))
-    (nets / NAMES[2] / "net.ini").write_text(
-        f"[INPUT]\nname = n2\ndefinition = {DIGITS / 'digits.keras'}\ncustom_layer = layers.py\n[OUTPUT]\noutput_folder = out\n"
-    )
+    begun, go = waiting_network(nets / NAMES[2])
     call = [sys.executable, str(ROOT / "convertor.py"), "nets", "--scheduler", address]
-    running = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         wait_for(begun.exists)
-        running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=LONG)
+        command.send_signal(signal.SIGINT)
+        _, err = command.communicate(timeout=LONG)
     finally:
         go.touch()
-        running.kill()
-    assert running.returncode == 130
+        command.kill()
+    assert command.returncode == 130
     assert err.endswith("interrupted\n") and "Traceback" not in err
     with distributed.Client(address, timeout=LONG, set_as_default=False) as client:
         wait_for(lambda: not any(client.run(cluster_work.running).values()))
@@ -255,6 +249,32 @@ def test_a_worker_with_another_library_is_refused_where_the_work_uses_it(
     monkeypatch.setattr(hashing, "_version", lambda name: "" if name == "numpy" else version(name))
     with pytest.raises(UsageError, match=r"DV135: the worker has numpy \S+ \(here none\)\n"):
         squares()
+
+
+def test_connections_with_certificates(tmp_path: Path) -> None:
+    """As docs/cluster.md describes them. Whoever has none is refused."""
+    import dask.config
+
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make certificates")
+    key, certificate = (str(tmp_path / name) for name in ("key.pem", "certificate.pem"))
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    subprocess.run([*make.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    files = {"tls.ca-file": certificate}
+    for who in ("client", "scheduler", "worker"):
+        files |= {f"tls.{who}.cert": certificate, f"tls.{who}.key": key}
+    given = {f"distributed.comm.{name}": value for name, value in {"require-encryption": "True", **files}.items()}
+    variables = {"DASK_" + re.sub(r"\W", "_", n.replace(".", "__")).upper(): value for n, value in given.items()}
+
+    def squares(address: str) -> list[tuple[int, Ending[int]]]:
+        return list(spread(cluster_work.square, [3], names=["x"], on=Cluster(address)))
+
+    server = running(1, of_scheduler=["--protocol", "tls"], environment=variables, modules=[ROOT / "tests"])
+    with dask.config.set(given), server as (address, _):
+        assert address.startswith("tls://") and squares(address) == [(0, Ending(9))]
+        for refused in (address, address.replace("tls://", "tcp://")):
+            with dask.config.set(dict.fromkeys(given)), pytest.raises(UsageError, match="DV133"):
+                squares(refused)
 
 
 def test_what_the_engine_refuses_is_an_error_of_one_item(address: str) -> None:
