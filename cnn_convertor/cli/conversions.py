@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -95,6 +96,7 @@ def _convert(
     configs: Sequence[tuple[Path, Config]], console: Console, *, on: Workers, cache: Path | None
 ) -> list[Converted]:
     """Convert, and print the outcomes in the order of the networks; returns those that succeed."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads when it loads; conversions use none
     from cnn_convertor import bulk  # here, so that --help stays fast
 
     tasks = [bulk.ConversionJob(config, cache, console.strict) for _, config in configs]

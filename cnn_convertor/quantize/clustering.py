@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 Real = NDArray[np.float64]
 Positions = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 _GAIN = 1e-9  # minimum improvement, relative to the price
 _FINENESS = (4, 16)  # positions of the coarse lines per cluster
@@ -42,7 +43,7 @@ def divide(values: Real, weights: Real, clusters: int) -> Real:
     zero = int(np.searchsorted(values, 0.0))
     points = np.insert(values, zero, 0.0)
     counts = np.insert(weights, zero, 1.0)  # any number: the center of zero is fixed
-    line = _Line(zero, *(_outwards(counts * points**power, zero) for power in range(3)))
+    line = _Line(zero, np.stack([_outwards(counts * points**power, zero) for power in range(3)]))
     borders = _cheapest_with(line, clusters, _near(line, _shares(points, counts), clusters)).borders
     return line.centers(borders[:-1], borders[1:])
 
@@ -50,50 +51,65 @@ def divide(values: Real, weights: Real, clusters: int) -> Real:
 class _Line(NamedTuple):
     """The points and the edge costs. Positions are 0 to size; edges go upwards.
 
-    zero: the point whose center is 0.0. weight, first, second: the sums of the weights times the values to the power 0, 1
-    and 2 between zero and each position, negative to the left: (size + 1,).
+    zero: the point whose center is 0.0. sums: of the weights times the values to the power 0, 1 and 2 between zero and each
+    position, negative to the left: (3, size + 1).
     """
 
     zero: int
-    weight: Real
-    first: Real
-    second: Real
+    sums: Real
 
     @property
     def size(self) -> int:
-        return self.weight.size - 1
+        return len(self.sums[0]) - 1
 
     def coarser(self, positions: Positions) -> _Line:
         """The line with these positions only."""
         zero = int(np.searchsorted(positions, self.zero, side="right")) - 1
-        return _Line(zero, self.weight[positions], self.first[positions], self.second[positions])
+        return _Line(zero, self.sums.take(positions, axis=1))
 
     def centers(self, start: Positions, stop: Positions) -> Real:
         """The center of the points from start up to stop, per pair."""
-        return self._centers(_between(self.weight, start, stop), _between(self.first, start, stop), start, stop)
+        return _centers(self._between(start, stop), self._spans(start, stop))
 
     def costs(self, start: Positions, stop: Positions) -> Real:
         """The squared error of the points from start up to stop, per pair."""
-        weight, first = _between(self.weight, start, stop), _between(self.first, start, stop)
-        center = self._centers(weight, first, start, stop)
-        costs: Real = _between(self.second, start, stop) - center * (2 * first - center * weight)
-        return costs
+        return _errors(self._between(start, stop), self._spans(start, stop))
 
-    def _centers(self, weight: Real, first: Real, start: Positions, stop: Positions) -> Real:
-        center = _half(first / weight)
-        center *= (start > self.zero) | (stop <= self.zero)
-        return center
+    def _between(self, start: Positions, stop: Positions) -> Real:
+        """The sums of the points from start up to stop, per pair: (3, pairs)."""
+        sums: Real = self.sums.take(stop, axis=1)
+        sums -= self.sums.take(start, axis=1)
+        return sums
+
+    def _spans(self, start: Positions, stop: Positions) -> Booleans:
+        """Whether the points from start up to stop include zero, per pair."""
+        return (start <= self.zero) & (stop > self.zero)
+
+
+def _centers(sums: Real, spans: Booleans) -> Real:
+    """The centers of clusters of these sums, (3, clusters). spans: whether they include zero."""
+    center = _half(sums[1] / sums[0])
+    center *= ~spans
+    return center
+
+
+def _errors(sums: Real, spans: Booleans) -> Real:
+    """The squared errors of clusters, as for `_centers`: second - center * (2 * first - center * weight). Overwrites the sums."""
+    center = _centers(sums, spans)
+    weight, first = sums[:2]
+    second: Real = sums[2]
+    weight *= center
+    first *= 2
+    first -= weight
+    first *= center
+    second -= first
+    return second
 
 
 def _outwards(terms: Real, zero: int) -> Real:
     """(size + 1,): the sum of terms between zero and each position, negative to the left."""
     left = -np.cumsum(terms[:zero][::-1])[::-1]
     return np.concatenate((left, [0.0], np.cumsum(terms[zero:])))
-
-
-def _between(sums: Real, start: Positions, stop: Positions) -> Real:
-    """The sum of the points from start up to stop, per pair."""
-    return sums[stop] - sums[start]
 
 
 def _half(values: Real) -> Real:
@@ -281,6 +297,7 @@ def _best_choice(line: _Line, totals: Real, sources: Positions) -> tuple[Positio
     positions = np.arange(sources[0] + 1, line.size + 1)
     count = positions.size
     last = np.searchsorted(sources, positions) - 1
+    reached = _Reached(sources, totals[sources], line.sums.take(sources, axis=1))
     best = np.zeros(count + 2, np.int64)  # indices of sources; one more at each end
     best[-1] = sources.size - 1
     least = np.empty(count)
@@ -291,23 +308,35 @@ def _best_choice(line: _Line, totals: Real, sources: Positions) -> tuple[Positio
             low = best[chosen - step]
             high = np.minimum(best[np.minimum(chosen + step, count + 1)], last[chosen - 1])
             stops = positions[chosen - 1]
-            best[chosen], least[chosen - 1] = _least_between(line, totals, sources, stops, low, high)
+            best[chosen], least[chosen - 1] = _least_between(line, reached, stops, low, high)
         step >>= 1
     return positions, sources[best[1:-1]], least
 
 
+class _Reached(NamedTuple):
+    """Positions, ascending; the least cost of reaching each; and the line's sums there, (3, positions)."""
+
+    positions: Positions
+    totals: Real
+    sums: Real
+
+
 def _least_between(
-    line: _Line, totals: Real, sources: Positions, stops: Positions, low: Positions, high: Positions
+    line: _Line, reached: _Reached, stops: Positions, low: Positions, high: Positions
 ) -> tuple[Positions, Real]:
-    """For each stop, the lowest i in low..high, inclusive, for which sources[i] has the least sum, and the sum."""
+    """For each stop, the lowest i in low..high, inclusive, from which reaching it costs least, and that cost."""
     lengths = high - low + 1
     ends = np.cumsum(lengths)
     begins = ends - lengths
-    candidates = np.arange(ends[-1]) - np.repeat(begins - low, lengths)
-    start = sources[candidates]
-    sums = totals[start] + line.costs(start, np.repeat(stops, lengths))
-    least = np.minimum.reduceat(sums, begins)
-    equal = np.flatnonzero(sums == np.repeat(least, lengths))
+    candidates = np.arange(ends[-1])
+    candidates -= np.repeat(begins - low, lengths)
+    between = np.repeat(line.sums.take(stops, axis=1), lengths, axis=1)
+    between -= reached.sums.take(candidates, axis=1)
+    left = np.searchsorted(reached.positions, line.zero, side="right")
+    costs = _errors(between, (candidates < left) & np.repeat(stops > line.zero, lengths))
+    costs += reached.totals.take(candidates)
+    least = np.minimum.reduceat(costs, begins)
+    equal = np.flatnonzero(costs == np.repeat(least, lengths))
     if equal.size > begins.size:  # ties
         equal = equal[np.searchsorted(equal, begins)]
     return candidates[equal], least
