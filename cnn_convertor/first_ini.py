@@ -19,13 +19,14 @@ _BRIGHTEST: Final = 255.0
 _LARGEST_FACTOR: Final = 0.1  # of pixels of 0 to 255; a larger one belongs to values of 0 to 1
 _UNSAFE: Final = frozenset('#;"\\')  # in a path, where they need double quotes
 _WIDTH: Final = 44  # characters before the comment of a key
+_NO_WEIGHTS: Final = "to be set: the definition has no weights"
 
 
 class Guess(NamedTuple):
-    """A value of a key, and the reason for it."""
+    """A value of a key, or None if the user has to find it, and the reason."""
 
     key: str
-    value: str
+    value: str | None
     reason: str
 
 
@@ -52,17 +53,19 @@ def first_ini(model: Path, output: Path | None) -> str:
         given["data"] = _path(weights, folder)
     knows_weights = weights is not None or not config.model.may_lack_weights
     graph = read(replace(config, data=weights or model), with_weights=knows_weights).graph
-    guesses = {guess.key: guess for guess in (guessed_preprocessing(graph) if knows_weights else ())}
-    return "\n".join(_lines(given, guesses)) + "\n"
+    guesses = guessed_preprocessing(graph) if knows_weights else (Guess("data", None, _NO_WEIGHTS),)
+    return "\n".join(_lines(given, {guess.key: guess for guess in guesses})) + "\n"
 
 
 def _weights_of(config: Config, model: Path) -> Path | None:
-    """The file of the weights, where the model has none and only one file beside it can be meant."""
+    """The file of the weights, if the model has none and one file beside it stands out: by its name, or as the only one."""
     if not config.model.may_lack_weights:
         return None
     beside = sorted(path for path in model.parent.iterdir() if path.suffix.lower() in config.origin.data)
     same = [path for path in beside if path.stem == model.stem]
-    return next(iter(same or beside), None) if len(same or beside) == 1 else None
+    snapshots = [path for path in beside if path.stem.startswith(f"{model.stem}_iter_")]
+    candidates = same or snapshots or beside
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def _path(path: Path, folder: Path) -> str:
@@ -106,9 +109,10 @@ def _line(key: Key, given: dict[str, str], guesses: dict[str, Guess]) -> str:
     meaning = key.meaning.replace("`", "")
     if key.name in given:
         return _setting(f"{key.name} = {given[key.name]}", meaning)
-    if (guess := guesses.get(key.name)) is not None:
+    guess = guesses.get(key.name, Guess(key.name, None, ""))
+    if guess.value is not None:
         return _setting(f"{key.name} = {guess.value}", f"{meaning}; {guess.reason}")
-    return _setting(f"# {key.name} = {key.default or ''}".rstrip(), meaning)
+    return _setting(f"# {key.name} = {key.default or ''}".rstrip(), f"{meaning}; {guess.reason}".removesuffix("; "))
 
 
 def _setting(setting: str, comment: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from cnn_convertor.config import KEYS, Config, name_of
 from cnn_convertor.errors import Origin, UsageError
-from cnn_convertor.first_ini import Guess, first_ini, guessed_preprocessing
+from cnn_convertor.first_ini import first_ini, guessed_preprocessing
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -57,18 +57,27 @@ def test_weights_beside_a_definition_are_named(tmp_path: Path) -> None:
     copy(weights, tmp_path / "other.caffemodel")
     assert "\ndata = net.caffemodel " in first_ini(tmp_path / "net.prototxt", tmp_path / "net.ini")
     (tmp_path / "net.caffemodel").unlink()
-    copy(weights, tmp_path / "another.caffemodel")  # either may be meant
-    assert "\n# data =" in first_ini(tmp_path / "net.prototxt", tmp_path / "net.ini")
+    copy(weights, tmp_path / "net_iter_10000.caffemodel")  # as Caffe names a snapshot
+    assert "\ndata = net_iter_10000.caffemodel " in first_ini(tmp_path / "net.prototxt", tmp_path / "net.ini")
+
+
+def test_weights_that_are_not_found_are_asked_for(tmp_path: Path) -> None:
+    source = next((EXAMPLES / "digits_caffe").glob("*.prototxt"))
+    copy(source, tmp_path / "net.prototxt")
+    for name in ("one.caffemodel", "other.caffemodel"):  # either may be meant
+        (tmp_path / name).touch()
+    (line,) = [each for each in first_ini(tmp_path / "net.prototxt", None).splitlines() if each.startswith("# data =")]
+    assert line.endswith("; to be set: the definition has no weights")
 
 
 @pytest.mark.parametrize(("factor", "scale"), [(1 / 255, "1"), (-1 / 127.5, "1"), (4.4, "1/255"), (1.0, "1/255")])
-def test_a_first_layer_that_scales_tells_which_values_the_network_takes(factor: float, scale: str) -> None:
+def test_a_first_layer_that_scales_shows_the_range_of_values(factor: float, scale: str) -> None:
     mean, found = guessed_preprocessing(scaled(factor))
     assert (mean.key, mean.value, found.key, found.value) == ("mean", "0", "scale", scale)
     assert "guessed" in found.reason and '"rescale"' in found.reason
 
 
-def test_nothing_is_guessed_where_nothing_tells() -> None:
+def test_nothing_is_guessed_if_a_pool_comes_first() -> None:
     assert guessed_preprocessing(scaled(1 / 255, between=True)) == ()
 
 
@@ -92,8 +101,6 @@ def test_paths_with_comments_in_them_are_quoted(tmp_path: Path) -> None:
 def test_paths_that_an_ini_file_cannot_name_are_refused(name: str, tmp_path: Path) -> None:
     model = tmp_path / name
     copy(EXAMPLES / "digits_keras" / "digits.keras", model)
-    if name.startswith(" "):
-        return  # the folder stands before it
     with pytest.raises(UsageError, match="DV162"):
         first_ini(model, tmp_path / "net.ini")
 
@@ -109,7 +116,3 @@ def test_an_ini_file_that_exists_is_kept(tmp_path: Path) -> None:
 def test_only_models_have_ini_files(model: str) -> None:
     with pytest.raises(UsageError, match="DV162"):
         first_ini(EXAMPLES / "digits_keras" / model, None)
-
-
-def test_a_guess_is_a_value_with_its_reason() -> None:
-    assert Guess("mean", "0", "why") == ("mean", "0", "why")

@@ -130,4 +130,5 @@ def init(console: Console, model: Path, output: Path | None) -> None:
         return
     save(output, text)
     guessed = "; see the lines with `guessed`" * ("; guessed: " in text)
-    console.note(f"{output} is written{guessed}")
+    missing = "; see the line with `to be set`" * ("; to be set: " in text)
+    console.note(f"{output} is written{guessed}{missing}")
