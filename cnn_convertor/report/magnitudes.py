@@ -12,11 +12,10 @@ from cnn_convertor.devices.dv700.program import Program, Weights
 from cnn_convertor.devices.dv700.weights.palettes import ranges
 from cnn_convertor.report.values import Magnitudes
 
-# Of FP32: the exponent's bias, and the digits of the fraction in the upper half.
-_BIAS, _FRACTION = 127, 7
+_BIAS, _FRACTION = 127, 23  # of FP32: the exponent's bias, and the digits of the fraction
 _OVERFLOW: Final = MAX_HALF + 16  # from there on, FP16 has infinity: half of its last step
 _UNDERFLOW: Final = 2.0**-25  # and below, FP16 has 0: half of its smallest number
-_LARGE, _SMALL = (int(np.float32(limit).view(np.uint32)) >> 16 for limit in (_OVERFLOW, _UNDERFLOW))
+_LARGE, _SMALL = (int(np.float32(limit).view(np.uint32)) >> _FRACTION for limit in (_OVERFLOW, _UNDERFLOW))
 
 
 class MagnitudeCounter:
@@ -42,35 +41,34 @@ def counted(program: Program) -> MagnitudeCounter:
 
 
 class _Counts:
-    """Counts by the upper halves of the FP32 numbers, which is fast; where a half does not decide, by the numbers."""
+    """Counts by the exponents of FP32, of two weights at a time, which is fast; weights near FP16's limits are compared."""
 
     def __init__(self) -> None:
-        self._halves = np.zeros(1 << 15, np.int64)
+        self._exponents = np.zeros(1 << 8, np.int64)
         self._zeros = self._overflow = self._underflow = 0
 
     def add(self, piece: NDArray[np.float32]) -> None:
         weights = np.ascontiguousarray(piece, "<f4").reshape(-1)
-        both = np.bincount(weights.view("<u2")[1::2], minlength=1 << 16)
-        found = both[: 1 << 15] + both[1 << 15 :]  # of either sign
-        self._halves += found
-        self._zeros += weights.size - int(np.count_nonzero(weights)) if found[0] else 0
-        self._overflow += int(found[_LARGE + 1 :].sum())
-        if found[_LARGE]:
-            sizes = np.abs(weights)
-            self._overflow += int(np.count_nonzero((sizes >= _OVERFLOW) & (sizes < 2**16)))
-        self._underflow += int(found[:_SMALL].sum())
-        if found[_SMALL]:
-            self._underflow += int(np.count_nonzero(np.abs(weights) == _UNDERFLOW))
+        exponents = (weights.view("<u4") >> _FRACTION).astype(np.uint8)  # without the sign
+        pairs, single = np.split(exponents, [weights.size // 2 * 2])
+        largest = int(exponents.max(initial=0))
+        both = np.bincount(pairs.view("<u2"), minlength=(largest + 1) << 8).reshape(-1, 1 << 8)
+        self._exponents += both.sum(axis=0)
+        self._exponents[: largest + 1] += both.sum(axis=1)
+        self._exponents[single] += 1
+        if exponents.min(initial=_SMALL + 1) <= _SMALL:
+            small = np.abs(weights[exponents <= _SMALL])
+            self._zeros += int(np.count_nonzero(small == 0))
+            self._underflow += int(np.count_nonzero((small <= _UNDERFLOW) & (small > 0)))
+        if largest >= _LARGE:
+            large = np.abs(weights[exponents >= _LARGE])
+            self._overflow += int(np.count_nonzero(~(large < _OVERFLOW)))  # also what is no number
 
     def magnitudes(self) -> Magnitudes:
-        first, counts = self._by_power()
-        return Magnitudes(first, counts, self._zeros, self._overflow, self._underflow - self._zeros)
-
-    def _by_power(self) -> tuple[int, tuple[int, ...]]:
-        """The first power of two, and the numbers of weights from there on, without zeros."""
-        powers = self._halves.reshape(-1, 1 << _FRACTION).sum(axis=1)
+        """The powers of two from the first one on that there is, without zeros."""
+        powers = self._exponents.copy()
         powers[0] -= self._zeros
         present = np.flatnonzero(powers)
-        if not present.size:
-            return 0, ()
-        return int(present[0]) - _BIAS, tuple(powers[present[0] : present[-1] + 1].tolist())
+        first, end = (present[0], present[-1] + 1) if present.size else (_BIAS, _BIAS)
+        counts = tuple(powers[first:end].tolist())
+        return Magnitudes(int(first) - _BIAS, counts, self._zeros, self._overflow, self._underflow)
