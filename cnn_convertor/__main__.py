@@ -23,7 +23,10 @@ def run() -> int:
 
     if interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return main()
+    try:
+        return main()
+    finally:
+        gc.freeze()  # the end of the process frees everything, without a last search for garbage
 
 
 def _print_version() -> int:
