@@ -151,7 +151,7 @@ class Mark(NamedTuple):
 
 
 class MemoryPicture(NamedTuple):
-    """Addresses across, steps down. bound: the lower bound of the size; peak: the step with the most live bytes."""
+    """Offsets across, steps down. bound: the lower bound of the size; peak: the step with the most live bytes."""
 
     width: int
     height: int
