@@ -49,7 +49,8 @@ class Problem:
             lines.append(f"  --> {self.where}")
         if self.hint:
             lines.append(f"  try: {self.hint}")
-        return "\n".join(lines)
+        # A model can put line breaks into a name: no line of its own looks like one of ours, or like a command to a CI.
+        return "\n".join(line.replace("\n", "\n  | ") for line in lines)
 
 
 class ConvertorError(Exception):

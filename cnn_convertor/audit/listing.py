@@ -35,7 +35,7 @@ def listing(network: SourceNetwork, flow: Flow) -> str:
             commands += 1
             macs += sum(max(made.macs, 0) for made in meanings(layer.command))
             lines += [f"       {line}" for line in _runs(layer)]
-    names = {layer.index: f'"{layer.name}"' for layer in network.layers}
+    names = {layer.index: _quoted(layer.name) for layer in network.layers}
     outputs = ", ".join("nothing" if index is None else names.get(index, "nothing") for index in network.outputs)
     lines += [
         f"outputs: {outputs or 'none'}",
@@ -55,11 +55,13 @@ def _layer(layer: SourceLayer) -> str:
         flow = made
     elif layer.sources:
         flow = f"layers {', '.join('?' if i is None else str(i) for i in layer.sources)} -> {made}"
-    name = layer.name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     kind = " FP32" if layer.is_f32_output else ""
-    return (
-        f'{layer.index:4}  {layer.type.removeprefix("LT_").lower()} "{name}": {flow}, {layer.output_size} bytes{kind}'
-    )
+    return f"{layer.index:4}  {layer.type.removeprefix('LT_').lower()} {_quoted(layer.name)}: {flow}, {layer.output_size} bytes{kind}"
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def _at(map: Map | None, offset: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from cnn_convertor.escaping import visible
@@ -55,7 +55,12 @@ Item: TypeAlias = str | Grid  # a line of text, or a table
 
 def plain(items: Iterable[Item]) -> str:
     """As wide as it is."""
-    return "\n".join(line for item in items for line in _plain(item))
+    return "\n".join(line for item in _on_one_line(items) for line in _plain(item))
+
+
+def _on_one_line(items: Iterable[Item]) -> Iterator[Item]:
+    """Names may have line breaks, which begin no line of the output."""
+    return (item.replace("\n", "\\n") if isinstance(item, str) else item for item in items)
 
 
 def _plain(item: Item) -> list[str]:
@@ -76,7 +81,7 @@ def _plain(item: Item) -> list[str]:
 
 def fitted(items: Iterable[Item], width: int) -> str:
     """Within the width of a terminal, in characters, with its colors."""
-    return "\n".join(line for item in items for line in _fitted(item, width))
+    return "\n".join(line for item in _on_one_line(items) for line in _fitted(item, width))
 
 
 def _fitted(item: Item, width: int) -> list[str]:

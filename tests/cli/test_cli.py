@@ -297,6 +297,23 @@ def test_names_cannot_steer_the_terminal(folder: Path, converts: Any, capsys: py
     assert 'layer "\\x1b[2J\\x9b\\x0d\\udc80é数"' in capsys.readouterr().err
 
 
+def test_a_line_break_in_a_name_begins_no_line_of_the_output(
+    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A CI takes lines that begin with :: as commands."""
+    name = "a\n::error::b"
+    converts(raises(ModelError(Problem("DV201", f'"{name}" is damaged', Origin("net.h5", name), f'rename "{name}"'))))
+    assert cli.main(["a.ini"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        'error DV201: "a',
+        '  | ::error::b" is damaged',
+        '  --> net.h5: layer "a',
+        '  | ::error::b"',
+        '  try: rename "a',
+        '  | ::error::b"',
+    ]
+
+
 def test_an_interruption_ends_cleanly(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
     converts(raises(KeyboardInterrupt()))
     assert cli.main(["a.ini", "b.ini"]) == 130

@@ -132,6 +132,10 @@ def test_control_characters_of_names_stay_in_their_cells() -> None:
         assert "\x1b" not in text and "\\x1b" in text.replace("\n", "").replace(" ", "")
 
 
+def test_a_line_break_in_a_title_begins_no_line() -> None:
+    assert plain(["a\nb"]) == fitted(["a\nb"], 80) == "a\\nb"
+
+
 def test_an_empty_table_has_its_titles() -> None:
     assert fitted([Grid.of("layer", ("n",), [])], 4) is not None
     assert plain([Grid.of("layer", ("n",), [])]) == "  layer  n"
