@@ -628,7 +628,7 @@ def _lines() -> Iterator[str]:
     yield "A conversion continues after a warning (marked below); `--strict` turns warnings into errors. `cnn-convertor inspect` shows all"
     yield "problems of a network at once."
     yield ""
-    yield "This page is made from `tools/messages_page.py`, the rules of the device and the codes of the audit."
+    yield "This page is generated from `tools/messages_page.py`, the rules of the device and the codes of the audit."
     every = entries()
     for digit, title in GROUPS.items():
         yield from ("", f"## {digit}xx: {title}", "", "| code | meaning | cause | remedy |", "|---|---|---|---|")

@@ -7,8 +7,8 @@ from cnn_convertor.devices.dv700.rules import RULES
 
 HEAD = """# What the device refuses
 
-The convertor first rewrites what it can. Then it checks the rules below and names every layer that breaks one. Made from
-`cnn_convertor/devices/dv700/rules.py`.
+The convertor first rewrites layers that the device does not support. It then checks these rules, and names every layer that breaks
+one. This page is generated from `cnn_convertor/devices/dv700/rules.py`.
 """
 
 

@@ -30,13 +30,12 @@ class Executor(Enum):
 
 
 _MEANINGS = {
-    Executor.DEVICE: "on the device, rewritten where its own form is not the device's",
-    Executor.WITHIN: "on the device, within the command of a neighbor; in a command of its own where there is none that can "
-    "take it",
-    Executor.EITHER: "on the device, as it is or rewritten; on the CPU where no rewrite gives the same",
+    Executor.DEVICE: "on the device, rewritten if the device has no such form",
+    Executor.WITHIN: "on the device, in the command of a neighbor; in a separate command if no neighbor can take it",
+    Executor.EITHER: "on the device, rewritten if necessary; on the CPU if no rewrite is exact",
     Executor.CPU: "on the CPU: in the runtime, or in generated C++",
-    Executor.IN_PLACE: "nothing to compute, where the sizes allow it; else on the CPU",
-    Executor.NOTHING: "there is nothing to do",
+    Executor.IN_PLACE: "nothing to compute if the sizes allow it; otherwise on the CPU",
+    Executor.NOTHING: "nothing to compute",
     Executor.APPLICATION: "the application writes it",
     Executor.FIRMWARE: "the author of the firmware writes it",
 }
