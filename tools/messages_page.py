@@ -377,7 +377,8 @@ ENTRIES: Mapping[str, Entry] = {
     "DV702": Entry(
         "The sources do not compile",
         "The compiler rejects the generated sources, or those given with --source.",
-        "Give the file with the callbacks of custom layers with --source. Otherwise report the error.",
+        "Give the file with the callbacks of custom layers with --source. A header that it includes must exist on each computer "
+        "that compiles it. Otherwise report the error.",
     ),
     "DV703": Entry(
         "The cache folder cannot be written",
