@@ -1,4 +1,4 @@
-"""What can be wrong with a user's network or settings, where, and what to do about it."""
+"""Errors and warnings about a network or its settings: the problem, its place and a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a generated source back and checks it: written from the device's specification, apart from what generates."""
+"""Reads a generated source back and checks it against the device's specification, independently of the generator."""
 
 from dataclasses import dataclass
 from pathlib import Path

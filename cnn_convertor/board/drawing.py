@@ -1,4 +1,4 @@
-"""Draws the same numbers here and in programs for the board."""
+"""Generates the same pseudo-random numbers in Python and in programs for the board."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a folder with which a network runs on the board, and leaves there what `verify` compares."""
+"""Writes a folder that runs a network on the board and stores the results that `verify` compares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns a program into the files that firmware is built from; every value is final before this."""
+"""Turns a program, in which every value is final, into the files that firmware is built from."""
 
 from cnn_convertor.codegen.description import description as description
 from cnn_convertor.codegen.rendering import RenderOptions as RenderOptions

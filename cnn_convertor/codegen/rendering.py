@@ -1,4 +1,4 @@
-"""Renders a program as the texts that firmware is built from; every value is final before this."""
+"""Renders a program, in which every value is final, as the texts that firmware is built from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reads trained networks: one folder for each framework, which turns its files into a graph, without any device in mind."""
+"""Reads trained networks into graphs, independently of the device; each framework has a folder."""
 
 from pathlib import Path
 

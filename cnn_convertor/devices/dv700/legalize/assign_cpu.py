@@ -1,4 +1,4 @@
-"""Assigns to the CPU what no rewrite makes fit for the device."""
+"""Assigns to the CPU the operators that no rewrite adapts to the device."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Leaves the last step of a network, the choice of classes, to the device's maximizer."""
+"""Assigns the arg max at the end of a network to the device's maximizer."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Splits PReLU from layers that are to have palettes: the device has none for weights with slopes."""
+"""Splits PReLU from layers that should have palettes: the device has no palettes for weights with slopes."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Schedules the commands and allocates the feature maps: which share memory, how long each lives, at which offset."""
+"""Schedules the commands and allocates the feature maps: their live ranges, shared memory and offsets."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""How a user wants weights to be stored."""
+"""Options for the storage of weights."""
 
 from enum import IntEnum
 from typing import NamedTuple

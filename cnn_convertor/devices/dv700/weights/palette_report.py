@@ -1,4 +1,4 @@
-"""How the weights of a layer are stored, and why so."""
+"""How the weights of a layer are stored, and why."""
 
 from __future__ import annotations
 
