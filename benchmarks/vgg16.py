@@ -25,7 +25,8 @@ from cnn_convertor.frontends.caffe.weights import WeightsFile
 
 CHECKOUT: Final = Path(__file__).resolve().parents[1]
 NETWORK: Final = "caffe_vgg16"
-MOST_TIMES: Final = 2.5
+GOAL: Final = 1.5  # times the bare program
+MOST_TIMES: Final = 2.0  # what holds, with some reserve
 MEGABYTE: Final = 1_000_000
 MOST_BYTES_BESIDE_LAYERS: Final = 300 * MEGABYTE
 
@@ -105,7 +106,10 @@ def compare(folder: Path, rounds: int) -> bool:
     allowed = MOST_BYTES_BESIDE_LAYERS + 2 * 4 * max(count for _, count in places)
     peak = max(of.peak for of in costs["convertor"])
     cpu, wall = (median["convertor"][at] / median["bare"][at] for at in range(2))
-    print(f"ratio cpu {cpu:.2f} (at most {MOST_TIMES:.2f}), wall {wall:.2f}; peak {peak // MEGABYTE} MB", end=" ")
+    print(
+        f"ratio cpu {cpu:.2f} (goal {GOAL:.2f}, at most {MOST_TIMES:.2f}), wall {wall:.2f}; peak {peak // MEGABYTE} MB",
+        end=" ",
+    )
     print(f"(at most {allowed // MEGABYTE} MB: 300 and twice the largest layer's weights)")
     return cpu <= MOST_TIMES and peak <= allowed
 
