@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from cnn_convertor.report import sections
 from cnn_convertor.report.comparison import differences
 from cnn_convertor.report.form import to_values
 from cnn_convertor.report.page import html_page, memory_svg, network_svg
@@ -126,6 +127,14 @@ def test_errors_are_shown_along_the_network() -> None:
     texts = Page(html_page(replace(report(), verified=verification()))).texts
     assert {"35.5", "exact", "outputs without its palette: 40.2 dB"} <= set(texts)
     assert any("Compared with Keras on 2 samples (made up): not passed, 20 dB wanted." in text for text in texts)
+
+
+def test_ratios_without_a_number_sort_beyond_all_others() -> None:
+    made = replace(report(), verified=verification(), board=board_verification(report()))
+    ((row, *_),) = (table.rows for table in sections.errors(made).tables)
+    assert [(cell.text, cell.value) for cell in row.cells if cell.kind == "number"] == [("35.5", 35.5), ("exact", 999)]
+    (rows,) = (table.rows for table in sections.board(made).tables)
+    assert [(row.cells[-1].text, row.cells[-1].value) for row in rows][:2] == [("61.2", 61.25), ("", -1000)]
 
 
 def test_a_board_is_shown_beside_the_model() -> None:
