@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +19,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
+from cnn_convertor.interruption import uninterrupted
 from cnn_convertor.quantize.clustering import Real, divide
 
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from cnn_convertor.quantize.workers import serve; serve()"
@@ -75,17 +77,18 @@ def _cores() -> int:
 
 
 class _Worker:
-    """A process, or none if it could not be started or has ended."""
+    """A process, or none if it could not be started or has ended. It ends with this object at the latest."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError), uninterrupted():
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, *sys.path],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
+            self._end = weakref.finalize(self, _end, self._process)
 
     def divide(self, line: Line, clusters: int) -> Real:
         process = self._process
@@ -100,11 +103,16 @@ class _Worker:
         return divide(*line, clusters)
 
     def close(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            with suppress(OSError):
-                process.communicate()
+        with uninterrupted():
+            if self._process is not None:
+                self._process = None
+                self._end()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    with suppress(OSError, ValueError):  # a pipe is broken, or closed already
+        process.communicate()
 
 
 def serve() -> None:

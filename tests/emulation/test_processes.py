@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cnn_convertor.emulation import processes
 from cnn_convertor.emulation.processes import run_all
-from interruptions import at_each_line
+from interruptions import at_each_line, children
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,17 +31,11 @@ def test_programs_run_at_the_same_time(tmp_path: Path) -> None:
 def test_an_interruption_at_any_line_ends_the_programs(tmp_path: Path) -> None:
     """A program makes a file when it has not been ended."""
     for _ in at_each_line(lambda: run_all([["sh", "-c", f"sleep 0.05; touch {tmp_path}/$$"]] * 2), processes, every=2):
-        assert not children(os.getpid())
+        assert not children()
         found = [*tmp_path.iterdir()]
         for path in found:
             path.unlink()
     assert len(found) == 2
-
-
-def children(process: int) -> list[str]:
-    return [
-        child for task in Path(f"/proc/{process}/task").iterdir() for child in (task / "children").read_text().split()
-    ]
 
 
 def test_an_interruption_ends_the_compiler_with_its_parts(tmp_path: Path) -> None:

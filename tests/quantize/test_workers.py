@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.quantize import Counted, fit, fit_all, histogram, processes_to_fit, workers
+from interruptions import at_each_line, children
 
 
 def counted(random: np.random.Generator, size: int) -> Counted:
@@ -122,3 +124,11 @@ def test_small_networks_start_no_process(monkeypatch: pytest.MonkeyPatch) -> Non
     assert processes_to_fit([10**8] * 40) == 4
     monkeypatch.setattr(workers, "_cores", lambda: 1)
     assert processes_to_fit([10**8] * 40) == 1
+
+
+def test_an_interruption_ends_the_processes() -> None:
+    """Each turn starts two of them, so they are few."""
+    lines = [workers.Line(np.arange(300.0), np.ones(300))] * 3
+    for _ in at_each_line(lambda: [*workers.divide_all(lines, 16, processes=2)], workers, every=45):
+        gc.collect()  # with what the interruption left
+        assert not children()
