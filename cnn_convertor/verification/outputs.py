@@ -20,7 +20,6 @@ from cnn_convertor.verification.compare import (
     layer_of,
     matched_detections,
 )
-from cnn_convertor.verification.detections import detect
 from cnn_convertor.verification.framework_maps import GIVEN, Reference
 from cnn_convertor.verification.layers import pairs
 from cnn_convertor.verification.results import Accuracy, Beside, Comparison, Unjudged
@@ -125,6 +124,8 @@ def _compare_detections(
     network: EmulatedNetwork, device: Outputs, reference: Reference, position: int
 ) -> Iterator[Comparison]:
     """A DetectionOutput on the device's own inputs, and these inputs. With given results, its rows."""
+    from cnn_convertor.verification.detections import detect  # here, as most networks need no formulas
+
     graph, program = network.graph, network.program
     node, layer = graph[graph.outputs[position]], program.layers[program.outputs[position]]
     name, rows = graph.output_names[position], device.outputs[position]
