@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.report.layering import layered
@@ -22,6 +22,7 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
 
 
 @given(graphs())
+@settings(deadline=None)  # the first example imports the library
 def test_no_two_nodes_share_a_place(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, arrows = graph
     places = layered(count, arrows).places
@@ -32,6 +33,7 @@ def test_no_two_nodes_share_a_place(graph: tuple[int, list[tuple[int, int]]]) ->
 
 
 @given(graphs())
+@settings(deadline=None)
 def test_arrows_lead_down_from_node_to_node(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, arrows = graph
     layering = layered(count, arrows)
