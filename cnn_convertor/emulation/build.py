@@ -120,7 +120,9 @@ def _compile(compiler: Compiler, *parts: tuple[Sequence[str], Path], scratch: Pa
     parts: arguments, and the source to name in an error. scratch: where the compiler keeps its own files.
     """
     environment = None if scratch is None else os.environ | {"TMPDIR": str(scratch)}
-    results = run_all([[*compiler.command, *arguments] for arguments, _ in parts], environment=environment)
+    results = run_all(
+        [[*compiler.command, *arguments] for arguments, _ in parts], environment=environment, in_groups=True
+    )
     for result, (_, source) in zip(results, parts, strict=True):
         if result.returncode != 0:
             raise _refusal(result.stderr, source)

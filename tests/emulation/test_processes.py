@@ -65,3 +65,10 @@ def test_an_interruption_ends_the_compiler_with_its_parts(tmp_path: Path) -> Non
     while any(Path("/proc", pid).exists() for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)  # the system collects them
     assert not [pid for pid in pids if Path("/proc", pid).exists()]
+
+
+def test_a_program_belongs_to_the_group_of_this_process_or_heads_its_own() -> None:
+    group = "import os; print(os.getpgid(0) == os.getpid())"
+    for in_groups in (False, True):
+        (found,) = run_all([[sys.executable, "-c", group]], in_groups=in_groups)
+        assert found.stdout == f"{in_groups}\n"
