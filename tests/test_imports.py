@@ -17,7 +17,7 @@ PACKAGE = ROOT / "cnn_convertor"
 RANKS = (
     {"__init__"},
     {"archives", "errors", "escaping", "json_files", "places", "progress", "values"},
-    {"dependencies", "interruption", "numpy_files"},
+    {"dependencies", "interruption", "numpy_files", "templates"},
     {"failures", "selection", "temporary"},
     {"hashing", "relocation"},
     {"cluster"},
@@ -49,7 +49,7 @@ HOMES = {
     "rich": {"cli"},
     "h5py": {"frontends"},
     "google": {"frontends", "verification"},
-    "jinja2": {"codegen", "report"},
+    "jinja2": {"codegen", "report", "templates"},
     "fast_sugiyama": {"report"},
     "tensorflow": {"verification"},
     "keras": {"verification"},

@@ -22,7 +22,7 @@ from cnn_convertor.devices.dv700.operators import kernel_call
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_all
 from cnn_convertor.files import Contents
-from cnn_convertor.places import place_of
+from cnn_convertor.templates import environment
 
 _FRAME_WORK = {
     PixelConversion.TO_BYTES: "writes bytes, which the network's first command converts",
@@ -196,13 +196,5 @@ def _render(template: str, values: dict[str, object]) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(place_of("templates")),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    for filter in (escaping.comment, escaping.text, escaping.dot, escaping.doxygen):
-        environment.filters[filter.__name__] = filter
-    return environment
+    filters = (escaping.comment, escaping.text, escaping.dot, escaping.doxygen)
+    return environment(filters={filter.__name__: filter for filter in filters})

@@ -25,6 +25,7 @@ from cnn_convertor.report.pictures import (
 from cnn_convertor.report.sections import PageSection
 from cnn_convertor.report.summary import summary
 from cnn_convertor.report.values import Report
+from cnn_convertor.templates import environment
 
 if TYPE_CHECKING:
     from cnn_convertor.report.comparison import ReportDifference
@@ -163,15 +164,7 @@ _BOX: Final = {
 @cache
 def _environment() -> jinja2.Environment:
     """Everything that is filled in is escaped, and control characters are made visible."""
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(place_of("templates")),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    return environment(autoescape=True, finalize=_shown)
 
 
 def _render(template: str, **values: object) -> Markup:
