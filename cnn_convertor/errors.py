@@ -35,13 +35,19 @@ class Problem:
 
     code: stable, `DV` and three digits: 1xx usage and ini file, 2xx model files, 3xx layers, 4xx the device, 5xx
         numbers, 6xx the audit of generated sources, 7xx trials on the PC, 8xx memory layouts and exports.
-    hint: what the user can do.
+    hint: what the user can do. example: lines to copy; no name from a model is in them.
     """
 
     code: str
     message: str
     where: Origin | None = None
     hint: str = ""
+    example: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """The hint with its example."""
+        return f"{self.hint}\n\n{self.example}" if self.example else self.hint
 
     def __str__(self) -> str:
         lines = [f"{self.code}: {self.message}"]
@@ -50,7 +56,8 @@ class Problem:
         if self.hint:
             lines.append(f"  try: {self.hint}")
         # A model can put line breaks into a name: no line of its own looks like one of ours, or like a command to a CI.
-        return "\n".join(line.replace("\n", "\n  | ") for line in lines)
+        text = "\n".join(line.replace("\n", "\n  | ") for line in lines)
+        return f"{text}\n\n{self.example}" if self.example else text
 
 
 class ConvertorError(Exception):

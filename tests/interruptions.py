@@ -56,6 +56,6 @@ def _interrupted(work: Callable[[], object], watched: set[str | None], at: int) 
     return lines > at
 
 
-def children() -> list[str]:
+def children() -> set[str]:
     """The numbers of the processes that this one has started and that have not been waited for."""
-    return [child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()]
+    return {child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()}

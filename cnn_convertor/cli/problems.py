@@ -44,7 +44,7 @@ def _plain(complaint: Complaint) -> dict[str, Any]:
     kind, problem = complaint
     where = problem.where or Origin("")
     place = {"file": where.file, "line": where.line, "layer": where.layer, "type": where.type}
-    return {"kind": kind, "code": problem.code, "message": problem.message, "hint": problem.hint, **place}
+    return {"kind": kind, "code": problem.code, "message": problem.message, "hint": problem.remedy, **place}
 
 
 # --- GitHub Actions ------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def _layer(where: Origin | None) -> str:
 
 
 def _message(problem: Problem) -> str:
-    return f"{problem.message}\ntry: {problem.hint}" if problem.hint else problem.message
+    return f"{problem.message}\ntry: {problem.remedy}" if problem.hint else problem.message
 
 
 # --- SARIF ---------------------------------------------------------------------------------------------------------------

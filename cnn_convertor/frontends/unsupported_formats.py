@@ -10,10 +10,14 @@ from cnn_convertor.errors import Origin, Problem
 
 
 class Format(NamedTuple):
-    """what: its name. way: from it to a file that can be read; FILE stands for the quoted name of the file."""
+    """what: its name. way: from it to a file that can be read. example: lines for it.
+
+    FILE stands for the quoted name of the file.
+    """
 
     what: str
     way: str
+    example: str = ""
 
 
 SAVE = "save the Keras model that it was made from: model.save('model.keras')"
@@ -23,18 +27,16 @@ REBUILD = (
 )
 PYTORCH = Format(
     "a PyTorch model",
-    """export it to ONNX. In Python, with your class as in training, and the size of one image:
-
-import torch
+    "export it to ONNX. In Python, with your class as in training, and the size of one image:",
+    """import torch
 model = Network()
 model.load_state_dict(torch.load(FILE, map_location="cpu"))
 torch.onnx.export(model.eval(), (torch.zeros(1, 3, 224, 224),), "model.onnx")""",
 )
 TORCHSCRIPT = Format(
     "a TorchScript model",
-    """export it to ONNX. In Python, with the size of one image:
-
-import torch
+    "export it to ONNX. In Python, with the size of one image:",
+    """import torch
 model = torch.jit.load(FILE, map_location="cpu")
 torch.onnx.export(model.eval(), (torch.zeros(1, 3, 224, 224),), "model.onnx", dynamo=False)""",
 )
@@ -80,8 +82,8 @@ def explain(path: Path) -> Problem | None:
     found = _format_of(path)
     if found is None:
         return None
-    way = found.way.replace("FILE", json.dumps(path.name))
-    return Problem("DV208", f"this is {found.what}, which cannot be read", Origin(str(path)), way)
+    way, example = (text.replace("FILE", json.dumps(path.name)) for text in (found.way, found.example))
+    return Problem("DV208", f"this is {found.what}, which cannot be read", Origin(str(path)), way, example)
 
 
 def _format_of(path: Path) -> Format | None:

@@ -127,9 +127,9 @@ class Findings(NamedTuple):
 def message_of(problem: Problem) -> values.Message:
     where = problem.where
     if where is None:
-        return values.Message(problem.code, problem.message, problem.hint, "", None, "", "")
+        return values.Message(problem.code, problem.message, problem.remedy, "", None, "", "")
     file = where.file.replace("\\", "/").rpartition("/")[2]  # no path: the same input, the same report
-    return values.Message(problem.code, problem.message, problem.hint, file, where.line, where.layer, where.type)
+    return values.Message(problem.code, problem.message, problem.remedy, file, where.line, where.layer, where.type)
 
 
 # --- steps ---------------------------------------------------------------------------------------------------------------

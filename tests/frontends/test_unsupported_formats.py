@@ -91,8 +91,7 @@ def test_the_command_line_says_how_to_export(
 def test_the_lines_that_export_a_model_are_python(suffix: str, tmp_path: Path) -> None:
     problem = explain(tmp_path / f'my "net"{suffix}')
     assert problem is not None
-    _, lines = problem.hint.split("\n\n")
-    compile(lines, "lines", "exec")
+    compile(problem.example, "lines", "exec")
 
 
 def test_an_inspection_of_one_is_an_error(tmp_path: Path) -> None:
