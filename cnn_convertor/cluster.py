@@ -176,6 +176,7 @@ class _Parcels:
         self._client, self._run = client, run
         self._paths: tuple[Path, ...] = ()
         self._last: Any = None
+        self._is_everywhere = True
 
     def of(self, paths: Sequence[Path]) -> Any:
         """A future, which workers pass on to each other, and the engine makes again if they die; None without files.
@@ -186,8 +187,17 @@ class _Parcels:
             files = Parcel.of(paths)
             key = f"files-{self._run}-{os.urandom(8).hex()}"
             self._last = self._client.submit(_carried, files, key=key) if paths else None
-            self._paths = tuple(paths)
+            self._paths, self._is_everywhere = tuple(paths), not paths
+        elif not self._is_everywhere:
+            self._replicate()
+            self._is_everywhere = True
         return self._last
+
+    def _replicate(self) -> None:
+        """Copy the files to all workers. Otherwise Dask gives all items to the worker that has them, until others steal some."""
+        with suppress(Exception):  # what is wrong with the cluster, the items tell as well
+            self._last.exception(timeout=_PATIENCE)
+            self._client.replicate([self._last])
 
 
 def _carried(files: Parcel) -> Parcel:

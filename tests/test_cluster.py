@@ -19,7 +19,7 @@ import pytest
 import cluster_work
 from benchmarks.loopback import LONG, Running, running, wait_for
 from cnn_convertor import cli, hashing
-from cnn_convertor.cluster import Cluster
+from cnn_convertor.cluster import Cluster, _Parcels
 from cnn_convertor.errors import UsageError
 from cnn_convertor.failures import Ending
 from cnn_convertor.workers import spread
@@ -167,6 +167,22 @@ def test_files_that_cannot_be_read_cost_one_item(address: str) -> None:
     )
     assert [found[number].result for number in range(3)] == [0, None, 4]
     assert [problem.code for problem in found[1].problems] == ["DV113"]
+
+
+def test_each_worker_gets_the_files_that_several_items_carry(address: str, tmp_path: Path) -> None:
+    """Dask would give all items to the only worker that has their files."""
+    from distributed import Client
+
+    file = tmp_path / "file"
+    file.write_bytes(b"content")
+    with Client(address, set_as_default=False) as client:
+        parcels = _Parcels(client, "run")
+        parcel = parcels.of([file])
+        assert parcels.of([file]) is parcel
+        assert set(client.who_has([parcel])[parcel.key]) == set(client.nthreads())
+        assert len(client.nthreads()) == 2
+        other = parcels.of([ROOT / "README.md"])
+        assert other.result() != parcel.result() and len(client.who_has([other])[other.key]) == 1
 
 
 def waiting_network(folder: Path) -> tuple[Path, Path]:
