@@ -26,20 +26,17 @@ def test_start_up(version: float, conversion: float, code: int, monkeypatch: pyt
     assert CliRunner().invoke(startup.main, [str(INI), "--runs", "1"]).exit_code == code
 
 
-@pytest.mark.parametrize(("seconds", "code"), [(9.9, 0), (10.1, 1)])
+@pytest.mark.parametrize(("seconds", "code"), [(12.0, 0), (12.3, 1)])
 def test_a_cluster(seconds: float, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    workers_now = 0
-
     @contextmanager
     def pinned(workers: int) -> Iterator[Running]:
-        nonlocal workers_now
-        workers_now = workers
-        yield Running("tcp://a:1", ())
+        yield Running(f"tcp://a:{workers}", ())
 
-    def verified(_ini: Path, _inputs: Path, result: Path, *_: str) -> tuple[float, float]:
+    def verified(_ini: Path, _inputs: Path, result: Path, *options: str) -> tuple[float, float]:
         result.touch()
-        return (seconds if workers_now == 2 else 17.0), 1.0
+        return (seconds if options == ("--scheduler", "tcp://a:2") else 17.0), 1.0
 
+    monkeypatch.setattr(cluster, "seconds_at_once", lambda count, *_: 1.0 + count)
     monkeypatch.setattr(cluster, "pinned", pinned)
     monkeypatch.setattr(cluster, "verified", verified)
     assert CliRunner().invoke(cluster.main, ["--networks", "0", "--samples", "1"]).exit_code == code
