@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from hashlib import sha256
+from importlib.util import MAGIC_NUMBER, cache_from_source
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from jinja2.bccache import Bucket
 from cnn_convertor.places import place_of
 
 _COMPILERS: Final = (jinja2.compiler.__file__, __file__)  # the options are here
+_DIGEST: Final = sha256().digest_size
 
 
 def environment(
@@ -39,26 +41,29 @@ def environment(
     return made
 
 
-class _Compiled(jinja2.FileSystemBytecodeCache):
+class _Compiled(jinja2.BytecodeCache):
     """Compiled templates, kept where and when Python keeps compiled modules: whoever can change one can change the other.
 
-    Jinja compares the contents of the template. The name of the folder stands for everything else that decides.
+    A file has the SHA-256 of what follows; one that is damaged is not used. Jinja compares the contents of the template. The name of
+    the folder stands for everything else that decides.
     """
 
     def __init__(self, templates: Path, *, autoescape: bool) -> None:
         versions = [(stat.st_size, stat.st_mtime_ns) for stat in map(os.stat, _COMPILERS)]
-        name = f"{sys.implementation.cache_tag}-{zlib.crc32(repr((versions, autoescape)).encode()):08x}"
-        super().__init__(os.fspath(templates / "__pycache__" / name), "%s")
+        name = f"{sys.implementation.cache_tag}-{zlib.crc32(repr((MAGIC_NUMBER, versions, autoescape)).encode()):08x}"
+        self._folder = Path(cache_from_source(os.fspath(templates / name))).with_name(name)
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        try:
-            super().load_bytecode(bucket)
-        except (OSError, EOFError, ValueError, TypeError, pickle.UnpicklingError):  # unreadable, or damaged
-            bucket.reset()
+        with suppress(OSError):
+            kept = (self._folder / bucket.key).read_bytes()
+            digest, code = kept[:_DIGEST], kept[_DIGEST:]
+            if sha256(code).digest() == digest:
+                bucket.bytecode_from_string(code)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         if sys.dont_write_bytecode:
             return
+        code = bucket.bytecode_to_string()
         with suppress(OSError):  # the package may be read-only
-            Path(self.directory).mkdir(parents=True, exist_ok=True)
-            super().dump_bytecode(bucket)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            (self._folder / bucket.key).write_bytes(sha256(code).digest() + code)

@@ -56,6 +56,24 @@ def test_a_damaged_file_is_written_anew(folder: Path, length: int) -> None:
     assert file.read_bytes() == whole
 
 
+def test_a_flipped_bit_changes_no_text(folder: Path) -> None:
+    """Compiled code with a wrong bit would give other text, raise anything, or crash."""
+    rendered()
+    (file,) = kept(folder)
+    whole = file.read_bytes()
+    for position in range(0, len(whole), 3):
+        file.write_bytes(whole[:position] + bytes([whole[position] ^ 1 << position % 8]) + whole[position + 1 :])
+        assert rendered() == "<b> & co\n"
+        assert file.read_bytes() == whole
+
+
+def test_they_are_kept_where_python_keeps_compiled_modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", str(folder / "elsewhere"))
+    rendered()
+    assert not kept(folder)
+    assert [path for path in (folder / "elsewhere").rglob("*") if path.is_file()]
+
+
 def test_nothing_is_kept_where_python_keeps_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert rendered() == "<b> & co\n"
