@@ -1,7 +1,7 @@
 """Writes a set of files into a folder: at every moment the folder holds one whole set, the earlier one or the new one.
 
-Where the system can exchange two folders (Linux), the new set appears in one step. Elsewhere a journal allows the next run to
-undo a replacement that was cut off.
+Where the system can exchange two folders (Linux), the new set appears in one step. Elsewhere, and in the current folder, a journal
+allows the next run to undo a replacement that was cut off.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from errno import EACCES, EEXIST, EISDIR, ELOOP, ENOSYS, ENOTDIR
+from errno import EACCES, EEXIST, EISDIR, ELOOP, ENOSYS, ENOTDIR, EXDEV
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple, TypeAlias, TypedDict
 
@@ -186,11 +186,20 @@ def _prefix(folder: Path) -> str:
 
 
 def _temporary(folder: Path) -> Path:
-    """Beside the folder, where it can be exchanged; or in it, where its parent is read-only."""
+    """Beside the folder, where it can be exchanged; or in it, where its parent is read-only or on another disk."""
+    if not _is_mounted(folder):
+        with suppress(OSError):
+            return Path(tempfile.mkdtemp(prefix=_prefix(folder), dir=folder.parent))
+    return Path(tempfile.mkdtemp(prefix=_prefix(folder), dir=folder))
+
+
+def _is_mounted(folder: Path) -> bool:
+    """Whether nothing moves into a folder from beside it, since it is the top of a disk or of a mount."""
     try:
-        return Path(tempfile.mkdtemp(prefix=_prefix(folder), dir=folder.parent))
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix=_prefix(folder), dir=folder))
+        os.rename(f"{folder.parent}/.", f"{folder}/.")  # noqa: PTH104  # a Path has no such dot; it never moves
+    except OSError as error:
+        return error.errno == EXDEV
+    return False
 
 
 def _remove_empty(created: Iterable[Path]) -> None:
@@ -230,7 +239,7 @@ def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collect
             raise OSError(ELOOP, f"a link leads {file} out of the folder")
     same = {file for file in files if _is_same(folder / file, new / file)}
     changed = [file for file in files if file not in same]
-    if len(changed) + len(removed) > 1 and staging.parent == folder.parent:
+    if len(changed) + len(removed) > 1 and staging.parent == folder.parent and not _is_worked_in(folder):
         try:
             _exchange(folder, staging, same, {*changed, *removed})
         except OSError:
@@ -239,6 +248,13 @@ def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collect
             _settle(folder, staging)
     elif changed or removed:
         _replace_one_by_one(folder, staging, changed, removed)
+
+
+def _is_worked_in(folder: Path) -> bool:
+    """Whether this process, and so the shell that started it, is in the folder: after an exchange it would be nowhere."""
+    with suppress(OSError):
+        return Path.cwd().is_relative_to(folder)
+    return False
 
 
 def _is_same(earlier: Path, new: Path) -> bool:

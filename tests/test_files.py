@@ -57,6 +57,19 @@ def test_earlier_files_are_replaced_and_others_stay(tmp_path: Path) -> None:
     assert tree(tmp_path) == {"a.h": b"new", "mine.txt": b"mine"}
 
 
+@pytest.mark.parametrize("place", [".", "mine", "doc"])
+def test_the_current_folder_stays_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """After `cd out`, a shell would otherwise be in a folder that is removed, and see no files."""
+    out = tmp_path / "out"
+    replace_all(out, {"a.h": "a", "doc/p.dox": "p", "mine/b": "b"})
+    monkeypatch.chdir(out / place)
+    replace_all(Path(os.path.relpath(out)), {"a.h": "new", "doc/p.dox": "new"}, obsolete=lambda: ["mine/b"])
+    assert Path.cwd() == out / place
+    assert tree(out) == {"a.h": b"new", "doc/p.dox": b"new"}
+
+
 class Interrupted(BaseException):
     """Something like KeyboardInterrupt."""
 

@@ -1,4 +1,4 @@
-"""A full disk, a limit, rights and attributes of files: the earlier set stays whole, and the next run succeeds."""
+"""Full and mounted disks, a limit, rights and attributes of files: a set stays whole, and the next run succeeds."""
 
 from __future__ import annotations
 
@@ -125,6 +125,24 @@ def test_a_full_disk(place: Path, room: int) -> None:
         assert holds(folder, 2)
     finally:
         subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.parametrize("disk", [["-t", "tmpfs", "none"], ["--bind"]])
+def test_the_top_of_a_disk(place: Path, disk: list[str]) -> None:
+    """A folder of a container, or a card for the board: no file moves there from beside it."""
+    folder = place / "disk"
+    folder.mkdir()
+    source = [str(folder)] if "--bind" in disk else []
+    call = ["mount", *disk, *source, str(folder)]
+    if shutil.which("mount") is None or subprocess.run(call, check=False, capture_output=True).returncode:
+        pytest.skip("no right to mount a disk")
+    try:
+        folder.chmod(0o777)
+        assert write(folder, size=1) == ""
+        assert write(folder, size=2) == ""
+        assert holds(folder, 2)
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.mark.slow
