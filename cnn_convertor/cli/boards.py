@@ -35,7 +35,7 @@ def list_devices(console: Console, names: tuple[str, ...], as_json: bool) -> Non
     """
     profiles = [read_profile(name, Path()) for name in names or NAMES]
     if as_json:
-        console.data(tables.devices_as_json(profiles))
+        console.json(tables.devices_as_json(profiles))
     else:
         console.lines(tables.devices(profiles))
 

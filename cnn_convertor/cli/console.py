@@ -18,7 +18,7 @@ from cnn_convertor.cli import grids, problems, tables
 from cnn_convertor.cli.grids import Item
 from cnn_convertor.cli.problems import Complaint
 from cnn_convertor.cli.progress import MOMENT, TimedSteps, bar
-from cnn_convertor.cli.tables import escape_controls
+from cnn_convertor.cli.tables import escape_controls, without_commands
 from cnn_convertor.errors import Problem
 from cnn_convertor.failures import DEBUG, Attempt, Ending
 from cnn_convertor.progress import silent
@@ -75,7 +75,7 @@ class Console:
             self.complain("warning", problem)
         if self._debugging:
             for text in (*outcome.python_warnings, outcome.trace):
-                _print(text, err=True)
+                _print(escape_controls(text), err=True)
         for problem in outcome.problems:
             self.complain("error", problem)
         if outcome.problems:
@@ -96,7 +96,7 @@ class Console:
     def close(self) -> None:
         """Print what is printed as a whole."""
         if self._form in problems.DOCUMENTS:
-            self.data(problems.as_document(self._form, self._complaints))
+            self.json(problems.as_document(self._form, self._complaints))
 
     def find(self, problem: Problem) -> None:
         """Print what is wrong with something that was checked; the exit code is then 1."""
@@ -126,6 +126,10 @@ class Console:
     def data(self, text: str) -> None:
         """Print a result for programs, even with -q."""
         _print(text.rstrip("\n"))
+
+    def json(self, text: str) -> None:
+        """Print JSON, even with -q. Names in it begin no command to a CI."""
+        self.data(text.replace("##", "#\\u0023"))
 
     def note(self, text: str) -> None:
         if self._level >= 0:
@@ -287,7 +291,7 @@ class _Notes(logging.Handler):
 
 def _print_lines(items: Iterable[Item]) -> None:
     if _draws(sys.stdout):
-        _print(grids.fitted(items, shutil.get_terminal_size().columns))
+        _print(without_commands(grids.fitted(items, shutil.get_terminal_size().columns)))
     else:
         _print(escape_controls(grids.plain(items)))
 

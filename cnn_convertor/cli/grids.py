@@ -59,8 +59,8 @@ def plain(items: Iterable[Item]) -> str:
 
 
 def _on_one_line(items: Iterable[Item]) -> Iterator[Item]:
-    """Names may have line breaks, which begin no line of the output."""
-    return (item.replace("\n", "\\n") if isinstance(item, str) else item for item in items)
+    """Names may have line breaks, which begin no line of the output, and other control characters."""
+    return (visible(item) if isinstance(item, str) else item for item in items)
 
 
 def _plain(item: Item) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cnn_convertor.cli.grids import Column, Grid, Item
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
+from cnn_convertor.escaping import visible
 
 if TYPE_CHECKING:
     from cnn_convertor.report.comparison import ReportDifference
@@ -19,12 +21,19 @@ if TYPE_CHECKING:
 
 LARGEST_HALF = 65504.0
 
-# Model files name their layers as they like; control characters are shown as escapes.
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in b"\n\t"}
+# GitHub Actions looks for :: behind blanks, and for ##[ anywhere; Azure Pipelines and TeamCity add a word before the bracket.
+_CI_COMMAND = re.compile(r"^[^\S\n]*:(?=:)|##(?=\w*\[)", re.MULTILINE)
 
 
 def escape_controls(text: str) -> str:
-    return text.translate(_CONTROLS)
+    """Text for a terminal or a log, where names from a model do nothing but appear."""
+    lines = ("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
+    return without_commands("\n".join(lines))
+
+
+def without_commands(text: str) -> str:
+    """Text for a log: a CI takes no line of it as a command."""
+    return _CI_COMMAND.sub(lambda found: f"{found[0][:-1]}\\x{ord(found[0][-1]):02x}", text)
 
 
 def numbered(count: int, noun: str) -> str:

@@ -61,7 +61,7 @@ def inspect_network(
         found = compare(source, devices=devices, levels=levels, **options)
     results = [each.report for each in found]
     if as_json:
-        console.data(inspections_as_json(results) if "all" in (device, fusion) else inspection_as_json(results[0]))
+        console.json(inspections_as_json(results) if "all" in (device, fusion) else inspection_as_json(results[0]))
     elif "all" in (device, fusion):
         console.lines(tables.comparison(results))
     else:

@@ -136,6 +136,10 @@ def test_a_line_break_in_a_title_begins_no_line() -> None:
     assert plain(["a\nb"]) == fitted(["a\nb"], 80) == "a\\nb"
 
 
+def test_a_title_cannot_steer_the_terminal() -> None:
+    assert plain(["a\x1b[2J\u202e"]) == fitted(["a\x1b[2J\u202e"], 80) == "a\\x1b[2J\\u202e"
+
+
 def test_an_empty_table_has_its_titles() -> None:
     assert fitted([Grid.of("layer", ("n",), [])], 4) is not None
     assert plain([Grid.of("layer", ("n",), [])]) == "  layer  n"
