@@ -106,8 +106,8 @@ def _holds(path: Path, contents: Contents) -> bool:
 
 
 def _pieces(contents: Contents) -> Iterator[memoryview]:
-    """The bytes of a file, as they come."""
-    for piece in (contents.encode(),) if isinstance(contents, str) else contents:
+    """The bytes of a file, as they come. Those of a path that are no text stay as they are."""
+    for piece in (contents.encode(errors="surrogateescape"),) if isinstance(contents, str) else contents:
         yield memoryview(piece) if isinstance(piece, bytes) else piece.data
 
 

@@ -16,6 +16,7 @@ import cnn_convertor
 from cnn_convertor.cli import main
 from cnn_convertor.dependencies import depfile, recorded
 from cnn_convertor.errors import UsageError
+from cnn_convertor.files import write
 from cnn_convertor.frontends.keras import hdf5
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -96,7 +97,9 @@ def test_paths_are_escaped() -> None:
     assert text.startswith("a\\ b: \\\n  c$$d \\\n  e\\#f \\\n  x\\ y \\\n  ")
 
 
-@pytest.mark.parametrize("name", ["a b#c$d", "$(touch pwned)$x", "@(x) {y}, +!", "größe", "-"])
+@pytest.mark.parametrize(
+    "name", ["a b#c$d", "$(touch pwned)$x", "@(x) {y}, +!", "größe", os.fsdecode(b"gr\xf6\xdfe"), "-"]
+)
 @pytest.mark.parametrize("tool", ["make", "ninja"])
 def test_make_and_ninja_know_a_file_by_its_name(tool: str, name: str, tmp_path: Path) -> None:
     """The target is made once; again when the file is newer; and a file that is gone is called by its name."""
@@ -106,11 +109,13 @@ def test_make_and_ninja_know_a_file_by_its_name(tool: str, name: str, tmp_path: 
     source.touch()
     text = depfile(Path("target"), [source], tmp_path / "out")
     rules = {"make": text + "\ttouch target\n", "ninja": "rule r\n  command = cp d.txt net.d && touch target\n  depfile = net.d\nbuild target: r\n"}  # fmt: skip
-    (tmp_path / "rules").write_text(rules[tool])
-    (tmp_path / "d.txt").write_text(text)
+    write(tmp_path / "rules", rules[tool])
+    write(tmp_path / "d.txt", text)
 
     def run() -> str:
-        done = subprocess.run([tool, "-f", "rules"], cwd=tmp_path, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [tool, "-f", "rules"], cwd=tmp_path, check=True, capture_output=True, text=True, errors="replace"
+        )
         return done.stdout
 
     assert "touch target" in run()

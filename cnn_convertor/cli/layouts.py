@@ -94,12 +94,15 @@ def export(
     console.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
 
 
+_DIGITS = 19  # of a number that has too many; 64 bits hold all with fewer
+
+
 def _numbers(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
     """Parse positive numbers separated by commas or x."""
     if text is None:
         return None
     parts = text.replace("x", ",").split(",")
-    if not all(part.isdecimal() and int(part) for part in parts):
+    if not all(part.isdecimal() and len(part) < _DIGITS and int(part) for part in parts):
         raise click.BadParameter(f'"{text}" is not a shape like 1,3,224,224')
     return tuple(map(int, parts))
 

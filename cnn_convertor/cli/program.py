@@ -14,8 +14,9 @@ import click
 
 from cnn_convertor import __version__
 from cnn_convertor.cli import problems
-from cnn_convertor.cli.console import DONE, INTERRUPTED, Console, called
+from cnn_convertor.cli.console import DONE, FAILED, INTERRUPTED, Console, called
 from cnn_convertor.errors import Problem
+from cnn_convertor.failures import Ending, problems_of
 from cnn_convertor.places import place_of
 
 
@@ -127,6 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.complain("error", Problem("DV100", error.format_message(), hint=f"{help_of} --help"))
         console.close()
         return error.exit_code
+    except OSError as error:  # help cannot be written; commands have their own
+        Console(0).judge_outcome(Ending(problems=problems_of(error)))
+        return FAILED
     except click.Abort:
         Console(0).note("interrupted")
         return INTERRUPTED

@@ -14,6 +14,8 @@ from cnn_convertor.layouts.nvdla.pixels import FORMATS
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.text import blocked, check_unique, natural_axes, parse, wrong_at
 
+_LONGEST = 400  # letters; Python neither reads nor shows numbers of more than 4300 digits
+
 
 class Named(NamedTuple):
     """A listed layout."""
@@ -55,6 +57,8 @@ def layout_of(name: str) -> Layout:
     """The layout of a name or a text. Raises UsageError that points at the offending letter."""
     if name in LAYOUTS:
         return LAYOUTS[name].layout
+    if len(name) > _LONGEST:
+        refuse("DV800", f"it has {len(name)} letters, more than {_LONGEST}: {name[:40]}...")
     if name in cldnn.REFUSED:
         layout = cldnn.format_of(name)
     elif name in FORMATS:

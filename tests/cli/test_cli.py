@@ -499,6 +499,16 @@ assert run() == 2 and gc.get_freeze_count() > 10_000 > gc.collect()
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
 
 
+@pytest.mark.parametrize("arguments", ["--help", "convert --help", "docs messages"])
+def test_a_full_disk_is_no_traceback(arguments: str) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no full disk here")
+    with Path("/dev/full").open("w") as full:
+        call = [sys.executable, "-m", "cnn_convertor", *arguments.split()]
+        done = subprocess.run(call, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "error DV113: the system says: No space left on device\n")
+
+
 @pytest.mark.parametrize("closed", ["0", "1", "2"])
 @pytest.mark.parametrize("command", ["convert", "inspect"])
 def test_the_program_needs_nobody_to_talk_to(tmp_path: Path, command: str, closed: str) -> None:

@@ -89,6 +89,8 @@ def test_list_and_describe(capsys: pytest.CaptureFixture[str]) -> None:
         ("list intel", "DV841"),
         ("describe whq8 --shape 1,2,3", 'letter 3, "q"'),
         ("describe whc8 --shape 1,2,z", "is not a shape"),
+        (f"describe whc8 --shape 1,2,{'9' * 5000}", "is not a shape"),
+        (f"describe {'c/' + '9' * 5000} --shape 1", "5002 letters, more than 400"),
         ("describe whc8 --shape 1,2", "DV802"),
         ("describe NCHW --shape 1,2,3,4 --element halb", "DV841"),
         ("pack --to whc8 x.npy y.npy", "has blocks; an array has none"),
