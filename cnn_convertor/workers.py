@@ -117,8 +117,9 @@ def _in_processes(
     preload: Sequence[str],
     started: Callable[[int], None],
 ) -> Iterator[tuple[int, Ending[R]]]:
-    from multiprocessing import connection, get_context  # here, so that --help stays fast
+    from multiprocessing import connection, get_context, resource_tracker  # here, so that --help stays fast
 
+    resource_tracker.ensure_running()  # its start would end the block of SIGINT under which the first process starts
     context: Any = get_context("forkserver")  # each process begins without our threads and open files
     context.set_forkserver_preload([*preload])
     idle = [_Worker(context, work) for _ in range(min(jobs, len(items)))]
@@ -159,7 +160,7 @@ class _Worker:
     def __init__(self, context: Any, work: Callable[[Any], Any]) -> None:
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(work, theirs), daemon=True)
-        # The process inherits the mask: an interruption waits there until it can be handled.
+        # The processes inherit the mask: an interruption waits until they can handle it, also while the first loads modules.
         ours = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._process.start()

@@ -95,6 +95,18 @@ def test_a_process_that_only_starts_does_not_begin_when_the_caller_stops(tmp_pat
     assert time.monotonic() - begin < 30
 
 
+def test_ctrl_c_while_modules_load_for_all_processes_is_no_traceback(tmp_path: Path) -> None:
+    """Ctrl-C reaches the whole group, and so the process that imports them."""
+    (tmp_path / "loaded.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    main = """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["PYTHONPATH"] += os.pathsep + os.path.dirname(os.path.abspath(__file__))
+    found = spread(work, [1, 2], names="ab", on=Processes(2), preload=["loaded"])
+    print(sorted(ending.result for _, ending in found))"""
+    done = run(tmp_path, "def work(item): return Ending(item)", main.lstrip())
+    assert (done.stdout, done.stderr) == ("[1, 2]\n", "")
+
+
 def test_what_is_gathered_ends_with_the_first_failure() -> None:
     begun = []
 
