@@ -129,8 +129,8 @@ def _in_processes(
         while waiting or busy:
             while waiting and idle:
                 worker, (number, item) = idle.pop(), waiting.pop()
+                busy[worker.pipe] = worker, number  # first: from here on, the process ends with an interruption
                 worker.give(item)
-                busy[worker.pipe] = worker, number
                 started(number)
             for pipe in connection.wait([*busy]):
                 worker, number = busy.pop(pipe)

@@ -107,6 +107,22 @@ def test_ctrl_c_while_modules_load_for_all_processes_is_no_traceback(tmp_path: P
     assert (done.stdout, done.stderr) == ("[1, 2]\n", "")
 
 
+def test_a_process_cleans_up_when_the_caller_stops_as_soon_as_it_has_its_item(tmp_path: Path) -> None:
+    work = f"""{lasting_work(tmp_path)}
+def trace(frame, event, _):
+    if frame.f_code.co_name == "give" and event == "return":
+        while not os.path.exists({str(tmp_path / "begun")!r}): time.sleep(0.01)
+        raise SystemExit
+    return trace
+"""
+    main = """sys.settrace(trace)
+    for _ in spread(work, [1, 1], names="ab", on=Processes(2)): pass
+"""
+    done = run(tmp_path, work, main)
+    assert (tmp_path / "cleaned").exists()
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_what_is_gathered_ends_with_the_first_failure() -> None:
     begun = []
 
