@@ -50,7 +50,11 @@ class _Interruptible(NamedTuple):
     block: uninterrupted
 
     def __enter__(self) -> None:
-        self.block.release()
+        try:
+            self.block.release()
+        except BaseException:
+            self.block.hold()  # while the block cleans up, a second interruption waits
+            raise
 
     def __exit__(self, *_: object) -> None:
         self.block.hold()
