@@ -211,9 +211,10 @@ def _remove_empty(created: Iterable[Path]) -> None:
 def _recover(folder: Path) -> None:
     """Clean up after killed runs. The temporary folders of running ones are locked."""
     for place in (folder.parent, folder):
-        for staging in sorted(path for path in place.iterdir() if path.name.startswith(_prefix(folder))):
-            with suppress(OSError), _lock(staging):
-                _clean_up(folder, staging)
+        with suppress(OSError):  # it may be one that cannot be listed
+            for staging in sorted(path for path in place.iterdir() if path.name.startswith(_prefix(folder))):
+                with suppress(OSError), _lock(staging):
+                    _clean_up(folder, staging)
 
 
 def _clean_up(folder: Path, staging: Path) -> None:

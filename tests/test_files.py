@@ -421,6 +421,22 @@ def test_what_the_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         assert everything(tmp_path) == []
 
 
+def test_a_folder_above_may_be_one_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Like /home on computers with many users, for a file in the folder of one."""
+    listed = Path.iterdir
+
+    def refuse(path: Path) -> Iterator[Path]:
+        if path == tmp_path:
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    home = tmp_path / "home"
+    for text in ("old", "new"):
+        files.write(home / "a.json", text)
+        assert tree(home) == {"a.json": text.encode()}
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full to write to")
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Path.open
