@@ -197,7 +197,7 @@ class _Parcels:
         """Copy the files to all workers. Otherwise Dask gives all items to the worker that has them, until others steal some."""
         with suppress(Exception):  # what is wrong with the cluster, the items tell as well
             self._last.exception(timeout=_PATIENCE)
-            self._client.replicate([self._last])
+            self._client.replicate([self._last], callback_timeout=_PATIENCE)
 
 
 def _carried(files: Parcel) -> Parcel:

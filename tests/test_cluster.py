@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -18,7 +20,7 @@ import pytest
 
 import cluster_work
 from benchmarks.loopback import LONG, Running, running, wait_for
-from cnn_convertor import cli, hashing
+from cnn_convertor import cli, cluster, hashing
 from cnn_convertor.cluster import Cluster, _Parcels
 from cnn_convertor.errors import UsageError
 from cnn_convertor.failures import Ending
@@ -183,6 +185,22 @@ def test_each_worker_gets_the_files_that_several_items_carry(address: str, tmp_p
         assert len(client.nthreads()) == 2
         other = parcels.of([ROOT / "README.md"])
         assert other.result() != parcel.result() and len(client.who_has([other])[other.key]) == 1
+
+
+def test_workers_that_cannot_copy_the_files_hold_up_nothing(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask repeats what fails, without an end where workers do not reach each other."""
+    from distributed import Client
+
+    async def without_end(*_: object, **__: object) -> None:
+        await asyncio.sleep(20)
+
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
+    monkeypatch.setattr(Client, "_replicate", without_end)
+    begin = time.monotonic()
+    with Client(address, set_as_default=False) as client:
+        parcels = _Parcels(client, "run")
+        assert parcels.of([DIGITS]) is parcels.of([DIGITS])
+    assert time.monotonic() - begin < 10
 
 
 def waiting_network(folder: Path) -> tuple[Path, Path]:
