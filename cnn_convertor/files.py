@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from errno import EACCES, EEXIST, EISDIR, ELOOP, ENOSYS, ENOTDIR, EXDEV
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple, TypeAlias, TypedDict
@@ -74,10 +75,15 @@ def write(path: Path, contents: Contents) -> None:
 
     A link, and what is no file, like /dev/stdout, is not replaced: the contents go where it leads.
     """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        _write(path, path, contents)
-    else:
-        replace_all(path.parent, {path.name: contents})
+    try:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            _write(path, path, contents)
+        else:
+            replace_all(path.parent, {path.name: contents})
+    except UsageError as error:
+        (problem,) = error.problems
+        wrong = replace(problem, where=Origin(str(path)), hint="name a file that can be written")
+        raise UsageError(wrong) from error
 
 
 def check_writable(folder: Path) -> None:

@@ -484,6 +484,16 @@ def test_a_pipe_stays_and_gets_the_contents(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="s a directory"):
-        files.write(tmp_path, "text")
+def test_an_error_about_one_file_names_it(tmp_path: Path) -> None:
+    """It need not be in output_folder."""
+    (tmp_path / "file").touch()
+    for path, reason in (
+        (tmp_path, "Is a directory"),
+        (tmp_path / "file" / "a", "there is a file in place of a folder"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            files.write(path, "text")
+        (problem,) = caught.value.problems
+        assert (problem.code, problem.message) == ("DV110", f"cannot write the outputs: {reason}")
+        assert problem.where is not None and problem.where.file == str(path)
+        assert problem.hint == "name a file that can be written"

@@ -84,7 +84,7 @@ ENTRIES: Mapping[str, Entry] = {
     "DV110": Entry(
         "Outputs cannot be written",
         "The operating system refuses: missing permissions, a full disk, or a folder in place of a file.",
-        "Check output_folder, or the path after --output.",
+        "Check output_folder, or the path after the option.",
     ),
     "DV112": Entry(
         "Unknown section or key",
