@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import codegen, files
+from cnn_convertor import codegen, files, json_files
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profiles import device_of
@@ -99,7 +99,11 @@ def run(config: Config, given: Path, *, sources: Sequence[Path] = (), progress: 
 def read_labels(path: Path) -> tuple[str, ...]:
     """Class names, one per line, without empty lines at the end. Raises UsageError if the file cannot be read as text."""
     try:
-        return tuple(path.read_text(encoding="utf-8").rstrip().splitlines())
+        with path.open("rb") as file:  # a device has no size, but may have no end
+            data = file.read(json_files.LARGEST + 1)
+        if len(data) <= json_files.LARGEST:
+            return tuple(data.decode().rstrip().splitlines())
+        reason = f"the class names have more than {json_files.LARGEST >> 20} MB"
     except OSError as error:
         reason = f"the class names cannot be read: {error.strerror}"
     except UnicodeDecodeError:

@@ -37,11 +37,13 @@ def read(path: Path) -> tuple[SourceNetwork, list[Problem]]:
     Raises ModelError for what cannot be read, or is not a generated source.
     """
     try:
-        if path.stat().st_size > _LARGEST_SOURCE:
+        with path.open("rb") as file:  # a device has no size, but may have no end
+            data = file.read(_LARGEST_SOURCE + 1)
+        if len(data) > _LARGEST_SOURCE:
             raise ModelError.of(
                 "DV600", "the file is too large for a generated source", Origin(path.name), hint("DV600")
             )
-        text = path.read_bytes().decode("utf-8", "replace")
+        text = data.decode("utf-8", "replace")
     except OSError as error:
         message = f"cannot read the source: {error.strerror or error}"
         raise ModelError.of("DV600", message, Origin(str(path)), "check the path") from error

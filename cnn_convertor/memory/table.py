@@ -16,13 +16,18 @@ from cnn_convertor.memory.buffer import Buffer
 _COLUMNS = ("id", "lower", "upper", "size")
 _NAMES = {name: name for name in _COLUMNS} | {"buffer": "id", "start": "lower", "end": "upper"}
 _WHOLE = re.compile("-?[0-9]{1,20}")
+_LARGEST_FILE = 256 << 20  # bytes
 _LARGEST = 1 << 53  # of any number, and of the sum of sizes: far below 64 bits
 
 
 def load(path: Path) -> tuple[Buffer, ...]:
     """The buffers of a file. Raises ModelError, or OSError if it cannot be read."""
     try:
-        return read(path.read_text("utf-8-sig"), str(path))
+        with path.open("rb") as file:  # a device has no size, but may have no end
+            data = file.read(_LARGEST_FILE + 1)
+        if len(data) > _LARGEST_FILE:
+            raise ModelError.of("DV121", f"the table has more than {_LARGEST_FILE >> 20} MB", Origin(str(path)))
+        return read(data.decode("utf-8-sig"), str(path))
     except (UnicodeDecodeError, csv.Error) as error:
         raise ModelError.of("DV121", f"not a table in UTF-8: {error}", Origin(str(path))) from None
 

@@ -321,3 +321,9 @@ def test_weights_that_are_missing_are_a_finding(tmp_path: Path) -> None:
     (tmp_path / "Net_weights.bin").unlink()
     (finding,) = audit(tmp_path / "Net_gen.cpp", tmp_path / "Net_weights.bin").findings
     assert finding.code == "DV680"
+
+
+def test_a_source_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cnn_convertor.audit.reading._LARGEST_SOURCE", 1000)
+    with pytest.raises(ModelError, match="DV600: the file is too large"):
+        audit("/dev/zero")

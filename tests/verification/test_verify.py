@@ -155,7 +155,8 @@ def test_names_of_classes_are_a_text(tmp_path: Path) -> None:
     (tmp_path / "names").write_text("zero\nÄpfel\n", encoding="utf-8")
     assert read_labels(tmp_path / "names") == ("zero", "Äpfel")
     (tmp_path / "no").write_bytes(b"\xff\xfe")
-    for name in ("no", "nowhere"):
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    for name in ("no", "nowhere", "endless"):
         with pytest.raises(UsageError, match="DV707: the class names"):
             read_labels(tmp_path / name)
 

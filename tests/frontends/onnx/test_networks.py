@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -351,6 +352,20 @@ def test_weights_outside_of_the_folder_are_refused(tmp_path: Path) -> None:
     content = (tmp_path / "net.onnx").read_bytes().replace(b"net.data", b"../a.dat")
     (tmp_path / "net.onnx").write_bytes(content)
     with pytest.raises(ConvertorError, match="outside of its folder"):
+        load(tmp_path / "net.onnx")
+
+
+@pytest.mark.parametrize("place", ["/dev/zero", "/proc/self/maps", "a pipe"])
+def test_weights_in_what_is_no_file_are_refused(tmp_path: Path, place: str) -> None:
+    """An archive can have pipes, and links to devices: opening one may have no end, and none can be mapped."""
+    external = {"save_as_external_data": True, "location": "net.data", "size_threshold": 0}
+    convolution(normal(30, 4, 3, 3), tmp_path / "net.onnx", **external)
+    (tmp_path / "net.data").unlink()
+    if place == "a pipe":
+        os.mkfifo(tmp_path / "net.data")
+    else:
+        (tmp_path / "net.data").symlink_to(place)
+    with pytest.raises(ConvertorError, match="DV201: the file of the weights is"):
         load(tmp_path / "net.onnx")
 
 
