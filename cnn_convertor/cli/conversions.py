@@ -13,7 +13,15 @@ import click
 
 from cnn_convertor import dependencies
 from cnn_convertor.cli.console import DONE, Console
-from cnn_convertor.cli.parameters import FILE, WholeNumber, with_calibration, with_format, with_network, with_workers
+from cnn_convertor.cli.parameters import (
+    FILE,
+    OUTPUT,
+    WholeNumber,
+    with_calibration,
+    with_format,
+    with_network,
+    with_workers,
+)
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.cluster import Cluster
@@ -35,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--cache", metavar="DIR", type=FILE, help="Store outputs in this folder, and reuse them.")
 @click.option("--output-folder", metavar="DIR", type=FILE, help="Folder of the outputs, in place of the ini file's.")
 @click.option(
-    "--depfile", metavar="FILE", type=FILE, help="Write the files that the outputs depend on, for Make and Ninja."
+    "--depfile", metavar="FILE", type=OUTPUT, help="Write the files that the outputs depend on, for Make and Ninja."
 )
 @click.option(
     "--depfile-target", metavar="FILE", type=FILE, help="The file that depends on them; by default the weights."

@@ -10,7 +10,16 @@ import click
 
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.grids import Column, Grid
-from cnn_convertor.cli.parameters import COUNT, FILE, WholeNumber, with_device, with_format, with_network, with_sources
+from cnn_convertor.cli.parameters import (
+    COUNT,
+    FILE,
+    OUTPUT,
+    WholeNumber,
+    with_device,
+    with_format,
+    with_network,
+    with_sources,
+)
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
@@ -143,7 +152,7 @@ def list_layouts(console: Console, family: str | None) -> None:
     help="Shape of the array, in the order of the layout's axes.",
 )
 @with_element
-@click.option("--svg", "picture", metavar="FILE.svg", type=FILE, help="Draw the memory.")
+@click.option("--svg", "picture", metavar="FILE.svg", type=OUTPUT, help="Draw the memory.")
 @with_console
 def describe_layout(
     console: Console, name: str, shape: tuple[int, ...], element: str | None, picture: Path | None

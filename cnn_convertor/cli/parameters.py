@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import wraps
@@ -50,7 +51,15 @@ class Address(click.types.StringParamType):
         return str(value)
 
 
+class Output(click.Path):
+    """A file that the command writes, apart from all others that it names."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+
 FILE = click.Path(path_type=Path)
+OUTPUT = Output()
 COUNT = WholeNumber(1)
 ADDRESS = Address()
 OUT = click.option("--out", "folder", metavar="DIR", required=True, type=FILE, help="Folder to copy to the board.")
@@ -78,6 +87,20 @@ with_format = click.option(
     show_default=True,
     help="Format of problems: `github` prints annotations; `json` and `sarif` replace all other output.",
 )
+
+
+def check_apart(context: click.Context) -> None:
+    """Raises click.UsageError when a command would write two files to one place, or one over its argument."""
+    named: dict[str, str] = {}
+    for parameter in sorted(context.command.params, key=lambda each: isinstance(each, click.Option)):
+        values, name = context.params.get(str(parameter.name)), parameter.opts[0]
+        if isinstance(parameter, click.Argument):
+            given = values if isinstance(values, tuple) else (values,)
+            named |= {os.path.realpath(path): "the argument" for path in given if isinstance(path, Path)}
+        elif isinstance(parameter.type, Output) and isinstance(values, Path):
+            is_device = values.exists() and not values.is_file()  # it takes any number of files
+            if not is_device and (other := named.setdefault(os.path.realpath(values), name)) != name:
+                raise click.UsageError(f"{other} and {name} name the same file, {values}")
 
 
 def with_workers(command: Callable[..., int]) -> Callable[..., int]:

@@ -15,6 +15,7 @@ import click
 from cnn_convertor import __version__
 from cnn_convertor.cli import problems
 from cnn_convertor.cli.console import DONE, FAILED, INTERRUPTED, Console, called
+from cnn_convertor.cli.parameters import check_apart
 from cnn_convertor.errors import Problem
 from cnn_convertor.failures import Ending, problems_of
 from cnn_convertor.places import place_of
@@ -69,6 +70,7 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
     def run(verbose: int, quiet: bool, strict: bool, form: str = problems.TEXT, **others: Any) -> int:
         if verbose and quiet:
             raise click.UsageError("use either -v or -q")
+        check_apart(click.get_current_context())
         console = Console(-1 if quiet or form in problems.DOCUMENTS else verbose, strict=strict, form=form)
         with console.attempt(), console.notes():
             command(console=console, **others)

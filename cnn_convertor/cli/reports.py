@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.parameters import FILE, with_calibration, with_network
+from cnn_convertor.cli.parameters import FILE, OUTPUT, with_calibration, with_network
 from cnn_convertor.cli.program import commands, save, with_console
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, UsageError
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @commands.command()
 @click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
-@click.option("--html", metavar="FILE", type=FILE, help="Write the report as one self-contained page.")
-@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the report as JSON (docs/report.md).")
+@click.option("--html", metavar="FILE", type=OUTPUT, help="Write the report as one self-contained page.")
+@click.option("--json", "json_file", metavar="FILE", type=OUTPUT, help="Write the report as JSON (docs/report.md).")
 @click.option("--compare", "earlier", metavar="OLD.json", type=FILE, help="Show what differs from an earlier report.")
 @click.option("--verify", "verified", is_flag=True, help="Compare with the framework, too, layer by layer.")
 @click.option("--board", metavar="DIR", type=FILE, help="Show a kit's measurements on the board beside the model.")
@@ -89,8 +89,8 @@ def earlier_report(path: Path) -> Report:
 
 @commands.command()
 @click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
-@click.option("-o", "--output", metavar="NET.svg", type=FILE, help="Draw the network.")
-@click.option("--memory", metavar="MEM.svg", type=FILE, help="Draw the I/O buffer over time.")
+@click.option("-o", "--output", metavar="NET.svg", type=OUTPUT, help="Draw the network.")
+@click.option("--memory", metavar="MEM.svg", type=OUTPUT, help="Draw the I/O buffer over time.")
 @with_network
 @with_console
 def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, **device: Any) -> None:

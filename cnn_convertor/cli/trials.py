@@ -13,6 +13,7 @@ from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.parameters import (
     COUNT,
     FILE,
+    OUTPUT,
     Number,
     with_calibration,
     with_format,
@@ -75,7 +76,7 @@ def inspect_network(
 @commands.command()
 @click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
 @click.option("--input", "given", metavar="FILE", required=True, type=FILE, help="An image, a .npy or a .npz file.")
-@click.option("--output", metavar="FILE.npz", type=FILE, help="Save the outputs, each as (N, H, W, C).")
+@click.option("--output", metavar="FILE.npz", type=OUTPUT, help="Save the outputs, each as (N, H, W, C).")
 @click.option("--top", metavar="N", type=COUNT, default=5, show_default=True, help="Number of best classes to show.")
 @click.option("--labels", metavar="FILE", type=FILE, help="Class names, one per line.")
 @with_sources
@@ -144,7 +145,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
     "--min-sqnr", metavar="DB", type=Number(), help="Least SQNR of each output; by default 40, or 20 with palettes."
 )
 @click.option("--board", metavar="DIR", type=FILE, help="Compare the results of a kit on the board, with its inputs.")
-@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the results as JSON.")
+@click.option("--json", "json_file", metavar="FILE", type=OUTPUT, help="Write the results as JSON.")
 @with_calibration
 @with_workers
 @with_sources
@@ -200,9 +201,9 @@ def verify(
 )
 @click.option("--verify", "verified", is_flag=True, help="Also compare each variant with its framework.")
 @with_workers
-@click.option("--html", "html_file", metavar="FILE", type=FILE, help="Write the table as an HTML page.")
-@click.option("--csv", "csv_file", metavar="FILE", type=FILE, help="Write the table as CSV.")
-@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the table as JSON.")
+@click.option("--html", "html_file", metavar="FILE", type=OUTPUT, help="Write the table as an HTML page.")
+@click.option("--csv", "csv_file", metavar="FILE", type=OUTPUT, help="Write the table as CSV.")
+@click.option("--json", "json_file", metavar="FILE", type=OUTPUT, help="Write the table as JSON.")
 @with_calibration
 @with_network
 @with_console

@@ -499,6 +499,28 @@ assert run() == 2 and gc.get_freeze_count() > 10_000 > gc.collect()
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "report a.ini --json x --html ./x",
+        "report a.ini --json link --html x",
+        "report a.ini --json b/../a.ini",
+        "draw a.ini -o x.svg --memory x.svg",
+        "sweep a.ini --vary fusion=none --csv x --json x",
+        "b.ini a.ini --depfile a.ini",
+        "verify a.ini --json a.ini",
+    ],
+)
+def test_no_file_takes_the_place_of_another_one(
+    folder: Path, arguments: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "b").mkdir()
+    (folder / "link").symlink_to("x")
+    assert cli.main(arguments.split()) == 2
+    assert re.search(r"^error DV100: .+ and -.+ name the same file, ", capsys.readouterr().err)
+    assert not (folder / "x").exists() and (folder / "a.ini").read_text() == INI.format(name="a")
+
+
 @pytest.mark.parametrize("arguments", ["--help", "convert --help", "docs messages"])
 def test_a_full_disk_is_no_traceback(arguments: str) -> None:
     if not Path("/dev/full").exists():
