@@ -26,6 +26,7 @@ from cnn_convertor.verification import frameworks
 from cnn_convertor.workers import HERE, Workers, spread
 
 _SCHEMA: Final = 1  # of the JSON form; increases when the meaning of an entry changes
+_MOST: Final = 10_000  # combinations
 EXACT: Final = "exact"  # the SQNR of an output without any error
 _SQNR: Final = "SQNR dB"
 TITLES: Final = ("commands", "CPU layers", "ms", "traffic", "weights", "I/O buffer", _SQNR, "")
@@ -191,6 +192,8 @@ def variants(ini: Path, vary: Sequence[str], *, verified: bool = False, **option
                 "DV128", f"--vary {text}: expected KEY=VALUE,..., {reason}", hint="--vary quantization=0,1"
             )
         choices[key] = {each.strip(): _parsed(key, each.strip(), ini) for each in texts.split(",")}
+    if (count := math.prod(map(len, choices.values()))) > _MOST:
+        raise UsageError.of("DV128", f"--vary: {count:,} combinations, more than {_MOST:,}", hint="vary fewer values")
     combinations = (tuple(zip(choices, texts, strict=True)) for texts in itertools.product(*choices.values()))
     return tuple(
         Variant(ini, config, settings, tuple((key, choices[key][text]) for key, text in settings), verified)

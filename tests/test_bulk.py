@@ -228,8 +228,19 @@ def test_variants_that_cannot_be_converted_are_rows(tmp_path: Path, capsys: pyte
     assert good["best"] and not bad["best"] and "usec" not in bad and "DV431" in bad["problems"][0]
 
 
+MANY = ",".join(map(str, range(1, 1001)))
+
+
 @pytest.mark.parametrize(
-    "vary", [["quantization"], ["name=a,b"], ["fusion=all"], ["fusion=none", "fusion=full"], ["quantization=0,"]]
+    "vary",
+    [
+        [f"quantization_threshold={MANY}", f"quantization_output_sqnr={MANY}"],
+        ["quantization"],
+        ["name=a,b"],
+        ["fusion=all"],
+        ["fusion=none", "fusion=full"],
+        ["quantization=0,"],
+    ],
 )
 def test_what_cannot_be_varied_is_refused(vary: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     options = [word for text in vary for word in ("--vary", text)]

@@ -171,7 +171,8 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "DV128": Entry(
         "Invalid variants",
-        "`sweep --vary` names a key that it cannot vary, names one twice, or gives a value that the key does not accept.",
+        "`sweep --vary` names a key that it cannot vary, names one twice, gives a value that the key does not accept, or gives more than "
+        "10,000 combinations.",
         "Write --vary KEY=VALUE,... with values that the message names.",
     ),
     "DV132": Entry(
