@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from cnn_convertor import cluster
@@ -137,16 +138,18 @@ def _in_processes(
                 try:
                     ending = worker.take()
                 except EOFError:
-                    ending = _lost(names[number], worker.end())
+                    ending = _lost(names[number], worker.end(monotonic() + _PATIENCE))
                     worker = _Worker(context, work)
                 idle.append(worker)
                 yield number, ending
     finally:
-        working = [worker for worker, _ in busy.values()]
-        for worker in working:
-            worker.interrupt()
-        for worker in (*idle, *working):
-            worker.end()
+        with uninterrupted():  # a second interruption would end this process, and with it those that clean up
+            working = [worker for worker, _ in busy.values()]
+            for worker in working:
+                worker.interrupt()
+            deadline = monotonic() + _PATIENCE
+            for worker in (*idle, *working):
+                worker.end(deadline)
 
 
 def _lost(name: str, how: str) -> Ending[Any]:
@@ -183,10 +186,10 @@ class _Worker:
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGINT)
 
-    def end(self) -> str:
-        """Close the pipe, and wait for the end of the process; says how it ended."""
+    def end(self, deadline: float) -> str:
+        """Close the pipe, and wait for the end of the process, until the deadline; says how it ended."""
         self.pipe.close()
-        self._process.join(_PATIENCE)
+        self._process.join(max(0, deadline - monotonic()))
         if self._process.exitcode is None:
             self._process.kill()
             self._process.join()

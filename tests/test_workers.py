@@ -38,8 +38,8 @@ def run(folder: Path, work: str, main: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
 
 
-def lasting_work(folder: Path) -> str:
-    """Work on item 1 that takes a minute, notes in the folder that it has begun, and cleans up."""
+def lasting_work(folder: Path, *, cleaning: float = 0) -> str:
+    """Work on item 1 that takes a minute, notes in the folder that it has begun, and cleans up. cleaning: its seconds."""
     return f"""
 def work(item):
     if item == 0: return Ending(0)
@@ -47,6 +47,7 @@ def work(item):
         open({str(folder / "begun")!r}, "w").close()
         time.sleep(60)
     finally:
+        time.sleep({cleaning})
         open({str(folder / "cleaned")!r}, "w").close()
 """
 
@@ -81,6 +82,28 @@ def test_processes_clean_up_when_the_caller_stops(tmp_path: Path) -> None:
     assert (tmp_path / "cleaned").exists()
     assert (done.returncode, done.stderr) == (0, "")
     assert time.monotonic() - begin < 30
+
+
+def test_processes_clean_up_when_ctrl_c_is_pressed_twice(tmp_path: Path) -> None:
+    work = f"""
+import threading
+{lasting_work(tmp_path, cleaning=0.5)}
+def press():
+    while not os.path.exists({str(tmp_path / "begun")!r}): time.sleep(0.01)
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+"""
+    main = """signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=press).start()
+    try:
+        for _ in spread(work, [1, 1], names="ab", on=Processes(2)): pass
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    done = run(tmp_path, work, main)
+    assert (tmp_path / "cleaned").exists()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
 def test_a_process_that_only_starts_does_not_begin_when_the_caller_stops(tmp_path: Path) -> None:
