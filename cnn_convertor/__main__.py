@@ -20,13 +20,17 @@ def run() -> int:
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from cnn_convertor.cli import main
+    from cnn_convertor.cli.console import INTERRUPTED
 
     if interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return main()
-    finally:
-        gc.freeze()  # the end of the process frees everything, without a last search for garbage
+    code = INTERRUPTED
+    with suppress(KeyboardInterrupt):  # once more, while the first one is reported
+        code = main()
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python's end, which cleans up, takes a moment
+    gc.freeze()  # the end of the process frees everything, without a last search for garbage
+    return code
 
 
 def _print_version() -> int:

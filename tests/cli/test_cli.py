@@ -488,6 +488,24 @@ run()
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
+@pytest.mark.parametrize("again", ["raise KeyboardInterrupt", "atexit.register(os.kill, os.getpid(), signal.SIGINT)"])
+def test_ctrl_c_once_more_at_the_end_shows_no_traceback(again: str) -> None:
+    """While the first one is reported, or while Python ends."""
+    code = f"""
+import atexit, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cnn_convertor import cli
+from cnn_convertor.__main__ import run
+def main():
+    {again}
+    return 130
+cli.main = main
+sys.exit(run())
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def test_the_end_of_the_program_looks_for_no_garbage() -> None:
     """A search takes a third of the time of loading modules."""
     code = """
