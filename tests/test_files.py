@@ -156,6 +156,20 @@ def test_the_same_set_again_touches_nothing(tmp_path: Path) -> None:
     assert [(path, path.stat().st_ino, path.stat().st_mtime_ns) for path in (tmp_path / "out").rglob("*")] == before
 
 
+def test_one_file_that_changes_is_never_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_all(tmp_path, OLD)
+    plain = Path.replace
+
+    def checked(path: Path, target: Path) -> Path:
+        found = plain(path, target)
+        assert (tmp_path / "a.h").exists()
+        return found
+
+    monkeypatch.setattr(Path, "replace", checked)
+    replace_all(tmp_path, {**OLD, "a.h": "new"})
+    assert tree(tmp_path) == {**{name: str(text).encode() for name, text in OLD.items()}, "a.h": b"new"}
+
+
 def test_later_files_have_the_digests_of_those_before(tmp_path: Path) -> None:
     seen: list[dict[str, files.Digest]] = []
 
