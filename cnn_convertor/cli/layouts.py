@@ -103,7 +103,7 @@ def export(
     console.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
 
 
-_DIGITS = 19  # of a number that has too many; 64 bits hold all with fewer
+_DIGITS = 19  # a number of fewer digits fits 64 bits
 
 
 def _numbers(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[int, ...] | None:
