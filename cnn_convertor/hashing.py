@@ -6,7 +6,7 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from errno import ENOENT
 from functools import cache
 from io import FileIO
@@ -53,11 +53,20 @@ def sha256_of(path: Path, *, without: Collection[str] = ()) -> str:
     """Of a file, or of the names and contents of all files in a folder. without: folders in it that do not count."""
     if not path.is_dir():
         return content_of("", path).sha256
-    found = sorted(p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-    inside = [p.relative_to(path) for p in found]
-    counted = [p for p in inside if p.parts[0] not in without]
-    listing = "".join(f"{p.as_posix()}\0{content_of('', path / p).sha256}\n" for p in counted)
+    found = sorted(_files_in(str(path), without))
+    listing = "".join(f"{'/'.join(parts)}\0{content_of('', path.joinpath(*parts)).sha256}\n" for parts in found)
     return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
+
+
+def _files_in(folder: str, without: Collection[str], inside: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The parts of the files' names. without: folders at the top that do not count; __pycache__ never does."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != "__pycache__" and (inside or entry.name not in without):
+                    yield from _files_in(entry.path, without, (*inside, entry.name))
+            elif entry.is_file():
+                yield (*inside, entry.name)
 
 
 @cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,21 +36,44 @@ def mapped(value: T, leaf: Callable[[Any], Any]) -> T:
     return found  # type: ignore[no-any-return]
 
 
-def absolute(value: T) -> tuple[T, Callable[[Any], Any]]:
-    """The value with absolute paths, and a leaf for `mapped` that restores the original paths, also inside strings."""
-    names: dict[str, str] = {}
+def packed(value: T) -> tuple[bytes, Callable[[Any], Any]]:
+    """The pickled value with absolute paths, and a leaf for `mapped` that restores the original paths, also inside strings."""
+    stream = io.BytesIO()
+    pickler = _Pickler(stream, pickle.HIGHEST_PROTOCOL)
+    pickler.dump(value)
+    return stream.getvalue(), _renamed(pickler.names)
 
-    def whole(each: Any) -> Any:
-        if isinstance(each, str):
-            return each
+
+def unpacked(content: bytes, there: Callable[[Path], Path] = lambda path: path) -> Any:
+    """The value of `packed`, with there(x) in place of each path x in it."""
+    return _Unpickler(io.BytesIO(content), there).load()
+
+
+class _Pickler(pickle.Pickler):
+    """names: absolute path -> the original."""
+
+    def __init__(self, stream: io.BytesIO, protocol: int) -> None:
+        super().__init__(stream, protocol)
+        self.names: dict[str, str] = {}
+
+    def persistent_id(self, each: Any) -> str | None:
+        if not isinstance(each, Path):
+            return None
+        path = str(each.absolute())
         if each.is_absolute():
-            names.setdefault(str(each), str(each))  # it stays, also below a folder that has another name
-            return each
-        names[str(each.absolute())] = str(each)
-        return each.absolute()
+            self.names.setdefault(path, path)  # it stays, also below a folder that has another name
+        else:
+            self.names[path] = str(each)
+        return path
 
-    found = mapped(value, whole)
-    return found, _renamed(names)
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, stream: io.BytesIO, there: Callable[[Path], Path]) -> None:
+        super().__init__(stream)
+        self._there = there
+
+    def persistent_load(self, path: str) -> Path:
+        return self._there(Path(path))
 
 
 def _renamed(names: Mapping[str, str]) -> Callable[[Any], Any]:
@@ -80,7 +105,7 @@ class Parcel(NamedTuple):
 
     @contextmanager
     def unpacked(self) -> Iterator[tuple[Callable[[Any], Any], Callable[[Any], Any]]]:
-        """Write the files to a temporary folder. Yields two leaves for `mapped`: one moves paths there, the other moves them back."""
+        """Write the files to a temporary folder. Yields a function for `unpacked`, which moves paths there, and a leaf for `mapped`."""
         with temporary_folder() as folder:
             root = str(folder.resolve())
             for name, content in self.contents.items():
@@ -88,8 +113,8 @@ class Parcel(NamedTuple):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(content)
 
-            def there(each: Any) -> Any:
-                moved = Path(f"{root}{each}")
-                return moved if isinstance(each, Path) and moved.exists() else each
+            def there(path: Path) -> Path:
+                moved = Path(f"{root}{path}")
+                return moved if moved.exists() else path
 
             yield there, _renamed({root: ""})

@@ -9,7 +9,7 @@ import pytest
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.relocation import Parcel, absolute, mapped
+from cnn_convertor.relocation import Parcel, mapped, packed, unpacked
 from cnn_convertor.samples import PART
 from cnn_convertor.verification.keras_runner import _batches
 
@@ -18,8 +18,8 @@ DIGITS = Path(__file__).resolve().parents[1] / "examples" / "digits_keras" / "di
 
 def test_paths_become_whole_and_come_back_in_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    value, back = absolute((Path("nets/a"), Path("nets/ab"), Path("/whole"), "nets/a"))
-    assert value == (tmp_path / "nets/a", tmp_path / "nets/ab", Path("/whole"), "nets/a")
+    content, back = packed((Path("nets/a"), Path("nets/ab"), Path("/whole"), "nets/a"))
+    assert unpacked(content) == (tmp_path / "nets/a", tmp_path / "nets/ab", Path("/whole"), "nets/a")
     problem = Problem("DV100", f"{tmp_path}/nets/ab is not {tmp_path}/nets/a", Origin(f"{tmp_path}/nets/a/net.ini"))
     assert mapped(problem, back) == Problem("DV100", "nets/ab is not nets/a", Origin("nets/a/net.ini"))
     others = (f"{tmp_path}/nets/abc", f"x{tmp_path}/nets/a", tmp_path / "nets/a.txt")
@@ -32,7 +32,7 @@ def test_what_lies_in_the_working_directory_comes_back_as_it_was(
     """Of absolute paths there, those that the value names stay, and those made of "." become relative."""
     monkeypatch.chdir(tmp_path)
     named = tmp_path / "nets" / "model"
-    _, back = absolute((Path(), named))
+    _, back = packed((Path(), named))
     texts = (f"{tmp_path} has {tmp_path}/out/a, not {named}/b", f"{tmp_path}/", f"{tmp_path}x")
     assert mapped(texts, back) == (f". has out/a, not {named}/b", "./", f"{tmp_path}x")
     assert mapped((tmp_path, tmp_path / "out", named), back) == (Path(), Path("out"), named)
@@ -41,7 +41,8 @@ def test_what_lies_in_the_working_directory_comes_back_as_it_was(
 def test_a_configuration_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(DIGITS.parent)
     config = Config(definition=Path(DIGITS.name), output_folder=Path("../out"))
-    moved, back = absolute(config)
+    content, back = packed(config)
+    moved = unpacked(content)
     assert (moved.definition, moved.output_folder) == (DIGITS, DIGITS.parent / "../out")
     assert mapped(moved, back) == config
 
@@ -51,7 +52,8 @@ def test_files_that_travel_are_found_at_another_place(tmp_path: Path) -> None:
     (tmp_path / "model" / "weights").write_bytes(b"12")
     parcel = Parcel.of([tmp_path / "model", tmp_path / "missing"])
     with parcel.unpacked() as (there, back):
-        folder, missing, text = mapped((tmp_path / "model", tmp_path / "missing", str(tmp_path)), there)
+        content, _ = packed((tmp_path / "model", tmp_path / "missing", str(tmp_path)))
+        folder, missing, text = unpacked(content, there)
         assert folder != tmp_path / "model" and (folder / "weights").read_bytes() == b"12"
         assert (missing, text) == (tmp_path / "missing", str(tmp_path))
         assert mapped((folder, f"in {folder}/weights"), back) == (tmp_path / "model", f"in {tmp_path}/model/weights")

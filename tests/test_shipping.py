@@ -17,7 +17,7 @@ from cnn_convertor import calibration, cli, cluster
 from cnn_convertor.failures import Ending
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.onnx import importer
-from cnn_convertor.relocation import Parcel, absolute, mapped
+from cnn_convertor.relocation import Parcel, mapped, packed, unpacked
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SHIP = ("--scheduler", "tcp://elsewhere:1", "--ship")
@@ -40,16 +40,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         **_: Any,
     ) -> Iterator[tuple[int, Ending[Any]]]:
         for number, item in enumerate(items):
-            moved, names_back = absolute(item)
-            parcel = Parcel.of(carries(moved))
-            sent = pickle.dumps((work, moved, parcel))
+            content, names_back = packed((work, item))
+            sent = pickle.dumps(Parcel.of(carries(item)))
             client.rename(away)
             os.chdir(ELSEWHERE)
             tempfile.tempdir = str(worker)
             try:
-                work_there, item_there, files = pickle.loads(sent)
-                with files.unpacked() as (there, back):
-                    ending = mapped(work_there(mapped(item_there, there)), back)
+                with pickle.loads(sent).unpacked() as (there, back):
+                    work_there, item_there = unpacked(content, there)
+                    ending = mapped(work_there(item_there), back)
             finally:
                 away.rename(client)
                 os.chdir(client)
