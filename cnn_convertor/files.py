@@ -246,6 +246,9 @@ def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collect
             raise OSError(ELOOP, f"a link leads {file} out of the folder")
     same = {file for file in files if _is_same(folder / file, new / file)}
     changed = [file for file in files if file not in same]
+    for file in changed:
+        if (folder / file).exists():
+            shutil.copymode(folder / file, new / file)
     if len(changed) == 1 and not removed:  # one step by itself
         (folder / changed[0]).parent.mkdir(parents=True, exist_ok=True)
         (new / changed[0]).replace(folder / changed[0])

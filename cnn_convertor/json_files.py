@@ -7,6 +7,8 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final, NoReturn, TypeAlias
 
+from cnn_convertor.limited_files import contents
+
 Objects: TypeAlias = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 
 LARGEST: Final = 1 << 24  # bytes of a file; each can take 20 bytes of memory
@@ -15,12 +17,9 @@ _DIGITS: Final = 19  # of a whole number; 64 bits hold 18 and most of the number
 
 def load(path: Path) -> Any:
     """The value in a file. Raises ValueError when it is no file, no JSON or too large, or OSError."""
-    status = path.stat()
-    if not S_ISREG(status.st_mode):
+    if not S_ISREG(path.stat().st_mode):
         raise ValueError("it is no file")  # reading a pipe may have no end
-    if status.st_size > LARGEST:
-        raise ValueError(f"it has more than {LARGEST >> 20} MB")
-    return parse(path.read_text(encoding="utf-8"))
+    return parse(contents(path, LARGEST).decode())
 
 
 def parse(text: str, *, objects: Objects = dict) -> Any:

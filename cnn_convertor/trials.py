@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import codegen, files, json_files
+from cnn_convertor import codegen, files
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profiles import device_of
@@ -24,6 +24,7 @@ from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.limited_files import TooLargeError, contents
 from cnn_convertor.pipeline import DeviceOptions, Quantized, build, load, plan, quantize, render_options
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
@@ -48,6 +49,7 @@ from cnn_convertor.workers import HERE, Workers
 
 MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
 
+_LARGEST_LABELS: Final = 1 << 24  # bytes
 _CLASS: Final = re.compile(r"\s*[0-9]{1,18}\s*")  # a number that an index can hold
 
 Install: TypeAlias = Callable[[Program], EmulatedNetwork]
@@ -99,11 +101,9 @@ def run(config: Config, given: Path, *, sources: Sequence[Path] = (), progress: 
 def read_labels(path: Path) -> tuple[str, ...]:
     """Class names, one per line, without empty lines at the end. Raises UsageError if the file cannot be read as text."""
     try:
-        with path.open("rb") as file:  # a device has no size, but may have no end
-            data = file.read(json_files.LARGEST + 1)
-        if len(data) <= json_files.LARGEST:
-            return tuple(data.decode().rstrip().splitlines())
-        reason = f"the class names have more than {json_files.LARGEST >> 20} MB"
+        return tuple(contents(path, _LARGEST_LABELS).decode().rstrip().splitlines())
+    except TooLargeError as error:
+        reason = f"the class names are too large: {error}"
     except OSError as error:
         reason = f"the class names cannot be read: {error.strerror}"
     except UnicodeDecodeError:

@@ -156,6 +156,17 @@ def test_the_same_set_again_touches_nothing(tmp_path: Path) -> None:
     assert [(path, path.stat().st_ino, path.stat().st_mtime_ns) for path in (tmp_path / "out").rglob("*")] == before
 
 
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]], ids=["one file", "a set"])
+def test_who_may_read_a_file_stays(names: list[str], tmp_path: Path) -> None:
+    replace_all(tmp_path / "out", dict.fromkeys(names, "old"))
+    for name in names:
+        (tmp_path / "out" / name).chmod(0o640)
+    replace_all(tmp_path / "out", dict.fromkeys(names, "new"))
+    assert (tmp_path / "out" / names[-1]).read_text() == "new"
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()}
+    assert [modes[name] for name in names] == [0o640] * len(names)
+
+
 def test_one_file_that_changes_is_never_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_all(tmp_path, OLD)
     plain = Path.replace

@@ -16,8 +16,8 @@ PACKAGE = ROOT / "cnn_convertor"
 # A room imports from the ranks above it in this list, and from itself.
 RANKS = (
     {"__init__"},
-    {"archives", "errors", "escaping", "json_files", "places", "progress", "values"},
-    {"dependencies", "interruption", "numpy_files", "templates"},
+    {"archives", "errors", "escaping", "limited_files", "places", "progress", "values"},
+    {"dependencies", "interruption", "json_files", "numpy_files", "templates"},
     {"failures", "selection", "temporary"},
     {"hashing", "relocation"},
     {"cluster"},

@@ -19,6 +19,7 @@ from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
 from cnn_convertor.audit.statements import Statements
 from cnn_convertor.audit.tokens import NotUnderstoodError
 from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.limited_files import TooLargeError, contents
 
 _MOST_LAYERS = 100_000
 _LARGEST_SOURCE = 256 << 20  # bytes
@@ -37,13 +38,11 @@ def read(path: Path) -> tuple[SourceNetwork, list[Problem]]:
     Raises ModelError for what cannot be read, or is not a generated source.
     """
     try:
-        with path.open("rb") as file:  # a device has no size, but may have no end
-            data = file.read(_LARGEST_SOURCE + 1)
-        if len(data) > _LARGEST_SOURCE:
-            raise ModelError.of(
-                "DV600", "the file is too large for a generated source", Origin(path.name), hint("DV600")
-            )
-        text = data.decode("utf-8", "replace")
+        text = contents(path, _LARGEST_SOURCE).decode("utf-8", "replace")
+    except TooLargeError as error:
+        raise ModelError.of(
+            "DV600", f"this is no generated source: {error}", Origin(path.name), hint("DV600")
+        ) from None
     except OSError as error:
         message = f"cannot read the source: {error.strerror or error}"
         raise ModelError.of("DV600", message, Origin(str(path)), "check the path") from error

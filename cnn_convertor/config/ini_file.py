@@ -15,6 +15,7 @@ from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends import FRONTENDS, recognize
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.unsupported_formats import explain
+from cnn_convertor.limited_files import TooLargeError, contents
 
 LARGEST = 1_000_000  # bytes of an ini file
 _COMMENT = r"\s*(?:[#;].*)?"
@@ -42,16 +43,16 @@ def _text(path: Path) -> str:
         hint = f"give an ini file for it: `cnn-convertor init {shlex.quote(str(path))} -o net.ini` writes one"
         raise UsageError.of("DV101", "this is a model, not an ini file", Origin(str(path)), hint)
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+        data = contents(path, LARGEST)
+    except TooLargeError as error:
+        raise UsageError.of(
+            "DV101", f"this is not an ini file: {error}", Origin(str(path)), "give the path of a net.ini"
+        ) from None
     except OSError as error:
         reason = f'cannot read "{shortened(str(path))}": {error.strerror}'
         if isinstance(error, FileNotFoundError):
             reason = f'there is no file "{shortened(str(path))}"{near_file(path)}'
         raise UsageError(Problem("DV101", reason, hint="give the path of a net.ini")) from None
-    if len(data) > LARGEST:
-        reason = f"this is not an ini file: it has more than {LARGEST:,} bytes"
-        raise UsageError.of("DV101", reason, Origin(str(path)), "give the path of a net.ini")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

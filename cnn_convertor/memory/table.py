@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.limited_files import TooLargeError, contents
 from cnn_convertor.memory.buffer import Buffer
 
 # The published instances use two sets of column names.
@@ -23,11 +24,9 @@ _LARGEST = 1 << 53  # of any number, and of the sum of sizes: far below 64 bits
 def load(path: Path) -> tuple[Buffer, ...]:
     """The buffers of a file. Raises ModelError, or OSError if it cannot be read."""
     try:
-        with path.open("rb") as file:  # a device has no size, but may have no end
-            data = file.read(_LARGEST_FILE + 1)
-        if len(data) > _LARGEST_FILE:
-            raise ModelError.of("DV121", f"the table has more than {_LARGEST_FILE >> 20} MB", Origin(str(path)))
-        return read(data.decode("utf-8-sig"), str(path))
+        return read(contents(path, _LARGEST_FILE).decode("utf-8-sig"), str(path))
+    except TooLargeError as error:
+        raise ModelError.of("DV121", f"the table is too large: {error}", Origin(str(path))) from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise ModelError.of("DV121", f"not a table in UTF-8: {error}", Origin(str(path))) from None
 

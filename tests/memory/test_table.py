@@ -28,7 +28,7 @@ def test_offsets_are_the_last_column() -> None:
 
 def test_a_table_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "_LARGEST_FILE", 1 << 20)
-    with pytest.raises(ModelError, match="DV121: the table has more than 1 MB"):
+    with pytest.raises(ModelError, match="DV121: the table is too large: it has more than 1 MB"):
         table.load(Path("/dev/zero"))
 
 

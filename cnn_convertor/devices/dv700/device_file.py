@@ -12,6 +12,7 @@ from cnn_convertor import json_files
 from cnn_convertor.devices.dv700.board_file import BoardFileError, with_board
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
 from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.limited_files import TooLargeError, contents
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -63,13 +64,13 @@ def _decoded(path: Path) -> Any:
     """The values in a file. Raises UsageError."""
     where = Origin(str(path))
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise UsageError.of("DV150", f"a device file has at most {LARGEST_FILE:,} bytes", where)
-        return _READERS[path.suffix.lower()](path.read_text(encoding="utf-8"))
+        return _READERS[path.suffix.lower()](contents(path, LARGEST_FILE).decode())
     except OSError as error:
         problem = f"the device file cannot be read: {error.strerror}"
         hint = "paths are relative to the ini file; for --device, to the current folder"
         raise UsageError.of("DV150", problem, where, hint) from None
+    except TooLargeError as error:
+        raise UsageError.of("DV150", f"this is not a device file: {error}", where) from None
     except (ValueError, RecursionError) as error:
         raise UsageError.of("DV150", f"this is not {path.suffix[1:].upper()}: {error}", where, _HINT) from None
 
