@@ -242,6 +242,7 @@ def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collect
     for file in files:
         if (folder / file).is_dir():
             raise IsADirectoryError(EISDIR, f"{file} is a folder")
+    for file in {PurePosixPath(file).parent: file for file in files}.values():
         if not is_inside(folder, file):
             raise OSError(ELOOP, f"a link leads {file} out of the folder")
     same = {file for file in files if _is_same(folder / file, new / file)}

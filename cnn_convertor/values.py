@@ -63,12 +63,18 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     if issubclass(kind, Path):
         return Path
     if fields := _fields(kind):
-        return bind(_items, tuple(map(_reader, fields)), kind)
+        record = bind(_items, tuple(map(_reader, fields)), kind)
+        return bind(_plain_record, fields, kind, record) if {int, float, str}.issuperset(fields) else record
     return bind(_scalar, kind)
 
 
 def _items(readers: tuple[Callable[[Any], Any], ...], kind: Callable[..., Any], plain: Any) -> Any:
     return kind(*(reader(item) for reader, item in zip(readers, plain, strict=True)))
+
+
+def _plain_record(types: tuple[Any, ...], kind: Callable[..., Any], other: Callable[[Any], Any], plain: Any) -> Any:
+    """A record of numbers and texts, of which there are most. other: reads it if a value has another type."""
+    return kind(*plain) if tuple(map(type, plain)) == types else other(plain)
 
 
 def _scalar(kind: Any, plain: Any) -> Any:
