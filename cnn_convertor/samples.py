@@ -124,11 +124,11 @@ def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, sam
     for name, shape in shapes.items():
         # the images of an input do not depend on the other inputs
         random = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        images = np.stack([_random_image(random, shape) for _ in range(samples)])
-        if preparation.is_given and len(preparation.mean) in (1, shape.channels):
-            inputs[name] = preparation.apply(images * BRIGHTEST)
-        else:
-            inputs[name] = (images * 2 - 1).astype(np.float32)
+        is_prepared = preparation.is_given and len(preparation.mean) in (1, shape.channels)
+        inputs[name] = np.empty((samples, *shape), np.float32)  # at once: there may be no memory for so many
+        for values in inputs[name]:
+            image = _random_image(random, shape)
+            values[...] = preparation.apply(image * BRIGHTEST) if is_prepared else image * 2 - 1
     low, high = preparation.range
     return Samples(inputs, f"random images, seed {seed}, {low:g} to {high:g}", {})
 

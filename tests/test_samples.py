@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,20 @@ def test_the_same_seed_gives_the_same_images() -> None:
         assert np.array_equal(first.inputs[name], again.inputs[name])
         assert not np.array_equal(first.inputs[name], other.inputs[name])
     assert not np.array_equal(first.inputs["a"][0], first.inputs["a"][1])
+
+
+def test_random_images_take_little_more_memory_than_they_are_large() -> None:
+    tracemalloc.start()
+    images = random_samples({"a": Shape(64, 64, 3)}, COLOR, samples=100, seed=0).inputs["a"]
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert images.nbytes == 100 * 64 * 64 * 3 * 4 and most < 1.2 * images.nbytes
+
+
+def test_more_images_than_memory_holds_are_refused_at_once() -> None:
+    """Those here take more than the addresses of a process."""
+    with pytest.raises(MemoryError):
+        random_samples({"a": Shape(1024, 1024, 1)}, COLOR, samples=1_000_000_000, seed=0)
 
 
 def test_random_images_use_the_whole_range_of_inputs() -> None:

@@ -100,16 +100,32 @@ def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
 # --- the judges, whose modules are imported where they judge -----------------------------------------------------------------
 
 
-def _keras(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]) -> Reference:
+Opened: TypeAlias = Callable[[Mapping[str, Maps]], Reference]
+
+
+class _Opening:
+    """A judge that reads its model once, for all parts of the samples that a process gets."""
+
+    def __init__(self, opened: Callable[[Model, Graph], Opened]) -> None:
+        self._opened = opened
+        self._judge: Opened | None = None
+
+    def __call__(self, model: Model, graph: Graph, inputs: Mapping[str, Maps], _: object) -> Reference:
+        if self._judge is None:
+            self._judge = self._opened(model, graph)
+        return self._judge(inputs)
+
+
+def _keras(model: Model, graph: Graph) -> Opened:
     from cnn_convertor.verification import keras_runner
 
-    return keras_runner.run(model, graph, inputs, choices)
+    return keras_runner.opened(model, graph)
 
 
-def _onnx(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]) -> Reference:
+def _onnx(model: Model, graph: Graph) -> Opened:
     from cnn_convertor.verification import onnx_runner
 
-    return onnx_runner.run(model, graph, inputs, choices)
+    return onnx_runner.opened(model, graph)
 
 
 def _opencv(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]) -> Reference:
@@ -140,8 +156,8 @@ class Runner(NamedTuple):
     as_maps: Callable[[Maps], Maps | None]
 
 
-def _always(judge: Run) -> Callable[..., tuple[Run, ...]]:
-    return lambda *_: (judge,)
+def _always(opened: Callable[[Model, Graph], Opened]) -> Callable[..., tuple[Run, ...]]:
+    return lambda *_: (_Opening(opened),)
 
 
 RUNNERS: Mapping[str, Runner] = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,12 +25,12 @@ from cnn_convertor.verification.keras_models import (
     is_placeholder,
     load_model,
 )
-from cnn_convertor.verification.unpooling import DeviceMaxima
 
 BATCH = 8  # samples that go through Keras at a time
 
 
-def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, DeviceMaxima]) -> Reference:
+def opened(model: Model, graph: Graph) -> Callable[[Mapping[str, Maps]], Reference]:
+    """A function from samples, input name -> (N, H, W, C), to the model's results. Raises UsageError and ModelError."""
     custom = [
         CustomLayer(layer_of(graph, node.name).rpartition("/")[2], node.op.type, node.op.shape)
         for node in graph.nodes
@@ -39,13 +40,27 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
     if model.outputs:
         loaded = _ending_at(keras, loaded, model, graph)
     orders = {name: axes.order for name, axes in read_axes(model.definition, model.data, model.options).items()}
+    known = {layer_of(graph, node.name) for node in graph.nodes}
+    lost = _lost(_calls(loaded), set()).layers if custom else {}
+    unjudged = {layer: reason for layer, reason in lost.items() if layer in known}
+    evaluators = cache(lambda with_layers: _evaluator(keras, loaded, with_layers=with_layers))
+    return lambda inputs: _results(title, loaded, evaluators, orders, unjudged, graph, inputs)
+
+
+def _results(
+    title: str,
+    loaded: Tensor,
+    evaluators: Callable[[bool], Evaluator],
+    orders: Mapping[str, Order],
+    unjudged: Mapping[str, str],
+    graph: Graph,
+    inputs: Mapping[str, Maps],
+) -> Reference:
+    """The results for samples. evaluators: with or without layers."""
     given = [
         _for_keras(inputs[node.name], tensor.shape, orders[layer_of(graph, node.name)])
         for node, tensor in zip(graph.inputs, loaded.inputs, strict=True)
     ]
-    known = {layer_of(graph, node.name) for node in graph.nodes}
-    lost = _lost(_calls(loaded), set()).layers if custom else {}
-    unjudged = {layer: reason for layer, reason in lost.items() if layer in known}
     results: dict[str, list[Maps]] = {}
     outputs: list[list[Maps]] = []
     only = next(
@@ -57,7 +72,7 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
         count = len(part[0])
         if only is not None:
             part = [np.concatenate([values, *[values[-1:]] * (only - count)]) for values in part]
-        final, layers = _all_outputs(keras, loaded, part, with_layers=start < KEPT)
+        final, layers = evaluators(start < KEPT)(part)
         outputs.append([values[:count] for values in final])
         for name, values in layers:
             results.setdefault(name, []).append(values[: min(count, KEPT - start)])
@@ -75,7 +90,7 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
         },
         layers={name: values for name, values in maps.items() if values is not None},
         order=Order.CHW if Order.CHW in orders.values() else Order.HWC,
-        unjudged=unjudged,
+        unjudged=dict(unjudged),
     )
 
 
@@ -116,10 +131,11 @@ class Call(NamedTuple):
         return Call(node.layer, _flatten(node.keras_inputs), _flatten(node.outputs))
 
 
-def _all_outputs(
-    keras: ModuleType, model: Tensor, inputs: Sequence[Maps], *, with_layers: bool = True
-) -> tuple[list[Maps], list[tuple[str, Maps]]]:
-    """The model's outputs, and those of every layer: (name, values)."""
+Evaluator: TypeAlias = Callable[[Sequence[Maps]], tuple[list[Maps], list[tuple[str, Maps]]]]
+
+
+def _evaluator(keras: ModuleType, model: Tensor, *, with_layers: bool = True) -> Evaluator:
+    """A function from inputs to the model's outputs, and those of every layer: (name, values)."""
     calls = list(_calls_made_once(model)) if with_layers else []
     nested = [call for call in calls if hasattr(call.layer, "layers")]
     single = [call for call in calls if len(call.outputs) == 1]  # a name then says which tensor is meant
@@ -128,15 +144,21 @@ def _all_outputs(
         *(call.outputs[0] for call in single),
         *(tensor for call in nested for tensor in call.inputs),
     ]
-    results = keras.Model(model.inputs, tensors)(list(inputs), training=False)
-    values = [np.asarray(v, np.float32) for v in _flatten(results)]  # one result comes without a list
-    count = len(model.outputs)
-    found = [(call.layer.name, v) for call, v in zip(single, values[count:], strict=False)]
-    rest = iter(values[count + len(single) :])
-    for call in nested:
-        _, layers = _all_outputs(keras, call.layer, [next(rest) for _ in call.inputs])
-        found += [(f"{call.layer.name}/{name}", v) for name, v in layers]
-    return values[:count], found
+    whole = keras.Model(model.inputs, tensors)
+    inner = [(call, _evaluator(keras, call.layer)) for call in nested]
+
+    def evaluate(inputs: Sequence[Maps]) -> tuple[list[Maps], list[tuple[str, Maps]]]:
+        results = _flatten(whole(list(inputs), training=False))  # one result comes without a list
+        values = [np.asarray(v, np.float32) for v in results]
+        count = len(model.outputs)
+        found = [(call.layer.name, v) for call, v in zip(single, values[count:], strict=False)]
+        rest = iter(values[count + len(single) :])
+        for call, evaluate_inner in inner:
+            _, layers = evaluate_inner([next(rest) for _ in call.inputs])
+            found += [(f"{call.layer.name}/{name}", v) for name, v in layers]
+        return values[:count], found
+
+    return evaluate
 
 
 def _calls_made_once(model: Tensor) -> Iterator[Call]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,32 +27,54 @@ from cnn_convertor.verification.framework_maps import (
     first_line,
     missing,
 )
-from cnn_convertor.verification.unpooling import DeviceMaxima
 
 Numbers: TypeAlias = NDArray[Any]
-Session: TypeAlias = Callable[[Mapping[str, Numbers]], list[Numbers]]
+Session: TypeAlias = Callable[[Sequence[str], Mapping[str, Numbers]], list[Numbers]]
 
 GRAPH, OUTPUT, NAME = 7, 12, 1  # fields of ModelProto, GraphProto, ValueInfoProto
 
 
-def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, DeviceMaxima]) -> Reference:
+def opened(model: Model, graph: Graph) -> Callable[[Mapping[str, Maps]], Reference]:
+    """A function from samples, input name -> (N, H, W, C), to the model's results. Raises UsageError and ModelError."""
     names = [*dict.fromkeys((*graph.outputs, *layers_of(model.definition)))]
     file = read_model(model.definition)
-    outputs: list[list[Numbers]] = []
-    layers: dict[str, list[Maps]] = {}
-    try:
+    with _refusals(model.definition):
         framework, session = open_session(model.definition, names)
-        for sample in range(len(next(iter(inputs.values())))):
-            results = session(inputs_of(file, inputs, sample))
-            outputs.append(results[: len(graph.outputs)])
-            for name, values in zip(names, results, strict=True) if sample < KEPT else ():
-                if values.dtype.kind in "fiu" and values.size and values.shape[:1] == (1,):
-                    layers.setdefault(name, []).append(blobs_as_maps(values))
+    return lambda inputs: _results(framework, session, names, file, graph, inputs, model.definition)
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """Turn errors of the runtime into errors of the user's."""
+    try:
+        yield
     except ImportError as error:
         raise missing("onnxruntime", "onnx") from error
     except Exception as error:  # onnxruntime raises exceptions of any type
         problem = f"onnxruntime refuses the model: {first_line(error)}"
-        raise ModelError(Problem("DV712", problem, Origin(str(model.definition)), HINT)) from error
+        raise ModelError(Problem("DV712", problem, Origin(str(path)), HINT)) from error
+
+
+def _results(
+    framework: str,
+    session: Session,
+    names: Sequence[str],
+    file: OnnxModel,
+    graph: Graph,
+    inputs: Mapping[str, Maps],
+    path: Path,
+) -> Reference:
+    """The results for samples. names: of all layers, the outputs first."""
+    outputs: list[list[Numbers]] = []
+    layers: dict[str, list[Maps]] = {}
+    with _refusals(path):
+        for sample in range(len(next(iter(inputs.values())))):
+            wanted = names if sample < KEPT else names[: len(graph.outputs)]
+            results = session(wanted, inputs_of(file, inputs, sample))
+            outputs.append(results[: len(graph.outputs)])
+            for name, values in zip(names, results, strict=True) if sample < KEPT else ():
+                if values.dtype.kind in "fiu" and values.size and values.shape[:1] == (1,):
+                    layers.setdefault(name, []).append(blobs_as_maps(values))
     return Reference(
         framework=framework,
         outputs={
@@ -64,7 +87,10 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], _: Mapping[str, 
 
 
 def open_session(path: Path, layers: Sequence[str]) -> tuple[str, Session]:
-    """The runtime's name, and a function from a model's inputs to the named values. Raises ImportError without any runtime."""
+    """The runtime's name, and a function from names and a model's inputs to the named values.
+
+    layers: what can be named. Raises ImportError without any runtime.
+    """
     try:
         import onnxruntime
     except ImportError:
@@ -79,7 +105,7 @@ def open_session(path: Path, layers: Sequence[str]) -> tuple[str, Session]:
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
     content = with_outputs(path.read_bytes(), layers)
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    return "onnxruntime", lambda inputs: list(session.run(list(layers), dict(inputs)))
+    return "onnxruntime", lambda names, inputs: list(session.run(list(names), dict(inputs)))
 
 
 def _reference(path: Path, layers: Sequence[str]) -> Session:
@@ -89,7 +115,7 @@ def _reference(path: Path, layers: Sequence[str]) -> Session:
     model = onnx.load(path)
     model.MergeFromString(with_outputs(b"", layers))
     evaluator = ReferenceEvaluator(model)
-    return lambda inputs: list(evaluator.run(list(layers), dict(inputs)))
+    return lambda names, inputs: list(evaluator.run(list(names), dict(inputs)))
 
 
 def with_outputs(model: bytes, names: Sequence[str]) -> bytes:

@@ -152,21 +152,24 @@ def _run_spread(
     each = [inputs] if on == HERE else split(inputs)
     files = cache(lambda: () if model is None else model.files)  # only a cluster asks
     least = 0
-    while True:
-        found = gather(
-            _run_part,
-            [_Part(run, network, model, part, first, least, not number) for number, part in enumerate(each)],
-            names=names_of_parts(len(each)),
-            on=on,
-            preload=[__name__],
-            uses=() if model is None else frameworks.LIBRARIES,
-            carries=_Part.carried,
-            reads=lambda _: files(),
-            ended=lambda done: progress("run", done, len(each)),
-        )
-        least = max(part.judge for part in found)
-        if all(part.judge == least for part in found):
-            return found
+    try:
+        while True:
+            found = gather(
+                _run_part,
+                [_Part(run, network, model, part, first, least, not number) for number, part in enumerate(each)],
+                names=names_of_parts(len(each)),
+                on=on,
+                preload=[__name__],
+                uses=() if model is None else frameworks.LIBRARIES,
+                carries=_Part.carried,
+                reads=lambda _: files(),
+                ended=lambda done: progress("run", done, len(each)),
+            )
+            least = max(part.judge for part in found)
+            if all(part.judge == least for part in found):
+                return found
+    finally:
+        _JUDGES.clear()  # with the models that they keep in this process
 
 
 def _run_part(part: _Part) -> Ending[_Found]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from cnn_convertor.errors import UsageError
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Model
-from cnn_convertor.verification import framework_maps, frameworks
+from cnn_convertor.verification import framework_maps, frameworks, onnx_runner
 from cnn_convertor.verification.onnx_runner import open_session
 from frontends.onnx.networks import Network, helper, load, results_of, with_open_sizes
 
@@ -34,6 +35,26 @@ def test_results_do_not_depend_on_the_number_of_processors(tmp_path: Path, monke
     network = Network([helper.make_node("Relu", ["x"], ["y"])], {"x": SAMPLES[:1].transpose(0, 3, 1, 2)}, {})
     open_session(network.write(tmp_path / "net.onnx"), ["y"])
     assert threads == [1]
+
+
+def test_layers_are_computed_for_the_first_samples_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of many samples would take time and memory."""
+    monkeypatch.setattr(onnx_runner, "KEPT", 2)
+    asked: list[list[str]] = []
+
+    def opened(*arguments: Any) -> Any:
+        framework, session = open_session(*arguments)
+
+        def noted(names: Sequence[str], inputs: Any) -> Any:
+            asked.append([*names])
+            return session(names, inputs)
+
+        return framework, noted
+
+    monkeypatch.setattr(onnx_runner, "open_session", opened)
+    found = reference(SMALL, tmp_path / "net.onnx")
+    assert asked == [["y", "s"], ["y", "s"], ["y"]]
+    assert len(found.outputs[0]) == 3 and {name: len(maps) for name, maps in found.layers.items()} == {"y": 2, "s": 2}
 
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "beside the model"])

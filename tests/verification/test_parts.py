@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,7 +24,7 @@ from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.samples import split
 from cnn_convertor.trials import verify
-from cnn_convertor.verification import formula_runner, frameworks, keras_runner, opencv_runner, reference
+from cnn_convertor.verification import formula_runner, frameworks, keras_runner, onnx_runner, opencv_runner, reference
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.workers import HERE
 from verification.trials import config
@@ -127,3 +129,25 @@ def test_a_process_prepares_once_for_all_parts(
     counted(network, "build")
     verify(NETWORKS["OpenCV"](tmp_path), samples=SAMPLES, on=elsewhere)
     assert calls == ["build", "judges"]
+
+
+def test_a_model_is_read_once_for_all_parts(
+    elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the run, nothing keeps it in the memory of this process."""
+    pytest.importorskip("onnxruntime")
+    sessions: list[weakref.ref[Any]] = []
+
+    def opened(*arguments: Any) -> Any:
+        framework, session = open_session(*arguments)
+        sessions.append(weakref.ref(session))
+        return framework, session
+
+    open_session = onnx_runner.open_session
+    monkeypatch.setattr(onnx_runner, "open_session", opened)
+    chosen = Config.read(EXAMPLES / "digits_pytorch" / "net.ini")
+    parts = verify(chosen, samples=SAMPLES, on=elsewhere)
+    (session,) = sessions
+    gc.collect()
+    assert session() is None
+    assert parts.to_json() == verify(chosen, samples=SAMPLES).to_json()
