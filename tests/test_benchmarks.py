@@ -26,8 +26,8 @@ def test_start_up(version: float, conversion: float, code: int, monkeypatch: pyt
     assert CliRunner().invoke(startup.main, [str(INI), "--runs", "1"]).exit_code == code
 
 
-@pytest.mark.parametrize(("seconds", "code"), [(12.0, 0), (12.3, 1)])
-def test_a_cluster(seconds: float, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seconds", "python", "code"), [(12.0, 12.0, 0), (12.3, 12.0, 1), (12.0, 12.3, 1)])
+def test_a_cluster(seconds: float, python: float, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def pinned(workers: int) -> Iterator[Running]:
         yield Running(f"tcp://a:{workers}", ())
@@ -36,7 +36,12 @@ def test_a_cluster(seconds: float, code: int, monkeypatch: pytest.MonkeyPatch) -
         result.touch()
         return (seconds if options == ("--scheduler", "tcp://a:2") else 17.0), 1.0
 
+    def in_python(_config: object, _inputs: Path, result: Path, address: str) -> float:
+        result.touch()
+        return python if address == "tcp://a:2" else 17.0
+
     monkeypatch.setattr(cluster, "seconds_at_once", lambda count, *_: 1.0 + count)
     monkeypatch.setattr(cluster, "pinned", pinned)
     monkeypatch.setattr(cluster, "verified", verified)
+    monkeypatch.setattr(cluster, "verified_in_python", in_python)
     assert CliRunner().invoke(cluster.main, ["--networks", "0", "--samples", "1"]).exit_code == code
