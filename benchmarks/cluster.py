@@ -1,4 +1,4 @@
-"""A Dask cluster on this computer: python -m benchmarks.cluster [--networks N] [--samples N] [--ini NET.ini] [--rounds N]
+"""A Dask cluster on this computer: python -m benchmarks.cluster [--networks N] [--samples N] [--inputs FILE] [--ini NET.ini] [--rounds N]
 
 Verifies a network, and converts copies of the digits example: with one worker and with two, each on a processor of its own. Prints
 the elapsed seconds of `verify` in Python and of the whole command, which also imports what it needs, and the seconds of CPU of the
@@ -57,7 +57,9 @@ def pinned(count: int) -> Iterator[Running]:
 def verified(ini: Path, inputs: Path, result: Path, *options: str) -> tuple[float, float]:
     """Seconds elapsed, and of CPU of the command without workers."""
     begin, used = time.perf_counter(), sum(os.times()[2:4])
-    _verification(ini, inputs, result, *options).wait()
+    result.unlink(missing_ok=True)
+    if code := _verification(ini, inputs, result, *options).wait():
+        raise click.ClickException(f"verify ended with {code}")
     return time.perf_counter() - begin, sum(os.times()[2:4]) - used
 
 
@@ -126,6 +128,7 @@ def main(networks: int, samples: int, inputs: Path | None, ini: Path, rounds: in
                         in_python[workers].append(seconds_in_python)
                         as_command[workers].append(seconds)
                         _print("verify", workers, seconds, cpu, before, cluster)
+                        print(f"  in Python            {seconds_in_python:7.2f} s")
             for workers, cluster in clusters.items() if networks else ():
                 for output in nets.glob("*/output"):
                     shutil.rmtree(output)

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.failures import Ending, problems_of
 from cnn_convertor.hashing import versions
-from cnn_convertor.relocation import Parcel, mapped, packed, unpacked
+from cnn_convertor.relocation import Parcel, Pickled, mapped, packed, unpacked
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -65,14 +65,14 @@ def spread(
 
         def submit(number: int, *, again: bool) -> None:
             started(number)
-            content, names_back[number] = packed((work, items[number]))
+            value, names_back[number] = packed((work, items[number]))
             key = f"{work.__name__}-{run}-{number}-{again:d}"
             try:
                 files = parcels.of(carries(items[number]))
             except OSError as error:  # of one item; it ends like one that fails on a worker
                 future = client.submit(Ending, None, problems_of(error), key=key)
             else:
-                future = client.submit(_at_worker, own, uses, content, files, key=key)
+                future = client.submit(_at_worker, own, uses, value, files, key=key)
             future.add_done_callback(lambda _: ended.put(number))
             busy[number] = future
 
@@ -255,8 +255,8 @@ class _UnwantedError(BaseException):
     """The client was interrupted or has ended."""
 
 
-def _at_worker(own: Mapping[str, str], uses: Sequence[str], content: bytes, files: Parcel | None) -> Ending[Any]:
-    """Work for a client. own: its versions, for `uses`. content: the work and its item. files: that the item names."""
+def _at_worker(own: Mapping[str, str], uses: Sequence[str], value: Pickled, files: Parcel | None) -> Ending[Any]:
+    """Work for a client. own: its versions, for `uses`. value: the work and its item. files: that the item names."""
     import distributed
 
     worker = distributed.get_worker()
@@ -266,11 +266,11 @@ def _at_worker(own: Mapping[str, str], uses: Sequence[str], content: bytes, file
     with _IN_TURN:
         stop_if_unwanted()
         if files is None:
-            work, item = unpacked(content)
+            work, item = unpacked(value)
             ending: Ending[Any] = work(item)
             return ending
-        with files.unpacked() as (there, back):
-            work, item = unpacked(content, there)
+        with files.placed() as (there, back):
+            work, item = unpacked(value, there)
             return mapped(work(item), back)
 
 

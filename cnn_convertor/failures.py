@@ -87,7 +87,7 @@ def problems_of(error: Exception) -> tuple[Problem, ...]:
         case OSError(errno=int(), filename=name):
             return (Problem("DV113", f"the system says: {error.strerror}", Origin(str(name)) if name else None),)
         case MemoryError():
-            hint = "check the network's sizes; convert for a smaller input, or where there is more memory"
+            hint = "use a smaller input of the network, fewer samples, or a computer with more memory"
             return (Problem("DV113", "there is not enough memory", hint=hint),)
         case _:
             hint = f"please report this, with the ini file and the output of the same command with {DEBUG}=1 set"

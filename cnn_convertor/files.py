@@ -248,8 +248,7 @@ def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collect
     same = {file for file in files if _is_same(folder / file, new / file)}
     changed = [file for file in files if file not in same]
     for file in changed:
-        if (folder / file).exists():
-            shutil.copymode(folder / file, new / file)
+        _keep_mode(folder / file, new / file)
     if len(changed) == 1 and not removed:  # one step by itself
         (folder / changed[0]).parent.mkdir(parents=True, exist_ok=True)
         (new / changed[0]).replace(folder / changed[0])
@@ -262,6 +261,14 @@ def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collect
             _settle(folder, staging)
     elif changed or removed:
         _replace_one_by_one(folder, staging, changed, removed)
+
+
+def _keep_mode(earlier: Path, new: Path) -> None:
+    """Let the same users read and write a file as before, where the system allows it: some file systems have no modes."""
+    with suppress(OSError):
+        mode = earlier.stat().st_mode & 0o777
+        if mode != new.stat().st_mode & 0o777:
+            new.chmod(mode)
 
 
 def _is_worked_in(folder: Path) -> bool:

@@ -50,7 +50,10 @@ def content_of(name: str, path: Path) -> Content:
 
 
 def sha256_of(path: Path, *, without: Collection[str] = ()) -> str:
-    """Of a file, or of the names and contents of all files in a folder. without: folders in it that do not count."""
+    """Of a file, or of the names and contents of all files in a folder. without: folders in it that do not count.
+
+    Raises OSError, also for a folder that cannot be listed.
+    """
     if not path.is_dir():
         return content_of("", path).sha256
     found = sorted(_files_in(str(path), without))
@@ -65,7 +68,7 @@ def _files_in(folder: str, without: Collection[str], inside: tuple[str, ...] = (
             if entry.is_dir(follow_symlinks=False):
                 if entry.name != "__pycache__" and (inside or entry.name not in without):
                     yield from _files_in(entry.path, without, (*inside, entry.name))
-            elif entry.is_file():
+            elif Path(entry.path).is_file():  # that of the entry raises OSError for a link that leads nowhere
                 yield (*inside, entry.name)
 
 

@@ -36,24 +36,33 @@ def mapped(value: T, leaf: Callable[[Any], Any]) -> T:
     return found  # type: ignore[no-any-return]
 
 
-def packed(value: T) -> tuple[bytes, Callable[[Any], Any]]:
-    """The pickled value with absolute paths, and a leaf for `mapped` that restores the original paths, also inside strings."""
-    stream = io.BytesIO()
-    pickler = _Pickler(stream, pickle.HIGHEST_PROTOCOL)
+class Pickled(NamedTuple):
+    """A pickled value. arrays: bytes of the arrays in it, which are sent without a copy."""
+
+    content: bytes
+    arrays: tuple[Any, ...]
+
+
+def packed(value: object) -> tuple[Pickled, Callable[[Any], Any]]:
+    """A value with absolute paths, and a leaf for `mapped` that restores the original paths, also inside strings."""
+    import numpy as np  # here, as it takes long
+
+    stream, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
+    pickler = _Pickler(stream, buffers.append)
     pickler.dump(value)
-    return stream.getvalue(), _renamed(pickler.names)
+    return Pickled(stream.getvalue(), tuple(np.asarray(each.raw()) for each in buffers)), _renamed(pickler.names)
 
 
-def unpacked(content: bytes, there: Callable[[Path], Path] = lambda path: path) -> Any:
+def unpacked(value: Pickled, there: Callable[[Path], Path] = lambda path: path) -> Any:
     """The value of `packed`, with there(x) in place of each path x in it."""
-    return _Unpickler(io.BytesIO(content), there).load()
+    return _Unpickler(value, there).load()
 
 
 class _Pickler(pickle.Pickler):
     """names: absolute path -> the original."""
 
-    def __init__(self, stream: io.BytesIO, protocol: int) -> None:
-        super().__init__(stream, protocol)
+    def __init__(self, stream: io.BytesIO, take: Callable[[pickle.PickleBuffer], Any]) -> None:
+        super().__init__(stream, pickle.HIGHEST_PROTOCOL, buffer_callback=take)
         self.names: dict[str, str] = {}
 
     def persistent_id(self, each: Any) -> str | None:
@@ -68,8 +77,8 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, stream: io.BytesIO, there: Callable[[Path], Path]) -> None:
-        super().__init__(stream)
+    def __init__(self, value: Pickled, there: Callable[[Path], Path]) -> None:
+        super().__init__(io.BytesIO(value.content), buffers=value.arrays)
         self._there = there
 
     def persistent_load(self, path: str) -> Path:
@@ -104,7 +113,7 @@ class Parcel(NamedTuple):
         return Parcel({str(file.absolute()): file.read_bytes() for file in files})
 
     @contextmanager
-    def unpacked(self) -> Iterator[tuple[Callable[[Any], Any], Callable[[Any], Any]]]:
+    def placed(self) -> Iterator[tuple[Callable[[Path], Path], Callable[[Any], Any]]]:
         """Write the files to a temporary folder. Yields a function for `unpacked`, which moves paths there, and a leaf for `mapped`."""
         with temporary_folder() as folder:
             root = str(folder.resolve())

@@ -118,14 +118,16 @@ def shapes_of(graph: Graph) -> dict[str, Shape]:
 def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, samples: int, seed: int) -> Samples:
     """Random images, smooth in parts like photographs, from black to white, prepared as images are.
 
-    Without mean and scale their values range from -1 to 1. The same seed gives the same images.
+    Without mean and scale their values range from -1 to 1. The same seed gives the same images. Raises MemoryError for too many.
     """
-    inputs = {}
+    try:
+        inputs = {name: np.empty((samples, *shape), np.float32) for name, shape in shapes.items()}
+    except ValueError as error:  # more bytes than NumPy can count
+        raise MemoryError from error
     for name, shape in shapes.items():
         # the images of an input do not depend on the other inputs
         random = np.random.default_rng([seed, zlib.crc32(name.encode())])
         is_prepared = preparation.is_given and len(preparation.mean) in (1, shape.channels)
-        inputs[name] = np.empty((samples, *shape), np.float32)  # at once: there may be no memory for so many
         for values in inputs[name]:
             image = _random_image(random, shape)
             values[...] = preparation.apply(image * BRIGHTEST) if is_prepared else image * 2 - 1

@@ -103,7 +103,7 @@ def read_labels(path: Path) -> tuple[str, ...]:
     try:
         return tuple(contents(path, _LARGEST_LABELS).decode().rstrip().splitlines())
     except TooLargeError as error:
-        reason = f"the class names are too large: {error}"
+        reason = f"the file of class names is too large: {error}"
     except OSError as error:
         reason = f"the class names cannot be read: {error.strerror}"
     except UnicodeDecodeError:

@@ -72,9 +72,9 @@ def _items(readers: tuple[Callable[[Any], Any], ...], kind: Callable[..., Any], 
     return kind(*(reader(item) for reader, item in zip(readers, plain, strict=True)))
 
 
-def _plain_record(types: tuple[Any, ...], kind: Callable[..., Any], other: Callable[[Any], Any], plain: Any) -> Any:
-    """A record of numbers and texts, of which there are most. other: reads it if a value has another type."""
-    return kind(*plain) if tuple(map(type, plain)) == types else other(plain)
+def _plain_record(kinds: tuple[Any, ...], kind: Callable[..., Any], other: Callable[[Any], Any], plain: Any) -> Any:
+    """A record of numbers and texts, as most records are. other: reads it if a value has another type."""
+    return kind(*plain) if tuple(map(type, plain)) == kinds else other(plain)
 
 
 def _scalar(kind: Any, plain: Any) -> Any:

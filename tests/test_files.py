@@ -160,11 +160,22 @@ def test_the_same_set_again_touches_nothing(tmp_path: Path) -> None:
 def test_who_may_read_a_file_stays(names: list[str], tmp_path: Path) -> None:
     replace_all(tmp_path / "out", dict.fromkeys(names, "old"))
     for name in names:
-        (tmp_path / "out" / name).chmod(0o640)
+        (tmp_path / "out" / name).chmod(0o604)  # as no umask makes it
     replace_all(tmp_path / "out", dict.fromkeys(names, "new"))
     assert (tmp_path / "out" / names[-1]).read_text() == "new"
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()}
-    assert [modes[name] for name in names] == [0o640] * len(names)
+    assert [modes[name] for name in names] == [0o604] * len(names)
+
+
+def test_a_file_system_without_modes_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    replace_all(tmp_path / "out", {"a": "old"})
+    (tmp_path / "out" / "a").chmod(0o604)
+    monkeypatch.setattr(os, "chmod", refused)
+    replace_all(tmp_path / "out", {"a": "new"})
+    assert (tmp_path / "out" / "a").read_text() == "new"
 
 
 def test_one_file_that_changes_is_never_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
@@ -47,11 +49,20 @@ def test_a_configuration_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert mapped(moved, back) == config
 
 
+def test_arrays_are_packed_without_a_copy() -> None:
+    values = np.arange(4000, dtype=np.float32).reshape(2, 20, 100)
+    packed_values, _ = packed({"some": values[1:], "none": values[:0]})
+    assert len(packed_values.content) < 1000
+    assert any(np.shares_memory(array, values) for array in packed_values.arrays)
+    found = unpacked(pickle.loads(pickle.dumps(packed_values)))
+    assert np.array_equal(found["some"], values[1:]) and found["none"].shape == (0, 20, 100)
+
+
 def test_files_that_travel_are_found_at_another_place(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "weights").write_bytes(b"12")
     parcel = Parcel.of([tmp_path / "model", tmp_path / "missing"])
-    with parcel.unpacked() as (there, back):
+    with parcel.placed() as (there, back):
         content, _ = packed((tmp_path / "model", tmp_path / "missing", str(tmp_path)))
         folder, missing, text = unpacked(content, there)
         assert folder != tmp_path / "model" and (folder / "weights").read_bytes() == b"12"

@@ -34,17 +34,21 @@ def test_the_same_seed_gives_the_same_images() -> None:
 
 
 def test_random_images_take_little_more_memory_than_they_are_large() -> None:
+    shapes = {"a": Shape(64, 64, 3)}
+    random_samples(shapes, COLOR, samples=1, seed=0)  # the first call also loads modules
     tracemalloc.start()
-    images = random_samples({"a": Shape(64, 64, 3)}, COLOR, samples=100, seed=0).inputs["a"]
+    images = random_samples(shapes, COLOR, samples=100, seed=0).inputs["a"]
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert images.nbytes == 100 * 64 * 64 * 3 * 4 and most < 1.2 * images.nbytes
 
 
-def test_more_images_than_memory_holds_are_refused_at_once() -> None:
-    """Those here take more than the addresses of a process."""
+@pytest.mark.parametrize("samples", [10**9, 10**14, 10**30])
+def test_more_images_than_memory_holds_are_refused_at_once(samples: int) -> None:
+    """Those here take more than the addresses of a process, also for the second input alone."""
+    shapes = {"a": Shape(1, 1, 1), "b": Shape(1024, 1024, 1)}
     with pytest.raises(MemoryError):
-        random_samples({"a": Shape(1024, 1024, 1)}, COLOR, samples=1_000_000_000, seed=0)
+        random_samples(shapes, COLOR, samples=samples, seed=0)
 
 
 def test_random_images_use_the_whole_range_of_inputs() -> None:

@@ -46,7 +46,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             os.chdir(ELSEWHERE)
             tempfile.tempdir = str(worker)
             try:
-                with pickle.loads(sent).unpacked() as (there, back):
+                with pickle.loads(sent).placed() as (there, back):
                     work_there, item_there = unpacked(content, there)
                     ending = mapped(work_there(item_there), back)
             finally:

@@ -17,17 +17,17 @@ from cnn_convertor.workers import Processes
 
 
 class WholeNumber(click.IntRange):
-    """A whole number of at least `least`, and at most `most`."""
+    """A whole number of at least `least`."""
 
-    def __init__(self, least: int, most: int | None = None) -> None:
-        super().__init__(least, most)
-        self.expected = f"at least {least}" if most is None else f"{least:,} to {most:,}"
+    def __init__(self, least: int) -> None:
+        super().__init__(least)
+        self.least = least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
-            self.fail(f'"{value}" is not a whole number of {self.expected}', param, ctx)
+            self.fail(f'"{value}" is not a whole number of at least {self.least}', param, ctx)
 
 
 class Number(click.types.FloatParamType):
@@ -165,7 +165,7 @@ def with_inputs(command: Callable[..., int]) -> Callable[..., int]:
     count = click.option(
         "--samples",
         metavar="N",
-        type=WholeNumber(1, 1_000_000_000),
+        type=COUNT,
         default=4,
         show_default=True,
         help="Number of random images, without --inputs.",

@@ -24,6 +24,7 @@ LIBRARIES: Final = (
 _REFUSED: Final = "DV712"
 
 
+Opened: TypeAlias = Callable[[Model, Mapping[str, Maps]], Reference]  # the files may lie elsewhere at each call
 Run: TypeAlias = Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, DeviceMaxima]], Reference]
 
 
@@ -100,11 +101,8 @@ def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
 # --- the judges, whose modules are imported where they judge -----------------------------------------------------------------
 
 
-Opened: TypeAlias = Callable[[Mapping[str, Maps]], Reference]
-
-
 class _Opening:
-    """A judge that reads its model once, for all parts of the samples that a process gets."""
+    """A judge of one run, which reads the model once for all parts of the samples that a process gets."""
 
     def __init__(self, opened: Callable[[Model, Graph], Opened]) -> None:
         self._opened = opened
@@ -113,7 +111,7 @@ class _Opening:
     def __call__(self, model: Model, graph: Graph, inputs: Mapping[str, Maps], _: object) -> Reference:
         if self._judge is None:
             self._judge = self._opened(model, graph)
-        return self._judge(inputs)
+        return self._judge(model, inputs)
 
 
 def _keras(model: Model, graph: Graph) -> Opened:

@@ -29,7 +29,7 @@ from cnn_convertor.verification.keras_models import (
 BATCH = 8  # samples that go through Keras at a time
 
 
-def opened(model: Model, graph: Graph) -> Callable[[Mapping[str, Maps]], Reference]:
+def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
     """A function from samples, input name -> (N, H, W, C), to the model's results. Raises UsageError and ModelError."""
     custom = [
         CustomLayer(layer_of(graph, node.name).rpartition("/")[2], node.op.type, node.op.shape)
@@ -44,7 +44,7 @@ def opened(model: Model, graph: Graph) -> Callable[[Mapping[str, Maps]], Referen
     lost = _lost(_calls(loaded), set()).layers if custom else {}
     unjudged = {layer: reason for layer, reason in lost.items() if layer in known}
     evaluators = cache(lambda with_layers: _evaluator(keras, loaded, with_layers=with_layers))
-    return lambda inputs: _results(title, loaded, evaluators, orders, unjudged, graph, inputs)
+    return lambda _, inputs: _results(title, loaded, evaluators, orders, unjudged, graph, inputs)
 
 
 def _results(

@@ -34,13 +34,21 @@ Session: TypeAlias = Callable[[Sequence[str], Mapping[str, Numbers]], list[Numbe
 GRAPH, OUTPUT, NAME = 7, 12, 1  # fields of ModelProto, GraphProto, ValueInfoProto
 
 
-def opened(model: Model, graph: Graph) -> Callable[[Mapping[str, Maps]], Reference]:
-    """A function from samples, input name -> (N, H, W, C), to the model's results. Raises UsageError and ModelError."""
-    names = [*dict.fromkeys((*graph.outputs, *layers_of(model.definition)))]
+def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
+    """A function from samples, input name -> (N, H, W, C), to the model's results. Raises UsageError and ModelError.
+
+    It takes the model as well, whose files may be elsewhere by then: only messages name them.
+    """
     file = read_model(model.definition)
+    names = [*dict.fromkeys((*graph.outputs, *_layers_of(file)))]
     with _refusals(model.definition):
         framework, session = open_session(model.definition, names)
-    return lambda inputs: _results(framework, session, names, file, graph, inputs, model.definition)
+
+    def results(model: Model, inputs: Mapping[str, Maps]) -> Reference:
+        with _refusals(model.definition):
+            return _results(framework, session, names, file, graph, inputs)
+
+    return results
 
 
 @contextmanager
@@ -62,19 +70,17 @@ def _results(
     file: OnnxModel,
     graph: Graph,
     inputs: Mapping[str, Maps],
-    path: Path,
 ) -> Reference:
     """The results for samples. names: of all layers, the outputs first."""
     outputs: list[list[Numbers]] = []
     layers: dict[str, list[Maps]] = {}
-    with _refusals(path):
-        for sample in range(len(next(iter(inputs.values())))):
-            wanted = names if sample < KEPT else names[: len(graph.outputs)]
-            results = session(wanted, inputs_of(file, inputs, sample))
-            outputs.append(results[: len(graph.outputs)])
-            for name, values in zip(names, results, strict=True) if sample < KEPT else ():
-                if values.dtype.kind in "fiu" and values.size and values.shape[:1] == (1,):
-                    layers.setdefault(name, []).append(blobs_as_maps(values))
+    for sample in range(len(next(iter(inputs.values())))):
+        wanted = names if sample < KEPT else names[: len(graph.outputs)]
+        results = session(wanted, inputs_of(file, inputs, sample))
+        outputs.append(results[: len(graph.outputs)])
+        for name, values in zip(names, results, strict=True) if sample < KEPT else ():
+            if values.dtype.kind in "fiu" and values.size and values.shape[:1] == (1,):
+                layers.setdefault(name, []).append(blobs_as_maps(values))
     return Reference(
         framework=framework,
         outputs={
@@ -132,9 +138,8 @@ def _field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2]) + length + bytes([size]) + content
 
 
-def layers_of(path: Path) -> list[str]:
+def _layers_of(model: OnnxModel) -> list[str]:
     """The model's values, each named as the layer that computes it."""
-    model = read_model(path)
     known = {info.name for info in model.outputs}
     return [
         node.outputs[0] for node in model.nodes if node.outputs and node.outputs[0] and node.outputs[0] not in known

@@ -169,7 +169,7 @@ def _run_spread(
             if all(part.judge == least for part in found):
                 return found
     finally:
-        _JUDGES.clear()  # with the models that they keep in this process
+        _JUDGES.clear()  # with the models that they keep; a worker of a cluster keeps them until its next run
 
 
 def _run_part(part: _Part) -> Ending[_Found]:

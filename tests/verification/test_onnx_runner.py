@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.errors import UsageError
+from cnn_convertor.errors import ModelError, UsageError
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.verification import framework_maps, frameworks, onnx_runner
@@ -55,6 +55,26 @@ def test_layers_are_computed_for_the_first_samples_alone(tmp_path: Path, monkeyp
     found = reference(SMALL, tmp_path / "net.onnx")
     assert asked == [["y", "s"], ["y", "s"], ["y"]]
     assert len(found.outputs[0]) == 3 and {name: len(maps) for name, maps in found.layers.items()} == {"y": 2, "s": 2}
+
+
+def test_a_refusal_names_the_place_where_the_model_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a cluster, it is another one for each part."""
+
+    def failing(*_: Any) -> Any:
+        def session(*_: Any) -> Any:
+            raise RuntimeError("no memory")
+
+        return "onnxruntime", session
+
+    monkeypatch.setattr(onnx_runner, "open_session", failing)
+    path = tmp_path / "net.onnx"
+    SMALL.write(path)
+    frontend, graph = recognize(path), load(path)
+    assert frontend is not None
+    judge = onnx_runner.opened(Model(frontend, path, path), graph)
+    elsewhere = path.rename(tmp_path / "elsewhere.onnx")
+    with pytest.raises(ModelError, match=rf"DV712: onnxruntime refuses the model: no memory\n  --> {elsewhere}\n"):
+        judge(Model(frontend, elsewhere, elsewhere), {"x": SAMPLES})
 
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "beside the model"])
