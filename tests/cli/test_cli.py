@@ -290,7 +290,7 @@ def test_too_little_memory_is_no_internal_error(
 ) -> None:
     converts(raises(MemoryError("Unable to allocate 313 GiB")))
     assert cli.main(["a.ini"]) == 1
-    assert "error DV113: there is not enough memory\n  try: check the network's sizes" in capsys.readouterr().err
+    assert "error DV113: there is not enough memory\n  try: use a smaller input" in capsys.readouterr().err
 
 
 def test_names_cannot_steer_the_terminal(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
