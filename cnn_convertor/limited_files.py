@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
+
+_PIECE: Final = 1 << 16  # bytes read at a time: memory for the whole limit would be much for a small file
 
 
 class TooLargeError(ValueError):
@@ -11,8 +14,11 @@ class TooLargeError(ValueError):
 
 def contents(path: Path, most: int) -> bytes:
     """The bytes of a file. Raises TooLargeError for more than `most`, or OSError."""
+    pieces, size = [], 0
     with path.open("rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
+        while size <= most and (piece := file.read(_PIECE)):
+            pieces.append(piece)
+            size += len(piece)
+    if size > most:
         raise TooLargeError(f"it has more than {f'{most:,} bytes' if most % (1 << 20) else f'{most >> 20} MB'}")
-    return data
+    return b"".join(pieces)

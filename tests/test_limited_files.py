@@ -17,6 +17,9 @@ def test_a_file_of_the_largest_size_is_read(tmp_path: Path) -> None:
     assert contents(path, 4) == b"1234"
     with pytest.raises(TooLargeError, match=r"^it has more than 3 bytes$"):
         contents(path, 3)
+    content = bytes(range(256)) * 1000
+    path.write_bytes(content)
+    assert contents(path, len(content)) == content
 
 
 def test_a_device_without_an_end_is_too_large(tmp_path: Path) -> None:
