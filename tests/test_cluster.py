@@ -151,6 +151,7 @@ def test_the_death_of_the_scheduler_ends_all() -> None:
         number, first = next(found)
         assert first.result == number**2
         processes[0].kill()
+        processes[0].wait()  # its connections close before it has ended, and a running scheduler would be shut down
         with pytest.raises(UsageError, match=f"DV133: the Dask scheduler at {address} has ended"):
             assert all(ending.result == number**2 for number, ending in found)
 
