@@ -26,12 +26,12 @@ import numpy as np
 
 from benchmarks.bulk import converted, generated
 from benchmarks.loopback import ROOT, Running, running
-from cnn_convertor.cluster import Cluster
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.pipeline import load
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
+from cnn_convertor.workers.cluster import Cluster
 
 DIGITS = ROOT / "examples" / "digits_caffe" / "net.ini"
 GOAL = 1.7  # times as fast with two workers as with one

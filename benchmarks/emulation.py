@@ -21,7 +21,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.pipeline import load
-from cnn_convertor.trials import prepare
+from cnn_convertor.trials.verify import prepare
 from examples import zoo
 
 NETWORKS: Final = ("onnx_resnet50", "onnx_mobilenet_v1")

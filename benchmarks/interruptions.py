@@ -115,16 +115,16 @@ def kills_itself_at(last: int) -> Callable[[], None]:
         sys.addaudithook(hook)
         import ctypes
 
-        from cnn_convertor import files
+        from cnn_convertor.files import replacing
 
-        plain = files._exchange_names  # noqa: SLF001  # ctypes reports no call of a plain function
+        plain = replacing._exchange_names  # noqa: SLF001  # ctypes reports no call of a plain function
 
         def exchange(one: Path, other: Path) -> None:
             sys.audit("ctypes.call_function", ctypes, ())
             plain(one, other)
             sys.audit("ctypes.call_function", ctypes, ())
 
-        files._exchange_names = exchange  # noqa: SLF001  # as above
+        replacing._exchange_names = exchange  # noqa: SLF001  # as above
 
     return prepare
 

@@ -23,7 +23,7 @@ from benchmarks.onnx_page import Table, keep
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.pipeline import build, load
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
 
 FOLDER: Final = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES: Final = tuple(sorted(path.stem for path in FOLDER.glob("light_*.onnx")))

@@ -228,8 +228,8 @@ def calibration(models: tuple[str, ...], samples: int, size: int | None) -> None
     The images that are compared are others than those that the palettes are calibrated with. What a softmax reads stands for
     its output.
     """
-    from cnn_convertor.calibration import compare_outputs
-    from cnn_convertor.trials import prepare
+    from cnn_convertor.palettes.calibration import compare_outputs
+    from cnn_convertor.trials.verify import prepare
 
     print("| network | output | plain palettes | calibrated | gain |\n|---|---|---|---|---|")
     gains = []

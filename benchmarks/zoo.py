@@ -23,7 +23,7 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
 from cnn_convertor.pipeline import build, load
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
 from examples import zoo
 
 CHECKOUT: Final = Path(__file__).resolve().parents[1]

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cnn_convertor.config import Config as Config
+    from cnn_convertor.conversion.inspection import inspect as inspect
     from cnn_convertor.errors import ConvertorError as ConvertorError
-    from cnn_convertor.inspection import inspect as inspect
     from cnn_convertor.pipeline import convert as convert
     from cnn_convertor.pipeline import load as load
-    from cnn_convertor.trials import verify as verify
+    from cnn_convertor.trials.verify import verify as verify
 
 __version__ = "0.1.0"
 __all__ = ["Config", "ConvertorError", "__version__", "convert", "inspect", "load", "verify"]
@@ -18,9 +18,9 @@ _HOMES = {
     "Config": "cnn_convertor.config",
     "ConvertorError": "cnn_convertor.errors",
     "convert": "cnn_convertor.pipeline",
-    "inspect": "cnn_convertor.inspection",
+    "inspect": "cnn_convertor.conversion.inspection",
     "load": "cnn_convertor.pipeline",
-    "verify": "cnn_convertor.trials",
+    "verify": "cnn_convertor.trials.verify",
 }
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import codegen, files
+from cnn_convertor import codegen
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
+from cnn_convertor.conversion.manifest import earlier_files, manifest
 from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped_bytes
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
@@ -32,12 +33,12 @@ from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.encoding import Observer
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError, overheard
-from cnn_convertor.files import Contents, Digest
+from cnn_convertor.files import replacing
+from cnn_convertor.files.replacing import Contents, Digest
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.manifest import earlier_files, manifest
-from cnn_convertor.normalization import input_normalizations
 from cnn_convertor.passes import PassObserver, optimize
+from cnn_convertor.passes.normalization import input_normalizations
 from cnn_convertor.progress import Progress, counted, silent
 from cnn_convertor.report import Report
 from cnn_convertor.report.collecting import message_of, report_of
@@ -46,11 +47,11 @@ from cnn_convertor.report.magnitudes import MagnitudeCounter
 from cnn_convertor.report.rows import boundaries_of, extent_of, rows, work_of
 from cnn_convertor.report.whole import PassRecorder, with_boundaries, with_magnitudes
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
-from cnn_convertor.workers import HERE, Workers
+from cnn_convertor.workers.processes import HERE, Workers
 
 if TYPE_CHECKING:
-    from cnn_convertor.calibration import Calibration
-    from cnn_convertor.output_budget import Kept
+    from cnn_convertor.palettes.calibration import Calibration
+    from cnn_convertor.palettes.output_budget import Kept
 
 _VALUES = 256  # of each output, over all random images, if 32 are enough for it
 
@@ -68,7 +69,7 @@ def convert(config: Config, progress: Progress = silent, on: Workers = HERE) -> 
     Raises ConvertorError (one of its kinds, with every reason); earlier outputs then stay as they are.
     """
     folder = config.output_folder / config.name
-    files.check_writable(folder)
+    replacing.check_writable(folder)
     with overheard() as warned:
         progress("read", 0, 1)
         watched = Watched.new() if config.report else None
@@ -92,7 +93,7 @@ def convert(config: Config, progress: Progress = silent, on: Workers = HERE) -> 
             progress("report", 0, 1)
             return _pages(finished())
 
-        written = files.replace_all(
+        written = replacing.replace_all(
             folder,
             contents,
             later=(pages, lambda digests: {f"{name}.json": manifest(report, digests)}),
@@ -345,7 +346,7 @@ def _quantize(
         return Quantized(finish(program), target)
     samples, calibration, kept = samples_of(graph, config), None, None
     if config.calibrate is not None:
-        from cnn_convertor.calibration import calibrate  # here, as most conversions do without
+        from cnn_convertor.palettes.calibration import calibrate  # here, as most conversions do without
 
         progress("calibrate", 0, 1)
         unfused = plan(graph, config.name, target._replace(fusion=Fusion.NONE))
@@ -354,7 +355,7 @@ def _quantize(
             program, calibration = calibrated
     if wanted is not None:
         progress("measure outputs", 0, 1)
-        from cnn_convertor.output_budget import keep_outputs  # here, as most conversions do without
+        from cnn_convertor.palettes.output_budget import keep_outputs  # here, as most conversions do without
 
         program, kept = keep_outputs(graph, program, samples, sqnr=wanted, device=device_of(config.profile))
     return Quantized(finish(program), target, calibration, kept)

@@ -15,9 +15,9 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.kinds import INPUT_TYPES
 from cnn_convertor.emulation.run import Maps, count_of
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
+from cnn_convertor.files.numpy_files import load_array, load_arrays
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input, Shape
-from cnn_convertor.numpy_files import load_array, load_arrays
 
 IMAGES = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 ARRAYS = frozenset({".npy", ".npz"})

@@ -10,22 +10,22 @@ from hashlib import sha256
 
 import numpy as np
 
-from cnn_convertor.cache import CachedConversion
 from cnn_convertor.config import KEYS, Config
+from cnn_convertor.conversion.cache import CachedConversion
 from cnn_convertor.devices.dv700.board_file import BLOCKS, FORMAT, VERSION
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profile import FIGURES
 from cnn_convertor.errors import ConvertorError, Origin, Problem
+from cnn_convertor.files.hashing import Content
+from cnn_convertor.files.plain import to_plain
 from cnn_convertor.frontends.unsupported_formats import FORMATS
-from cnn_convertor.hashing import Content
 from cnn_convertor.layouts.cldnn import BITS
 from cnn_convertor.layouts.files import form_of
 from cnn_convertor.layouts.names import LAYOUTS
 from cnn_convertor.layouts.nvdla.pixels import FORMATS as FORMATS_OF_PIXELS
 from cnn_convertor.pipeline import convert
 from cnn_convertor.report.form import to_json
-from cnn_convertor.sweep import VARIED
-from cnn_convertor.values import to_plain
+from cnn_convertor.trials.sweep import VARIED
 from fuzz import targets
 from fuzz.model_seeds import onnx_of
 from fuzz.mutation import SEPARATOR, Words, write_archive

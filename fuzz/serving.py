@@ -1,4 +1,4 @@
-"""Runs functions in one lasting child process, where `cnn_convertor.isolation` starts a child for each."""
+"""Runs functions in one lasting child process, where `cnn_convertor.files.isolation` starts a child for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
-from cnn_convertor.isolation import IsolationError
+from cnn_convertor.files.isolation import IsolationError
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class Servant:
         self._line: Connection[Any, Any] | None = None
 
     def isolated(self, function: Callable[[], T], *, seconds: float, memory: int) -> T:
-        """As `cnn_convertor.isolation.isolated`, for a function that pickle can send. Raises IsolationError."""
+        """As `cnn_convertor.files.isolation.isolated`, for a function that pickle can send. Raises IsolationError."""
         if self._line is None or self._answers == MOST_ANSWERS:
             self._end()
             self._line = self._start()

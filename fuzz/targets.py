@@ -19,17 +19,19 @@ import numpy as np
 
 from cnn_convertor.audit import audit as read_sources
 from cnn_convertor.board.results import read_results
-from cnn_convertor.cache import Cache
-from cnn_convertor.checking import differences_of
 from cnn_convertor.cli.grids import fitted
+from cnn_convertor.cli.overview import report_on
 from cnn_convertor.cli.reports import earlier_report
 from cnn_convertor.cli.tables import differences as table_of_differences
 from cnn_convertor.config import Config
+from cnn_convertor.conversion.cache import Cache
+from cnn_convertor.conversion.checking import differences_of
+from cnn_convertor.conversion.manifest import board_of, earlier_files
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.export import loading
-from cnn_convertor.files import replace_all
+from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.weights import WeightsFile
@@ -43,16 +45,14 @@ from cnn_convertor.layouts import files as layout_files
 from cnn_convertor.layouts.layout import extents, nbytes
 from cnn_convertor.layouts.names import layout_of
 from cnn_convertor.layouts.packing import pack, unpack
-from cnn_convertor.manifest import board_of, earlier_files
 from cnn_convertor.memory import plan, table
-from cnn_convertor.overview import report_on
 from cnn_convertor.pipeline import DeviceOptions, build, convert, find_violations, legalize_graph, load
 from cnn_convertor.report import Report
 from cnn_convertor.report.comparison import differences
 from cnn_convertor.report.page import html_page
 from cnn_convertor.samples import Preparation, read_samples
-from cnn_convertor.sweep import variants
-from cnn_convertor.trials import read_classes, read_labels
+from cnn_convertor.trials.sweep import variants
+from cnn_convertor.trials.verify import read_classes, read_labels
 from fuzz.mutation import SEPARATOR
 from fuzz.serving import Servant
 

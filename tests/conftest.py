@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import pytest
 
-import raised_codes
+from repository import raised_codes
 from tools.messages_page import entries
 
 os.environ.setdefault("DMP_DV_STRICT", "1")  # of every program that a test runs on the emulated device

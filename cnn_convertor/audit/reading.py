@@ -19,7 +19,7 @@ from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
 from cnn_convertor.audit.statements import Statements
 from cnn_convertor.audit.tokens import NotUnderstoodError
 from cnn_convertor.errors import ModelError, Origin, Problem
-from cnn_convertor.limited_files import TooLargeError, contents
+from cnn_convertor.files.limited import TooLargeError, contents
 
 _MOST_LAYERS = 100_000
 _LARGEST_SOURCE = 256 << 20  # bytes

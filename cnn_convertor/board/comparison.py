@@ -21,12 +21,12 @@ from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.emulation.run import Maps, Outputs, Traffic, given_memory, input_bytes, outputs_of
 from cnn_convertor.errors import Origin, UsageError
-from cnn_convertor.files import Contents
+from cnn_convertor.files.replacing import Contents
+from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
-from cnn_convertor.temporary import temporary_folder
-from cnn_convertor.trials import MIN_SQNR
+from cnn_convertor.trials.verify import MIN_SQNR
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.layers import held_layers, pairs

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor import codegen, files
+from cnn_convertor import codegen
 from cnn_convertor.board.probe import DEVICE
 from cnn_convertor.codegen import RenderOptions, render_text
 from cnn_convertor.codegen.cpp import class_name
@@ -19,7 +19,8 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.run import input_bytes
 from cnn_convertor.errors import Origin, UsageError
-from cnn_convertor.files import Contents, Digest
+from cnn_convertor.files import replacing
+from cnn_convertor.files.replacing import Contents, Digest
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import build, counted_weights, load
 from cnn_convertor.progress import Progress, silent
@@ -85,11 +86,11 @@ def write_kit(
         "Makefile": render_text("kit.mk.j2", model, values),
     }
     contents = {**own, **_callbacks(sources, {*own, HEADER})}
-    written = files.replace_all(folder, contents, later=[_header(tuple(network), model, values)])
+    written = replacing.replace_all(folder, contents, later=[_header(tuple(network), model, values)])
     return WrittenKit(written, given.count)
 
 
-def _header(network: Collection[str], model: str, values: Mapping[str, object]) -> files.Later:
+def _header(network: Collection[str], model: str, values: Mapping[str, object]) -> replacing.Later:
     """kit.h, once the files are known. network: the names of the network's own."""
 
     def header(digests: Mapping[str, Digest]) -> Mapping[str, str]:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor import files
 from cnn_convertor.board.aspects import ASPECTS, words
 from cnn_convertor.board.blocks import BlockCommand, block_commands
 from cnn_convertor.board.commands import ProbeCommand
@@ -20,7 +19,8 @@ from cnn_convertor.board.suite import COMPUTE_BOUND, MEMORY_BOUND, commands
 from cnn_convertor.codegen import render_text
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.files import Contents
+from cnn_convertor.files import replacing
+from cnn_convertor.files.replacing import Contents
 
 DEVICE = Path(__file__).parent / "device"  # C++ that is copied
 _TOLERANCE = 2.0**-8  # four units in the last place
@@ -36,7 +36,7 @@ class WrittenProbe(NamedTuple):
 def write_probe(folder: Path, profile: Profile) -> WrittenProbe:
     """Write the program, for such a device, to a folder. Raises UsageError when it cannot be written."""
     chosen, others = commands(profile.limits), block_commands()
-    return WrittenProbe(files.replace_all(folder, probe_files(chosen, others, profile)), len(chosen) + len(others))
+    return WrittenProbe(replacing.replace_all(folder, probe_files(chosen, others, profile)), len(chosen) + len(others))
 
 
 def probe_files(

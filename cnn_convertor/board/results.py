@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cnn_convertor import json_files
 from cnn_convertor.devices.dv700.program import ElementType, Program
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.files import json_files
 from cnn_convertor.verification.on_board import Measured
 
 _FORMAT, _VERSION = "cnn-convertor results", 1

@@ -20,8 +20,8 @@ from cnn_convertor.cli.problems import Complaint
 from cnn_convertor.cli.progress import MOMENT, TimedSteps, bar
 from cnn_convertor.cli.tables import escape_controls, without_commands
 from cnn_convertor.errors import Problem
-from cnn_convertor.failures import DEBUG, Attempt, Ending
 from cnn_convertor.progress import silent
+from cnn_convertor.workers.outcomes import DEBUG, Attempt, Ending
 
 if TYPE_CHECKING:
     from cnn_convertor.cli.live import LiveTable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cnn_convertor.progress import Progress
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import Report
-    from cnn_convertor.sweep import Sweep
+    from cnn_convertor.trials.sweep import Sweep
     from cnn_convertor.verification.on_board import BoardVerification
     from cnn_convertor.verification.results import Verification
 

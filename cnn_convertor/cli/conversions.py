@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cnn_convertor import dependencies
 from cnn_convertor.cli.console import DONE, Console
 from cnn_convertor.cli.parameters import (
     FILE,
@@ -24,16 +23,17 @@ from cnn_convertor.cli.parameters import (
 )
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
-from cnn_convertor.cluster import Cluster
 from cnn_convertor.config import Config
+from cnn_convertor.conversion.selection import ini_files
 from cnn_convertor.errors import Origin, Problem, UsageError
-from cnn_convertor.failures import Ending
-from cnn_convertor.selection import ini_files
-from cnn_convertor.workers import HERE, Processes, Workers
+from cnn_convertor.files import dependencies
+from cnn_convertor.workers.cluster import Cluster
+from cnn_convertor.workers.outcomes import Ending
+from cnn_convertor.workers.processes import HERE, Processes, Workers
 
 if TYPE_CHECKING:
-    from cnn_convertor.bulk import Converted
-    from cnn_convertor.cache import Cache, Statistics
+    from cnn_convertor.conversion.bulk import Converted
+    from cnn_convertor.conversion.cache import Cache, Statistics
 
 
 @commands.command()
@@ -80,11 +80,11 @@ def convert(
         converted = _convert(configs, console, on=on, cache=cache)
     if depfile is not None and console.code == DONE:
         with console.attempt():
-            from cnn_convertor import files
+            from cnn_convertor.files import replacing
 
             (written,) = (done.conversion.files for done in converted)
             target = depfile_target or next(path for path in written if path.name.endswith("_weights.bin"))
-            files.write(depfile, dependencies.depfile(target, inputs, written[0].parent, cache))
+            replacing.write(depfile, dependencies.depfile(target, inputs, written[0].parent, cache))
     known = sum(done.is_known for done in converted)
     if len(inis) > 1 and (known or len(converted) < len(inis)):
         from_cache = f", {known} of them from the cache" if known else ""
@@ -105,7 +105,7 @@ def _convert(
 ) -> list[Converted]:
     """Convert, and print the outcomes in the order of the networks; returns those that succeed."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads when it loads; conversions use none
-    from cnn_convertor import bulk  # here, so that --help stays fast
+    from cnn_convertor.conversion import bulk  # here, so that --help stays fast
 
     tasks = [bulk.ConversionJob(config, cache, console.strict) for _, config in configs]
     converted: list[Converted] = []
@@ -159,7 +159,7 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
 
     The exit code is 1 when they differ.
     """
-    from cnn_convertor.checking import check
+    from cnn_convertor.conversion.checking import check
     from cnn_convertor.pipeline import convert
 
     for ini in ini_files(inis):
@@ -214,7 +214,7 @@ def prune(console: Console, folder: Path, size: int) -> None:
 
 
 def _cache(folder: Path) -> Cache:
-    from cnn_convertor.cache import Cache
+    from cnn_convertor.conversion.cache import Cache
 
     found = Cache(folder)
     found.require()

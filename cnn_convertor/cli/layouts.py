@@ -55,7 +55,7 @@ def audit(console: Console, source: Path, weights: Path | None, device: str | No
 
 def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) -> tuple[str, dict[str, Any]]:
     """Name and limits of the device to audit for; sizes that are given win."""
-    from cnn_convertor.manifest import board_of
+    from cnn_convertor.conversion.manifest import board_of
 
     profile = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
     if device is None and (known := board_of(source)):
@@ -158,14 +158,14 @@ def describe_layout(
     console: Console, name: str, shape: tuple[int, ...], element: str | None, picture: Path | None
 ) -> None:
     """Show where elements lie in a layout: formula, size, first elements."""
-    from cnn_convertor import files
+    from cnn_convertor.files import replacing
     from cnn_convertor.layouts.describe import describe, svg
     from cnn_convertor.layouts.names import layout_of
 
     given, kind = layout_of(name), _element(element)
     console.lines(describe(given, shape, element=kind).splitlines())
     if picture is not None:
-        files.write(picture, svg(given, shape, element=kind))
+        replacing.write(picture, svg(given, shape, element=kind))
 
 
 def _element(name: str | None) -> Any:
@@ -210,7 +210,7 @@ def _moves(name: str, text: str, **plain: str) -> None:
         source: Path,
         target: Path,
     ) -> None:
-        from cnn_convertor.files import write
+        from cnn_convertor.files.replacing import write
         from cnn_convertor.layouts import files
 
         before, after = files.form_of(given), files.form_of(to)
@@ -250,7 +250,7 @@ def plan(console: Console, table: Path, capacity: int | None, alignment: int, no
 
     Its columns are id,lower,upper,size; live ranges are half-open.
     """
-    from cnn_convertor import files
+    from cnn_convertor.files import replacing
     from cnn_convertor.memory import planning
     from cnn_convertor.memory import table as tables
 
@@ -261,7 +261,7 @@ def plan(console: Console, table: Path, capacity: int | None, alignment: int, no
     if output is None:
         console.show(text)
     else:
-        files.write(output, text)
+        replacing.write(output, text)
     console.note(f"{table}: {len(buffers)} buffers in {made}")
     if capacity is not None and made.size > capacity:
         reason = f"{made.size:,} is the smallest plan found, {capacity:,} is the capacity"

@@ -11,7 +11,7 @@ import click
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.errors import UsageError
-from cnn_convertor.places import place_of
+from cnn_convertor.files.places import place_of
 
 _CODE = re.compile(r"DV\d{3}", re.IGNORECASE)
 _ENTRY = re.compile(r"^\| (DV\d{3})([^|]*)\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from cnn_convertor.cli.problems import FORMATS, TEXT
-from cnn_convertor.cluster import Cluster
-from cnn_convertor.workers import Processes
+from cnn_convertor.workers.cluster import Cluster
+from cnn_convertor.workers.processes import Processes
 
 
 class WholeNumber(click.IntRange):

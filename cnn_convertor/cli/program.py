@@ -17,8 +17,8 @@ from cnn_convertor.cli import problems
 from cnn_convertor.cli.console import DONE, FAILED, INTERRUPTED, Console, called
 from cnn_convertor.cli.parameters import check_apart
 from cnn_convertor.errors import Problem
-from cnn_convertor.failures import Ending, problems_of
-from cnn_convertor.places import place_of
+from cnn_convertor.files.places import place_of
+from cnn_convertor.workers.outcomes import Ending, problems_of
 
 
 class Commands(click.Group):
@@ -91,9 +91,9 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
 def save(path: Path | None, text: str) -> None:
     """Write a file that an option names, if it names one."""
     if path is not None:
-        from cnn_convertor import files
+        from cnn_convertor.files import replacing
 
-        files.write(path, text)
+        replacing.write(path, text)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -49,7 +49,7 @@ def report(
     The report has steps, costs, memory and weights. The exit code is 1 when the network cannot be converted, or when
     --verify or --board finds that it computes something else.
     """
-    from cnn_convertor.overview import find
+    from cnn_convertor.cli.overview import find
     from cnn_convertor.report.comparison import differences
     from cnn_convertor.report.form import to_json
     from cnn_convertor.report.page import html_page
@@ -71,7 +71,7 @@ def report(
 
 
 def earlier_report(path: Path) -> Report:
-    from cnn_convertor import json_files
+    from cnn_convertor.files import json_files
     from cnn_convertor.report.form import from_values
     from cnn_convertor.report.values import SCHEMA, Report
 
@@ -121,7 +121,7 @@ def init(console: Console, model: Path, output: Path | None) -> None:
 
     It has every key with its meaning. If the model normalizes its input, mean and scale are guessed.
     """
-    from cnn_convertor.first_ini import first_ini
+    from cnn_convertor.conversion.first_ini import first_ini
 
     with console.working(model.name, "read"):
         text = first_ini(model, output)

@@ -15,7 +15,7 @@ from cnn_convertor.escaping import visible
 if TYPE_CHECKING:
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import CalibrationEffect, ModelLayer, Report, StoredWeights
-    from cnn_convertor.sweep import Sweep
+    from cnn_convertor.trials.sweep import Sweep
     from cnn_convertor.verification.on_board import BoardLayer, BoardVerification
     from cnn_convertor.verification.results import Cause, Comparison, LayerResult, Verification
 

@@ -27,7 +27,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.errors import UsageError
-from cnn_convertor.workers import HERE, Workers
+from cnn_convertor.workers.processes import HERE, Workers
 
 
 @commands.command("inspect")
@@ -54,7 +54,7 @@ def inspect_network(
 
     Nothing is converted. The exit code is 1 when the network cannot be converted.
     """
-    from cnn_convertor.inspection import compare, inspection_as_json, inspections_as_json
+    from cnn_convertor.conversion.inspection import compare, inspection_as_json, inspections_as_json
 
     devices = NAMES if device == "all" else (device,)
     levels = tuple(level.value for level in Fusion) if fusion == "all" else (fusion,)
@@ -97,7 +97,7 @@ def run(
 
     The generated C++ is compiled for the PC.
     """
-    from cnn_convertor import trials
+    from cnn_convertor.trials import verify as trials
 
     config = Config.of(ini, **device)
     names = () if labels is None else trials.read_labels(labels)
@@ -172,7 +172,7 @@ def verify(
     sizes = {"max_kernel_size": max_kernel_size, "ub_size": ub_size}
     config = Config.of(ini, calibrate=calibrate, device=device, no_custom_code=no_custom_code, **sizes)
     if board is None:
-        from cnn_convertor.trials import verify
+        from cnn_convertor.trials.verify import verify
 
         with console.progress(config.name, verbose=config.verbose) as progress:
             result = verify(config, **options, progress=progress, on=on)
@@ -222,7 +222,7 @@ def sweep(
 
     The table has time, memory and precision. No outputs are written.
     """
-    from cnn_convertor.sweep import sweep, variants
+    from cnn_convertor.trials.sweep import sweep, variants
 
     given = variants(ini, vary, verified=verified, **options)
     with console.progress(ini.name) as progress:

@@ -21,8 +21,8 @@ from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, P
 from cnn_convertor.devices.dv700.operators import kernel_call
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_all
-from cnn_convertor.files import Contents
-from cnn_convertor.templates import environment
+from cnn_convertor.files.replacing import Contents
+from cnn_convertor.files.templates import environment
 
 _FRAME_WORK = {
     PixelConversion.TO_BYTES: "writes bytes, which the network's first command converts",

@@ -12,10 +12,10 @@ from cnn_convertor.config.keys import KEYS, LAYERS, OPTIONS, SECTIONS, Key
 from cnn_convertor.config.suggestions import did_you_mean, near_file, shortened
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.files.limited import TooLargeError, contents
 from cnn_convertor.frontends import FRONTENDS, recognize
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.unsupported_formats import explain
-from cnn_convertor.limited_files import TooLargeError, contents
 
 LARGEST = 1_000_000  # bytes of an ini file
 _COMMENT = r"\s*(?:[#;].*)?"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cnn_convertor.emulation.processes import run_all
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
-from cnn_convertor.temporary import remove_abandoned, temporary_folder
+from cnn_convertor.files.temporary import remove_abandoned, temporary_folder
 
 HOST = Path(__file__).parents[1] / "host"
 SOURCES, INCLUDE = HOST / "src", HOST / "include"

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 
-from cnn_convertor.interruption import uninterrupted
+from cnn_convertor.files.interruption import uninterrupted
 
 
 def run_all(

@@ -17,8 +17,8 @@ from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import ByteInput, ElementType, Layer, LayerType, Program
 from cnn_convertor.emulation.processes import run_all
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
+from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.ops import Order, Shape
-from cnn_convertor.temporary import temporary_folder
 
 Maps: TypeAlias = NDArray[np.float32]
 LARGEST_HALF = 65504.0

@@ -11,9 +11,9 @@ from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.network import install
 from cnn_convertor.emulation.run import Maps, execute
 from cnn_convertor.errors import Origin, UsageError
-from cnn_convertor.files import Contents
+from cnn_convertor.files.replacing import Contents
+from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.temporary import temporary_folder
 
 LEVELS = 256
 MULTIPLIER, INCREMENT = 1664525, 1013904223  # of the linear congruential generator that chooses the levels

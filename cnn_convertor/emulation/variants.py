@@ -11,8 +11,8 @@ from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.palettes import decoded
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorWarning
+from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.ops import DetectionOutput
-from cnn_convertor.temporary import temporary_folder
 
 
 class Variants(NamedTuple):

@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import json_files
 from cnn_convertor.errors import ConvertorError, ModelError, Origin
 from cnn_convertor.export import dv700
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.quantizing import to_reals
+from cnn_convertor.files import json_files
 from cnn_convertor.layouts.layout import Layout, nbytes
 from cnn_convertor.layouts.nvdla import weights
 from cnn_convertor.layouts.nvdla.precision import Precision

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import __version__, files
+from cnn_convertor import __version__
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
@@ -21,6 +21,8 @@ from cnn_convertor.export.loading import FORMAT, MANIFEST, json_of, read
 from cnn_convertor.export.parts import Role, gathered, parts_of
 from cnn_convertor.export.quantizing import StorageLoss
 from cnn_convertor.export.surface import Packed, Sparse, Surface
+from cnn_convertor.files import replacing
+from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.layouts.describe import distances
 from cnn_convertor.layouts.layout import Layout
@@ -30,8 +32,7 @@ from cnn_convertor.passes import optimize
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.progress import SURFACES, Progress, silent
 from cnn_convertor.samples import Preparation, random_samples, read_samples, shapes_of
-from cnn_convertor.temporary import temporary_folder
-from cnn_convertor.trials import prepare
+from cnn_convertor.trials.verify import prepare
 
 
 class Export(NamedTuple):
@@ -255,9 +256,9 @@ class _Writer:
 
     def write(self, folder: Path) -> Export:
         """Write all files, or none."""
-        contents: Mapping[str, files.Contents] = {**self._files, MANIFEST: self._manifest()}
+        contents: Mapping[str, replacing.Contents] = {**self._files, MANIFEST: self._manifest()}
         before = _earlier(folder)
-        written = files.replace_all(folder, contents)
+        written = replacing.replace_all(folder, contents)
         for path in before.difference(written):
             path.unlink(missing_ok=True)
         return Export(written, self.summary())

@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cnn_convertor.dependencies import recorded
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin
+from cnn_convertor.files.dependencies import recorded
 
 if TYPE_CHECKING:
     from cnn_convertor.frontends.builder import PartialGraph

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.files.numpy_files import load_array
 from cnn_convertor.layouts.cldnn import BITS, check_shape, pack_bits, unpack_bits
 from cnn_convertor.layouts.layout import Layout, extents, refuse
 from cnn_convertor.layouts.names import layout_of, match_axes
@@ -20,7 +21,6 @@ from cnn_convertor.layouts.nvdla.pixels import FORMATS, pack_pixels, unpack_pixe
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Array, Bytes, bytes_of, pack, unpack
 from cnn_convertor.layouts.text import parse
-from cnn_convertor.numpy_files import load_array
 
 ARRAYS = ".npy"
 

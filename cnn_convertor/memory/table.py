@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cnn_convertor.errors import ModelError, Origin, Problem
-from cnn_convertor.limited_files import TooLargeError, contents
+from cnn_convertor.files.limited import TooLargeError, contents
 from cnn_convertor.memory.buffer import Buffer
 
 # The published instances use two sets of column names.

@@ -19,7 +19,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from cnn_convertor.interruption import uninterrupted
+from cnn_convertor.files.interruption import uninterrupted
 from cnn_convertor.quantize.clustering import Real, divide
 
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from cnn_convertor.quantize.workers import serve; serve()"

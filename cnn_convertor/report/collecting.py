@@ -32,8 +32,8 @@ from cnn_convertor.report.rows import plain
 from cnn_convertor.samples import Preparation
 
 if TYPE_CHECKING:
-    from cnn_convertor import calibration as calibrations
-    from cnn_convertor import output_budget as budgets
+    from cnn_convertor.palettes import calibration as calibrations
+    from cnn_convertor.palettes import output_budget as budgets
 
 _NO_WORK: Final = {LayerType.CONCAT, LayerType.INPUT}  # types of layers for which neither device nor CPU does anything
 

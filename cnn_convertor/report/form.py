@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from cnn_convertor import json_files
+from cnn_convertor.files import json_files
 
 T = TypeVar("T")
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

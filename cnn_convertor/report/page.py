@@ -12,7 +12,8 @@ import jinja2
 from markupsafe import Markup
 
 from cnn_convertor.escaping import visible
-from cnn_convertor.places import place_of
+from cnn_convertor.files.places import place_of
+from cnn_convertor.files.templates import environment
 from cnn_convertor.report import sections
 from cnn_convertor.report.form import to_json
 from cnn_convertor.report.layering import can_place
@@ -25,7 +26,6 @@ from cnn_convertor.report.pictures import (
 from cnn_convertor.report.sections import PageSection
 from cnn_convertor.report.summary import summary
 from cnn_convertor.report.values import Report
-from cnn_convertor.templates import environment
 
 if TYPE_CHECKING:
     from cnn_convertor.report.comparison import ReportDifference

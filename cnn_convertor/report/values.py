@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.limits import BoardLimits
-from cnn_convertor.normalization import Normalization
+from cnn_convertor.passes.normalization import Normalization
 from cnn_convertor.verification.on_board import BoardVerification
 from cnn_convertor.verification.results import Verification
 

@@ -15,7 +15,6 @@ import numpy as np
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError
-from cnn_convertor.failures import Ending, attempted
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape
@@ -25,7 +24,8 @@ from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN, KEPT, Reference
 from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
-from cnn_convertor.workers import HERE, Workers, gather
+from cnn_convertor.workers.outcomes import Ending, attempted
+from cnn_convertor.workers.processes import HERE, Workers, gather
 
 
 def run_device(

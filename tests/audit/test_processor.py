@@ -10,7 +10,7 @@ import pytest
 from cnn_convertor import codegen
 from cnn_convertor.audit import audit
 from cnn_convertor.config import Config
-from cnn_convertor.files import replace_all
+from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

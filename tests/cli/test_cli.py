@@ -24,8 +24,8 @@ from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
-from cnn_convertor.failures import DEBUG
 from cnn_convertor.report.values import DeviceFacts, MemoryUse, Preprocessing, Report, StoredWeights
+from cnn_convertor.workers.outcomes import DEBUG
 
 ROOT = Path(__file__).resolve().parents[2]
 INI = "[INPUT]\nname = {name}\ndefinition = net.h5\n[OUTPUT]\noutput_folder = out\n"
@@ -259,7 +259,7 @@ def test_an_unforeseen_error_is_no_traceback(
     assert cli.main(["a.ini"]) == 1
     err = capsys.readouterr().err
     assert re.search(
-        r"^error DV000: internal error, IndexError: list index out of range \(cnn_convertor/cache.py:\d+\)$",
+        r"^error DV000: internal error, IndexError: list index out of range \(cnn_convertor/conversion/cache.py:\d+\)$",
         err,
         re.MULTILINE,
     )
@@ -591,7 +591,7 @@ print(*sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     found = set(done.stdout.split())
-    ours = {f"cnn_convertor.{name}" for name in ("calibration", "emulation.network", "output_budget", "report.page")}
+    ours = {f"cnn_convertor.{name}" for name in ("palettes", "emulation.network", "report.page")}
     assert "cnn_convertor.pipeline" in found
     assert found.isdisjoint({*ours, "numpy.ma", "numpy.random", "rich", "statistics", "google.protobuf"})
 

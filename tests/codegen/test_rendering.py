@@ -29,7 +29,7 @@ from cnn_convertor.emulation import build as emulation_build
 from cnn_convertor.emulation.build import build as build_program
 from cnn_convertor.emulation.run import run
 from cnn_convertor.errors import Origin, UnsupportedError
-from cnn_convertor.files import replace_all
+from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

@@ -17,7 +17,7 @@ from cnn_convertor.emulation import selftest
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
 from cnn_convertor.emulation.run import input_bytes
 from cnn_convertor.errors import UnsupportedError, UsageError
-from cnn_convertor.files import replace_all
+from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cnn_convertor.emulation import processes
 from cnn_convertor.emulation.processes import run_all
-from interruptions import at_each_line, children
+from files.interruptions import at_each_line, children
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -12,7 +12,7 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.pipeline import load
-from cnn_convertor.trials import prepare, verify
+from cnn_convertor.trials.verify import prepare, verify
 from cnn_convertor.verification.results import Verification
 from examples import digits, zoo
 from verification.trials import config

@@ -11,7 +11,7 @@ import pytest
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.pipeline import build, load
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
 from examples import zoo
 
 onnx = pytest.importorskip("onnx", reason="the networks come with the onnx package")

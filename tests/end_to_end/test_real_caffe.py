@@ -16,7 +16,7 @@ from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import DetectionOutput
 from cnn_convertor.pipeline import build, load
-from cnn_convertor.trials import prepare
+from cnn_convertor.trials.verify import prepare
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.framework_maps import blobs_as_maps, blobs_as_output

@@ -1,6 +1,6 @@
 """Each kind of damage, in a model of each format: it is converted, or refused with one error that has codes.
 
-`tests/test_fuzz.py` damages at random; here no kind is left to chance.
+`tests/repository/test_fuzz.py` damages at random; here no kind is left to chance.
 """
 
 from __future__ import annotations

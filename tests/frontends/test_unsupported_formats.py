@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor import cli
+from cnn_convertor.conversion.inspection import inspect
 from cnn_convertor.errors import ModelError
 from cnn_convertor.frontends.unsupported_formats import FORMATS, explain
-from cnn_convertor.inspection import inspect
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.quantize import Counted, fit, fit_all, histogram, processes_to_fit, workers
-from interruptions import at_each_line, children
+from files.interruptions import at_each_line, children
 
 
 def counted(random: np.random.Generator, size: int) -> Counted:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cnn_convertor.cli.overview import report_on
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.overview import report_on
 from cnn_convertor.report.page import html_page
 from cnn_convertor.report.values import Report
 from report.networks import DIGITS, HOSTILE, convolution, joined, report

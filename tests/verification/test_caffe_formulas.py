@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.reading import caffe as readers
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.caffe_network import evaluate, input_dims, read_network
 from cnn_convertor.verification.formula_runner import FORMULAS as BY_FORMULAS

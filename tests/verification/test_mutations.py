@@ -16,7 +16,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import build
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
 from reference import ir_reference
 from verification.trials import change_files, config, samples
 

@@ -15,7 +15,7 @@ from cnn_convertor.emulation.run import Maps
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.pipeline import load
 from cnn_convertor.samples import Preparation, read_image
-from cnn_convertor.trials import prepare
+from cnn_convertor.trials.verify import prepare
 from examples import digits
 from verification.trials import config
 

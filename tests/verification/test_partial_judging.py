@@ -14,7 +14,7 @@ from cnn_convertor.cli import tables
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import frameworks, keras_models
 from cnn_convertor.verification.formulas import FORMULAS
 from cnn_convertor.verification.results import Unjudged

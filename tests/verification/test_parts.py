@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 
-from cnn_convertor import cluster
-from cnn_convertor.cluster import Cluster
 from cnn_convertor.config import Config
 from cnn_convertor.emulation import network
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.failures import Ending
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.samples import split
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import formula_runner, frameworks, keras_runner, onnx_runner, opencv_runner, reference
 from cnn_convertor.verification.framework_maps import Reference
-from cnn_convertor.workers import HERE
+from cnn_convertor.workers import cluster
+from cnn_convertor.workers.cluster import Cluster
+from cnn_convertor.workers.outcomes import Ending
+from cnn_convertor.workers.processes import HERE
 from verification.trials import config
 
 pytestmark = pytest.mark.usefixtures("compiler")

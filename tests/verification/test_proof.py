@@ -19,7 +19,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.pipeline import convert
-from cnn_convertor.trials import read_classes, verify
+from cnn_convertor.trials.verify import read_classes, verify
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.results import Verification
 from reference import ir_reference
@@ -153,7 +153,7 @@ def test_labels_are_for_outputs_that_are_vectors(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_run_warns_of_values_that_are_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cnn_convertor import trials
+    from cnn_convertor.trials import verify as trials
 
     graph = chain(10000, 0)
     np.save(tmp_path / "x.npy", np.full((1, 8), 60000, np.float32))

@@ -21,7 +21,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.results import Cause
 from cnn_convertor.verification.sensitivity import sensitivities

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.keras_models import import_keras
 from examples import caffemodel
 from verification.trials import config

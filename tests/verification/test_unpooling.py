@@ -15,7 +15,7 @@ from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.ops import Padding, Pair, Window
 from cnn_convertor.pipeline import load
-from cnn_convertor.trials import verify
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import framework_maps, frameworks, opencv_runner
 from cnn_convertor.verification.opencv_custom_layers import added, make_layers
 from cnn_convertor.verification.results import Verification

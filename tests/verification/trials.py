@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from cnn_convertor.config import Config
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps
-from cnn_convertor.files import Contents, replace_all
+from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.trials import prepare
+from cnn_convertor.trials.verify import prepare
 
 NAME = "net"
 

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cnn_convertor import json_files
 from cnn_convertor.devices.dv700.board_file import BoardFileError, with_board
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
 from cnn_convertor.errors import Origin, Problem, UsageError
-from cnn_convertor.limited_files import TooLargeError, contents
+from cnn_convertor.files import json_files
+from cnn_convertor.files.limited import TooLargeError, contents
 
 if sys.version_info >= (3, 11):
     import tomllib

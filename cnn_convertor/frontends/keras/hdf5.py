@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.archives import open_archive
 from cnn_convertor.errors import ModelError, Origin
-from cnn_convertor.interruption import uninterrupted
+from cnn_convertor.files.archives import open_archive
+from cnn_convertor.files.interruption import uninterrupted
+from cnn_convertor.files.isolation import IsolationError, isolated
 from cnn_convertor.ir.constant import Array
-from cnn_convertor.isolation import IsolationError, isolated
 
 Index: TypeAlias = tuple[slice, ...]
 

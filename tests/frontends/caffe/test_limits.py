@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
+from cnn_convertor.conversion.inspection import inspect
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.files import replace_all
+from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.frontends.caffe.layers import caffe as registry
-from cnn_convertor.inspection import inspect
 from cnn_convertor.pipeline import build, load, render
 from examples.caffemodel import write
 from verification.trials import config

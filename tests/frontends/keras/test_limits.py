@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cnn_convertor.inspection import inspect
+from cnn_convertor.conversion.inspection import inspect
 from frontends.keras import networks
 from frontends.keras.networks import written
 from frontends.keras.test_every_setting import NOT_IN_KERAS_3, SETTINGS

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cnn_convertor.conversion.inspection import inspect
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.inspection import inspect
 from cnn_convertor.verification.compare import sqnr
 from frontends.onnx.networks import load, onnx, results_of, to_map
 from frontends.onnx.random_networks import network

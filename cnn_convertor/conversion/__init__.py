@@ -1,0 +1,1 @@
+"""Conversions and what they write, keep and check."""

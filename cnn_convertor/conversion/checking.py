@@ -1,0 +1,112 @@
+"""Compares the committed outputs of a conversion with what the same input gives now."""
+
+from __future__ import annotations
+
+import difflib
+import filecmp
+import itertools
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.config import Config
+from cnn_convertor.conversion.manifest import earlier_files
+from cnn_convertor.files.temporary import temporary_folder
+from cnn_convertor.pipeline import convert
+from cnn_convertor.progress import Progress, silent
+
+_CONTEXT: Final = 1  # lines around a difference
+_MOST_LINES: Final = 40  # of one file's differences
+_LAYER: Final = re.compile(r"// (Layer_\d+): ")
+_NAME: Final = re.compile(r'//   (".*") \(')
+
+
+class Difference(NamedTuple):
+    """file: of the committed outputs. lines: what a conversion would change in it, for people."""
+
+    file: Path
+    lines: tuple[str, ...]
+
+
+def check(config: Config, progress: Progress = silent) -> tuple[Difference, ...]:
+    """The files that a conversion would change. Nothing is written. Raises ConvertorError when it does not convert."""
+    folder = config.output_folder / config.name
+    with temporary_folder() as scratch:
+        written = convert(replace(config, output_folder=scratch), progress).files
+        progress("compare", 0, 1)
+        made = {path.relative_to(scratch / config.name).as_posix(): path for path in written}
+        found = [
+            Difference(folder / file, tuple(differences_of(folder / file, path, made[f"{config.name}.json"])))
+            for file, path in made.items()
+            if not ((folder / file).is_file() and filecmp.cmp(folder / file, path, shallow=False))
+        ]
+    obsolete = [file for file in earlier_files(folder, config.name) if file not in made]
+    return (*found, *(Difference(folder / file, ("the conversion no longer writes it",)) for file in obsolete))
+
+
+def differences_of(committed: Path, made: Path, manifest: Path) -> Iterator[str]:
+    """The lines about one file. manifest: of the conversion that made it."""
+    if not committed.is_file():
+        yield "it is missing"
+    elif made.suffix == ".bin":
+        yield from _of_weights(committed, made, manifest)
+    else:
+        yield from _of_text(committed, made)
+
+
+def _of_text(committed: Path, made: Path) -> Iterator[str]:
+    """A diff, each part under the layer that it belongs to."""
+    before = committed.read_text(encoding="utf-8", errors="replace").splitlines()
+    after = made.read_text(encoding="utf-8").splitlines()
+    lines = list(difflib.unified_diff(before, after, "committed", "converted now", n=_CONTEXT, lineterm=""))[2:]
+    for number, line in enumerate(lines):
+        if number == _MOST_LINES:
+            yield f"... and {len(lines) - number} more lines"
+            return
+        if place := re.match(r"@@ -\d+(?:,\d+)? \+(\d+)", line):
+            yield f"line {place[1]}{_layer_at(after, int(place[1]) + _CONTEXT)}"
+        else:
+            yield line
+
+
+def _layer_at(lines: Sequence[str], end: int) -> str:
+    """The layer of the line before the end of a generated source, as its comments name it."""
+    starts = [index for index in range(min(end, len(lines))) if _LAYER.match(lines[index])]
+    if not starts:
+        return ""
+    names = [
+        found[1]
+        for line in itertools.takewhile(lambda line: line.startswith("//"), lines[starts[-1] :])
+        if (found := _NAME.match(line))
+    ]
+    layer = _LAYER.match(lines[starts[-1]])
+    assert layer is not None
+    return f", in {layer[1]}, {', '.join(names)}"
+
+
+def _mapped(path: Path) -> NDArray[np.uint8]:
+    """The bytes of a file; an empty one cannot be mapped."""
+    return np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
+
+
+def _of_weights(committed: Path, made: Path, manifest: Path) -> Iterator[str]:
+    """The layers whose bytes differ."""
+    before, after = map(_mapped, (committed, made))
+    if before.size != after.size:
+        yield f"{before.size:,} bytes committed, {after.size:,} bytes converted now"
+    values: dict[str, Any] = json.loads(manifest.read_text(encoding="utf-8"))
+    for layer in values["layers"]:
+        for stored in layer.get("weights", ()):
+            part = slice(stored["offset"], stored["offset"] + stored["bytes"])
+            old, new = before[part], after[part]
+            if old.size != new.size:
+                yield f"{layer['name']}: its {new.size:,} bytes at offset {part.start:,} are not all there"
+            elif count := int(np.count_nonzero(old != new)):
+                first = part.start + int(np.argmax(old != new))
+                yield f"{layer['name']}: {count:,} of {new.size:,} bytes differ, the first at offset {first:,}"

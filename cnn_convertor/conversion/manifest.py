@@ -1,0 +1,110 @@
+"""The manifest NAME.json: what an application or a tool needs to drive a converted network without reading C++."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from cnn_convertor.devices.dv700.limits import BoardLimits
+from cnn_convertor.files import json_files
+from cnn_convertor.files.replacing import Digest, is_inside
+from cnn_convertor.report import values
+from cnn_convertor.report.form import FormError, as_text, from_values, to_values
+
+SCHEMA: Final = 1
+
+
+def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
+    """The manifest as JSON; docs/manifest.md describes it. files: those of the conversion, but the manifest itself."""
+    assert report.memory is not None
+    content = {
+        "schema": SCHEMA,
+        "convertor": report.convertor,
+        "network": report.network,
+        "device": report.device.name,
+        "limits": to_values(report.device.limits),
+        "fusion": report.device.fusion,
+        "transpose_weight": report.device.transposed,
+        "io_bytes": report.memory.bytes,
+        "io_bytes_lower_bound": report.memory.lower_bound,
+        "weight_bytes": report.weight_bytes,
+        "inputs": [{"name": given.name, **to_values(given.map)} for given in report.inputs],
+        "preprocessing": to_values(report.preprocessing),
+        "outputs": [
+            {"index": index, "name": output.name, "layer": output.step, **to_values(output.map)}
+            for index, output in enumerate(report.outputs)
+        ],
+        "buffers": to_values(report.memory.buffers),
+        "layers": [{**_layer(step), **_command(step)} for step in report.steps],
+        "files": {name: digest._asdict() for name, digest in files.items()},
+    }
+    return as_text(content)
+
+
+def _layer(step: values.Step) -> dict[str, Any]:
+    return {
+        "name": step.name,
+        "type": step.type,
+        "computes": list(step.layers),
+        **({"weights": to_values(step.weights)} if step.weights else {}),
+        "output": to_values(step.output),
+    }
+
+
+def _command(step: values.Step) -> dict[str, Any]:
+    if step.cost is None:
+        return {}
+    estimate = {name: value for name, value in to_values(step.cost).items() if name not in _TIMES}
+    return {
+        "runs": len(step.runs),
+        "topo": step.topo,
+        "evidence": step.evidence,
+        "estimate": {**estimate, "bound": step.cost.bound, "usec": round(step.cost.usec, 3)},
+    }
+
+
+_TIMES: Final = {"compute_usec", "memory_usec", "usec", "bound"}
+
+
+def earlier_files(folder: Path, name: str) -> tuple[str, ...]:
+    """The files that the manifest of an earlier conversion lists, itself included; none if there is no such manifest.
+
+    A file that has another size than the manifest says is the user's by now, and is left out.
+    """
+    values = _read(folder / f"{name}.json")
+    listed = ((str(file), digest.get("bytes")) for file, digest in values["files"].items()) if values else ()
+    files = tuple(file for file, size in listed if is_inside(folder, file) and _size(folder / file) == size is not None)
+    return (f"{name}.json", *files) if values else ()
+
+
+def board_of(source: Path) -> tuple[str, BoardLimits] | None:
+    """The device, and its limits, for which a source was generated; None if no manifest beside it lists the source."""
+    values = _read(source.with_name(source.name.removesuffix("_gen.cpp") + ".json"))
+    if not values or source.name not in values["files"] or not isinstance(name := values.get("device"), str):
+        return None
+    try:
+        return name, from_values(BoardLimits, values.get("limits"))
+    except FormError:
+        return None
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The entries of the manifest of that name, if it is one."""
+    try:
+        values = json_files.load(path)
+    except (OSError, ValueError):
+        return None
+    is_manifest = (
+        isinstance(values, dict)
+        and values.get("network") == path.stem
+        and isinstance(values.get("schema"), int)
+        and isinstance(values.get("files"), dict)
+        and all(isinstance(digest, dict) for digest in values["files"].values())
+    )
+    return values if is_manifest else None
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size if path.is_file() and not path.is_symlink() else None
+    except OSError:  # its name is too long for the system
+        return None

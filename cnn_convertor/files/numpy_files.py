@@ -1,0 +1,57 @@
+"""Reads .npy and .npz files that anyone may have written: no pickles, and no memory that the file's size does not explain."""
+
+import tokenize
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.files.archives import DAMAGES, open_archive
+
+_SMALL: Final = 64 << 20  # bytes; arrays of this size together may be compressed more than _LARGEST_RATIO times
+_LARGEST_RATIO: Final = 100
+# What NumPy raises for headers and contents that make no sense; SyntaxError and TokenError come from Python's parser.
+_ERRORS: Final = (
+    *DAMAGES,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    SyntaxError,
+    tokenize.TokenError,
+    KeyError,
+)
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """The array of a .npy file. Raises ValueError when it is none, or OSError."""
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)  # a file that is too short cannot be mapped
+    except _ERRORS as error:
+        raise ValueError(_reason(error)) from None
+    if not isinstance(found, np.ndarray):
+        found.close()
+        raise ValueError("it holds several arrays, as a .npz file does")
+    return np.array(found)
+
+
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Name -> array, of a .npz file. Raises ValueError when it is none, or OSError."""
+    try:
+        with open_archive(path) as archive:
+            members = archive.infolist()
+        size, packed = sum(m.file_size for m in members), sum(m.compress_size for m in members)
+        if size > max(_SMALL, _LARGEST_RATIO * packed):
+            raise ValueError(f"it is compressed {size // max(packed, 1)} times; samples never compress that much")
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+        if wrong := next((name for name, value in found.items() if not isinstance(value, np.ndarray)), None):
+            raise ValueError(f"its member {wrong} is not an array")
+        return found
+    except _ERRORS as error:
+        raise ValueError(_reason(error)) from None
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

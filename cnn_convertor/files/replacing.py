@@ -1,0 +1,420 @@
+"""Writes a set of files into a folder: at every moment the folder holds one whole set, the earlier one or the new one.
+
+Where the system can exchange two folders (Linux), the new set appears in one step. Elsewhere, and in the current folder, a journal
+allows the next run to undo a replacement that was cut off.
+"""
+
+import ctypes
+import fcntl
+import filecmp
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from errno import EACCES, EEXIST, EISDIR, ELOOP, ENOSYS, ENOTDIR, EXDEV
+from pathlib import Path, PurePosixPath
+from typing import Final, NamedTuple, TypeAlias, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.files import json_files
+from cnn_convertor.files.interruption import uninterrupted
+
+Contents: TypeAlias = str | Iterable[NDArray[np.uint8]]
+
+
+class Digest(NamedTuple):
+    """Of a file. sha256: in hexadecimal digits."""
+
+    bytes: int
+    sha256: str
+
+
+Later: TypeAlias = Callable[[Mapping[str, Digest]], Mapping[str, str]]  # digests of files -> names and texts of more
+
+_JOURNAL: Final = "journal.json"
+_RENAME_EXCHANGE: Final = 2  # linux/fs.h
+_AT_FDCWD: Final = -100  # fcntl.h
+
+
+def replace_all(
+    folder: Path,
+    files: Mapping[str, Contents],
+    *,
+    later: Sequence[Later] = (),
+    obsolete: Callable[[], Collection[str]] = tuple,
+) -> tuple[Path, ...]:
+    """Write all files or none. Files whose contents stay the same are not touched; other files in the folder stay.
+
+    files: path relative to the folder -> text, or pieces of bytes that are written as they come.
+    later: give more files, one after the other, once those before them are written, from their digests.
+    obsolete: gives the files of the earlier set, which the new set replaces: they are removed. It is called while the folder is
+        locked, since another process may have replaced the set in the meantime.
+    Raises UsageError when the folder cannot be written; on any error the earlier files stay as they are.
+    """
+    with uninterrupted() as block, _prepared(folder, block) as staging:
+        with block.interruptible():
+            new = staging / "new"
+            digests = {file: _write(folder, new / file, contents) for file, contents in files.items()}
+            for more in later:
+                digests |= {file: _write(folder, new / file, text) for file, text in more(digests).items()}
+        with _writing(folder), _locked_if_possible(folder.resolve().parent, block):
+            removed = [file for file in obsolete() if file not in digests and (folder / file).is_file()]
+            _replace(folder.resolve(), staging, digests, removed)
+    return tuple(folder / file for file in digests)
+
+
+def write(path: Path, contents: Contents) -> None:
+    """Write one file as a whole, or leave an earlier one as it is. Raises UsageError.
+
+    A link, and what is no file, like /dev/stdout, is not replaced: the contents go where it leads.
+    """
+    try:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            _write(path, path, contents)
+        else:
+            replace_all(path.parent, {path.name: contents})
+    except UsageError as error:
+        (problem,) = error.problems
+        wrong = replace(problem, where=Origin(str(path)), hint="name a file that can be written")
+        raise UsageError(wrong) from error
+
+
+def check_writable(folder: Path) -> None:
+    """Raises UsageError when files cannot be written to a folder, as `replace_all` would after the work."""
+    with uninterrupted() as block, _prepared(folder, block):
+        pass
+
+
+def differing(folder: Path, files: Mapping[str, Contents]) -> tuple[str, ...]:
+    """The files whose contents in the folder are others, or that it lacks; none where it holds none of them."""
+    if not any((folder / file).is_file() for file in files):
+        return ()
+    return tuple(file for file, contents in files.items() if not _holds(folder / file, contents))
+
+
+def _holds(path: Path, contents: Contents) -> bool:
+    """Whether a file has these contents, as far as it can be read."""
+    if not path.is_file():  # reading a pipe may have no end
+        return False
+    try:
+        with path.open("rb") as stream:
+            same = all(stream.read(piece.nbytes) == piece for piece in _pieces(contents))
+            return same and not stream.read(1)
+    except OSError:
+        return False
+
+
+def _pieces(contents: Contents) -> Iterator[memoryview]:
+    """The bytes of a file, as they come. Those of a path that are no text stay as they are."""
+    for piece in (contents.encode(errors="surrogateescape"),) if isinstance(contents, str) else contents:
+        yield memoryview(piece) if isinstance(piece, bytes) else piece.data
+
+
+def _write(folder: Path, path: Path, contents: Contents) -> Digest:
+    """Write one file. Errors of the pieces themselves are not about the folder, and pass."""
+    size, digest = 0, hashlib.sha256()
+    with _writing(folder):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("wb", 0)  # without a buffer, so that closing it has nothing left to fail with
+    with stream:
+        for left in _pieces(contents):
+            size += left.nbytes
+            digest.update(left)
+            with _writing(folder):
+                while left:
+                    left = left[stream.write(left) :]
+    return Digest(size, digest.hexdigest())
+
+
+# --- where the new set is written ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _lock(folder: Path, waits: uninterrupted | None = None) -> Iterator[None]:
+    """Lock a folder against other processes. waits: the block whose interruption ends the wait for them.
+
+    Raises BlockingIOError when another process holds the lock and there is no waiting.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if waits is None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            with waits.interruptible():
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _locked_if_possible(folder: Path, waits: uninterrupted | None = None) -> Iterator[None]:
+    """Lock a folder; some file systems have no locks."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(_lock(folder, waits))
+        yield
+
+
+@contextmanager
+def _prepared(folder: Path, block: uninterrupted) -> Iterator[Path]:
+    """A locked temporary folder beside the folder, or in it where its parent is read-only. Cleans up after killed runs.
+
+    The folder is made; folders that stay empty are removed again.
+    """
+    created: list[Path] = []
+    with ExitStack() as stack:
+        stack.callback(_remove_empty, created)
+        with _writing(folder):
+            created += [place for place in (folder, *folder.parents) if not place.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+            folder = folder.resolve()
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(EACCES, os.strerror(EACCES))
+            with _locked_if_possible(folder.parent, block):
+                _recover(folder)
+                staging = _temporary(folder)
+                stack.enter_context(_locked_if_possible(staging))
+                stack.callback(_clean_up, folder, staging)
+            (staging / "new").mkdir()
+        yield staging
+
+
+def _prefix(folder: Path) -> str:
+    return f".{folder.name}.unfinished-"
+
+
+def _temporary(folder: Path) -> Path:
+    """Beside the folder, where it can be exchanged; or in it, where its parent is read-only or on another disk."""
+    if not _is_mounted(folder):
+        with suppress(OSError):
+            return Path(tempfile.mkdtemp(prefix=_prefix(folder), dir=folder.parent))
+    return Path(tempfile.mkdtemp(prefix=_prefix(folder), dir=folder))
+
+
+def _is_mounted(folder: Path) -> bool:
+    """Whether nothing moves into a folder from beside it, since it is the top of a disk or of a mount."""
+    try:
+        os.rename(f"{folder.parent}/.", f"{folder}/.")  # noqa: PTH104  # a Path has no such dot; it never moves
+    except OSError as error:
+        return error.errno == EXDEV
+    return False
+
+
+def _remove_empty(created: Iterable[Path]) -> None:
+    for place in created:  # the innermost first; one that holds anything stays
+        with suppress(OSError):
+            place.rmdir()
+
+
+def _recover(folder: Path) -> None:
+    """Clean up after killed runs. The temporary folders of running ones are locked."""
+    for place in (folder.parent, folder):
+        with suppress(OSError):  # it may be one that cannot be listed
+            for staging in sorted(path for path in place.iterdir() if path.name.startswith(_prefix(folder))):
+                with suppress(OSError), _lock(staging):
+                    _clean_up(folder, staging)
+
+
+def _clean_up(folder: Path, staging: Path) -> None:
+    """Remove a temporary folder; one that still holds files of the user's stays, for the next run to try again."""
+    with suppress(OSError, ValueError):
+        _settle(folder, staging)
+        shutil.rmtree(staging)
+
+
+# --- replacing -----------------------------------------------------------------------------------------------------------
+
+
+def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collection[str]) -> None:
+    """Put the new files in the place of the earlier ones, while the folder is locked.
+
+    Raises OSError; then the earlier ones are there.
+    """
+    new = staging / "new"
+    for file in files:
+        if (folder / file).is_dir():
+            raise IsADirectoryError(EISDIR, f"{file} is a folder")
+    for file in {PurePosixPath(file).parent: file for file in files}.values():
+        if not is_inside(folder, file):
+            raise OSError(ELOOP, f"a link leads {file} out of the folder")
+    same = {file for file in files if _is_same(folder / file, new / file)}
+    changed = [file for file in files if file not in same]
+    for file in changed:
+        _keep_mode(folder / file, new / file)
+    if len(changed) == 1 and not removed:  # one step by itself
+        (folder / changed[0]).parent.mkdir(parents=True, exist_ok=True)
+        (new / changed[0]).replace(folder / changed[0])
+    elif len(changed) + len(removed) > 1 and staging.parent == folder.parent and not _is_worked_in(folder):
+        try:
+            _exchange(folder, staging, same, {*changed, *removed})
+        except OSError:
+            _replace_one_by_one(folder, staging, changed, removed)
+        else:
+            _settle(folder, staging)
+    elif changed or removed:
+        _replace_one_by_one(folder, staging, changed, removed)
+
+
+def _keep_mode(earlier: Path, new: Path) -> None:
+    """Let the same users read and write a file as before, where the system allows it: some file systems have no modes."""
+    with suppress(OSError):
+        mode = earlier.stat().st_mode & 0o777
+        if mode != new.stat().st_mode & 0o777:
+            new.chmod(mode)
+
+
+def _is_worked_in(folder: Path) -> bool:
+    """Whether this process, and so the shell that started it, is in the folder: after an exchange it would be nowhere."""
+    with suppress(OSError):
+        return Path.cwd().is_relative_to(folder)
+    return False
+
+
+def _is_same(earlier: Path, new: Path) -> bool:
+    return earlier.is_file() and filecmp.cmp(earlier, new, shallow=False)
+
+
+def _exchange(folder: Path, staging: Path, same: Iterable[str], replaced: Collection[str]) -> None:
+    """Complete the new folder with what stays, and exchange it with the earlier one.
+
+    Files that stay get a second link, so they are never missing. Folders that stay move later, by the journal.
+    Raises OSError if the system cannot do this; then nothing has changed.
+    """
+    new, probe = staging / "new", staging / "probe"
+    for file in filter(lambda file: (folder / file).exists(), replaced):
+        os.link(folder / file, probe)  # Raises OSError if the file may not be removed.
+        probe.unlink()
+    for file in same:
+        (new / file).unlink()
+    folders = []
+    for path, is_folder in _staying(folder, folder, replaced):
+        if is_folder:
+            folders.append(path)
+        else:
+            (new / path).parent.mkdir(parents=True, exist_ok=True)
+            os.link(folder / path, new / path, follow_symlinks=False)
+    shutil.copymode(folder, new)
+    if folders:
+        _begin(staging, _Journal(moved=folders))
+    _exchange_names(folder, new)
+
+
+def _staying(folder: Path, root: Path, replaced: Collection[str]) -> Iterator[tuple[str, bool]]:
+    """What stays in a folder: path relative to the root, and whether it is a folder that stays whole."""
+    for entry in sorted(folder.iterdir()):
+        path = entry.relative_to(root).as_posix()
+        if entry.is_symlink() or not entry.is_dir():
+            yield from [(path, False)] if path not in replaced else []
+        elif any(file.startswith(f"{path}/") for file in replaced):
+            yield from _staying(entry, root, replaced)
+        else:
+            yield path, True
+
+
+def _exchange_names(one: Path, other: Path) -> None:
+    """Exchange two folders in one step. Raises OSError if the system cannot."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError) as error:
+        raise OSError(ENOSYS, os.strerror(ENOSYS)) from error
+    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class _Journal(TypedDict, total=False):
+    """What a replacement is about to do, written before it begins. moved: folders that stay, in an exchange."""
+
+    moved: list[str]
+    replaced: list[str]
+    added: list[str]
+
+
+def _replace_one_by_one(folder: Path, staging: Path, changed: Sequence[str], removed: Collection[str]) -> None:
+    new, old = staging / "new", staging / "old"
+    journal = _Journal(
+        replaced=[file for file in (*changed, *removed) if (folder / file).exists()],
+        added=[file for file in changed if not (folder / file).exists()],
+    )
+    _begin(staging, journal)
+    for file in (*changed, *removed):
+        for place in (folder, old):
+            (place / file).parent.mkdir(parents=True, exist_ok=True)
+        if file in journal["replaced"]:
+            (folder / file).replace(old / file)
+        if file not in removed:
+            (new / file).replace(folder / file)
+    (staging / _JOURNAL).unlink()  # From here on it is not undone.
+
+
+def _begin(staging: Path, journal: _Journal) -> None:
+    """Write the journal, which is there as a whole or not at all."""
+    draft = staging / "draft"
+    draft.write_text(json.dumps(journal))
+    draft.replace(staging / _JOURNAL)
+
+
+def _settle(folder: Path, staging: Path) -> None:
+    """Undo a replacement one by one, however far it got; complete an exchange that has taken place."""
+    new, old = staging / "new", staging / "old"
+    if not (staging / _JOURNAL).exists():
+        return
+    journal = _read_journal(folder, staging)
+    for place in journal.get("moved", ()):
+        if (new / place).is_dir() and not (folder / place).exists():
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (new / place).rename(folder / place)
+    for file in journal.get("replaced", ()):
+        if (old / file).exists():
+            (old / file).replace(folder / file)
+    for file in journal.get("added", ()):
+        if not (new / file).exists():
+            (folder / file).unlink(missing_ok=True)
+
+
+def _read_journal(folder: Path, staging: Path) -> _Journal:
+    """Raises ValueError for what is none of ours: no path in it leaves the folders, not even by a link."""
+    journal: _Journal = json_files.load(staging / _JOURNAL)
+    if not (isinstance(journal, dict) and all(isinstance(paths, list) for paths in journal.values())):
+        raise ValueError("this is no journal")
+    own = (staging, staging / "new", staging / "old")
+    listed = [file for paths in journal.values() if isinstance(paths, list) for file in paths]
+    is_ours = all(isinstance(file, str) and is_inside(place, file) for file in listed for place in (folder, *own[1:]))
+    if not is_ours or any(place.is_symlink() for place in own):
+        raise ValueError("a path in the journal leaves its folder")
+    return journal
+
+
+def is_inside(folder: Path, file: str) -> bool:
+    """Whether a path, relative to a folder, names something in it, wherever links lead."""
+    try:
+        return is_relative(file) and (folder / file).parent.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # no name of a file, or links that have no end
+        return False
+
+
+def is_relative(file: str) -> bool:
+    """Whether a path goes down only."""
+    path = PurePosixPath(file)
+    return not path.is_absolute() and ".." not in path.parts and path.name != ""
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Turn errors of the operating system into errors of the user's."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in (EEXIST, ENOTDIR):
+            reason = "there is a file in place of a folder"
+        raise UsageError.of(
+            "DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), "check output_folder"
+        ) from error

@@ -1,0 +1,168 @@
+"""Chooses the layers with palettes so that the weights take few bytes while the outputs keep their SQNR.
+
+The error of an output is measured on the emulated device, against the same network with FP16 weights that keeps its maps in FP32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor import codegen
+from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.program import Program, Weights
+from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason
+from cnn_convertor.devices.dv700.weights.palettes import with_choices, without_palettes
+from cnn_convertor.emulation.network import EmulatedNetwork, install
+from cnn_convertor.emulation.variants import Variants, judged_layers, variants_of
+from cnn_convertor.errors import Origin, Problem, UnsupportedError
+from cnn_convertor.files.temporary import temporary_folder
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.palettes.calibration import parts, refuse_custom_layers
+from cnn_convertor.quantize.selection import Effect, Layers, select
+from cnn_convertor.samples import Samples
+
+Real: TypeAlias = NDArray[np.float64]
+Progress: TypeAlias = Callable[[int], None]  # selections that are measured
+
+_KEPT = 1 << 14  # errors of an output, over all samples, from which those of other selections are predicted
+
+
+class Kept(NamedTuple):
+    """What keeps the outputs' SQNR. All in dB, of the worst output: wanted, and measured as chosen and with all palettes.
+
+    samples: their number; source: where they come from.
+    """
+
+    wanted: float
+    sqnr: float
+    with_all: float
+    samples: int
+    source: str
+
+
+def keep_outputs(
+    graph: Graph,
+    program: Program,
+    samples: Samples,
+    *,
+    sqnr: float,
+    device: Device,
+    progress: Progress = lambda _: None,
+) -> tuple[Program, Kept]:
+    """The program with palettes that save many bytes while every output keeps the SQNR in dB.
+
+    program: with a palette wherever one is possible. Palettes that lose nothing, and what the ini file says, stay.
+    Raises UnsupportedError when even FP16 weights do not keep it, UsageError for networks with custom layers and without a C++
+    compiler.
+    """
+    refuse_custom_layers(program, "quantization_output_sqnr", "use quantization_threshold")
+    with temporary_folder() as folder:
+        plain = without_palettes(program)
+        files = codegen.emit(plain, codegen.RenderOptions(program.name))
+        variants = variants_of(install(graph, plain, files, folder, device=device), program)
+        meter = _Meter(variants, samples)
+        names = [n for n, indices in variants.layers.items() if any(_is_open(program.weights[i]) for i in indices)]
+        fixed = frozenset(variants.layers) - frozenset(names)
+        savings = [variants.saved_bytes[name] for name in names]
+        found: dict[Layers, float] = {}
+
+        def measure(layers: Layers) -> Effect:
+            effect = meter.effect(fixed | {names[i] for i in layers})
+            found[layers] = effect.noise
+            progress(len(found))
+            return effect
+
+        chosen = select(savings, measure, 10 ** (-sqnr / 10))
+    if chosen is None:
+        raise UnsupportedError(_missed(program, samples, sqnr, _decibels(found[Layers()])))
+    with_all = _decibels(found[Layers(range(len(names)))])
+    kept = Kept(sqnr, _decibels(found[chosen]), with_all, samples.count, samples.source)
+    return _without(program, frozenset(names) - {names[i] for i in chosen}), kept
+
+
+def _missed(program: Program, samples: Samples, wanted: float, reached: float) -> Problem:
+    problem = (
+        f"the outputs keep {reached:.1f} dB, not {wanted:g}, even with FP16 weights "
+        f"({samples.count} samples: {samples.source})"
+    )
+    hint = "a smaller quantization_output_sqnr, or other samples (--calibrate)"
+    return Problem("DV505", problem, Origin(program.name), hint)
+
+
+def _is_open(weights: Weights) -> bool:
+    """Whether a palette may be given up."""
+    assert weights.choice is not None, "palettes are chosen first"
+    return weights.choice.reason is Reason.KEPT
+
+
+def _without(program: Program, layers: frozenset[str]) -> Program:
+    """The program with FP16 weights in some layers."""
+
+    def chosen(weights: Weights) -> Choice:
+        assert weights.choice is not None
+        gives_up = weights.layer in layers and _is_open(weights)
+        return weights.choice._replace(palette=None, bias=None, reason=Reason.MISSED) if gives_up else weights.choice
+
+    return with_choices(program, [chosen(weights) for weights in program.weights])
+
+
+# --- measuring -----------------------------------------------------------------------------------------------------------
+
+
+class _Meter:
+    """Measures the noise of the outputs, over their signal."""
+
+    def __init__(self, variants: Variants, samples: Samples) -> None:
+        self._variants, self._samples = variants, samples
+        self._judged = judged_layers(variants.network.program)
+        self._right = list(self._maps(variants.network, exact=True))
+        self._signals = [sum(float(np.square(maps[i]).sum()) for maps in self._right) for i in range(len(self._judged))]
+
+    def effect(self, layers: frozenset[str]) -> Effect:
+        """That of the palettes of some layers. The errors are those of some elements, always the same."""
+        noises = np.zeros(len(self._judged))
+        errors: list[list[Real]] = [[] for _ in self._judged]
+        random = np.random.default_rng(0)
+        with self._variants.with_palettes(layers) as network, np.errstate(invalid="ignore", divide="ignore"):
+            for right, maps in zip(self._right, self._maps(network), strict=True):
+                for i, signal in enumerate(self._signals):
+                    error = (maps[i] - right[i]).reshape(-1)
+                    noises[i] += np.square(error).sum()
+                    errors[i].append(self._some(error, len(maps[i]), random) / math.sqrt(signal or math.nan))
+        rows = [np.concatenate(parts_of_it) for parts_of_it in errors]
+        longest = max(row.size for row in rows)
+        return Effect(
+            max(map(_ratio, noises.tolist(), self._signals)),
+            np.stack([np.pad(row, (0, longest - row.size)) for row in rows]),
+        )
+
+    def _some(self, values: Real, samples: int, random: np.random.Generator) -> Real:
+        """As many of the values as memory has room for, scaled so that their squares add up to nearly the same."""
+        share = max(1, _KEPT * samples // self._samples.count)
+        if values.size <= share:
+            return values
+        return values[random.integers(values.size, size=share)] * math.sqrt(values.size / share)
+
+    def _maps(self, network: EmulatedNetwork, *, exact: bool = False) -> Iterator[Sequence[Real]]:
+        """The judged maps of the samples, a part at a time."""
+        for inputs in parts(network.program, self._samples):
+            layers = network.run(inputs, layers=True, exact=exact).layers
+            yield [layers[index].astype(np.float64) for index in self._judged]
+
+
+def _ratio(noise: float, signal: float) -> float:
+    """Infinite where a value is not finite."""
+    if noise == 0:
+        return 0.0
+    return noise / signal if signal > 0 and math.isfinite(noise + signal) else math.inf
+
+
+def _decibels(ratio: float) -> float:
+    if ratio == 0:
+        return math.inf
+    return -10 * math.log10(ratio) if ratio < math.inf else -math.inf

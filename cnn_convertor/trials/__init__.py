@@ -1,0 +1,1 @@
+"""Networks on trial: run, verified and compared on the PC."""

@@ -1,0 +1,281 @@
+"""Applies a function to many items on the workers of a Dask cluster, which repeats work that a dying worker loses."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, Final, NamedTuple, TypeVar
+
+from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.files.hashing import versions
+from cnn_convertor.workers.outcomes import Ending, problems_of
+from cnn_convertor.workers.relocation import Parcel, Pickled, mapped, packed, unpacked
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_CONNECTING: Final = 5.0  # seconds that a scheduler may take to answer
+_PATIENCE: Final = 30.0  # seconds that a cluster may be without workers
+_AHEAD: Final = 2  # items that wait or run for each worker
+_IN_TURN: Final = threading.Lock()  # warnings belong to a process, so that a worker with several threads uses one
+_RUNNING: Final = threading.local()
+
+
+class Cluster(NamedTuple):
+    """The workers of a Dask scheduler at an address, like tcp://host:8786.
+
+    ships: send the files that the work reads; otherwise all computers have them at the same paths.
+    """
+
+    address: str
+    ships: bool = False
+
+
+def spread(
+    work: Callable[[T], Ending[R]],
+    items: Sequence[T],
+    *,
+    names: Sequence[str],
+    cluster: Cluster,
+    uses: Sequence[str],
+    carries: Callable[[T], Sequence[Path]],
+    started: Callable[[int], None],
+) -> Iterator[tuple[int, Ending[R]]]:
+    """As `workers.spread`. Raises UsageError without a scheduler, or without workers of the same versions.
+
+    If workers die, Dask gives up every item that they held, not only the one at fault. So such an item is tried once more, alone.
+    """
+    own = versions(uses)
+    with _connected(cluster.address, uses) as client:
+        run = os.urandom(8).hex()
+        waiting, blamed = deque(range(len(items))), deque[int]()
+        busy: dict[int, Any] = {}
+        names_back: dict[int, Callable[[Any], Any]] = {}
+        parcels, workers = _Parcels(client, run), _WorkerCount(client)
+        ended: SimpleQueue[int] = SimpleQueue()
+
+        def submit(number: int, *, again: bool) -> None:
+            started(number)
+            value, names_back[number] = packed((work, items[number]))
+            key = f"{work.__name__}-{run}-{number}-{again:d}"
+            try:
+                files = parcels.of(carries(items[number]))
+            except OSError as error:  # of one item; it ends like one that fails on a worker
+                future = client.submit(Ending, None, problems_of(error), key=key)
+            else:
+                future = client.submit(_at_worker, own, uses, value, files, key=key)
+            future.add_done_callback(lambda _: ended.put(number))
+            busy[number] = future
+
+        try:
+            while waiting or blamed or busy:
+                while waiting and len(busy) < _AHEAD * workers.count():
+                    submit(waiting.popleft(), again=False)
+                is_alone = not busy
+                if is_alone:
+                    submit(blamed.popleft(), again=True)
+                number = _next(ended, client, cluster)
+                outcome = _outcome(busy.pop(number), names[number], cluster)
+                if outcome is not None:
+                    yield number, mapped(outcome, names_back.pop(number))
+                elif is_alone:
+                    yield number, _deadly(names[number])
+                else:
+                    blamed.append(number)
+        finally:
+            if busy:
+                client.cancel([*busy.values()], force=True)
+
+
+@contextmanager
+def _connected(address: str, uses: Sequence[str]) -> Iterator[Any]:
+    """A client of the scheduler. Raises UsageError."""
+    try:
+        import dask
+        import distributed
+    except ImportError:
+        problem = "--scheduler needs Dask, which is not installed"
+        hint = "install the extra `cluster`: pip install 'cnn-convertor[cluster]', or -e '.[cluster]' in a checkout"
+        raise UsageError.of("DV132", problem, hint=hint) from None
+    for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters comes as an exception
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # graphs contain files
+        try:
+            client = distributed.Client(address, timeout=_CONNECTING, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            problem = (
+                f"there is no Dask scheduler at {address}: {str(error).partition(chr(10))[0] or type(error).__name__}"
+            )
+            hint = "start one with `dask scheduler`, and give the address that it prints, like tcp://host:8786"
+            raise UsageError.of("DV133", problem, hint=hint) from None
+        try:
+            _require_workers(client, address, uses)
+            yield client
+        finally:
+            with suppress(Exception):  # the scheduler has ended, which another exception reports
+                client.close(timeout=_CONNECTING)
+
+
+def _require_workers(client: Any, address: str, uses: Sequence[str]) -> None:
+    """Raises UsageError unless there are workers, all with the same versions of what computes."""
+    with suppress(TimeoutError):
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    found = client.run(versions, uses, on_error="return")
+    if not found:
+        raise _without_workers(address)
+    own = versions(uses)
+    problems = [_other_versions(worker, its, own) for worker, its in sorted(found.items()) if its != own]
+    if problems:
+        raise UsageError(problems)
+
+
+def _without_workers(address: str) -> UsageError:
+    hint = f"start workers with `dask worker {address} --nthreads 1`"
+    return UsageError.of("DV134", f"the scheduler at {address} has no workers", hint=hint)
+
+
+def _other_versions(worker: str, found: object, own: Mapping[str, str]) -> Problem:
+    """found: the worker's versions, or why it cannot give them."""
+    hint = "install the same versions of the convertor and of what it uses for all workers, and restart them"
+    if not isinstance(found, Mapping):
+        return Problem(
+            "DV135", f"the worker cannot import this version of cnn-convertor: {found}", Origin(worker), hint
+        )
+    its = {name: found.get(name, "") for name in own}
+    others = [f"{name} {its[name] or 'none'} (here {own[name] or 'none'})" for name in own if its[name] != own[name]]
+    return Problem("DV135", f"the worker has {', '.join(others)}", Origin(worker), hint)
+
+
+class _WorkerCount:
+    """How many workers there are, by an answer that is at most a second old."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._asked, self._count = -math.inf, 0
+
+    def count(self) -> int:
+        """At least 1: work can wait for a worker."""
+        if monotonic() - self._asked > 1.0:
+            self._count, self._asked = len(self._client.nthreads()), monotonic()
+        return max(1, self._count)
+
+
+class _Parcels:
+    """The files that items carry, each time once for those in a row that carry the same."""
+
+    def __init__(self, client: Any, run: str) -> None:
+        self._client, self._run = client, run
+        self._paths: tuple[Path, ...] = ()
+        self._last: Any = None
+        self._is_everywhere = True
+
+    def of(self, paths: Sequence[Path]) -> Any:
+        """A future, which workers pass on to each other, and the engine makes again if they die; None without files.
+
+        Raises OSError.
+        """
+        if tuple(paths) != self._paths:
+            files = Parcel.of(paths)
+            key = f"files-{self._run}-{os.urandom(8).hex()}"
+            self._last = self._client.submit(_carried, files, key=key) if paths else None
+            self._paths, self._is_everywhere = tuple(paths), not paths
+        elif not self._is_everywhere:
+            self._replicate()
+            self._is_everywhere = True
+        return self._last
+
+    def _replicate(self) -> None:
+        """Copy the files to all workers. Otherwise Dask gives all items to the worker that has them, until others steal some."""
+        with suppress(Exception):  # what is wrong with the cluster, the items tell as well
+            self._last.exception(timeout=_PATIENCE)
+            self._client.replicate([self._last], callback_timeout=_PATIENCE)
+
+
+def _carried(files: Parcel) -> Parcel:
+    return files
+
+
+# --- the end of an item --------------------------------------------------------------------------------------------------
+
+
+def _next(ended: SimpleQueue[int], client: Any, cluster: Cluster) -> int:
+    """The number of an item that has ended. Raises UsageError when no worker is left."""
+    since = monotonic()
+    while True:
+        with suppress(Empty):
+            return ended.get(timeout=1.0)
+        if client.status != "running":
+            raise _lost(cluster)
+        if client.nthreads():
+            since = monotonic()
+        elif monotonic() - since > _PATIENCE:
+            raise _without_workers(cluster.address)
+
+
+def _outcome(future: Any, name: str, cluster: Cluster) -> Ending[Any] | None:
+    """The outcome of an item; None if its workers died. Raises UsageError if the scheduler has ended."""
+    import distributed
+
+    try:
+        found: Ending[Any] = future.result()  # computed again if the worker that has it dies now
+        return found
+    except distributed.KilledWorker:
+        return None
+    except (CancelledError, distributed.comm.CommClosedError):
+        raise _lost(cluster) from None
+    except Exception as error:  # noqa: BLE001  # of any type: it comes from the worker
+        hint = "install the same versions of Python, Dask and the convertor on all computers"
+        return Ending(problems=(Problem("DV136", f"the cluster cannot work on {name}: {error!r}", hint=hint),))
+
+
+def _lost(cluster: Cluster) -> UsageError:
+    hint = "look at the log of the scheduler, then repeat the command; finished outputs remain"
+    return UsageError.of("DV133", f"the Dask scheduler at {cluster.address} has ended", hint=hint)
+
+
+def _deadly(name: str) -> Ending[Any]:
+    problem = f"each worker that worked on {name} died"
+    hint = "look at the workers' logs; use workers with more memory, or fewer processes on each computer"
+    return Ending(problems=(Problem("DV127", problem, hint=hint),))
+
+
+# --- on a worker ---------------------------------------------------------------------------------------------------------
+
+
+class _UnwantedError(BaseException):
+    """The client was interrupted or has ended."""
+
+
+def _at_worker(own: Mapping[str, str], uses: Sequence[str], value: Pickled, files: Parcel | None) -> Ending[Any]:
+    """Work for a client. own: its versions, for `uses`. value: the work and its item. files: that the item names."""
+    import distributed
+
+    worker = distributed.get_worker()
+    if (its := versions(uses)) != own:
+        return Ending(problems=(_other_versions(worker.address, its, own),), is_misuse=True)
+    _RUNNING.task = worker.state.tasks.get(worker.get_current_task())
+    with _IN_TURN:
+        stop_if_unwanted()
+        if files is None:
+            work, item = unpacked(value)
+            ending: Ending[Any] = work(item)
+            return ending
+        with files.placed() as (there, back):
+            work, item = unpacked(value, there)
+            return mapped(work(item), back)
+
+
+def stop_if_unwanted() -> None:
+    """End work whose client was interrupted or has ended. Work calls this between steps; it has an effect only on a cluster."""
+    task = getattr(_RUNNING, "task", None)
+    if task is not None and task.state == "cancelled":
+        raise _UnwantedError

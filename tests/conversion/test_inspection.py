@@ -1,0 +1,665 @@
+"""What is known of a network before it is converted: every layer, every reason, in network order."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import re
+import shutil
+import tracemalloc
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import h5py
+import numpy as np
+import pytest
+
+from cnn_convertor import cli
+from cnn_convertor.cli import console
+from cnn_convertor.config import Config
+from cnn_convertor.conversion.inspection import inspect, inspection_as_json
+from cnn_convertor.devices.dv700.device_file import NAMES
+from cnn_convertor.errors import ConvertorError, UsageError
+from cnn_convertor.frontends.caffe.weights import WeightsFile
+from cnn_convertor.frontends.keras.shape_hints import known_shapes
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.pipeline import build, load
+from cnn_convertor.report.collecting import message_of
+from cnn_convertor.report.rows import Runs
+from cnn_convertor.report.values import Message, ModelLayer, Report, Work
+from examples.caffemodel import write
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = Path(os.environ.get("CNN_CONVERTOR_SHARED", ROOT.parent / "shared"))
+Look: TypeAlias = Callable[..., Report]
+
+
+def net(*layers: str, shape: str = "dim: 1 dim: 3 dim: 16 dim: 16") -> str:
+    """A chain of layers: `NAME TYPE settings`; those that name their bottoms or tops are left as they are."""
+    text = [f'name: "net" layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ {shape} }} }} }}']
+    before = "x"
+    for layer in layers:
+        name, type, settings = (*layer.split(maxsplit=2), "")[:3]
+        bottom = "" if "bottom:" in settings else f'bottom: "{before}"'
+        text.append(f'layer {{ name: "{name}" type: "{type}" {bottom} top: "{name}" {settings} }}')
+        before = name
+    return "\n".join(text)
+
+
+@pytest.fixture
+def look(tmp_path: Path) -> Look:
+    """Inspects a chain of layers, without weights."""
+
+    def look(*layers: str, **options: str) -> Report:
+        path = tmp_path / "net.prototxt"
+        path.write_text(net(*layers, **options))
+        return inspect(path)
+
+    return look
+
+
+def convolution(outputs: int, kernel: int, more: str = "") -> str:
+    return f"convolution_param {{ num_output: {outputs} kernel_size: {kernel} {more} }}"
+
+
+def row(result: Report, layer: str) -> ModelLayer:
+    (found,) = (row for row in result.layers if row.name == layer)
+    return found
+
+
+def test_a_definition_without_weights_is_enough(look: Look) -> None:
+    result = look(
+        f"conv Convolution {convolution(20, 5)}",
+        "norm BatchNorm",
+        "scale Scale scale_param { bias_term: true }",
+        "relu ReLU",
+        "pool Pooling pooling_param { pool: MAX kernel_size: 2 stride: 2 }",
+        "drop Dropout",
+        "fc InnerProduct inner_product_param { num_output: 10 }",
+        "prob Softmax",
+    )
+    assert [
+        (r.name, *("x".join(map(str, shape)) for shape in r.outputs), r.parameters, r.macs, r.runs)
+        for r in result.layers
+    ] == [
+        ("x", "16x16x3", 0, 0, "none"),
+        ("conv", "12x12x20", 1520, 12 * 12 * 20 * 5 * 5 * 3, "device"),
+        ("norm", "12x12x20", 41, 0, "device"),
+        ("scale", "12x12x20", 40, 0, "device"),
+        ("relu", "12x12x20", 0, 0, "device"),
+        ("pool", "6x6x20", 0, 0, "device"),
+        ("drop", "6x6x20", 0, 0, "none"),
+        ("fc", "1x1x10", 7210, 7200, "device"),
+        ("prob", "1x1x10", 0, 0, "cpu"),
+    ]
+    assert [r.how for r in result.layers[1:6]] == [
+        "convolution 5x5",
+        *['within "conv"'] * 3,
+        'max pool 2x2, in the command of "conv"',
+    ]
+    assert (result.work, result.problems) == (Work(2, 1), ())
+    assert (result.parameters, result.macs, result.share_on_device) == (8811, 223200, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("layers", "how"),
+    [
+        (["a Sigmoid"], "average pool 1x1"),
+        (["a BatchNorm"], "depthwise convolution 1x1"),
+        (["a PReLU"], "depthwise convolution 1x1"),
+        (["a Upsample upsample_param { scale: 4 }"], "2 times upsampling by 2x2"),
+        (["a Pooling pooling_param { pool: MAX kernel_size: 5 pad: 2 }"], "2 times max pool 3x3"),
+    ],
+)
+def test_what_runs_as_something_else_says_as_what(look: Look, layers: list[str], how: str) -> None:
+    (_, found) = look(*layers).layers
+    assert (found.runs, found.how) == ("rewritten", how)
+
+
+def test_an_output_that_the_cpu_flattens_is_told(look: Look) -> None:
+    result = look(f"conv Convolution {convolution(20, 5)}", "relu ReLU")
+    assert [(r.runs, r.how) for r in result.layers[1:]] == [
+        ("device", "convolution 5x5"),
+        ("device+cpu", 'within "conv"; flattened for the output'),
+    ]
+    assert result.work == Work(1, 1)
+
+
+WIDE = "dim: 1 dim: 3 dim: 16 dim: 3000"
+EVERYTHING = (
+    f"first Convolution {convolution(8, 1)}",  # too wide: DV404
+    "odd Foo",  # unknown: DV301
+    "bad Pooling pooling_param { pool: STOCHASTIC kernel_size: 2 }",  # not the same each time: DV302
+    "far ReLU relu_param { negative_slope: 1e6 }",  # DV503 for any size
+    "last Bar",
+)
+
+
+def codes(problems: Sequence[Message]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((problem.code, problem.layer) for problem in problems))
+
+
+REASONS = [("DV404", "first"), ("DV301", "odd"), ("DV302", "bad"), ("DV503", "far"), ("DV301", "last")]
+
+
+def test_all_reasons_come_at_once_in_network_order(look: Look) -> None:
+    result = look(*EVERYTHING, shape=WIDE)
+    assert codes(result.problems) == REASONS
+    assert [r.runs for r in result.layers] == ["none", *["refused"] * 5]
+    assert result.changes[1].layers == ("odd", "last")
+
+
+def test_settings_that_contradict_each_other_are_reported_for_any_size(look: Look) -> None:
+    layers = (f"bad Convolution {convolution(8, 3, 'pad: 1 pad_h: 1')}", "worse Convolution", "pool Pooling")
+    assert codes(look("odd Foo", *layers).problems) == [
+        ("DV301", "odd"),
+        ("DV206", "bad"),
+        ("DV206", "worse"),
+        ("DV206", "pool"),
+    ]
+
+
+def test_a_conversion_tells_the_same_reasons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "net.prototxt").write_text(net(*EVERYTHING, shape=WIDE))
+    ones = [np.ones((8, 3, 1, 1)), np.ones(8)]
+    write(tmp_path / "net.caffemodel", [("first", "", ones), ("far", "", [np.ones((8, 8, 1, 1)), np.ones(8)])])
+    ini = "[INPUT]\nname=n\ndefinition=net.prototxt\ndata=net.caffemodel\n[OUTPUT]\noutput_folder=.\n"
+    (tmp_path / "net.ini").write_text(ini)
+    with pytest.raises(ConvertorError) as caught:
+        load(Config.read(tmp_path / "net.ini"))
+    assert codes([*map(message_of, caught.value.problems)]) == REASONS == codes(inspect(tmp_path / "net.ini").problems)
+    assert cli.main([str(tmp_path / "net.ini")]) == 1
+    told = re.findall(r"^error (DV\d+)", capsys.readouterr().err, re.MULTILINE)
+    assert list(dict.fromkeys(told)) == ["DV404", "DV301", "DV302", "DV503"]
+
+
+def test_what_may_follow_from_a_guess_is_not_told(look: Look) -> None:
+    layers = ("odd Foo", f"conv Convolution {convolution(8, 1)}")
+    result = look(*layers, shape=WIDE)
+    assert codes(result.problems) == [("DV301", "odd")]
+    assert [(r.guessed, r.runs) for r in result.layers[1:]] == [(True, "refused"), (True, "device")]
+
+
+def test_what_does_not_fit_a_guess_is_not_known(look: Look) -> None:
+    result = look("odd Foo", f"conv Convolution {convolution(8, 17)}")
+    assert codes(result.problems) == [("DV301", "odd")]
+    assert row(result, "conv").runs == "unknown"
+    assert row(result, "conv").macs is row(result, "conv").parameters is None
+
+
+def test_a_layer_that_is_cut_out_costs_nothing(look: Look) -> None:
+    result = look(f"conv Convolution {convolution(16, 3)}", "odd Foo", "relu ReLU")
+    assert result.work == Work(2, 1)  # the output's flattening, and none before the layer cut out
+    assert row(result, "conv").runs == "device"
+    assert row(result, "odd").steps == ()
+
+
+def test_an_input_of_unknown_size_does_not_hide_the_rest(look: Look) -> None:
+    steep = "steep ReLU relu_param { negative_slope: 1e6 }"
+    result = look(f"conv Convolution {convolution(8, 3)}", steep, "odd Foo", shape="dim: 1 dim: 3 dim: 0 dim: 0")
+    assert codes(result.problems) == [("DV206", "x"), ("DV503", "steep"), ("DV301", "odd")]
+
+
+def test_weights_that_are_named_and_missing_are_reasons(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(
+        net(f"conv Convolution {convolution(8, 3)}", "steep ReLU relu_param { negative_slope: 1e6 }")
+    )
+    (tmp_path / "net.ini").write_text(
+        "[INPUT]\nname=n\ndefinition=net.prototxt\ndata=w.caffemodel\n[OUTPUT]\noutput_folder=.\n"
+    )
+    write(tmp_path / "w.caffemodel", [("other", "", [np.ones(3)])])
+    assert codes(inspect(tmp_path / "net.ini").problems) == [("DV204", "conv"), ("DV503", "steep")]
+    (tmp_path / "w.caffemodel").write_bytes(b"\xff" * 20)
+    assert codes(inspect(tmp_path / "net.ini").problems) == [("DV201", ""), ("DV503", "steep")]
+
+
+def test_no_array_is_as_large_as_the_weights(look: Look) -> None:
+    tracemalloc.start()
+    try:
+        result = look(
+            f"conv Convolution {convolution(512, 3)}",
+            "norm BatchNorm",
+            "fc InnerProduct inner_product_param { num_output: 16384 }",  # 1.6 GB
+            "scale Scale",
+            "fc2 InnerProduct inner_product_param { num_output: 16384 }",
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.parameters > 1_900_000_000
+    assert peak < 50_000_000
+
+
+def test_absent_numbers_are_positive_and_differ_from_row_to_row() -> None:
+    absent = Constant.absent((4, 2, 3))
+    values = absent.load()
+    assert values.shape == (4, 2, 3)
+    assert np.all((values > 0.5) & (values <= 1))
+    assert len(set(values[:, 0, 0])) == 4
+    assert np.array_equal(values[1:3], absent.load(slice(1, 3)))
+    assert not np.isin(values, Constant.absent((4, 2, 3)).load()).any()
+
+
+# --- shapes that a file tells of layers that cannot be read --------------------------------------------------------------
+
+
+def keras_3(layers: list[dict[str, Any]], arrays: dict[str, Any], folder: Path, name: str = "Functional") -> Report:
+    config: dict[str, Any] = {"name": "model", "layers": layers}
+    if name == "Functional":
+        config |= {"input_layers": [["x", 0, 0]], "output_layers": [[layers[-1]["name"], 0, 0]]}
+    with h5py.File(folder / "inner", "w") as file:
+        for path, values in arrays.items():
+            file.create_dataset(path, data=values)
+    with zipfile.ZipFile(folder / "net.keras", "w") as archive:
+        archive.writestr("config.json", json.dumps({"class_name": name, "config": config}))
+        archive.write(folder / "inner", "model.weights.h5")
+    return inspect(folder / "net.keras")
+
+
+def called(type: str, name: str, source: str, shape: list[int | None], **config: Any) -> dict[str, Any]:
+    """A layer of a Keras 3 file, called with another layer's output."""
+    tensor = {"class_name": "__keras_tensor__", "config": {"shape": shape, "keras_history": [source, 0, 0]}}
+    settings = {"name": name, "trainable": True, "dtype": "float32", **config}
+    return {"class_name": type, "name": name, "config": settings, "inbound_nodes": [{"args": [tensor], "kwargs": {}}]}
+
+
+INPUT = {"class_name": "InputLayer", "name": "x", "config": {"name": "x", "batch_shape": [None, 16, 16, 3]}, "inbound_nodes": []}  # fmt: skip
+CONVOLUTION = {"filters": 4, "kernel_size": [3, 3], "padding": "valid"}
+ARRAYS = {"layers/conv2d/vars/0": np.ones((3, 3, 12, 4)), "layers/conv2d/vars/1": np.ones(4)}
+
+
+@pytest.mark.parametrize("form", ["Functional", "Sequential"])
+def test_a_layer_that_cannot_be_read_has_the_shape_that_the_file_tells(tmp_path: Path, form: str) -> None:
+    odd = called("Foo", "odd", "x", [None, 16, 16, 3])
+    conv = called("Conv2D", "conv", "odd", [None, 8, 8, 12], **CONVOLUTION)
+    if form == "Sequential":
+        conv["build_config"] = {"input_shape": [None, 8, 8, 12]}
+        for layer in (odd, conv):
+            del layer["inbound_nodes"]
+    result = keras_3([INPUT, odd, conv], ARRAYS, tmp_path, form)
+    assert codes(result.problems) == [("DV301", "odd")]
+    assert [
+        (r.name, *("x".join(map(str, shape)) for shape in r.outputs), r.guessed, r.runs, r.macs)
+        for r in result.layers[1:]
+    ] == [
+        ("odd", "8x8x12", False, "refused", None),
+        ("conv", "6x6x4", False, "device", 6 * 6 * 4 * 9 * 12),
+    ]
+
+
+def test_a_shape_with_an_open_size_or_that_differs_from_call_to_call_is_none() -> None:
+    first = called("Relu", "a", "odd", [None, 8, 8, 12])
+    assert known_shapes({"config": {"layers": [first]}}) == {"odd": (8, 8, 12)}
+    assert known_shapes({"config": {"layers": [first, called("Relu", "b", "odd", [None, 8, 8, 12])]}}) != {}
+    for shape in ([None, 9, 8, 12], [None, None, 8, 12], [None], None, "abc"):
+        assert known_shapes({"config": {"layers": [first, called("Relu", "b", "odd", shape)]}}) == {}  # type: ignore[arg-type]  # what a damaged file may hold
+    inner = {"class_name": "Functional", "name": "part", "config": {"layers": [first]}}
+    assert known_shapes({"config": {"layers": [inner]}}) == {"part/odd": (8, 8, 12)}
+    nonsense: list[Any] = [None, [], {}, {"config": 1}, {"config": {"layers": [1, {"config": 2}]}}]
+    assert [known_shapes(data) for data in nonsense] == [{}] * 5
+
+
+def test_without_a_shape_in_the_file_the_size_is_guessed(tmp_path: Path) -> None:
+    odd = called("Foo", "odd", "x", [None, 16, 16, 3])
+    conv = called("Conv2D", "conv", "odd", [None, None, None, 12], **CONVOLUTION)
+    result = keras_3([INPUT, odd, conv], ARRAYS, tmp_path)
+    assert codes(result.problems) == [("DV301", "odd")]
+    assert [
+        (r.name, *("x".join(map(str, shape)) for shape in r.outputs), r.guessed, r.runs) for r in result.layers[1:]
+    ] == [
+        ("odd", "16x16x12", True, "refused"),
+        ("conv", "14x14x4", True, "device"),  # its weights give the channels
+    ]
+
+
+def test_a_layer_that_fits_no_guess_does_not_hide_what_is_behind_it(shared: Path, tmp_path: Path) -> None:
+    """In a file of Keras 2, which contains no shapes: a stand-in for any layer has the channels that the others need."""
+    path = tmp_path / "net.h5"
+    path.write_bytes((shared / "models/vww_mobilenet_keras2/vww_96.h5").read_bytes())
+    for number in (1, 7, 20):
+        with h5py.File(path, "r+") as file:
+            config = json.loads(file.attrs["model_config"])
+            layers = config["config"]["layers"]
+            layers[number]["class_name"], was = "Foo", layers[number]["class_name"]
+            file.attrs["model_config"] = json.dumps(config)
+        result = inspect(path)
+        assert [problem.code for problem in result.problems] == ["DV301"]
+        assert [r.runs for r in result.layers].count("unknown") <= 1, was
+        with h5py.File(path, "r+") as file:
+            layers[number]["class_name"] = was
+            file.attrs["model_config"] = json.dumps(config)
+
+
+# --- whole networks ------------------------------------------------------------------------------------------------------
+
+
+def numbers_in(path: Path) -> int:
+    """How many numbers a Keras 2 file holds for its layers."""
+    found: list[int] = []
+    with h5py.File(path) as file:
+        file["model_weights"].visititems(lambda _, item: found.append(getattr(item, "size", 0)))
+    return sum(found)
+
+
+def test_the_parameters_are_those_in_the_file() -> None:
+    example = ROOT / "examples/digits_keras"
+    assert inspect(example / "digits_keras2.h5").parameters == numbers_in(example / "digits_keras2.h5") > 1000
+    assert inspect(example / "digits.keras").parameters == numbers_in(example / "digits_keras2.h5")
+
+
+def test_the_parameters_of_real_networks_are_those_in_their_files(shared: Path) -> None:
+    for path in (shared / "models").glob("*keras2/*.h*5"):
+        assert inspect(path).parameters == numbers_in(path), path.name
+    for path in (shared / "models").glob("*/*.caffemodel"):
+        weights = WeightsFile.open(path)
+        (definition,) = path.parent.glob(f"{path.stem[:4]}*.prototxt" if "mtcnn" in str(path) else "*.prototxt")
+        result = inspect(definition)
+        layers = {found.name for found in result.layers}  # some files hold what only training needed, too
+        held = sum(math.prod(blob.shape) for layer in layers for blob in weights.blobs(layer))
+        assert result.parameters == held > 1000, path.name
+
+
+@pytest.mark.parametrize("example", ["digits_keras", "digits_caffe"])
+def test_an_inspection_says_what_the_conversion_makes(example: str) -> None:
+    config = Config.read(ROOT / f"examples/{example}/net.ini")
+    result, program = inspect(config), build(load(config), config)
+    assert result.problems == ()
+    assert len(result.commands) == sum(bool(layer.runs) for layer in program.layers)
+    assert {n for r in result.layers for n in r.steps} == set(range(len(program.layers)))
+    for found in result.layers:
+        for number in found.steps:
+            assert (found.name, found.type) in [(o.layer, o.type) for o in program.layers[number].origins]
+
+
+CASES = sorted(SHARED.glob("vectors/caffe/*/deploy.prototxt"))
+
+
+@pytest.mark.parametrize("definition", CASES, ids=lambda path: path.parent.name)
+def test_an_inspection_foretells_the_conversion_with_weights_or_without(definition: Path, tmp_path: Path) -> None:
+    """Of the networks that real Caffe ran: the same is refused, and the same layers cost the same."""
+    data = definition.with_name("weights.caffemodel")
+    given = f"data = {data}\n" if data.exists() else ""
+    ini = f"[INPUT]\nname = n\ndefinition = {definition}\n{given}[OUTPUT]\noutput_folder = out\n"
+    (tmp_path / "net.ini").write_text(ini)
+    config = Config.read(tmp_path / "net.ini")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alone, whole = inspect(definition), inspect(config)
+        if whole.problems:
+            with pytest.raises(ConvertorError) as caught:
+                build(load(config), config)
+            assert tuple(map(message_of, caught.value.problems)) == whole.problems
+        else:
+            program = build(load(config), config)
+            assert len(whole.commands) == sum(bool(layer.runs) for layer in program.layers)
+            assert {number for found in whole.layers for number in found.steps} <= set(range(len(program.layers)))
+    assert [problem.code for problem in alone.problems] == [problem.code for problem in whole.problems]
+    for mine, theirs in zip(alone.layers, whole.layers, strict=True):
+        assert (mine.name, mine.type, mine.outputs, mine.macs) == (
+            theirs.name,
+            theirs.type,
+            theirs.outputs,
+            theirs.macs,
+        )
+        assert (mine.runs == "refused") == (theirs.runs == "refused")
+
+
+def replaced() -> Iterator[tuple[str, str]]:
+    """The digits network, once for each of its layers, which then has an unknown type."""
+    text = (ROOT / "examples/digits_caffe/digits.prototxt").read_text()
+    pieces = text.split('type: "')
+    for at in range(1, len(pieces)):
+        type, quote, rest = pieces[at].partition('"')
+        if type != "Input":
+            yield type, 'type: "'.join([*pieces[:at], f"Foo{quote}{rest}", *pieces[at + 1 :]])
+
+
+def test_whichever_layer_is_not_known_the_others_are_looked_at(tmp_path: Path) -> None:
+    whole = inspect(ROOT / "examples/digits_caffe/digits.prototxt")
+    count = 0
+    for type, text in replaced():
+        (tmp_path / "net.prototxt").write_text(text)
+        result = inspect(tmp_path / "net.prototxt")
+        assert [p.code for p in result.problems] == ["DV301"], type
+        assert [r.name for r in result.layers] == [r.name for r in whole.layers]
+        assert [r.runs for r in result.layers].count("refused") == 1
+        count += 1
+    assert count > 10
+
+
+# --- on the command line -------------------------------------------------------------------------------------------------
+
+
+def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    layers = (f"conv Convolution {convolution(8, 3)}", "o[b]dd Foo", "relu ReLU")
+    Path("net.prototxt").write_text(net(*layers))
+    assert cli.main(["inspect", "net.prototxt"]) == 1
+    out, err = capsys.readouterr()
+    assert (
+        out
+        == """\
+net (Caffe, net.prototxt, without weights); sizes are height x width x channels
+
+layer   type         output    parameters    MACs  runs       how
+x       Input        16x16x3                       none       the application writes it
+conv    Convolution  14x14x8          224  42,336  device     convolution 3x3
+o[b]dd  Foo          ~14x14x8           ?       ?  refused    DV301 layers of the type Foo cannot be converted
+relu    ReLU         ~14x14x8                      rewritten  average pool 1x1
+
+  layers      4
+  parameters  224
+  MACs        42,336 known (100.0% on the device)
+  commands    2
+  CPU layers  0
+
+~ is a guess: a layer before it cannot be read. Values that depend on it are unknown.
+It cannot be converted. What to change:
+  DV301  o[b]dd: remove it, or let the network end before it
+"""
+    )
+    assert err == ""
+
+
+@pytest.mark.parametrize("columns", [90, 200])
+def test_on_a_terminal_the_last_column_folds_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
+) -> None:
+    (tmp_path / "net.prototxt").write_text(net(f"conv Convolution {convolution(8, 3)}", "odd Foo"))
+    monkeypatch.setattr(console, "_draws", lambda _: True)
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((columns, 40)))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    cli.main(["inspect", str(tmp_path / "net.prototxt")])
+    out = capsys.readouterr().out  # not a terminal: without colors
+    table = out.partition("\n\n")[2].partition("\n\n")[0].splitlines()
+    at = table[0].index("how")
+    assert " ".join(line[at:].strip() for line in table[3:]) == "DV301 layers of the type Foo cannot be converted"
+    assert (len(table) > 4) == (columns < 200)
+    assert max(map(len, table)) <= columns
+
+
+def test_steps_are_shown_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", str(ROOT / "examples/digits_caffe/net.ini"), "-v"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].endswith("how" + lines[2].split("how")[1]) and lines[2].split()[-1] == "steps"
+    assert "It can be converted, as far as is known before its weights are packed." in lines
+
+
+@pytest.mark.parametrize("options", [["inspect", "-q"], ["report"], ["inspect", "--json"]])
+def test_problems_name_the_file_as_it_was_given_and_json_without_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sub").mkdir()
+    Path("sub/net.prototxt").write_text(net(f"conv Convolution {convolution(8, 3)}", "odd Foo"))
+    Path("sub/net.caffemodel").write_bytes(b"")
+    assert cli.main([*options, "sub/net.prototxt"]) == 1
+    printed, said = capsys.readouterr()
+    if "--json" in options:
+        assert '"file": "net.prototxt"' in printed and "sub" not in printed
+    else:
+        assert '--> sub/net.prototxt:3: layer "odd" (Foo)' in said
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: list[str]) -> None:
+    (tmp_path / "net.prototxt").write_text(net(f"conv Convolution {convolution(8, 3)}", "odd Foo", "last Softmax"))
+    texts = []
+    for _ in range(2):
+        assert cli.main(["inspect", str(tmp_path / "net.prototxt"), "--json", *quiet]) == 1
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+    found = json.loads(texts[0])
+    assert found["layers"][1] == {
+        "name": "conv",
+        "type": "Convolution",
+        "outputs": [[14, 14, 8]],
+        "guessed": False,
+        "parameters": 224,
+        "macs": 42336,
+        "runs": "device",
+        "how": "convolution 3x3",
+        "steps": [],
+        "problems": [],
+    }
+    hint = "remove it, or let the network end before it"
+    problem = {"code": "DV301", "message": "layers of the type Foo cannot be converted", "hint": hint}
+    assert found["layers"][2]["problems"] == [problem]
+    assert found["problems"] == [{**problem, "file": "net.prototxt", "line": 3, "layer": "odd", "type": "Foo"}]
+    assert found["totals"] == {
+        "layers": 4,
+        "refused": 1,
+        "parameters": 224,
+        "macs": 42336,
+        "macs_on_device": 42336,
+        "share_on_device": 1.0,
+        "commands": 1,
+        "cpu_layers": 1,
+        "traffic_bytes": None,
+        "usec": None,
+    }
+    assert {key: found[key] for key in ("schema", "network", "file", "framework", "has_weights")} == {
+        "schema": 1,
+        "network": "net",
+        "file": "net.prototxt",
+        "framework": "CAFFE",
+        "has_weights": False,
+    }
+
+
+def test_the_page_describes_every_entry_of_the_json(look: Look) -> None:
+    page = (ROOT / "docs/inspect.md").read_text(encoding="utf-8")
+    found = json.loads(inspection_as_json(look("odd Foo")))
+    costs = json.loads(inspection_as_json(look(f"conv Convolution {convolution(8, 7)}")))["costs"]
+    names = {*found, *found["totals"], *found["layers"][1], *found["problems"][0], *costs, *costs["commands"][0]}
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
+    assert [runs.value for runs in Runs if f"`{runs.value}`" not in page] == []
+
+
+def test_inspect_is_a_public_name() -> None:
+    package = importlib.import_module("cnn_convertor")
+    assert package.inspect is inspect
+    importlib.import_module("cnn_convertor.conversion.inspection")
+    assert package.inspect is inspect
+
+
+def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.ini", "a.prototxt", "a.h5", "a.keras"):
+        assert cli.main(["inspect", str(tmp_path / name)]) == 2
+        assert f'there is no file "{tmp_path / name}"' in capsys.readouterr().err
+
+
+def test_a_model_is_known_by_its_beginning_too(tmp_path: Path) -> None:
+    for name in ("digits.keras", "digits_keras2.h5"):
+        (tmp_path / "net").write_bytes((ROOT / "examples/digits_keras" / name).read_bytes())
+        result = inspect(tmp_path / "net")
+        same = inspect(ROOT / "examples/digits_keras" / name)
+        assert (result.network, result.framework, result.work) == ("net", "Keras", same.work)
+    with pytest.raises(UsageError, match="DV101: this is a model"):
+        Config.read(tmp_path / "net")
+
+
+def test_costs_add_up_in_the_totals(look: Look) -> None:
+    result = look(f"conv Convolution {convolution(8, 7)}")
+    found = json.loads(inspection_as_json(result))
+    (command,) = found["costs"]["commands"]
+    assert (command["layers"], command["runs"], len(result.commands)) == (["conv"], 1, 1)
+    assert found["totals"]["traffic_bytes"] == command["bytes"] > 0
+    assert found["totals"]["usec"] == command["usec"] > 0
+    assert found["costs"]["provenance"] == "model; assumes clock, bandwidth, multipliers"
+
+
+NET = "examples/digits_keras/net.ini"
+
+
+def test_a_table_shows_what_each_command_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", "--cost", str(ROOT / NET)]) == 0
+    out = capsys.readouterr().out
+    header, first = (re.search(f"^  {name} .*$", out, re.MULTILINE) for name in ("command", "stem, stem_norm,"))
+    assert header is not None and header[0].split()[1:] == [
+        "step", "runs", "cycles", "input", "operand", "output", "weights", "bound", "us",
+    ]  # fmt: skip
+    assert first is not None and first[0].split()[3:] == ["0", "1", "128", "128", "2,048", "2,336", "memory", "1.4"]
+    assert out.endswith("0.0109 ms and 0.03 MB on dv700 (model; assumes clock, bandwidth, multipliers)\n")
+
+
+def test_devices_and_levels_of_fusion_are_shown_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", "--device", "all", "--fusion", "all", str(ROOT / NET)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:18]]
+    levels = ["none", "proven", "documented", "full"]
+    assert [row[:2] for row in rows] == [[device, level] for device in NAMES for level in levels]
+    assert [row[2] for row in rows[:4]] == ["10", "8", "6", "6"]
+    assert cli.main(["inspect", "--device", "zia-c2", "--fusion", "all", "--json", str(ROOT / NET)]) == 0
+    found = json.loads(capsys.readouterr().out)["inspections"]
+    assert [(one["device"], one["fusion"]) for one in found] == [("zia-c2", level) for level in levels]
+
+
+def test_a_network_that_one_device_refuses(look: Look, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    look("up Deconvolution convolution_param { num_output: 3 kernel_size: 2 stride: 2 bias_term: false }")
+    assert cli.main(["inspect", "--device", "all", str(tmp_path / "net.prototxt")]) == 1
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:6]]
+    assert [row[0] for row in rows if len(row) < 7] == ["zia-c2"]
+
+
+def test_weights_alone_are_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["inspect", str(ROOT / "examples/digits_caffe/digits.caffemodel")]) == 1
+    assert "error DV201: the definition is a binary file, not text" in capsys.readouterr().err
+
+
+def test_an_input_of_bytes_that_the_device_refuses_is_a_problem() -> None:
+    result = inspect(Config.read(ROOT / NET, input="u8"))  # the table of bytes has 3 channels, the digits have 1
+    assert codes(result.problems)[0][0] == "DV431"
+    assert result.steps == ()
+
+
+def test_device_options_are_heard(look: Look, tmp_path: Path) -> None:
+    assert len(look(f"conv Convolution {convolution(8, 7)}").commands) == 1
+    assert len(inspect(tmp_path / "net.prototxt", max_kernel_size=5).commands) > 1
+    with pytest.raises(UsageError):
+        inspect(tmp_path / "net.prototxt", max_kernel_size=9)
+
+
+def test_why_a_command_ends_is_told(look: Look) -> None:
+    result = look(f"one Convolution {convolution(8, 3)}", f"two Convolution {convolution(8, 3, 'dilation: 2 pad: 2')}")
+    (boundary,) = result.boundaries
+    assert (boundary.before, boundary.after) == ("one", "two") and "dilat" in boundary.reason
+    assert json.loads(inspection_as_json(result))["boundaries"] == [boundary._asdict()]
+
+
+def test_maps_beyond_all_memory_are_refused_by_a_rule(tmp_path: Path) -> None:
+    """What depends on their size is not worked out. An input of more than 33,554,432 numbers does not come so far."""
+    definition = tmp_path / "net.prototxt"
+    definition.write_text(
+        'input: "x" input_shape { dim: 1 dim: 1 dim: 5000 dim: 5000 }\n'
+        'layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 8 kernel_size: 3 } }\n'
+        'layer { name: "d" type: "InnerProduct" bottom: "c" top: "d" inner_product_param { num_output: 8 } }\n'
+        'layer { name: "e" type: "InnerProduct" bottom: "d" top: "e" inner_product_param { num_output: 16000000 } }\n'
+        'layer { name: "r" type: "Reshape" bottom: "e" top: "r" reshape_param { shape { dim: 0 dim: 4000 dim: 4000 } } }\n'
+    )
+    assert {problem.code for problem in inspect(definition).problems} >= {"DV404"}

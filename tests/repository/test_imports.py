@@ -1,0 +1,171 @@
+"""Modules import only those above them in one order, and other packages only where they are allowed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "cnn_convertor"
+
+# A room imports from the ranks above it in this list, and from itself.
+RANKS = (
+    {"__init__", "files", "workers", "palettes", "conversion", "trials"},
+    {"files.archives", "errors", "escaping", "files.limited", "files.places", "progress", "files.plain"},
+    {"files.dependencies", "files.interruption", "files.json_files", "files.numpy_files", "files.templates"},
+    {"workers.outcomes", "conversion.selection", "files.temporary"},
+    {"files.hashing", "workers.relocation"},
+    {"workers.cluster"},
+    {"workers.processes"},
+    {"files.replacing", "files.isolation", "ir", "memory", "quantize", "layouts", "audit"},
+    {"frontends", "passes"},
+    {"devices"},
+    {"config"},
+    {"codegen", "emulation"},
+    {"samples"},
+    {"palettes.calibration", "verification"},
+    {"palettes.output_budget"},
+    {"report"},
+    {"conversion.manifest"},
+    {"pipeline"},
+    {"conversion.cache", "conversion.checking", "conversion.inspection", "trials.verify"},
+    {"conversion.bulk", "conversion.first_ini", "trials.sweep"},
+    {"board"},
+    {"export"},
+    {"cli"},
+    {"__main__"},
+)
+# Parts of a room that know nothing of each other.
+STRANGERS = ({"frontends.caffe", "frontends.keras", "frontends.onnx"},)
+# Foreign packages that belong to some rooms alone.
+HOMES = {
+    "click": {"cli"},
+    "rich": {"cli"},
+    "h5py": {"frontends"},
+    "google": {"frontends", "verification"},
+    "jinja2": {"codegen", "report", "files.templates"},
+    "fast_sugiyama": {"report"},
+    "tensorflow": {"verification"},
+    "keras": {"verification"},
+    "cv2": {"samples", "verification"},
+    "onnx": {"verification"},
+    "onnxruntime": {"verification"},
+    "dask": {"workers.cluster"},
+    "distributed": {"workers.cluster"},
+}
+IMPORTED_AS = {"protobuf": "google"}
+OPTIONAL = {"dask", "distributed", "fast_sugiyama", "tensorflow", "keras", "cv2", "onnx", "onnxruntime"}
+
+
+def module_of(path: Path) -> str:
+    """A file's module without the package's name: frontends.caffe.text"""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts if len(parts) == 1 or parts[-1] != "__init__" else parts[:-1])
+
+
+MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Every module that the file names in an import, wherever in the file, and the line."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from ((name.name, node.lineno) for name in names)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                yield from ((f"{module}.{name.name}", node.lineno) for name in names)
+            case ast.ImportFrom():
+                raise AssertionError(f"{path}:{node.lineno}: a relative import")
+
+
+def inner_imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Modules of this package that the file imports."""
+    for name, line in imports(path):
+        if name.partition(".")[0] == PACKAGE.name:
+            inner = name.partition(".")[2]
+            while inner and inner not in MODULES:  # a name inside a module
+                inner = inner.rpartition(".")[0]
+            yield inner or "__init__", line
+
+
+def rank(room: str) -> int:
+    (found,) = (number for number, rooms in enumerate(RANKS) if room in rooms)
+    return found
+
+
+def room_of(module: str) -> str:
+    """The longest part of the module's name that has a rank."""
+    ranked = set().union(*RANKS)
+    while module not in ranked and "." in module:
+        module = module.rpartition(".")[0]
+    return module
+
+
+def may_import(room: str, other: str) -> bool:
+    return room == other or rank(other) < rank(room)
+
+
+def test_every_room_has_a_rank() -> None:
+    assert {room_of(module) for module in MODULES} <= set().union(*RANKS)
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module != "__init__"])
+def test_rooms_import_only_what_stands_below_them(module: str) -> None:
+    wrong = [
+        f"{MODULES[module].relative_to(ROOT)}:{line} imports {other}"
+        for other, line in inner_imports(MODULES[module])
+        if not may_import(room_of(module), room_of(other))
+    ]
+    assert not wrong
+
+
+def test_the_package_itself_imports_its_public_names_late() -> None:
+    """What `import cnn_convertor` does stays small: nothing of its own but for type checkers."""
+    tree = ast.parse(MODULES["__init__"].read_text(encoding="utf-8"))
+    early = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert all(PACKAGE.name not in ast.unparse(node) for node in early)
+
+
+@pytest.mark.parametrize("strangers", STRANGERS)
+def test_parts_that_know_nothing_of_each_other(strangers: set[str]) -> None:
+    for module, path in MODULES.items():
+        for part in strangers:
+            if module == part or module.startswith(f"{part}."):
+                named = {other for other, _ in inner_imports(path)}
+                assert not [n for n in named for s in strangers - {part} if n == s or n.startswith(f"{s}.")]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_foreign_packages_stay_where_they_belong(module: str) -> None:
+    for name, line in imports(MODULES[module]):
+        foreign = name.partition(".")[0]
+        if foreign in HOMES:
+            assert HOMES[foreign] & {room_of(module), module.partition(".")[0]}, (
+                f"{MODULES[module].relative_to(ROOT)}:{line} imports {foreign}"
+            )
+
+
+def test_everything_that_is_imported_is_a_dependency() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    listed = re.search(r"^dependencies = \[(.*?)^\]", text, re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    declared = set(re.findall(r'"([\w-]+)[<>=]', listed[1]))
+    used = {name.partition(".")[0] for path in MODULES.values() for name, _ in imports(path)}
+    foreign = used - set(sys.stdlib_module_names) - {PACKAGE.name} - OPTIONAL
+    assert foreign == {IMPORTED_AS.get(name, name) for name in declared}
+
+
+def test_an_import_against_the_order_is_found() -> None:
+    assert not may_import("frontends", "passes")
+    assert not may_import("passes", "frontends")
+    assert not may_import("ir", "memory")
+    assert not may_import("frontends", "config")
+    assert not may_import("emulation", "verification")
+    assert not may_import("audit", "devices")
+    assert may_import("devices", "ir")
+    assert may_import("verification", "emulation")
