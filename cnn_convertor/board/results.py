@@ -97,7 +97,7 @@ def _parsed(folder: Path, found: Mapping[str, Any]) -> BoardResults:
 
 
 def _measured(found: Mapping[str, Any], usec: int | None) -> Measured:
-    """Raises TypeError for what is no number."""
+    """Raises TypeError for values that are not numbers."""
     measured = Measured(usec, found["input_bytes"], found["output_bytes"], found["weights_bytes"])
     if not all(value is None or type(value) is int for value in asdict(measured).values()):
         raise TypeError

@@ -9,7 +9,7 @@ _CPU_COLOR = '"#ffe3c4"'
 
 
 def drawing(program: Program) -> dict[str, object]:
-    """Nodes and edges; inputs that are no layers get a node, too."""
+    """Nodes and edges; inputs without a layer get a node too."""
     nodes: list[dict[str, str]] = []
     edges: list[dict[str, str]] = []
     inputs = {tensor.offset: f"input_{position}" for position, (_, tensor) in enumerate(program.inputs)}

@@ -59,7 +59,7 @@ def variants_of(network: EmulatedNetwork, program: Program) -> Variants:
 
 
 def judged_layers(program: Program) -> tuple[int, ...]:
-    """The layers whose maps show how good the outputs are.
+    """Layers whose maps measure accuracy.
 
     A softmax and a detection hide errors where one class is certain, so their inputs are judged.
     """

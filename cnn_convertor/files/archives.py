@@ -20,7 +20,8 @@ _COMPRESSIONS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def open_archive(path: Path) -> zipfile.ZipFile:
-    """An archive of stored and deflated members. Others, which no framework writes, name the memory that unpacking takes.
+    """An archive of stored and deflated members. Other methods let the file choose how
+    much memory unpacking takes; no framework writes them.
 
     Raises one of DAMAGES, or OSError.
     """

@@ -50,7 +50,7 @@ def _recordings() -> list[set[str]]:
             for names in recordings:
                 names.add(os.fsdecode(arguments[0]))
 
-    sys.addaudithook(hook)  # Python has no way to remove it, so that there is one
+    sys.addaudithook(hook)  # audit hooks cannot be removed, so install only one
     return recordings
 
 
@@ -91,7 +91,7 @@ _OTHERWISE: Final = re.compile(r"[\x00-\x1f\x7f;=|*?\[\]\\:%<>^`'\"&]|^~|\)$")
 
 def _escape(path: str) -> str:
     """As GCC writes paths: Make and Ninja take a backslash before a space and a hash, and two dollars for one."""
-    if found := _OTHERWISE.search(path):
-        problem = f"a dependency file cannot name this path, because Make or Ninja reads {found.group()!r} otherwise"
+    if match := _OTHERWISE.search(path):
+        problem = f"a dependency file cannot name this path, because Make or Ninja would misread {match.group()!r}"
         raise UsageError.of("DV119", problem, Origin(path), "rename the file or the folder")
     return path.replace("$", "$$").replace("#", "\\#").replace(" ", "\\ ")

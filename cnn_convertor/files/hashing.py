@@ -1,4 +1,4 @@
-"""Identifies files by SHA-256, and the software that reads them by versions."""
+"""Hashes of input files, and versions of the software that affects outputs."""
 
 from __future__ import annotations
 

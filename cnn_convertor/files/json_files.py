@@ -1,4 +1,4 @@
-"""Reads JSON that anyone may have written: no numbers that a file of results cannot hold, and no text that cannot be shown."""
+"""Reads JSON of any origin: rejects non-finite and over-long numbers, and lone surrogates."""
 
 import json
 import math

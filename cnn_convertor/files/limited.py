@@ -1,4 +1,4 @@
-"""Reads small files whose names users give: a device has no size, but may have no end."""
+"""Reads small files up to a limit: /dev/zero reports size 0 but never ends."""
 
 from __future__ import annotations
 

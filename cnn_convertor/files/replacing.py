@@ -73,7 +73,7 @@ def replace_all(
 def write(path: Path, contents: Contents) -> None:
     """Write one file as a whole, or leave an earlier one as it is. Raises UsageError.
 
-    A link, and what is no file, like /dev/stdout, is not replaced: the contents go where it leads.
+    Links and special files such as /dev/stdout are not replaced: the contents go to their target.
     """
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -93,7 +93,7 @@ def check_writable(folder: Path) -> None:
 
 
 def differing(folder: Path, files: Mapping[str, Contents]) -> tuple[str, ...]:
-    """The files whose contents in the folder are others, or that it lacks; none where it holds none of them."""
+    """Files that are missing from the folder or differ there; empty if the folder has none of them."""
     if not any((folder / file).is_file() for file in files):
         return ()
     return tuple(file for file, contents in files.items() if not _holds(folder / file, contents))
@@ -112,7 +112,7 @@ def _holds(path: Path, contents: Contents) -> bool:
 
 
 def _pieces(contents: Contents) -> Iterator[memoryview]:
-    """The bytes of a file, as they come. Those of a path that are no text stay as they are."""
+    """The contents in bytes, piece by piece. Bytes of a path that are not text stay as they are."""
     for piece in (contents.encode(errors="surrogateescape"),) if isinstance(contents, str) else contents:
         yield memoryview(piece) if isinstance(piece, bytes) else piece.data
 

@@ -15,7 +15,7 @@ GUESS = Shape(256, 256, 3)  # for an input of unknown size: large enough for mos
 class PartialGraph:
     """The part of a network that can be read.
 
-    graph: without the layers that cannot be read: what such a layer reads is an output, what it gives is an input.
+    graph: inputs of an unreadable layer become graph outputs; its outputs become graph inputs.
     problems: why layers cannot be read, in network order. damaged: whether a file is at fault.
     placeholders: the inputs that stand for layers that cannot be read. cut: the outputs that only such layers read.
     guessed: nodes whose shapes follow from a guess. parameters: the number of each layer's parameters, where it has some.

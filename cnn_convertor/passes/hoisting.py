@@ -36,7 +36,7 @@ Search: TypeAlias = Generator[tuple[str, T], Hoisted | None, Hoisted | None]
 def search(start: Callable[[str, T], Search[T]], name: str, by: T, variant: Callable[[T], Hashable]) -> Hoisted | None:
     """The changes that apply `by` to the named node; None if impossible. Networks may be deeper than calls may nest.
 
-    variant: what tells apart the ways to apply something to one node: each is searched once.
+    variant: memoization key of a search state at a node.
     """
     known: dict[tuple[str, Hashable], Hoisted | None] = {}
     running = [((name, variant(by)), start(name, by))]

@@ -62,7 +62,7 @@ class _Counts:
             self._underflow += int(np.count_nonzero((small <= _UNDERFLOW) & (small > 0)))
         if largest >= _LARGE:
             large = np.abs(weights[exponents >= _LARGE])
-            self._overflow += int(np.count_nonzero(~(large < _OVERFLOW)))  # also what is no number
+            self._overflow += int(np.count_nonzero(~(large < _OVERFLOW)))  # also NaN
 
     def magnitudes(self) -> Magnitudes:
         """The powers of two from the first one on that there is, without zeros."""

@@ -34,7 +34,7 @@ class CellBar(NamedTuple):
 
 
 class TableCell(NamedTuple):
-    """text: what it says. value: to sort by, where the text is no number. kind: its class. bars: drawn after the text."""
+    """text: what it says. value: to sort by, if the text is not a number. kind: its class. bars: drawn after the text."""
 
     text: str = ""
     value: float | None = None

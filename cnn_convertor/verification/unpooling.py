@@ -1,7 +1,8 @@
 """The places of the maxima that the device's unpoolings use, so that unpoolings are compared apart from their poolings.
 
-Rounding to FP16 makes neighbors equal, or changes which of two is larger. An unpooling then puts a value one pixel away: far
-from what the framework has, and as good. So the framework unpools by the device's maxima, which are compared with its own.
+Rounding to FP16 makes neighbors equal, or changes which of two is larger. An unpooling then puts a value one pixel
+away: numerically far from the framework's result, but equally valid. So the framework unpools by the device's maxima, which are
+compared with its own.
 """
 
 from __future__ import annotations

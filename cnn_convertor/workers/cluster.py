@@ -179,7 +179,7 @@ class _Parcels:
         self._is_everywhere = True
 
     def of(self, paths: Sequence[Path]) -> Any:
-        """A future, which workers pass on to each other, and the engine makes again if they die; None without files.
+        """A future that Dask copies between workers, and recomputes if they die; None without files.
 
         Raises OSError.
         """
@@ -195,7 +195,7 @@ class _Parcels:
 
     def _replicate(self) -> None:
         """Copy the files to all workers. Otherwise Dask gives all items to the worker that has them, until others steal some."""
-        with suppress(Exception):  # what is wrong with the cluster, the items tell as well
+        with suppress(Exception):  # errors of the cluster also surface through its tasks
             self._last.exception(timeout=_PATIENCE)
             self._client.replicate([self._last], callback_timeout=_PATIENCE)
 

@@ -94,7 +94,7 @@ def _sources(layers: Sequence[CaffeLayer]) -> list[tuple[Top, ...]]:
         for top, name in enumerate(layer.tops):
             if name in latest and name not in layer.bottoms:
                 maker = layers[latest[name].layer].origin
-                problem = f'the layer makes the blob "{name}", which is there already, from {maker}'
+                problem = f'the layer redefines the blob "{name}" of {maker}'
                 problems.append(Problem("DV212", problem, layer.origin, "rename one of the two"))
             latest[name] = Top(index, top)
     if problems:

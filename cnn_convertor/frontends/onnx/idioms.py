@@ -41,7 +41,7 @@ class _Nodes:
         return node.inputs[0] if node is not None and self.type(name) == type and node.inputs else None
 
     def number(self, name: str) -> float | None:
-        """The value of a constant of one element. One of several axes may give the result more axes than x has."""
+        """The value of a one-element constant of rank 0 or 1. A higher rank could raise the rank of the result."""
         stored = self.constants.get(name)
         is_number = stored is not None and stored.size == 1 and len(stored.dims) <= 1
         return float(stored.load().reshape(-1)[0]) if stored is not None and is_number else None

@@ -112,7 +112,7 @@ class _Importer:
                     raise ModelError.of("DV212", problem, node.where, "the file is damaged; export it again")
             for name in node.outputs:
                 if name and name in known:
-                    problem = f'the node makes "{name}", which is there already'
+                    problem = f'the node redefines "{name}"'
                     raise ModelError.of("DV212", problem, node.where, "the file is damaged; export it again")
                 known.update([name] if name else [])
         for info in model.outputs:
@@ -155,7 +155,7 @@ class _Importer:
         return tuple(dims)
 
     def _check_size(self) -> None:
-        """Report a size that no input can take: those of the file are fixed, and other sizes."""
+        """Report an override that conflicts with fixed sizes in the file."""
         sizes = {info.name: info.dims[2:] for info in self._model.inputs if info.dims and len(info.dims) > 2}
         size = self._size
         fits = (all(n in (0, m) for n, m in zip(given, size or (), strict=False)) for given in sizes.values())

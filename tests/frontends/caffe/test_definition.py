@@ -198,7 +198,7 @@ def test_layers_that_judge_are_left_out_and_what_they_judge_is_given(load: Any) 
     [
         (INPUT + relu("a", "X"), 2, 'reads the blob "X", which no layer before it makes'),
         (INPUT + relu("conv1", "x") + relu("b", "conv2"), 3, 'did you mean "conv1"?'),
-        (INPUT + relu("a", "x") + relu("b", "x", "a"), 3, 'makes the blob "a", which is there already'),
+        (INPUT + relu("a", "x") + relu("b", "x", "a"), 3, 'redefines the blob "a"'),
         (INPUT, 1, "computes nothing at test time"),
         (INPUT + 'layers { type: RELU bottom: "x" top: "y" }', 2, "of the old form (layers) and of the new one"),
     ],

@@ -202,8 +202,8 @@ def test_a_weight_that_fp16_cannot_hold_is_an_error(value: float, shown: str, pa
         list(encode_all([weights_of(kernels, palette=palette, dilated=dilated)], transposed=False))
     (problem,) = caught.value.problems
     assert problem.code == "DV501"
-    flaw = "is no number" if shown == "nan" else "does not fit FP16 (65504 at most)"
-    assert problem.message == f"a weight of {shown} {flaw} after folding; 2 such values"
+    flaw = "is NaN" if shown == "nan" else f"of {shown} does not fit FP16 (65504 at most)"
+    assert problem.message == f"a weight {flaw} after folding; 2 such values"
     assert problem.where == Origin("net", "a", "Conv2d")
 
 
