@@ -276,9 +276,9 @@ from cnn_convertor.files import replacing
 
 if sys.argv[2] == "journal":
     def refuse(*_): raise OSError(38, "")
-    files._exchange_names = refuse
+    replacing._exchange_names = refuse
 for turn in range(10 ** 6):
-    files.replace_all(Path(sys.argv[1]), {f"{n}.h": f"{turn} " * 20000 for n in "abcdef"})
+    replacing.replace_all(Path(sys.argv[1]), {f"{n}.h": f"{turn} " * 20000 for n in "abcdef"})
     if turn == 1:
         print("ready", flush=True)
 """
@@ -294,7 +294,7 @@ def test_a_killed_run_leaves_a_whole_set(tmp_path: Path, way: str, kills: int) -
         with subprocess.Popen(
             [sys.executable, "-c", KILLED, str(folder), way],
             stdout=subprocess.PIPE,
-            cwd=replacing.__file__.rsplit("/", 2)[0],
+            cwd=replacing.__file__.rsplit("/", 3)[0],
         ) as child:
             assert child.stdout is not None and child.stdout.readline() == b"ready\n"
             time.sleep(random.uniform(0, 0.02))
@@ -372,7 +372,7 @@ def test_two_writers_at_once_leave_a_whole_set(tmp_path: Path, way: str) -> None
                 str(folder),
                 way,
             ],
-            cwd=replacing.__file__.rsplit("/", 2)[0],
+            cwd=replacing.__file__.rsplit("/", 3)[0],
         )
         for name in "xy"
     ]

@@ -92,7 +92,7 @@ def test_conversions(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_sweeps(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The device is a file of the client's as well."""
     network(here / "net", "digits_keras")
-    board = (Path(cli.__file__).parents[2] / "devices/dv700/boards/zia-c3.toml").read_text()
+    board = (Path(cli.__file__).parents[1] / "devices/dv700/boards/zia-c3.toml").read_text()
     Path("board.toml").write_text(board)
     found = []
     for options in ((), SHIP):
