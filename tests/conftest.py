@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import pytest
 
+from development.pages.messages import entries
 from repository import raised_codes
-from tools.messages_page import entries
 
 os.environ.setdefault("DMP_DV_STRICT", "1")  # of every program that a test runs on the emulated device
 # TensorFlow reads it once, in whichever test imports it first. With oneDNN it crashes in pools without outputs, which Keras's

@@ -76,7 +76,7 @@ def site_page() -> Callable[[str, str], str]:
     """Gives a page, by its name in the site, and its text to the hook of the site."""
     from types import SimpleNamespace
 
-    from tools import site_hooks
+    from development import site_hooks
 
     docs = [SimpleNamespace(src_uri=path.name) for path in (ROOT / "docs").glob("*.md")]
     files = [*docs, *(SimpleNamespace(src_uri=name) for name in site_hooks.sources())]

@@ -17,7 +17,7 @@ from examples import zoo
 onnx = pytest.importorskip("onnx", reason="the networks come with the onnx package")
 pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
 
-from benchmarks import onnx_light  # noqa: E402  # it needs the onnx package
+from development.benchmarks import onnx_light  # noqa: E402  # it needs the onnx package
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 

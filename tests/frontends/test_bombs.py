@@ -13,10 +13,10 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.mapped_file import MappedFile
 from cnn_convertor.frontends.onnx import tensors
 from cnn_convertor.frontends.wire import Field, WireType
+from development.fuzz import targets
+from development.fuzz.mutation import message
+from development.fuzz.watching import outcome
 from examples.caffemodel import encode
-from fuzz import targets
-from fuzz.mutation import message
-from fuzz.watching import outcome
 
 SECONDS = 10  # of processor time; each takes less than 2 on a quiet machine
 MANY = 100_000

@@ -20,8 +20,8 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.pipeline import convert
-from fuzz.mutation import mutate_bytes, read_archive, read_wire, write_archive, write_wire
-from fuzz.watching import outcome
+from development.fuzz.mutation import mutate_bytes, read_archive, read_wire, write_archive, write_wire
+from development.fuzz.watching import outcome
 
 onnx = pytest.importorskip("onnx", reason="onnx rewrites models")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -13,18 +12,9 @@ import pytest
 from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts import describe, layout_of, offset, pack, svg
 from cnn_convertor.layouts.describe import elements, formula
-from tools.layouts_page import page, pictures
+from development.pages.layouts import page, pictures
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-
-
-def test_the_page_of_layouts_is_fresh(golden: Callable[[str, str], None]) -> None:
-    golden("../../docs/layouts.md", page())
-
-
-@pytest.mark.parametrize("name", pictures())
-def test_the_pictures_are_fresh(name: str, golden: Callable[[str, str], None]) -> None:
-    golden(f"../../docs/layouts/{name}", pictures()[name])
 
 
 def test_the_page_shows_every_picture() -> None:

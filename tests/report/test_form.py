@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -133,10 +132,6 @@ def test_the_schema_refuses_what_is_no_report() -> None:
     values["memory"]["proven"] = 1
     del values["network"]
     assert len(violations(schema, values, schema)) >= 3
-
-
-def test_the_schema_in_the_documentation_is_fresh(golden: Callable[[str, str], None]) -> None:
-    golden("../../docs/report.schema.json", json_schema(Report, "Report of cnn-convertor"))
 
 
 def test_the_order_of_entries_is_that_of_the_fields() -> None:

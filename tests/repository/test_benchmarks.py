@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import cluster, startup
-from benchmarks.loopback import Running
+from development.benchmarks import cluster, startup
+from development.benchmarks.loopback import Running
 
 INI = Path(__file__).resolve().parents[2] / "examples" / "digits_keras" / "net.ini"
 

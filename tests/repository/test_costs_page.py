@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks import devices as benchmark
-from benchmarks.fusion import NETWORKS, written
 from cnn_convertor.devices.dv700.device_file import NAMES
+from development.benchmarks import devices as benchmark
+from development.benchmarks.fusion import NETWORKS, written
 
 PAGE = benchmark.PAGE.read_text(encoding="utf-8")
 

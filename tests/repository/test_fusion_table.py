@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks import fusion as benchmark
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.program import LayerType
+from development.benchmarks import fusion as benchmark
 
 QUICK = (
     "caffe_lenet",

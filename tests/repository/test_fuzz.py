@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.errors import ConvertorError, ModelError
-from fuzz.harnesses import HARNESSES
-from fuzz.watching import MEMORY, outcome
+from development.fuzz.harnesses import HARNESSES
+from development.fuzz.watching import MEMORY, outcome
 
 SECONDS = 10  # for one input, on a busy machine
 EXAMPLES = {"hdf5": 6, "sources": 20}  # the slow ones

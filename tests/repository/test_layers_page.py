@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,10 @@ from cnn_convertor.frontends.keras import importer as keras_importer
 from cnn_convertor.frontends.keras.reading import keras, operations
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir import ops
+from development.pages.layers import FRAMEWORKS, manual
 from frontends.caffe.test_every_setting import CASES
 from frontends.keras import networks, test_agrees_with_keras
 from frontends.reasons import PACKAGE
-from tools.layers_page import FRAMEWORKS, manual
-
-
-def test_the_page_is_fresh(golden: Callable[[str, str], None]) -> None:
-    golden("../../docs/layers.md", manual())
 
 
 def test_every_type_is_on_the_page() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor.audit.codes import CODES
 from cnn_convertor.devices.dv700.rules import RULES
-from tools.messages_page import ENTRIES, GROUPS, entries, manual
+from development.pages.messages import ENTRIES, GROUPS, entries
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "cnn_convertor"
@@ -100,7 +100,7 @@ def test_uses_are_found() -> None:
 def test_every_code_that_is_used_is_on_the_page_and_every_code_of_the_page_is_used() -> None:
     used = {use.code for use in uses()}
     documented = set(entries())
-    assert used - documented == set(), "write an entry in tools/messages_page.py"
+    assert used - documented == set(), "write an entry in development/pages/messages.py"
     assert documented - used == set(), "no code raises these anymore"
 
 
@@ -177,7 +177,3 @@ def test_every_entry_says_all() -> None:
         assert meaning and not meaning.endswith("."), code
         assert cause.endswith(".") and remedy.endswith("."), code
         assert code[2] in GROUPS
-
-
-def test_the_page_is_fresh(golden: Callable[[str, str], None]) -> None:
-    golden("../../docs/messages.md", manual())

@@ -1,27 +1,18 @@
-"""The pictures of docs/pictures are fresh, readable and shown; tests/report has those of what `draw` draws."""
+"""The pictures of docs/pictures are readable and shown; tests/report has those of what `draw` draws."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.report.layering import can_place
-from tools.pictures import DRAWN, googlenet, module_of, pictures, places_of
+from development.pages.pictures import DRAWN, googlenet, module_of, pictures, places_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 every_diagram = pytest.mark.parametrize("name", sorted(pictures().keys() - DRAWN))
-
-
-@pytest.mark.parametrize("name", pictures())
-def test_the_picture_is_fresh(name: str, golden: Callable[[str, str], None]) -> None:
-    if name in DRAWN and DRAWN[name].option == "--output" and not can_place():
-        pytest.skip("fast-sugiyama is not installed")
-    golden(f"../../docs/pictures/{name}", pictures()[name]())
 
 
 def test_pages_show_each_picture_with_a_text() -> None:

@@ -12,8 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tools import sbom
-from tools.lock import LOCK, ROOT
+from development import sbom
+from development.lock import LOCK, ROOT
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,7 +32,7 @@ def requirements(*extras: str) -> list[Requirement]:
 
 
 def test_the_lock_has_every_requirement_in_a_version_that_fits() -> None:
-    """Run `python -m tools.lock` after a change of pyproject.toml."""
+    """Run `python -m development.lock` after a change of pyproject.toml."""
     versions = dict(sbom.locked().keys())
     needed = [*map(Requirement, PROJECT["dependencies"]), *requirements("dev")]
     machine = {"python_version": "3.11", "sys_platform": "linux", "platform_machine": "x86_64"}
@@ -79,7 +79,7 @@ def test_the_list_of_a_release_has_all_that_runs() -> None:
 
 
 def test_the_list_is_the_same_each_time(tmp_path: Path) -> None:
-    call = [sys.executable, "-m", "tools.sbom"]
+    call = [sys.executable, "-m", "development.sbom"]
     printed = subprocess.run(call, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     subprocess.run([*call, str(tmp_path / "sbom.json")], cwd=ROOT, check=True)
     assert (tmp_path / "sbom.json").read_text(encoding="utf-8") == printed

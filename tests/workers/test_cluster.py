@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.loopback import LONG, Running, running, wait_for
 from cnn_convertor import cli
 from cnn_convertor.errors import UsageError
 from cnn_convertor.files import hashing
@@ -26,6 +25,7 @@ from cnn_convertor.workers import cluster
 from cnn_convertor.workers.cluster import Cluster, _Parcels
 from cnn_convertor.workers.outcomes import Ending
 from cnn_convertor.workers.processes import spread
+from development.benchmarks.loopback import LONG, Running, running, wait_for
 from workers import cluster_work
 
 pytest.importorskip("distributed", reason="the extra `cluster` is not installed")

@@ -1,4 +1,4 @@
-// The limits of the device. Made by tools/host_limits.py from cnn_convertor/devices/dv700/limits.py: do not edit.
+// The limits of the device. Made by python -m development.pages from cnn_convertor/devices/dv700/limits.py: do not edit.
 #ifndef DV_LIMITS_H
 #define DV_LIMITS_H
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from cnn_convertor.audit.rules import AuditedDevice
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.devices.dv700.limits import KERNEL_SIZES, UB_SIZES, Limits
-from tools.host_limits import host_limits
 
 LIMITS = Limits()._asdict()
 # A register cannot exceed these: its fields have 8 bits, and topo has 32. The last one is a matter of the numbers alone.
@@ -28,7 +26,3 @@ def test_the_audit_has_the_limits_of_the_device() -> None:
 
 def test_the_default_profile_has_the_default_limits() -> None:
     assert read_profile(DEFAULT_DEVICE, Path()).limits == Limits()
-
-
-def test_the_header_of_the_emulated_device_is_fresh(golden: Callable[[str, str], None]) -> None:
-    golden("../../cnn_convertor/host/src/limits.h", host_limits())

@@ -28,7 +28,7 @@ from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
-from tools.rules_page import rules_page
+from development.pages.rules import rules_page
 
 LIMITS = Limits()
 

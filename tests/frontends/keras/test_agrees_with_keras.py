@@ -153,7 +153,7 @@ def test_half_precision_variables(keras: Keras, tmp_path: Path) -> None:
             compare(model, load(tmp_path / name, tmp_path / name), tolerance=0.02)
 
 
-# Whole networks whose layers are of many kinds; benchmarks/zoo.py runs the others.
+# Whole networks whose layers are of many kinds; development/benchmarks/zoo.py runs the others.
 @pytest.mark.parametrize("name", ["MobileNetV2", "MobileNetV3Small", "EfficientNetB0", "ConvNeXtTiny"])
 def test_applications(keras: Keras, name: str, tmp_path: Path) -> None:
     keras.backend.clear_session()

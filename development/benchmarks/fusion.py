@@ -1,0 +1,108 @@
+"""What fusion saves: python -m development.benchmarks.fusion [--write] [NETWORK ...]
+
+Converts networks of the zoo with FP16 weights and transposed maps, with each value of `fusion`, and prints the table of
+docs/fusion.md; --write puts the rows into that page. Without names: all networks of the table, for which Keras is needed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.pipeline import build, load
+from examples import zoo
+
+PAGE = Path(__file__).parents[2] / "docs" / "fusion.md"
+NETWORKS = (
+    "caffe_lenet",
+    "caffe_squeezenet_1_1",
+    "caffe_mobilenet_v1",
+    "caffe_googlenet_without_lrn",
+    "caffe_googlenet",
+    "caffe_resnet50",
+    "caffe_vgg16",
+    "keras_mobilenet",
+    "keras_mobilenet_v2",
+    "keras_resnet50",
+    "keras_resnet50_v2",
+    "keras_inception_v3",
+    "keras_densenet121",
+    "keras_mobilenet_v3_small",
+    "keras_efficientnet_b0",
+)
+HEAD = (
+    "| network | fusion | commands | runs | CPU layers | map traffic, MB | I/O buffer, bytes | lower bound | proven |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+_FREE = {LayerType.CONV, LayerType.CONCAT, LayerType.INPUT}  # layers without work for the CPU
+
+
+def programs(name: str) -> dict[Fusion, Program]:
+    """A network of the zoo, converted in every way."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = replace(Config.read(zoo.build(name, Path(folder))), quantization=False, transpose_weight=True)
+        graph = load(config)
+        return {fusion: build(graph, replace(config, fusion=fusion.value)) for fusion in Fusion}
+
+
+def row(name: str, fusion: Fusion, program: Program) -> str:
+    """One line of the table."""
+    commands = [layer for layer in program.layers if layer.type is LayerType.CONV]
+    cells = (
+        name,
+        fusion.value,
+        len(commands),
+        sum(len(layer.runs) for layer in commands),
+        sum(layer.type not in _FREE for layer in program.layers),
+        f"{program.map_traffic / 1e6:.2f}",
+        f"{program.io_bytes:,}",
+        f"{program.plan.lower_bound:,}",
+        "yes" if program.plan.proven else "no",
+    )
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def rows(name: str) -> list[str]:
+    """The lines of a network."""
+    return [row(name, fusion, program) for fusion, program in programs(name).items()]
+
+
+def written(page: str, name: str) -> list[str]:
+    """The lines of a network in the page."""
+    return [line for line in page.splitlines() if line.startswith(f"| {name} |")]
+
+
+def with_rows(page: str, tables: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """The page with other lines for some networks; those that it does not have go to the end of the table."""
+    lines = page.splitlines()
+    for name, made in tables:
+        old = written("\n".join(lines), name)
+        behind = lines.index(old[0]) if old else 1 + max(i for i, line in enumerate(lines) if line.startswith("|"))
+        kept = [line for line in lines if line not in old]
+        lines = [*kept[:behind], *made, *kept[behind:]]
+    return "\n".join(lines) + "\n"
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(zoo.NETWORKS)), metavar="[NETWORK]...")
+@click.option("--write", is_flag=True, help="Put the rows into docs/fusion.md.")
+def main(names: tuple[str, ...], write: bool) -> None:
+    """What fusion saves: the table of docs/fusion.md, or the rows of some networks of the zoo.
+
+    Keras's networks need tensorflow.
+    """
+    tables = [(name, rows(name)) for name in names or NETWORKS]
+    print("\n".join([*HEAD, *(line for _, lines in tables for line in lines)]))
+    if write:
+        PAGE.write_text(with_rows(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Converts the networks of examples/zoo.py in every way, compares them with their frameworks, and keeps docs/zoo.md.
+
+python -m development.benchmarks.zoo [--missing] [NAMES]
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.errors import ConvertorError
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
+from cnn_convertor.pipeline import build, load
+from cnn_convertor.trials.verify import verify
+from examples import zoo
+
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = CHECKOUT / "docs" / "zoo.md"
+HEAD: Final = """# Networks that convert
+
+Well-known architectures, built by `examples/zoo.py` with seeded random weights and converted with FP16 weights. Each runs on the
+emulated device in six ways: at three levels of [fusion](fusion.md) and in both memory orders, on {samples} random images. Each way
+reaches {least:.0f} dB against the framework, without a report of the emulated runtime in [strict mode](host-device.md#strict-mode). In a
+checkout with the extras `onnx` and `verify`:
+
+```text
+python -m development.benchmarks.zoo                  # writes every row of this page
+python -m development.benchmarks.zoo --missing        # writes the rows that are missing: goes on after an interruption
+python -m development.benchmarks.zoo caffe_resnet50   # writes the rows of the networks named
+```
+
+Keras and ONNX networks have a small input, which leaves most layers a few pixels. *Commands* are those of the
+device, at each level of fusion; *CPU layers* run in generated C++ (concatenations in place are not counted). *MACs* are
+multiplications with a weight for one image, in millions. *SQNR* is the lowest of all outputs in all six ways. SegNet unpools
+by the maxima of the device, which are compared themselves ([verify](verify.md)). [onnx-networks.md](onnx-networks.md) compares
+networks that exist in several forms.
+
+| network | input | commands: none | documented | full | CPU layers | MACs | on the device | SQNR |
+|---|---|--:|--:|--:|--:|--:|--:|--:|
+"""
+LEAST: Final = 40.0
+SAMPLES: Final = 2
+LEVELS: Final = (Fusion.NONE, Fusion.DOCUMENTED, Fusion.FULL)
+
+
+class Row(NamedTuple):
+    """commands: at each level of fusion. macs: of one image. share: of them, on the device. sqnr: the lowest, in dB."""
+
+    network: str
+    input: str
+    commands: tuple[int, ...]
+    cpu_layers: int
+    macs: int
+    share: float
+    sqnr: float
+
+    def __str__(self) -> str:
+        figures = f"{' | '.join(map(str, self.commands))} | {self.cpu_layers} | {self.macs / 1e6:,.1f} | {self.share:.1%} | {self.sqnr:.1f} dB"
+        return f"| {self.network} | {self.input} | {figures} |"
+
+
+def multiplications(graph: Graph, node: Node) -> int:
+    """With a weight, for one image."""
+    match node.op:
+        case Conv2d(weight=weight):
+            height, width, _ = graph.shape(node.name)
+            return height * width * weight.size
+        case ConvTranspose2d(weight=weight):
+            height, width, _ = graph.shape(node.inputs[0])
+            return height * width * weight.size
+        case Dense(weight=weight):
+            return weight.size
+        case _:
+            return 0
+
+
+def row(name: str) -> Row:
+    """Build a network, convert it in every way, and compare it with its framework. Raises ConvertorError."""
+    network = zoo.NETWORKS[name]
+    size = network.size if isinstance(network, zoo.Caffe) else network.smallest
+    with tempfile.TemporaryDirectory() as folder:
+        config = Config.read(zoo.build(name, Path(folder), size=size))
+        graph = load(config)
+        programs: dict[Fusion, Program] = {}
+        sqnr: list[float] = []
+        for fusion in LEVELS:
+            for transposed in (True, False):
+                way = replace(config, fusion=fusion.value, transpose_weight=transposed)
+                result = verify(way, graph=graph, samples=SAMPLES, min_sqnr=LEAST)
+                sqnr += [output.sqnr for output in result.outputs]
+            programs[fusion] = build(graph, way)
+    program = programs[Fusion.DOCUMENTED]
+    on_device = {origin.layer for layer in program.layers if layer.runs for origin in layer.origins}
+    macs = {node.name: multiplications(graph, node) for node in graph.nodes}
+    done = sum(macs[n.name] for n in graph.nodes if n.where is not None and n.where.layer in on_device)
+    return Row(
+        network=name,
+        input="x".join(str(n) for n in graph.shape(graph.inputs[0].name)),
+        commands=tuple(sum(layer.type is LayerType.CONV for layer in made.layers) for made in programs.values()),
+        cpu_layers=sum(layer.type is LayerType.CUSTOM for layer in program.layers),
+        macs=sum(macs.values()),
+        share=done / sum(macs.values()),
+        sqnr=min(sqnr),
+    )
+
+
+def rows_of(page: str) -> dict[str, str]:
+    """Network -> its line of the page."""
+    lines = {line.split("|")[1].strip(): line for line in page.splitlines() if line.startswith("| ")}
+    return {name: lines[name] for name in zoo.NETWORKS if name in lines}
+
+
+def page_of(rows: Mapping[str, str]) -> str:
+    """The page, its rows in the order of their names."""
+    return HEAD.format(samples=SAMPLES, least=LEAST) + "".join(f"{rows[name]}\n" for name in sorted(rows))
+
+
+def run_all(names: Iterable[str]) -> list[str]:
+    """Run networks one after the other and keep the page; gives the names of those that fail."""
+    failed = []
+    for name in names:
+        command = [sys.executable, "-m", "development.benchmarks.zoo", "--one", name]
+        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            failed.append(name)
+            click.echo(f"{name} fails:\n{done.stderr}", err=True)
+            continue
+        made = Row(**json.loads(done.stdout.splitlines()[-1]))
+        click.echo(str(made))
+        failed += [name] if made.sqnr < LEAST else []
+        rows = rows_of(PAGE.read_text()) if PAGE.exists() else {}
+        PAGE.write_text(page_of({**rows, name: str(made)}))
+    return failed
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(zoo.NETWORKS)), metavar="[NAMES]...")
+@click.option("--missing", is_flag=True, help="Skip the networks that have a row.")
+@click.option("--one", is_flag=True, hidden=True, help="Run one network here, and print its row as JSON.")
+def main(names: tuple[str, ...], missing: bool, one: bool) -> None:
+    """Convert networks of the zoo in every way, compare them with their frameworks, and keep docs/zoo.md.
+
+    Without names: every network. Each runs in a process of its own; the rows of others stay as they are. Ends with 1 when a
+    network fails.
+    """
+    if one:
+        try:
+            click.echo(json.dumps(row(names[0])._asdict()))
+        except ConvertorError as error:
+            raise click.ClickException(str(error)) from error
+        return
+    there = rows_of(PAGE.read_text()) if missing else {}
+    failed = run_all(name for name in names or zoo.NETWORKS if name not in there)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

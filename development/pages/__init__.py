@@ -1,0 +1,1 @@
+"""Pages, pictures and a header that are made from the code."""

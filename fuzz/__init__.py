@@ -1,1 +1,0 @@
-"""Fuzzing: feeds every reader of the convertor with damaged files. `python -m fuzz --help` explains how to run it."""

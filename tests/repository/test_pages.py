@@ -1,0 +1,29 @@
+"""Files that are made from the code are fresh."""
+
+from __future__ import annotations
+
+import pytest
+
+from development.pages.__main__ import PAGES, ROOT, TESTED, is_possible, main
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_file_is_fresh(name: str) -> None:
+    if not is_possible(name):
+        pytest.skip("fast-sugiyama is not installed")
+    is_fresh = (ROOT / name).read_text(encoding="utf-8") == PAGES[name]()
+    assert is_fresh, f"python -m development.pages {name}"
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_file_with_results_has_a_test_that_compares_it(name: str) -> None:
+    assert f'golden("../../{name}"' in (ROOT / TESTED[name]).read_text(encoding="utf-8")
+
+
+def test_one_file_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    page = ROOT / "docs/device-rules.md"
+    before = page.read_bytes()
+    assert main(["docs/device-rules.md"]) == 0
+    assert page.read_bytes() == before
+    assert main(["docs/device-rule.md"]) == 2
+    assert "unknown: docs/device-rule.md; expected" in capsys.readouterr().err
