@@ -45,7 +45,7 @@ class AuditedDevice:
     deconvolves: bool = True
     pools_unevenly: bool = True
     pads_beyond_map: bool = True
-    pools_tiles: bool = True
+    pools_tiles: bool = False
 
 
 DEFAULT = AuditedDevice()
@@ -261,6 +261,9 @@ def _dilation(made: Meaning) -> Iterator[Broken]:
     yield from (Broken("DV623", "conv_dilation", message) for message, is_broken in wrong.items() if is_broken)
 
 
+_TILED_POOL = "which needs a user driver from 7.2.20201106 on and hardware from 2019-07-29 on"
+
+
 def _revision(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
     """What devices of old revisions and old drivers refuse."""
     run, size = made.run, pair(made.run.pool_size)
@@ -276,7 +279,7 @@ def _revision(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
     if made.convolution is not None and run.pool_enable == MAX_POOL and not device.pools_tiles:
         count = strips(made, device.ub_size)
         if count != 1:
-            yield Broken("DV631", "pool_enable", f"a max pool behind a convolution of {count} strips")
+            yield Broken("DV631", "pool_enable", f"a max pool behind a convolution of {count} strips, {_TILED_POOL}")
 
 
 def _buffer(command: SourceCommand, runs: list[Meaning], device: AuditedDevice) -> Iterator[Broken]:

@@ -21,6 +21,8 @@ def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
         "convertor": report.convertor,
         "network": report.network,
         "device": report.device.name,
+        "driver": report.device.driver.value,
+        "hardware": report.device.hardware.value,
         "limits": to_values(report.device.limits),
         "fusion": report.device.fusion,
         "transpose_weight": report.device.transposed,

@@ -81,18 +81,20 @@ def outline(config: Config) -> values.Report:
 
 
 def device_of(profile: Profile, *, fusion: str, transposed: bool) -> values.DeviceFacts:
-    figures = profile.to_values()["figures"]
+    figures = {
+        name: values.DeviceFigure(FIGURES[name].words, _text(f["value"]), f["unit"], f["source"], f["assumed"])
+        for name, f in profile.to_values()["figures"].items()
+    }
     return values.DeviceFacts(
         name=profile.name,
         title=profile.title,
         fusion=fusion,
         transposed=transposed,
         provenance=provenance(profile),
+        driver=figures["driver"],
+        hardware=figures["hardware"],
         limits=profile.limits.of_board,
-        figures=tuple(
-            values.DeviceFigure(FIGURES[name].words, _text(f["value"]), f["unit"], f["source"], f["assumed"])
-            for name, f in figures.items()
-        ),
+        figures=tuple(figures.values()),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.memory import Peak, Plan
-from cnn_convertor.report.values import KeptPrecision, Report
+from cnn_convertor.report.values import DeviceFacts, KeptPrecision, Report
 
 _NAMED = 5  # layers that one line names
 
@@ -39,9 +39,16 @@ def buffer_text(report: Report) -> str:
     return str(Plan({}, report.memory.bytes, report.memory.lower_bound))
 
 
+def _platform(device: DeviceFacts) -> str:
+    """The user driver and the hardware that the commands are for."""
+    driver, hardware = (f"{figure.value}{' (assumed)' * figure.assumed}" for figure in (device.driver, device.hardware))
+    return f"{driver}; date of the hardware: {hardware}"
+
+
 def _estimated(report: Report) -> Iterator[tuple[str, str]]:
     """Rows about time and memory on the board."""
     if report.commands:
+        yield "driver", _platform(report.device)
         text = f"{report.usec / 1e3:.3g} ms, {report.traffic / 1e6:,.2f} MB for the commands on {report.device.name}"
         yield "estimate", f"{text} ({report.device.provenance})"
     if (board := report.board) is not None:

@@ -23,13 +23,18 @@ class DeviceFigure(NamedTuple):
 
 
 class DeviceFacts(NamedTuple):
-    """What the network is converted for. provenance: where estimated times come from, in words."""
+    """What the network is converted for. provenance: where estimated times come from, in words.
+
+    driver, hardware: of figures, the version of the user driver and the date of the hardware.
+    """
 
     name: str
     title: str
     fusion: str
     transposed: bool
     provenance: str
+    driver: DeviceFigure
+    hardware: DeviceFigure
     limits: BoardLimits
     figures: tuple[DeviceFigure, ...]
 

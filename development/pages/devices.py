@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cnn_convertor.cli.tables import figure_text
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
-from cnn_convertor.devices.dv700.profile import FIGURES, TILED_POOLS, UNRESTRICTED
+from cnn_convertor.devices.dv700.profile import FIGURES, TILED_POOL_DRIVER, TILED_POOL_HARDWARE, UNRESTRICTED
 
 HEAD = f"""# Devices
 
@@ -18,8 +18,9 @@ fusion, the audit and the emulated device take their limits from it. `--ub-size`
     cnn-convertor devices [NAME|FILE]... [--json]
 
 lists all or the given devices, with their figures and sources. An *assumed* figure has no public source for that device. Clock,
-multipliers and bandwidth (MB are 10^6 bytes) change estimated times, never results. An assumed revision or date of the driver can
-allow commands that an older board refuses: if your board is older, set them in a file.
+multipliers and bandwidth (MB are 10^6 bytes) change estimated times, never results. An assumed revision can allow commands that an
+older board refuses: if your board is older, set it in a file. The user driver is the one that the SDK pins, and the hardware is
+taken for old: if your board has newer ones, a file with both can save commands.
 
 | figure | {" | ".join(NAMES)} |
 |---|{"---|" * len(NAMES)}
@@ -30,8 +31,12 @@ TAIL = f"""
 - Revision below {UNRESTRICTED}: deconvolutions are refused (DV418). Upsamplings that would become deconvolutions, and pools of
   different width and height, run on the CPU.
 - Revision below {UNRESTRICTED} (`zia-c2`: 83): padding larger than the map is refused (DV419).
-- A driver before {TILED_POOLS}: a max pool behind a convolution that needs several tiles gets a command of its own, at every level of
-  [fusion](fusion.md).
+- A max pool behind a convolution that needs several tiles shares its command only with a user driver from {TILED_POOL_DRIVER} on
+  and hardware from {TILED_POOL_HARDWARE} on. An earlier driver refuses such a command. An earlier FPGA image behind a later driver
+  computes it wrongly, without an error. With both figures, or after a probe that saw it work, every level of [fusion](fusion.md)
+  has the form; otherwise the pool gets a command of its own.
+- No other form or rule depends on driver or hardware. For dilated convolutions, user drivers from 2019-12-23 on compute the size of
+  the output in another way than earlier ones; the convertor writes what both accept (DV411).
 - `dv740` has no tiles, and its driver does not check the unified buffer, so its size is the largest possible.
 - A driver that expands palettes (`dv740`) needs memory for them in its command buffer; the summary of a conversion gives the size.
 - A maximizer (`blocks`): an arg max over 2 to 255 channels of a device map, at the end of the network, gives one byte per pixel. A
@@ -51,7 +56,8 @@ base = "zia-c3"                # the device that gives what the file leaves out;
 [device]
 ub_size = 524_288
 revision = 93
-driver = 2019-07-16
+driver = "7.2.20190716"        # dmp_dv_get_version_string() of the board
+hardware = 2019-07-29          # the date of the FPGA image
 bandwidth = {{ value = 2100.5, source = "our measurement" }}
 conv_freq = {{ value = 200, source = "data sheet", assumed = true }}
 blocks = ["conv", "ipu"]
@@ -63,8 +69,9 @@ blocks = ["conv", "ipu"]
 BOARD = """
 Unknown keys and impossible values are errors (DV150), all at once.
 
-`device = board.json` takes what a [probe](board.md) saw on a board: sizes, clock and bandwidth, and exactly the forms of commands
-that gave the expected results there, at every level of fusion except `none`. A warning (DV151) names other features that failed.
+`device = board.json` takes what a [probe](board.md) saw on a board: sizes, clock, bandwidth and the version of its driver, and
+exactly the forms of commands that gave the expected results there, at every level of fusion except `none`. No driver knows the
+date of the hardware; `"hardware": "2019-07-29"` in `"device"` adds it, for the record. A warning (DV151) names other features that failed.
 """
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from cnn_convertor import codegen
 from cnn_convertor.audit import Audit, audit
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
@@ -70,10 +71,11 @@ def generate(
     name: str = "Net",
     fusion: Fusion = Fusion.NONE,
     ub_size: int = DV700.limits.ub_size,
+    device: Device = DV700,
     uses_sdk_softmax: bool = False,
 ) -> Written:
     """What the convertor writes for the graph: without fusion, so that every layer has a command to look at."""
-    device = DV700._replace(limits=DV700.limits._replace(ub_size=ub_size))
+    device = device._replace(limits=device.limits._replace(ub_size=ub_size))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         legal = legalize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import date
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ import pytest
 from audit.networks import PAIR, Written, generate, graph, networks, same, values
 from cnn_convertor.audit import audit
 from cnn_convertor.audit.rules import AuditedDevice
+from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.profile import Figure
+from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Pair, Shape, Window
@@ -166,7 +170,6 @@ I/O memory: 6,144 bytes, at most 6,144 in use at a time
 
 def restricted() -> dict[str, tuple[dict[str, Any], ops.Op, Shape]]:
     """What old revisions and drivers lack, with an operator that needs it and its input."""
-    pool = ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2)))
     return {
         "a deconvolution": (
             {"deconvolves": False},
@@ -180,7 +183,6 @@ def restricted() -> dict[str, tuple[dict[str, Any], ops.Op, Shape]]:
             ops.AveragePool2d(Window(Pair(5, 5), padding=same(5).padding)),
             Shape(1, 1, 8),
         ),
-        "pooled tiles": ({"pools_tiles": False}, pool, Shape(200, 200, 64)),
     }
 
 
@@ -188,9 +190,21 @@ def restricted() -> dict[str, tuple[dict[str, Any], ops.Op, Shape]]:
 def test_an_old_device_refuses_what_a_new_one_takes(name: str, tmp_path: Path) -> None:
     lacks, op, shape = restricted()[name]
     rows: list[tuple[str, ops.Op, tuple[str, ...]]] = [("x", ops.Input(shape), ()), ("a", op, ("x",))]
-    if name == "pooled tiles":
-        rows[1:] = [("c", ops.Conv2d(values(64, 64, 3, 3), None, same(3)), ("x",)), ("a", op, ("c",))]
     generate(graph(("a",), *rows)).audit(tmp_path)
     sources = tmp_path / "Net_gen.cpp", tmp_path / "Net_weights.bin"
     assert not audit(*sources).findings
     assert [finding.code for finding in audit(*sources, AuditedDevice(**lacks)).findings] == ["DV631"]
+
+
+def test_a_max_pool_in_several_strips_needs_a_late_driver_and_late_hardware(tmp_path: Path) -> None:
+    pool, large = ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))), ops.Input(Shape(200, 200, 64))
+    conv = ops.Conv2d(values(64, 64, 3, 3), None, same(3))
+    network = graph(("a",), ("x", large, ()), ("c", conv, ("x",)), ("a", pool, ("c",)))
+    figures = {"driver": Figure("7.2.20201106", "test"), "hardware": Figure(date(2019, 7, 29), "test")}
+    late = read_profile("dv700", Path()).with_figures(figures)
+    (finding,) = generate(network, device=device_of(late)).audit(tmp_path).findings
+    assert finding.code == "DV631"
+    assert "a user driver from 7.2.20201106 on and hardware from 2019-07-29 on" in finding.message
+    sources = tmp_path / "Net_gen.cpp", tmp_path / "Net_weights.bin"
+    assert not audit(*sources, AuditedDevice(pools_tiles=True)).findings
+    assert not generate(network).audit(tmp_path).findings

@@ -41,7 +41,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Path:
 
 def run(folder: Path, *arguments: str, ub_size: int = UB_SIZE, **environment: str) -> tuple[list[str], Any]:
     """The lines that the probe prints, and what board.json holds."""
-    variables = {**os.environ, "DMP_DV_UB_SIZE": str(ub_size), **environment}
+    variables = {**os.environ, "DMP_DV_UB_SIZE": str(ub_size), "DMP_DV_POOLS_TILES": "1", **environment}
     result = subprocess.run(
         ["./probe", *arguments], cwd=folder, env=variables, capture_output=True, text=True, check=True
     )
@@ -85,7 +85,7 @@ def test_a_refused_command_fails_its_form(probe: Path) -> None:
 
 
 def test_the_probe_goes_on_behind_a_command_that_does_not_return(probe: Path) -> None:
-    variables = {**os.environ, "DMP_DV_UB_SIZE": str(UB_SIZE)}
+    variables = {**os.environ, "DMP_DV_UB_SIZE": str(UB_SIZE), "DMP_DV_POOLS_TILES": "1"}
     for _ in range(2):  # the command in two memory orders
         hung = subprocess.run(
             ["./probe"], cwd=probe, env={**variables, "FAULT": "upsampling", "HANG": "1"}, check=False
@@ -113,6 +113,14 @@ def test_a_board_allows_exactly_what_passed(probe: Path, tmp_path: Path) -> None
     assert profile.bandwidth.value == pytest.approx(board["measured"]["bytes_per_second"] / 1e6)
     _, board = run(probe, FAULT="chain")
     assert device_of(read_back(board, tmp_path)).forms[Fusion.FULL] == frozenset(Form) - {Form.CHAIN}
+
+
+def test_a_board_with_the_driver_of_the_sdk_has_no_max_pool_in_several_tiles(probe: Path, tmp_path: Path) -> None:
+    _, board = run(probe, DMP_DV_POOLS_TILES="0")
+    refused = {command["name"] for command in board["commands"] if command["result"] == "refused"}
+    assert refused and all("max pool" in name for name in refused)
+    profile = read_back(board, tmp_path)
+    assert profile.passed == frozenset(Form) - {Form.TILED_POOL} and not profile.limits.pools_tiles
 
 
 def test_the_probe_names_each_command_before_it_runs(probe: Path) -> None:

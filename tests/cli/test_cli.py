@@ -24,7 +24,7 @@ from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
-from cnn_convertor.report.values import DeviceFacts, MemoryUse, Preprocessing, Report, StoredWeights
+from cnn_convertor.report.values import DeviceFacts, DeviceFigure, MemoryUse, Preprocessing, Report, StoredWeights
 from cnn_convertor.workers.outcomes import DEBUG
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,12 +61,13 @@ def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
     return made(config.output_folder / config.name, notes=("zero", "one", "two"), memory=memory)
 
 
-LIMITS = BoardLimits(7, 655_360, True, True, True, True)
+LIMITS = BoardLimits(7, 655_360, True, True, True, False)
 
 
 def made(*files: Path, **fields: Any) -> Any:
     """What a conversion returns. fields: of its report."""
-    device = DeviceFacts("dv700", "DV700", "documented", True, "model", LIMITS, ())
+    driver, hardware = (DeviceFigure(name, "unknown", "", "a page", True) for name in ("driver", "hardware"))
+    device = DeviceFacts("dv700", "DV700", "documented", True, "model", driver, hardware, LIMITS, ())
     report = Report(1, "0", "a", "net.h5", "Keras", device, Preprocessing("RGB", (0.0,), 1.0), **fields)
     return SimpleNamespace(files=files, report=report)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
+from cnn_convertor.devices.dv700.profile import Figure
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation import network as emulated_network
@@ -330,7 +332,7 @@ def test_an_input_that_the_device_cannot_hold_is_refused(value: float, reason: s
 
 
 def restricted() -> dict[str, tuple[str, Graph]]:
-    """What old revisions and drivers lack, with a network that needs it."""
+    """What old revisions lack, with a network that needs it."""
 
     def conv(kernel: int, channels: int) -> ops.Conv2d:
         padding = Padding(*[kernel // 2] * 4)
@@ -341,26 +343,41 @@ def restricted() -> dict[str, tuple[str, Graph]]:
     pool = Window(Pair(2, 2), Pair(2, 2))
     small = Node("in", ops.Input(Shape(2, 4, 8)))
     deconvolution = ops.ConvTranspose2d(Constant.of(random(8, 8, 2, 2)), None, pool)
-    pooled = (Node("conv", conv(3, 64), ("in",)), Node("out", ops.MaxPool2d(pool), ("conv",)))
     return {
         "a deconvolution": ("deconvolves", Graph((small, Node("out", deconvolution, ("in",))), ("out",))),
         "a wide pool": (
             "pools_unevenly", Graph((small, Node("out", ops.AveragePool2d(Window(Pair(1, 2))), ("in",))), ("out",)),
         ),
         "wide padding": ("pads_beyond_map", Graph((small, Node("out", conv(7, 8), ("in",))), ("out",))),
-        "pooled tiles": ("pools_tiles", Graph((Node("in", ops.Input(Shape(100, 100, 64))), *pooled), ("out",))),
     }  # fmt: skip
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", restricted())
-def test_the_emulated_device_refuses_what_old_revisions_and_drivers_refuse(name: str, tmp_path: Path) -> None:
+def test_the_emulated_device_refuses_what_old_revisions_refuse(name: str, tmp_path: Path) -> None:
     lacks, graph = restricted()[name]
     installed = network(graph, tmp_path)
     inputs = samples({"in": random(*graph.shape("in"))})
     assert np.isfinite(installed.run(inputs).outputs[0]).all()
     with pytest.raises(ConvertorError, match="DV704"):
         installed._replace(device=with_limits(**{lacks: False})).run(inputs)
+
+
+@needs_compiler
+def test_the_emulated_device_pools_in_several_tiles_with_a_late_driver_and_late_hardware(tmp_path: Path) -> None:
+    same = Window(Pair(3, 3), padding=Padding(1, 1, 1, 1))
+    convolution = Node("conv", ops.Conv2d(Constant.of(random(64, 64, 3, 3)), None, same), ("in",))
+    pool = Node("out", ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))), ("conv",))
+    graph = Graph((Node("in", ops.Input(Shape(100, 100, 64))), convolution, pool), ("out",))
+    figures = {"driver": Figure("7.2.20201106", "test"), "hardware": Figure(date(2019, 7, 29), "test")}
+    late = read_profile("dv700", Path()).with_figures(figures)
+    inputs = samples({"in": random(*graph.shape("in"))})
+    together = network(graph, tmp_path / "late", device=late)
+    apart = network(graph, tmp_path / "pinned")
+    np.testing.assert_array_equal(together.run(inputs).outputs[0], apart.run(inputs).outputs[0])
+    message = r"DV704[\s\S]*needs a user driver from 7\.2\.20201106 on and hardware from 2019-07-29 on"
+    with pytest.raises(ConvertorError, match=message):
+        together._replace(device=DV700).run(inputs)
 
 
 CALLBACK_OF_BLOCKS = """

@@ -41,6 +41,8 @@ REPORT = Report(
         "documented",
         False,
         "guessed",
+        DeviceFigure("driver", "7.2.20190716", "", "a page", False),
+        DeviceFigure("hardware", "unknown", "", "a page", True),
         BoardLimits(7, 655_360, True, True, False, False),
         (DeviceFigure("clock", "200", "MHz", "a page", True),),
     ),

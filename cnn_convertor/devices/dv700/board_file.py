@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from cnn_convertor.devices.dv700.fusion.levels import Form
-from cnn_convertor.devices.dv700.profile import FIGURES, USUAL_MULTIPLIERS, Figure, Measurement, Profile
+from cnn_convertor.devices.dv700.profile import FIGURES, USUAL_MULTIPLIERS, Figure, Measurement, Profile, is_version
 from cnn_convertor.errors import Problem, warn
 
 FORMAT, VERSION = "cnn-convertor board", 1
@@ -77,12 +78,24 @@ def _figures(device: Mapping[str, Any], probed: Mapping[str, Any], measured: Map
     for name, key in (("revision", "svn_version"), ("multipliers", "mac_num")):
         if device.get(key) is not None:
             found[name] = device[key]
+    if is_version(driver := device.get("driver")):  # as the driver names itself; other texts say nothing of its age
+        found["driver"] = driver
+    if (hardware := device.get("hardware")) is not None:  # no driver knows it: the user writes it
+        found["hardware"] = _date(hardware)
     clock, speed = device.get("conv_freq") or _clock(device, measured), measured.get("bytes_per_second")
     if clock is not None:
         found["conv_freq"] = clock
     if speed is not None:
         found["bandwidth"] = speed / 1e6 if type(speed) in (int, float) else speed
     return found
+
+
+def _date(text: object) -> object:
+    """The date that a text gives; otherwise the text."""
+    try:
+        return date.fromisoformat(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
 
 
 def _clock(device: Mapping[str, Any], measured: Mapping[str, Any]) -> Any:

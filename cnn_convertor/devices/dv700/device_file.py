@@ -4,6 +4,7 @@ import difflib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,8 @@ def _flaws(name: str, entry: object) -> Iterator[str]:
             return
         entry = entry["value"]
     if not kind.accepts(entry):
-        yield f"device.{name}: expected {kind.expected}, not {entry!r}"
+        value = str(entry) if isinstance(entry, date) else repr(entry)
+        yield f"device.{name}: expected {kind.expected}, not {value}"
 
 
 def _figure(entry: Any, source: str) -> Figure[Any]:

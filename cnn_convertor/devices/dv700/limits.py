@@ -39,7 +39,7 @@ class Limits(NamedTuple):
     deconvolves: bool = True
     pools_unevenly: bool = True  # pools of different width and height
     pads_beyond_map: bool = True  # padding larger than the map
-    pools_tiles: bool = True  # a max pool behind a convolution in several tiles
+    pools_tiles: bool = False  # a max pool behind a convolution in several tiles
 
     @property
     def of_board(self) -> BoardLimits:

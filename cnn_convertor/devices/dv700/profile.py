@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,7 +17,11 @@ T = TypeVar("T")
 BLOCKS = ("conv", "fc", "maximizer", "ipu")  # what a device can have
 USUAL_MULTIPLIERS = 576  # for which cycles are counted: 72 for each of 8 output channels
 UNRESTRICTED = 93  # first revision with deconvolutions and with pools of any width and height
-TILED_POOLS = date(2019, 7, 29)  # first driver that runs a max pool behind a convolution in several tiles
+UNKNOWN = "unknown"  # a date of the hardware that nobody can tell
+# A max pool behind a convolution in several tiles: the first user driver that does not refuse it (the check was removed on
+# 2019-09-20), and the first hardware that computes it. Older hardware behind a newer driver computes wrongly, without an error.
+TILED_POOL_DRIVER = "7.2.20201106"
+TILED_POOL_HARDWARE = date(2019, 7, 29)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,8 @@ class Profile:
     max_kernel_size: Figure[int]
     revision: Figure[int]
     wide_padding: Figure[int]
-    driver: Figure[date]
+    driver: Figure[str]
+    hardware: Figure[date | str]  # a date or UNKNOWN
     multipliers: Figure[int]
     conv_freq: Figure[float]
     bandwidth: Figure[float]
@@ -70,8 +76,15 @@ class Profile:
             deconvolves=self.revision.value >= UNRESTRICTED and "deconvolution" not in self.failed,
             pools_unevenly=self.revision.value >= UNRESTRICTED and "rectangular_pool" not in self.failed,
             pads_beyond_map=self.revision.value >= self.wide_padding.value,
-            pools_tiles=self.driver.value >= TILED_POOLS if self.passed is None else Form.TILED_POOL in self.passed,
+            pools_tiles=self._pools_tiles if self.passed is None else Form.TILED_POOL in self.passed,
         )
+
+    @property
+    def _pools_tiles(self) -> bool:
+        """Whether both driver and hardware are late enough for a max pool behind a convolution in several tiles."""
+        image = self.hardware.value
+        is_late = isinstance(image, date) and image >= TILED_POOL_HARDWARE
+        return is_late and _version(self.driver.value) >= _version(TILED_POOL_DRIVER)
 
     @property
     def figures(self) -> dict[str, Figure[Any]]:
@@ -132,6 +145,16 @@ def _whole(possible: range) -> Callable[[Any], bool]:
     return lambda value: type(value) is int and value in possible
 
 
+def is_version(value: object) -> bool:
+    """Whether a value is a version of the user driver as it names itself: two numbers and the day of the release."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9]{1,3}\.[0-9]{1,3}\.20[0-9]{6}", value) is not None
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """A version that compares by age."""
+    return tuple(map(int, text.split(".")))
+
+
 def _is_positive(value: object) -> bool:
     return type(value) in (int, float) and 0 < value < math.inf  # type: ignore[operator]  # a number
 
@@ -150,7 +173,13 @@ FIGURES: Mapping[str, FigureKind] = {
     ),
     "revision": FigureKind("hardware revision (svn_version)", "", "a whole number", _REVISION),
     "wide_padding": FigureKind("first revision with padding larger than the map", "", "a whole number", _REVISION),
-    "driver": FigureKind("date of the driver", "", "a date like 2019-07-29", lambda value: type(value) is date),
+    "driver": FigureKind("version of the user driver", "", 'a version in quotes, like "7.2.20190716"', is_version),
+    "hardware": FigureKind(
+        "date of the hardware (FPGA image)",
+        "",
+        f'a date like 2019-07-29, or "{UNKNOWN}"',
+        lambda value: type(value) is date or value == UNKNOWN,
+    ),
     "multipliers": FigureKind("multipliers (mac_num)", "", "a whole number above 0", _whole(range(1, 1 << 31))),
     "conv_freq": FigureKind("convolution clock", "MHz", _POSITIVE, _is_positive),
     "bandwidth": FigureKind("memory bandwidth", "MB/s", _POSITIVE, _is_positive),

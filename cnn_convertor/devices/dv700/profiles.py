@@ -19,11 +19,14 @@ def device_of(profile: Profile) -> Device:
 
 
 def _possible(profile: Profile, fusion: Fusion) -> frozenset[Form]:
-    """The forms of commands at a level of fusion. A probe has the last word: exactly what it saw work is allowed."""
+    """The forms of commands at a level of fusion. A probe has the last word: exactly what it saw work is allowed.
+
+    The max pool in several tiles depends on driver and hardware alone, or on the probe.
+    """
     forms = ALLOWED[fusion]
     if profile.passed is not None:
         forms = forms & profile.passed if fusion is Fusion.NONE else profile.passed
-    return forms if profile.limits.pools_tiles else forms - {Form.TILED_POOL}
+    return forms | {Form.TILED_POOL} if profile.limits.pools_tiles else forms - {Form.TILED_POOL}
 
 
 DV700 = device_of(read_profile(DEFAULT_DEVICE, Path()))

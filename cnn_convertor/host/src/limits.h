@@ -30,7 +30,7 @@ struct Limits {
   bool deconvolves = true;
   bool pools_unevenly = true;
   bool pads_beyond_map = true;
-  bool pools_tiles = true;
+  bool pools_tiles = false;
 };
 
 }  // namespace dv

@@ -250,7 +250,8 @@ void RunRules::check_revision(const Run &run) const {
   const int count = strips(run, limits_.ub_size);
   if (run.convolves && run.pool == Pool::kMax && count != 1 && !limits_.pools_tiles)
     refuse("pool_enable", decimal(raw_.pool_enable),
-           "this driver runs a max pool behind a convolution in one tile, this run needs " + std::to_string(count));
+           "a max pool behind a convolution in several tiles needs a user driver from 7.2.20201106 on and hardware from 2019-07-29 "
+           "on; this run needs " + std::to_string(count) + " tiles");
 }
 
 std::shared_ptr<Memory> RunRules::weights(const Run &run) const {

@@ -39,7 +39,8 @@ def test_a_file_changes_some_figures_of_a_device(tmp_path: Path) -> None:
     base = "zia-c3"
     [device]
     ub_size = 524288
-    driver = 2019-07-16
+    driver = "7.2.20201106"
+    hardware = 2019-07-29
     bandwidth = { value = 2100.5, source = "our measurement" }
     conv_freq = { value = 200, assumed = true }
     blocks = ["conv", "ipu"]
@@ -47,13 +48,14 @@ def test_a_file_changes_some_figures_of_a_device(tmp_path: Path) -> None:
     profile = read_profile("board.toml", written(tmp_path, text))
     expected: dict[str, Figure[Any]] = {
         "ub_size": Figure(524288, "board.toml"),
-        "driver": Figure(date(2019, 7, 16), "board.toml"),
+        "driver": Figure("7.2.20201106", "board.toml"),
+        "hardware": Figure(date(2019, 7, 29), "board.toml"),
         "bandwidth": Figure(2100.5, "our measurement"),
         "conv_freq": Figure(200, "board.toml", is_assumed=True),
         "blocks": Figure(("conv", "ipu"), "board.toml"),
     }
     assert profile == replace(C3.with_figures(expected), name="board", title="our board")
-    assert not profile.limits.pools_tiles
+    assert profile.limits.pools_tiles and not C3.limits.pools_tiles
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,14 @@ def test_a_file_changes_some_figures_of_a_device(tmp_path: Path) -> None:
         ("[device]\nmultipliers = 0", "device.multipliers: expected a whole number above 0"),
         ("[device]\nconv_freq = nan", "device.conv_freq: expected a number above 0"),
         ("[device]\nbandwidth = inf", "device.bandwidth: expected a number above 0"),
-        ("[device]\ndriver = 2019-07-29T00:00:00", "device.driver: expected a date like 2019-07-29"),
+        (
+            "[device]\ndriver = 2019-07-16",
+            'device.driver: expected a version in quotes, like "7.2.20190716", not 2019-07-16',
+        ),
+        ('[device]\ndriver = "7.2"', "device.driver: expected a version in quotes"),
+        ('[device]\ndriver = "7.2.20190716-dirty"', "device.driver: expected a version in quotes"),
+        ("[device]\nhardware = 2019-07-29T00:00:00", "device.hardware: expected a date like 2019-07-29"),
+        ('[device]\nhardware = "2019-07-29"', 'device.hardware: expected a date like 2019-07-29, or "unknown"'),
         ('[device]\nblocks = ["conv", "gpu"]', "device.blocks: expected a list of conv and"),
         ('[device]\nblocks = ["ipu"]', "device.blocks: expected a list of conv and"),
         ("[device]\nexpands_palettes = 1", "device.expands_palettes: expected true or false, not 1"),
@@ -133,7 +142,7 @@ BOARD: dict[str, Any] = {
     "version": 1,
     "device": {
         "description": "a board", "ub_size": 1048576, "max_kernel_size": 7, "conv_freq": 200, "svn_version": 93,
-        "mac_num": 1152, "hw_version": None,
+        "mac_num": 1152, "hw_version": None, "driver": "7.2.20201106",
     },
     "probed": {"ub_size": 655360, "max_kernel_size": 7},
     "forms": {**dict.fromkeys((form.name.lower() for form in Form), "passed"), "chain": "failed", "dense": "untested"},
@@ -157,7 +166,7 @@ def test_a_probed_board_has_what_the_probe_saw(tmp_path: Path) -> None:
     values = {name: figure.value for name, figure in profile.figures.items() if figure.source == "board.json"}
     assert values == {
         "ub_size": 655360, "max_kernel_size": 7, "revision": 93, "multipliers": 1152, "conv_freq": 200,
-        "bandwidth": 2100.0, "blocks": ("conv", "maximizer"),
+        "bandwidth": 2100.0, "blocks": ("conv", "maximizer"), "driver": "7.2.20201106",
     }  # fmt: skip
     assert profile.measured == (Measurement("a", 12, 100, 65536),)
 
@@ -167,6 +176,13 @@ def test_the_measured_clock_stands_in_for_one_that_the_board_does_not_say(tmp_pa
     assert read_profile("board.json", board(tmp_path, device=device)).conv_freq.value == 190.5
     twice = {**device, "mac_num": 1152}  # half the clock explains the same time
     assert read_profile("board.json", board(tmp_path, device=twice)).conv_freq.value == 190.5 / 2
+
+
+def test_a_board_has_the_driver_that_it_names_and_the_hardware_that_the_user_adds(tmp_path: Path) -> None:
+    device = {**BOARD["device"], "driver": "7.0 (emulated)", "hardware": "2019-07-29"}
+    profile = read_profile("board.json", board(tmp_path, device=device))
+    pinned = read_profile("dv700", Path()).driver
+    assert (profile.driver, profile.hardware) == (pinned, Figure(date(2019, 7, 29), "board.json"))
 
 
 def test_features_that_failed_are_not_used(tmp_path: Path) -> None:
@@ -192,6 +208,7 @@ def test_failed_features_without_a_rule_are_a_warning(tmp_path: Path) -> None:
         ({"forms": {"run": []}}, "forms: run: expected passed, failed, untested"),
         ({"features": {"ipu": 1}}, "features: ipu: expected passed"),
         ({"device": {"ub_size": "many"}}, "ub_size: expected 1024 to 2147483647, not 'many'"),
+        ({"device": {"hardware": "2019"}}, "hardware: expected a date like 2019-07-29"),
         ({"device": {"svn_version": 1.5}}, "revision: expected a whole number, not 1.5"),
         ({"measured": {"bytes_per_second": "fast"}}, "bandwidth: expected a number above 0, not 'fast'"),
         ({"commands": {}}, "commands: expected a list of objects"),

@@ -21,7 +21,14 @@ from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import DeviceOptions, plan
 
 PROFILES = {name: read_profile(name, Path()) for name in NAMES}
-OLD_DRIVER = PROFILES["dv700"].with_figures({"driver": Figure(date(2019, 7, 16), "test")})
+
+
+def of_dates(driver: str, hardware: date | str, name: str = "dv700") -> Profile:
+    """The device with another user driver and other hardware."""
+    return PROFILES[name].with_figures({"driver": Figure(driver, "test"), "hardware": Figure(hardware, "test")})
+
+
+LATE = of_dates("7.2.20201106", date(2019, 7, 29))
 
 
 def commands(graph: Graph, profile: Profile, fusion: Fusion = Fusion.DOCUMENTED) -> int:
@@ -46,19 +53,42 @@ MAX = ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2)))
 LARGE, SMALL = Shape(200, 200, 64), Shape(8, 8, 64)
 
 
+TILED_POOLS: dict[str, tuple[Profile, bool]] = {
+    **{f"{name}, by default": (profile, False) for name, profile in PROFILES.items()},
+    "the first driver and hardware": (LATE, True),
+    "driver and hardware of 2020": (of_dates("7.2.20201106", date(2020, 1, 1), "zia-c3"), True),
+    "a later driver": (of_dates("8.0.20210101", date(2020, 1, 1)), True),
+    "the SDK's driver on late hardware": (of_dates("7.2.20190716", date(2020, 1, 1)), False),
+    "a late driver of another branch": (of_dates("7.1.20210101", date(2020, 1, 1)), False),
+    "a late driver on older hardware": (of_dates("7.2.20201106", date(2019, 7, 28)), False),
+    "a late driver on unknown hardware": (of_dates("7.2.20201106", "unknown"), False),
+    "a probe that saw it fail": (replace(LATE, passed=frozenset({Form.RUN})), False),
+    "a probe that saw it work": (replace(PROFILES["dv700"], passed=frozenset({Form.RUN, Form.TILED_POOL})), True),
+}
+
+
+@pytest.mark.parametrize(("profile", "pools"), TILED_POOLS.values(), ids=TILED_POOLS)
+def test_a_max_pool_in_several_tiles_needs_both_driver_and_hardware(profile: Profile, pools: bool) -> None:
+    assert profile.limits.pools_tiles is pools
+    assert {Form.TILED_POOL in forms for forms in device_of(profile).forms.values()} == {pools}
+
+
+@pytest.mark.parametrize("fusion", Fusion)
 @pytest.mark.parametrize("shape", [LARGE, SMALL])
-def test_old_drivers_pool_behind_a_convolution_in_one_tile_only(shape: Shape) -> None:
+def test_a_max_pool_behind_a_convolution_in_several_tiles_has_a_command_of_its_own(
+    shape: Shape, fusion: Fusion
+) -> None:
     graph = chain(shape, conv(3, 64), MAX)
-    assert commands(graph, PROFILES["dv700"]) == 1
-    assert commands(graph, OLD_DRIVER) == (2 if shape == LARGE else 1)
-    assert commands(graph, PROFILES["dv740"]) == 1  # it has no tiles
+    assert commands(graph, PROFILES["dv700"], fusion) == (2 if shape == LARGE else 1)
+    assert commands(graph, LATE, fusion) == 1
+    assert commands(graph, PROFILES["dv740"], fusion) == 1  # it has no tiles
 
 
 @pytest.mark.parametrize("fusion", Fusion)
 def test_slopes_behind_a_pool_stay_with_their_kernels_on_old_drivers(fusion: Fusion) -> None:
     slopes = ops.PRelu(Constant.of(np.full(64, 0.25)))
     pool = replace(MAX, activation=slopes)
-    assert commands(chain(LARGE, conv(3, 64), pool), OLD_DRIVER, fusion) == 3
+    assert commands(chain(LARGE, conv(3, 64), pool), PROFILES["dv700"], fusion) == 3
 
 
 def test_a_device_without_deconvolutions_repeats_pixels_on_the_cpu() -> None:

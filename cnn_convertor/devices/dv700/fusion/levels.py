@@ -28,7 +28,11 @@ class Form(Enum):
         Evidence.PROVEN,
         "published GoogLeNet",
     )
-    TILED_POOL = ("a max pool behind a convolution, in several tiles", Evidence.PROVEN, "published sources")
+    TILED_POOL = (
+        "a max pool behind a convolution, in several tiles",
+        Evidence.ACCEPTED,
+        "the check of user drivers from 7.2.20201106 on; earlier ones refuse it",
+    )
     TILED_ADDITION = ("an addition behind a convolution, in several tiles", Evidence.ACCEPTED, "driver's check")
     DECONV_RUN = ("an addition or a max pool behind a deconvolution", Evidence.ACCEPTED, "driver's check")
     CHAIN = ("a chain of runs outside branches", Evidence.ACCEPTED, "driver's check")
@@ -61,9 +65,10 @@ class Fusion(Enum):
     FULL = "full"
 
 
+# Whether TILED_POOL is allowed depends on the user driver and the hardware, not on the level: profiles.py.
 ALLOWED: Mapping[Fusion, frozenset[Form]] = {
-    Fusion.NONE: frozenset({Form.RUN, Form.TILED_POOL}),
+    Fusion.NONE: frozenset({Form.RUN}),
     Fusion.PROVEN: frozenset(form for form in Form if form.evidence >= Evidence.PROVEN),
     Fusion.DOCUMENTED: frozenset(form for form in Form if form.evidence >= Evidence.DOCUMENTED),
-    Fusion.FULL: frozenset(Form),
+    Fusion.FULL: frozenset(Form) - {Form.TILED_POOL},
 }

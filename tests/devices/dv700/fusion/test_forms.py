@@ -50,7 +50,7 @@ SMALL, VECTOR, LARGE = Shape(8, 8, 8), Shape(1, 1, 8), Shape(40, 600, 64)
 # The branches of a command, each a list of operators; the forms that matter, and the weakest evidence.
 COMMANDS: dict[str, tuple[Shape, list[list[Op]], set[Form], Evidence]] = {
     "a convolution": (SMALL, [[conv(3)]], set(), PROVEN),
-    "a convolution in several tiles with a max pool": (LARGE, [[conv(3, 64, 64), MAX]], {Form.TILED_POOL}, PROVEN),
+    "a convolution in several tiles with a max pool": (LARGE, [[conv(3, 64, 64), MAX]], {Form.TILED_POOL}, ACCEPTED),
     "a strided depthwise convolution with slopes": (SMALL, [[depthwise(3)]], set(), PROVEN),
     "a deconvolution": (SMALL, [[DECONV]], set(), PROVEN),
     "an addition": (SMALL, [[ADD]], set(), PROVEN),
@@ -127,10 +127,10 @@ def test_a_command_has_these_forms(x: Shape, branches: list[list[Op]], expected:
     assert min(form.evidence for form in found) is weakest
     allowed = {fusion: found <= forms for fusion, forms in ALLOWED.items()}
     assert allowed == {
-        Fusion.NONE: expected <= {Form.TILED_POOL},
+        Fusion.NONE: not expected,
         Fusion.PROVEN: weakest is PROVEN,
         Fusion.DOCUMENTED: weakest > ACCEPTED,
-        Fusion.FULL: True,
+        Fusion.FULL: Form.TILED_POOL not in expected,  # a matter of driver and hardware: test_profiles.py
     }
 
 
