@@ -104,7 +104,8 @@ CODES: dict[str, Entry] = {
     "DV623": Entry(
         "Dilated convolution",
         "A dilated convolution breaks one of its rules.",
-        "One run, odd kernel, 'same' output, no pool, no PReLU; stride 1 for a deconvolution.",
+        "One run, odd kernel, 'same' output (for user drivers before 2019-12-23, with stride 1 as well), no pool, no PReLU; "
+        "stride 1 for a deconvolution.",
     ),
     "DV624": Entry(
         "PReLU of a command",

@@ -257,8 +257,17 @@ def _dilation(made: Meaning) -> Iterator[Broken]:
         f"the output, {output}, times the stride, {steps}, is not the input, {given}": (
             output.width * steps.x != given.width or output.height * steps.y != given.height
         ),
+        f"with stride 1 the output is not the input, {given}, which user drivers before 2019-12-23 require": (
+            not made.is_deconvolution and not _keeps_size(window, given.width, given.height)
+        ),
     }
     yield from (Broken("DV623", "conv_dilation", message) for message, is_broken in wrong.items() if is_broken)
+
+
+def _keeps_size(window: RegisterWindow, width: int, height: int) -> bool:
+    """Whether the window, moved by one pixel at a time, gives a map of the size that it reads."""
+    padded = window.padded(width, height)
+    return (padded.x - window.extent.x + 1, padded.y - window.extent.y + 1) == (width, height)
 
 
 _TILED_POOL = "which needs a user driver from 7.2.20201106 on and hardware from 2019-07-29 on"

@@ -107,6 +107,7 @@ def same(kernel: int, stride: int = 1, dilation: int = 1) -> Window:
     return Window(Pair(kernel, kernel), Pair(stride, stride), Pair(dilation, dilation), Padding(p, p, p, p))
 
 
+PAIRS = Pair(3, 3), Pair(2, 2), Pair(2, 2)  # kernel, stride, dilation
 RELU, PAIR = ops.Activation(ops.Relu()), Window(Pair(2, 2), Pair(2, 2))
 
 
@@ -151,6 +152,11 @@ def _networks() -> dict[str, Graph]:
             ("d2", ops.Conv2d(values(12, 10, 3, 3), values(12), same(3, 1, 2)), ("data",)),
             ("leaky", ops.Activation(ops.Relu(0.125)), ("d2",)),
             ("out", ops.Conv2d(values(3, 12, 3, 3), values(3), same(3, 1, 3)), ("leaky",)),
+        ),
+        "dilated with a stride": graph(
+            ("out",),
+            ("data", ops.Input(Shape(16, 16, 10)), ()),
+            ("out", ops.Conv2d(values(12, 10, 3, 3), None, Window(*PAIRS, padding=Padding(1, 2, 1, 2))), ("data",)),
         ),
         "upwards": graph(
             ("small", "out"),

@@ -90,6 +90,7 @@ FIELDS: list[tuple[str, int, str, object, str]] = [
     ("dilated", 0, "run[0].p", "0x0202", "DV623"),
     ("dilated", 0, "run[0].conv_pad", "0x01010101", "DV623"),
     ("dilated", 0, "run[0].conv_dilation", "0x0101", "DV646"),
+    ("dilated with a stride", 0, "run[0].conv_pad", "0x02010201", "DV623"),
     ("upwards", 0, "run[0].conv_enable", 1, "DV646"),
     ("upwards", 1, "run[0].pool_pad", "0x1", "DV621"),
     ("upwards", 2, "h", 2, "DV622"),

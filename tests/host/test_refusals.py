@@ -118,6 +118,8 @@ REFUSALS = [
        conv_enable=5, conv_stride=0x0202),
     of("run[0].conv_dilation = 0x0202: output times stride must equal the input, but 14x10 times 1x1 is not 16x12"
        " (conv_pad = 0x01010101)", DILATED, conv_pad=0x01010101),
+    of("run[0].conv_dilation = 0x0202: user drivers before 2019-12-23 compare the sizes as if the stride were 1, but then the "
+       "output 15x11 is not the input 16x12 (conv_pad = 0x02010201)", DILATED, conv_stride=0x0202, conv_pad=0x02010201),
     of("run[0].actfunc = 4: PReLU does not go with palette weights (weight_fmt = 3)", CONV, weight_fmt=3, actfunc=4),
     of("run[0].actfunc = 4: PReLU needs a convolution, whose weights hold its slopes", MAX, actfunc=4),
     of("run[0]: conv_enable = 0, pool_enable = 0, actfunc = 0, rectifi_en = 0: the run has no operation", Run(8)),
@@ -172,6 +174,9 @@ ACCEPTED = {
     ),
     "plain": PLAIN,
     "zero kernel height means the width": replace(PLAIN, runs=[replace(CONV, p=0x0003)]),
+    "a dilation whose output has the input's size with any stride": replace(
+        PLAIN, runs=[replace(DILATED, conv_stride=0x0202, conv_pad=0x03010301)]
+    ),
     "dilation 1": replace(PLAIN, runs=[replace(CONV, conv_dilation=0x0101)]),
     "dilated": replace(PLAIN, runs=[DILATED]),
     "max pool after a convolution": replace(PLAIN, runs=[replace(CONV, pool_enable=1, pool_size=0x0103)]),

@@ -33,6 +33,7 @@ from cnn_convertor.ir.ops import (
     Relu,
     Shape,
     Upsample,
+    Window,
 )
 
 _RULES: list[Rule] = []
@@ -190,7 +191,11 @@ def unified_buffer(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV411", "train with an odd kernel, stride 1 and 'same' padding, or without dilation")
 def dilation(subject: Subject) -> Iterator[Breach]:
-    """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by the stride."""
+    """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by the stride.
+
+    With stride 1 instead of its own, its output has the input's size, too: older user drivers compare these (docs/devices.md).
+    Padding at the bottom and right that no window reaches is added where that helps.
+    """
     for nodes, run in subject.step.assignments:
         convolution = run.convolution
         if convolution is None or convolution.dilation == ONE:
@@ -206,6 +211,12 @@ def dilation(subject: Subject) -> Iterator[Breach]:
                 where,
                 f"{text} gives {_by(out)} from {_by(run.input)}: times the stride {_by(stride)} that is another size, and the "
                 "kernel with the zeros filled in is too large",
+            )
+        elif (same := _with_stride_1(convolution, run.input)) != run.input[:2]:
+            yield Breach(
+                where,
+                f"{text} and stride {_by(stride)} would give {_by(same)} from {_by(run.input)} with stride 1: user drivers before "
+                "2019-12-23 refuse that",
             )
         assert run.pooling is None and not isinstance(run.activation, PRelu), "legalize keeps these apart"
 
@@ -346,6 +357,12 @@ def _poolings(subject: Subject) -> list[tuple[Origin | None, Pooling]]:
 def _pooling_node(nodes: Sequence[Node]) -> Node:
     """The node that pools; the last one if the pool is the carrier of an addition."""
     return next((n for n in nodes if isinstance(n.op, MaxPool2d | AveragePool2d | Upsample)), nodes[-1])
+
+
+def _with_stride_1(convolution: Convolution, x: Shape) -> tuple[int, int]:
+    """Height and width of the output that a dilated convolution would have with stride 1."""
+    window = Window(convolution.kernel, ONE, convolution.dilation, convolution.padding)
+    return window.slide(x, channels=1)[:2]
 
 
 def _windows(subject: Subject) -> list[tuple[Origin | None, Convolution | Pooling]]:

@@ -212,6 +212,13 @@ void RunRules::check_dilation(const Run &run, int runs) const {
     refused("output times stride must equal the input, but " + by(run.output.width, run.output.height) + " times " +
             by(conv.stride.x, conv.stride.y) + " is not " + by(run.input.width, run.input.height) +
             " (conv_pad = " + hexadecimal(raw_.conv_pad, 8) + ")");
+  Run slow = run;
+  slow.conv.stride = {1, 1};
+  infer_shapes(slow, run.input, raw_.m);
+  if (slow.output.width != run.input.width || slow.output.height != run.input.height)
+    refused("user drivers before 2019-12-23 compare the sizes as if the stride were 1, but then the output " +
+            by(slow.output.width, slow.output.height) + " is not the input " + by(run.input.width, run.input.height) +
+            " (conv_pad = " + hexadecimal(raw_.conv_pad, 8) + ")");
 }
 
 void RunRules::check_strips(const Run &run, int runs) const {

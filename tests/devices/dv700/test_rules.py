@@ -21,7 +21,7 @@ from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.legalize import split_pools as pools
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.rules import RULES, check
+from cnn_convertor.devices.dv700.rules import RULES, broken_rules, check
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
@@ -256,6 +256,20 @@ def test_every_limit_was_lowered() -> None:
     ]
     elsewhere = {"max_runs", "pools_tiles"}  # test_partition.py, test_profiles.py
     assert {*lowered, *elsewhere} == set(Limits._fields)
+
+
+def test_a_dilation_needs_the_size_of_its_input_with_stride_1_too() -> None:
+    """legalize pads such a convolution, so the rule sees one only if that fails."""
+    graphs = [
+        chain(conv(3, 3, dilation=Pair(2, 2), stride=Pair(2, 2), padding=padding), shape=Shape(16, 16, 8))
+        for padding in (Padding(1, 2, 1, 2), Padding(1, 3, 1, 3))
+    ]
+    padded, same = ([p.message for p in broken_rules(*partition(g, DV700, transposed=True), DV700)] for g in graphs)
+    assert [text.partition(" from ")[0] for text in padded] == [
+        "a convolution with dilation 2x2 and stride 2x2 would give 15x15"
+    ]
+    assert same == []
+    assert problems(graphs[0]) == ()
 
 
 def test_all_broken_rules_are_told_together_in_network_order() -> None:

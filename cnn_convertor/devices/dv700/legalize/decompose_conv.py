@@ -52,6 +52,8 @@ def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
         return None
     kernel, dilation = op.window.kernel, op.window.dilation
     window = op.window._replace(dilation=Pair(*(1 if k == 1 else d for k, d in zip(kernel, dilation, strict=True))))
+    if isinstance(op, ops.Conv2d):
+        window = _padded_for_any_stride(window, graph.shape(node.inputs[0]), graph.shape(node.name), limits)
     weight, groups = op.weight, op.groups
     if groups > 1 and not op.is_depthwise:
         weight, groups = _ungrouped(weight, groups), 1
@@ -67,14 +69,33 @@ def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
 
 
 def dilation_runs(op: ops.Conv2d | ops.ConvTranspose2d, window: Window, x: Shape) -> bool:
-    """Whether the device runs the dilation: odd kernels, output * stride == input; deconvolution: stride 1."""
+    """Whether the device runs the dilation: odd kernels, output * stride == input; deconvolution: stride 1.
+
+    User drivers before 2019-12-23 compute the output with stride 1 there: it must be as large as the input, too.
+    """
     if window.dilation == ONE:
         return True
     odd = all(k % 2 for k in window.kernel)
     out = op.output_shape(x)
     if isinstance(op, ops.ConvTranspose2d):
         return odd and window.stride == ONE and out[:2] == x[:2]
-    return odd and (out.height * window.stride.height, out.width * window.stride.width) == (x.height, x.width)
+    whole = (out.height * window.stride.height, out.width * window.stride.width) == (x.height, x.width)
+    return odd and whole and window._replace(stride=ONE).slide(x, channels=1)[:2] == x[:2]
+
+
+def _padded_for_any_stride(window: Window, x: Shape, out: Shape, limits: Limits) -> Window:
+    """A dilated window with the padding at the bottom and right that makes its output as large as the input with stride 1.
+
+    With its own stride it has the same output: the added rows and columns are less than a stride, and no window reaches them.
+    """
+    pad, extent, stride = window.padding, window.extent, window.stride
+    if window.dilation == ONE or (out.height * stride.height, out.width * stride.width) != x[:2]:
+        return window
+    bottom, right = extent.height - 1 - pad.top, extent.width - 1 - pad.left
+    is_too_wide = max(bottom, right) > limits.max_padding_right_bottom
+    if is_too_wide or (not limits.pads_beyond_map and (bottom > x.height or right > x.width)):
+        return window
+    return window._replace(padding=Padding(pad.top, bottom, pad.left, right))
 
 
 def _ungrouped(weight: Constant, groups: int) -> Constant:

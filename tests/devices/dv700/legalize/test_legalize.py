@@ -155,6 +155,14 @@ REWRITES: dict[str, tuple[Graph, list[str]]] = {
         chain(conv(4, 4, dilation=Pair(2, 2), padding=Padding(2, 2, 2, 2))),
         ["a = Conv2d[weight=Constant(4x4x3x3) bias=Constant(4) window=kernel=3x3 dilation=2x2 padding=2x2x2x2](x) -> 6x6x4"],
     ),
+    "a dilation with a stride, padded as SAME_UPPER": (
+        chain(conv(4, 4, dilation=Pair(2, 2), stride=Pair(2, 2), padding=Padding(1, 2, 1, 2)), shape=Shape(16, 16, 4)),
+        ["a = Conv2d[weight=Constant(4x4x3x3) bias=Constant(4) window=kernel=3x3 stride=2x2 dilation=2x2 padding=1x3x1x3](x) -> 8x8x4"],
+    ),
+    "a large dilation with a stride, padded as SAME_UPPER": (
+        chain(conv(4, 4, dilation=Pair(5, 4), stride=Pair(3, 2), padding=Padding(4, 4, 3, 4)), shape=Shape(15, 16, 4)),
+        ["a = Conv2d[weight=Constant(4x4x3x3) bias=Constant(4) window=kernel=3x3 stride=3x2 dilation=5x4 padding=4x6x3x5](x) -> 5x8x4"],
+    ),
     "a dilation without 'same' output": (
         chain(conv(4, 4, dilation=Pair(2, 2))),
         ["a = Conv2d[weight=Constant(4x4x5x5) bias=Constant(4) window=kernel=5x5](x) -> 2x2x4"],
