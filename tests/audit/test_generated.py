@@ -200,7 +200,10 @@ def test_a_max_pool_in_several_strips_needs_a_late_driver_and_late_hardware(tmp_
     pool, large = ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))), ops.Input(Shape(200, 200, 64))
     conv = ops.Conv2d(values(64, 64, 3, 3), None, same(3))
     network = graph(("a",), ("x", large, ()), ("c", conv, ("x",)), ("a", pool, ("c",)))
-    figures = {"driver": Figure("7.2.20201106", "test"), "hardware": Figure(date(2019, 7, 29), "test")}
+    figures: dict[str, Figure[Any]] = {
+        "driver": Figure("7.2.20201106", "test"),
+        "hardware": Figure(date(2019, 7, 29), "test"),
+    }
     late = read_profile("dv700", Path()).with_figures(figures)
     (finding,) = generate(network, device=device_of(late)).audit(tmp_path).findings
     assert finding.code == "DV631"

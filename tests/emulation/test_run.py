@@ -369,7 +369,10 @@ def test_the_emulated_device_pools_in_several_tiles_with_a_late_driver_and_late_
     convolution = Node("conv", ops.Conv2d(Constant.of(random(64, 64, 3, 3)), None, same), ("in",))
     pool = Node("out", ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))), ("conv",))
     graph = Graph((Node("in", ops.Input(Shape(100, 100, 64))), convolution, pool), ("out",))
-    figures = {"driver": Figure("7.2.20201106", "test"), "hardware": Figure(date(2019, 7, 29), "test")}
+    figures: dict[str, Figure[Any]] = {
+        "driver": Figure("7.2.20201106", "test"),
+        "hardware": Figure(date(2019, 7, 29), "test"),
+    }
     late = read_profile("dv700", Path()).with_figures(figures)
     inputs = samples({"in": random(*graph.shape("in"))})
     together = network(graph, tmp_path / "late", device=late)
