@@ -26,7 +26,7 @@ class ProbeCommand:
     """One command of the convolution block.
 
     subject: what the command is about. branches: as in `forms_of`. adds: the command adds an operand. is_exact: every result is
-    an FP16 number, in any order of accumulation. table: the input is 8-bit. batch: samples.
+    an FP16 number, in any order of accumulation. table: the input is 8-bit. batch: samples. repeats: how often it is in its list.
     """
 
     name: str
@@ -38,6 +38,7 @@ class ProbeCommand:
     is_exact: bool = True
     table: bool = False
     batch: int = 1
+    repeats: int = 1
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -18,6 +18,7 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
+from cnn_convertor.devices.intervals import Interval, total
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.emulation.run import Maps, Outputs, Traffic, given_memory, input_bytes, outputs_of
 from cnn_convertor.errors import Origin, UsageError
@@ -102,7 +103,7 @@ def _compared(
         whole=results.whole,
         cpu_usec=results.cpu_usec,
         modelled=Modelled(
-            sum(one.usec for one in modelled), sum(one.cycles for one in modelled), sum(one.bytes for one in modelled)
+            total(one.usec for one in modelled), sum(one.cycles for one in modelled), sum(one.bytes for one in modelled)
         ),
     )
 
@@ -149,7 +150,7 @@ def _beside_framework(
 def _modelled(layer: Layer, traffic: Traffic, profile: Profile) -> Modelled:
     nbytes = traffic.input + traffic.operand + traffic.output + traffic.weights
     if not layer.runs:
-        return Modelled(0.0, 0, nbytes)
+        return Modelled(Interval.of(0.0), 0, nbytes)
     expected = estimate(layer.runs, operand_bytes=traffic.operand, profile=profile)
     return Modelled(expected.usec, expected.cycles, nbytes)
 

@@ -94,7 +94,8 @@ class Tables:
         name = f"{command.name} ({'HWC' if command.transposed else 'WHC'})"
         due = due._replace(is_exact=command.is_exact)
         work = command.batch * sum(map(run_cycles, command.runs))
-        self._append(name, entry, due, is_u8=command.table, cycles=work, nbytes=self._traffic(command, due))
+        costs = (command.repeats, command.repeats * work, command.repeats * self._traffic(command, due))
+        self._append(name, entry, due, is_u8=command.table, costs=costs)
 
     def add_block(self, command: BlockCommand) -> None:
         due = expect_block(command)
@@ -110,9 +111,10 @@ class Tables:
             feature, frozenset([feature]), block, width, height, channels, 0, 0, first, 1, command.input_bytes, 0
         )
         nbytes = command.input_bytes + due.elements.nbytes
-        self._append(name, entry, due, is_u8=block is DeviceBlock.IPU, cycles=0, nbytes=nbytes)
+        self._append(name, entry, due, is_u8=block is DeviceBlock.IPU, costs=(1, 0, nbytes))
 
-    def _append(self, name: str, entry: ProbeEntry, due: Expected, *, is_u8: bool, cycles: int, nbytes: int) -> None:
+    def _append(self, name: str, entry: ProbeEntry, due: Expected, *, is_u8: bool, costs: tuple[int, int, int]) -> None:
+        """costs: how often the command is in its list; cycles and bytes of all of them."""
         samples = _samples(due) if due.is_exact else due.elements
         fields = (
             ASPECTS.index(entry.subject),
@@ -126,8 +128,7 @@ class Tables:
             f"0x{zlib.crc32(due.elements.tobytes()):08X}",
             len(self.expected),
             samples.size,
-            cycles,
-            nbytes,
+            *costs,
         )
         self.commands.append({"name": name, "fields": fields})
         self.expected += hexadecimal(samples)

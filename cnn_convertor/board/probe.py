@@ -15,7 +15,7 @@ from cnn_convertor.board.commands import ProbeCommand
 from cnn_convertor.board.drawing import FRACTIONS, INTEGERS
 from cnn_convertor.board.entries import TABLE_OFFSET, Tables, hexadecimal
 from cnn_convertor.board.expected import INPUT_SEED, OPERAND_SEED
-from cnn_convertor.board.suite import COMPUTE_BOUND, MEMORY_BOUND, commands
+from cnn_convertor.board.suite import COMPUTE_BOUND, IDLE, MEMORY_BOUND, REPEATED, commands
 from cnn_convertor.codegen import render_text
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profile import Profile
@@ -66,6 +66,8 @@ def probe_files(
         "aspects": [(aspect.name.lower(), words(aspect)) for aspect in ASPECTS],
         "compute_bound": _index(chosen, COMPUTE_BOUND),
         "memory_bound": _index(chosen, MEMORY_BOUND),
+        "idle": _index(chosen, IDLE),
+        "repeated": _index(chosen, REPEATED),
     }
     return {
         "probe.cpp": _copied("probe.cpp"),

@@ -24,10 +24,9 @@ from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.ir.ops import NO_PADDING, Elu, Function, Padding, Relu, Relu6, Shape, Sigmoid, Tanh
 
-COMPUTE_BOUND, MEMORY_BOUND = (
-    "one tile that fills the buffer",
-    "an addition of large maps",
-)  # their times show clock and bandwidth
+# Times of these commands show the clock, the bandwidth, and what a command and a list cost beside their work.
+COMPUTE_BOUND, MEMORY_BOUND = "one tile that fills the buffer", "an addition of large maps"
+IDLE, REPEATED = "a copy of one pixel", "a copy of one pixel, 64 times in a list"
 _RELU6 = Relu6()  # keeps the integers of a chain small
 _BARE = average_pool(1, factor=1.0)
 _MAP, _SMALL = Shape(13, 18, 16), Shape(9, 11, 16)
@@ -152,6 +151,8 @@ def _add_sizes(rows: _Rows, limits: Limits) -> None:
     rows.add(MEMORY_BOUND, Shape(96, 96, 32), [pool(_BARE)], adds=True)
     rows.add(f"convolution over {limits.max_width} columns", Shape(3, limits.max_width, 16), [conv(8, 3)])
     rows.add(f"convolution over {limits.max_height} rows", Shape(limits.max_height, 5, 16), [conv(8, 3)])
+    rows.add(IDLE, Shape(1, 1, 8), [pool(_BARE)])
+    rows.add(REPEATED, Shape(1, 1, 8), [pool(_BARE)], repeats=64)
     step = conv(32, 3)
     one = _one_tile(step, limits)
     rows.add(COMPUTE_BOUND, one, [step])

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from cnn_convertor.cli.grids import Column, Grid, Item
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
+from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.escaping import visible
 
 if TYPE_CHECKING:
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import CalibrationEffect, ModelLayer, Report, StoredWeights
     from cnn_convertor.trials.sweep import Sweep
-    from cnn_convertor.verification.on_board import BoardLayer, BoardVerification
+    from cnn_convertor.verification.on_board import BoardLayer, BoardVerification, Measured, Modelled
     from cnn_convertor.verification.results import Cause, Comparison, LayerResult, Verification
 
 LARGEST_HALF = 65504.0
@@ -51,7 +52,7 @@ def labeled(title: str, rows: Sequence[tuple[str, str]]) -> list[Item]:
 
 # --- devices -------------------------------------------------------------------------------------------------------------
 
-_DEVICES_SCHEMA = 1  # of the JSON form; increases when the meaning of an entry changes
+_DEVICES_SCHEMA = 2  # of the JSON form; increases when the meaning of an entry changes
 
 
 def devices(profiles: Sequence[Profile]) -> list[Item]:
@@ -75,7 +76,9 @@ def figure_text(name: str, figure: Figure[Any]) -> str:
             return "yes" if value else "no"
         case tuple() as blocks:
             return ", ".join(blocks)
-        case int() | float() as number if name not in {"revision", "wide_padding"}:
+        case Interval() as number:
+            return f"{number.text(',.9g')} {FIGURES[name].unit}"
+        case int() as number if name not in {"revision", "wide_padding"}:
             return f"{number:,} {FIGURES[name].unit}".rstrip()
         case value:
             return str(value)
@@ -272,14 +275,17 @@ def _board_cells(layer: BoardLayer) -> list[str]:
         _decibels(layer.emulation.sqnr),
         f"{layer.emulation.max_error:.2g}",
         *errors,
-        *("" if n is None else f"{n:,.0f}" for n in (measured.usec, modelled.usec, measured.nbytes, modelled.bytes)),
+        *_beside_model(measured, modelled),
     ]
 
 
 def _whole_cells(result: BoardVerification) -> list[str]:
-    whole, modelled = result.whole, result.modelled
-    numbers = (whole.usec, modelled.usec, whole.nbytes, modelled.bytes)
-    return ["all", "", "", "", "", *("" if n is None else f"{n:,.0f}" for n in numbers)]
+    return ["all", "", "", "", "", *_beside_model(result.whole, result.modelled)]
+
+
+def _beside_model(measured: Measured, modelled: Modelled) -> list[str]:
+    usec, nbytes = ("" if n is None else f"{n:,}" for n in (measured.usec, measured.nbytes))
+    return [usec, modelled.usec.text(",.0f"), nbytes, f"{modelled.bytes:,}"]
 
 
 # --- inspect -------------------------------------------------------------------------------------------------------------
@@ -370,11 +376,12 @@ def costs(result: Report) -> list[Item]:
                 str(len(step.runs)),
                 *map(_counted, numbers),
                 e.bound,
-                f"{e.usec:,.1f}",
+                e.usec.text(",.1f"),
             ]
         )
-    total = f"{result.usec / 1e3:.3g} ms and {result.traffic / 1e6:,.2f} MB on {result.device.name} ({result.device.provenance})"
-    return ["", Grid.of("command", _COSTS, rows), "", total] if rows else []
+    total = f"{milliseconds(result.usec)} ms and {result.traffic / 1e6:,.2f} MB on {result.device.name}"
+    beside = f"{milliseconds(result.command_usec)} ms of it to start and end commands"
+    return ["", Grid.of("command", _COSTS, rows), "", f"{total}, {beside}", result.device.provenance] if rows else []
 
 
 _COMPARED = ("fusion", "commands", "CPU layers", "problems", "MB", "ms", "bound by memory")
@@ -387,7 +394,7 @@ def comparison(results: Sequence[Report]) -> list[Item]:
         assert r.work is not None
         found = [r.device.fusion, str(r.work.commands), str(r.work.cpu_layers), _counted(len(r.problems))]
         bound = sum(step.cost is not None and step.cost.bound == "memory" for step in r.steps)
-        known = [f"{r.traffic / 1e6:,.2f}", f"{r.usec / 1e3:.3g}", str(bound)]
+        known = [f"{r.traffic / 1e6:,.2f}", milliseconds(r.usec), str(bound)]
         rows.append([r.device.name, *found, *(known if r.commands else ["", "", ""])])
     notes = dict.fromkeys(f"  {r.device.name}: {r.device.provenance}" for r in results)
     return [results[0].network, Grid.of("device", _COMPARED, rows), *notes]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cnn_convertor.config import Config, is_model
+from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import ModelError, Problem, UnsupportedError, overheard
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.frontends.unsupported_formats import explain
@@ -16,7 +17,7 @@ from cnn_convertor.report.form import to_values
 from cnn_convertor.report.rows import Runs
 from cnn_convertor.report.values import Message, ModelLayer, Report
 
-SCHEMA = 1  # of the JSON form; increases when the meaning of an entry changes
+SCHEMA = 2  # of the JSON form; increases when the meaning of an entry changes
 
 
 def inspect(source: Config | str | Path, **device: Any) -> Report:
@@ -106,7 +107,7 @@ def _values(report: Report) -> dict[str, Any]:
             "commands": report.work.commands,
             "cpu_layers": report.work.cpu_layers,
             "traffic_bytes": None if report.problems else report.traffic,
-            "usec": None if report.problems else round(report.usec, 3),
+            "usec": None if report.problems else _rounded(report.usec),
         },
         "boundaries": to_values(report.boundaries),
         "normalizations": to_values(report.normalizations),
@@ -122,11 +123,18 @@ def _layer_values(layer: ModelLayer, problems: Sequence[Message]) -> dict[str, A
 
 
 _LAYER = ("name", "type", "outputs", "guessed", "parameters", "macs", "runs", "how", "steps")
+
+
+def _rounded(usec: Interval) -> dict[str, float]:
+    return {"low": round(usec.low, 3), "high": round(usec.high, 3)}
+
+
 _COST = ("cycles", "input_bytes", "operand_bytes", "output_bytes", "weights_bytes", "bytes", "bound")
 
 
 def _costs(report: Report) -> Iterator[dict[str, Any]]:
     for number, step in enumerate(report.steps):
         if step.cost is not None:
-            cost = {**{name: getattr(step.cost, name) for name in _COST}, "usec": round(step.cost.usec, 3)}
+            times = {name: _rounded(getattr(step.cost, name)) for name in ("command_usec", "usec")}
+            cost = {**{name: getattr(step.cost, name) for name in _COST}, **times}
             yield {"step": number, "layers": list(step.layers), "runs": len(step.runs), **cost}

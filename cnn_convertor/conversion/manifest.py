@@ -10,7 +10,7 @@ from cnn_convertor.files.replacing import Digest, is_inside
 from cnn_convertor.report import values
 from cnn_convertor.report.form import FormError, as_text, from_values, to_values
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 
 
 def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
@@ -55,16 +55,16 @@ def _layer(step: values.Step) -> dict[str, Any]:
 def _command(step: values.Step) -> dict[str, Any]:
     if step.cost is None:
         return {}
-    estimate = {name: value for name, value in to_values(step.cost).items() if name not in _TIMES}
+    estimate = {name: value for name, value in to_values(step.cost).items() if name not in _LEFT_OUT}
     return {
         "runs": len(step.runs),
         "topo": step.topo,
         "evidence": step.evidence,
-        "estimate": {**estimate, "bound": step.cost.bound, "usec": round(step.cost.usec, 3)},
+        "estimate": estimate,
     }
 
 
-_TIMES: Final = {"compute_usec", "memory_usec", "usec", "bound"}
+_LEFT_OUT: Final = {"compute_usec", "memory_usec", "command_usec"}
 
 
 def earlier_files(folder: Path, name: str) -> tuple[str, ...]:

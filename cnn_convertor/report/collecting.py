@@ -25,6 +25,7 @@ from cnn_convertor.devices.dv700.program import (
     Tensor,
 )
 from cnn_convertor.devices.dv700.weights import palettes
+from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import Problem
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.report import values
@@ -82,8 +83,8 @@ def outline(config: Config) -> values.Report:
 
 def device_of(profile: Profile, *, fusion: str, transposed: bool) -> values.DeviceFacts:
     figures = {
-        name: values.DeviceFigure(FIGURES[name].words, _text(f["value"]), f["unit"], f["source"], f["assumed"])
-        for name, f in profile.to_values()["figures"].items()
+        name: values.DeviceFigure(FIGURES[name].words, _text(f.value), FIGURES[name].unit, f.source, f.is_assumed)
+        for name, f in profile.figures.items()
     }
     return values.DeviceFacts(
         name=profile.name,
@@ -104,6 +105,8 @@ def _text(value: object) -> str:
             return "yes" if value else "no"
         case list() | tuple():
             return ", ".join(map(str, value))
+        case Interval():
+            return value.text(".9g")
         case _:
             return str(value)
 

@@ -58,7 +58,7 @@ def _key(step: Step) -> str:
 
 def _cost(step: Step) -> str:
     assert step.cost is not None
-    return f"runs: {len(step.runs)}, {step.cost.cycles:,} cycles, {step.cost.bytes:,} bytes, {step.cost.usec:,.1f} us"
+    return f"runs: {len(step.runs)}, {step.cost.cycles:,} cycles, {step.cost.bytes:,} bytes, {step.cost.usec.text(',.1f')} us"
 
 
 def _weights(report: Report) -> dict[str, str]:

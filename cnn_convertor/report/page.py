@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import jinja2
 from markupsafe import Markup
 
+from cnn_convertor.devices.intervals import milliseconds
 from cnn_convertor.escaping import visible
 from cnn_convertor.files.places import place_of
 from cnn_convertor.files.templates import environment
@@ -70,7 +71,7 @@ def _tiles(report: Report) -> Iterator[tuple[str, str, str]]:
     if report.steps:
         yield f"{len(report.commands)}", "commands on the device", ""
         yield f"{len(report.on_cpu)}", "layers on the CPU", ""
-        yield f"{report.usec / 1e3:.3g} ms", "for the commands, by the model", ""
+        yield f"{milliseconds(report.usec)} ms", "for the commands, by the model, without CPU layers", ""
         yield f"{report.traffic / 1e6:,.2f} MB", "of memory traffic", ""
         yield f"{report.weight_bytes:,}", "bytes of weights", ""
     if (memory := report.memory) is not None:

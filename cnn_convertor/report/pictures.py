@@ -58,7 +58,7 @@ def network_picture(report: Report) -> NetworkPicture:
     arrows = list(dict.fromkeys(_arrows(report.steps, first_input, len(keys))))
     layering = layered(len(keys), arrows)
     places = tuple(map(_pixels, layering.places))
-    most = max((step.cost.usec for step in report.steps if step.cost is not None), default=0.0)
+    most = max((step.cost.usec.low for step in report.steps if step.cost is not None), default=0.0)
     nodes = []
     for key, (x, y) in zip(keys, places, strict=True):
         corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
@@ -90,11 +90,11 @@ def _arrows(steps: Sequence[Step], first_input: int, nodes: int) -> Iterator[tup
 
 
 def _step_node(key: str, number: int, step: Step, corner: Point, most: float) -> Box:
-    """most: microseconds of the most expensive command, which is reddest."""
+    """most: the shortest time of the most expensive command, in microseconds,, which is reddest."""
     names, size, heat = ", ".join(step.layers) or step.name, _size(step.output.shape), ""
     if step.cost is not None and most:
-        size += f"  {step.cost.usec:,.1f} us"
-        heat = f"{_REDDEST * step.cost.usec / most:.3f}"
+        size += f"  {step.cost.usec.text(',.1f')} us"
+        heat = f"{_REDDEST * step.cost.usec.low / most:.3f}"
     place = "input" if step.type == "LT_INPUT" else step.place
     return Box(key, *corner, place, names, _short(f"{number}  {names}", _BOLD_LETTERS), _short(step.does), size, heat)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import assert_never
 from cnn_convertor.report.summary import decibels
 from cnn_convertor.report.values import Magnitudes, ModelLayer, Pass, Report, Step, StoredWeights
@@ -90,19 +91,25 @@ def messages(report: Report) -> PageSection:
 def commands(report: Report) -> PageSection:
     columns = "step", "layers", "does", "runs", "cycles", "bytes", "us", "bound", "evidence", "time"
     note = (
-        f"Times: {report.device.provenance}. Bars: time for arithmetic above, for memory below; the longer one bounds the "
-        "command."
+        f"Times: {report.device.provenance}. Of the time of each command, {_each(report)} us are to start and end it. Bars: "
+        "time for arithmetic above, for memory below, with the fastest clock and memory; the longer one bounds the command."
     )
     tables = _tables(columns, list(_commands(report.steps)))
     return PageSection("commands", "Commands", "Commands", note, tables=tables)
 
 
+def _each(report: Report) -> str:
+    """What it takes to start and end a command: the same for all."""
+    costs = [step.cost for step in report.steps if step.cost is not None]
+    return costs[0].command_usec.text(",.3g")
+
+
 def _commands(steps: Sequence[Step]) -> Iterator[TableRow]:
     """Bars: in percent of the longest time of all commands."""
-    most = max((step.cost.usec for step in steps if step.cost is not None), default=0.0) or 1.0
+    most = max((step.cost.usec.low for step in steps if step.cost is not None), default=0.0) or 1.0
     for number, step in enumerate(steps):
         if (cost := step.cost) is not None:
-            bars = _bars(100 * cost.compute_usec / most, 100 * cost.memory_usec / most)
+            bars = _bars(100 * cost.compute_usec.low / most, 100 * cost.memory_usec.low / most)
             does = _layers(step), step.does, len(step.runs), cost.cycles, cost.bytes, _time(cost.usec)
             yield _row(number, *does, cost.bound, step.evidence or "", bars, step=number)
 
@@ -194,7 +201,7 @@ def board(report: Report) -> PageSection:
     usec = "not measured" if found.whole.usec is None else f"{found.whole.usec:,} us"
     note = (
         f"{found.device}: {found.samples} samples ({found.inputs}), {_passed(found.passed)}. All commands: {usec} "
-        f"({found.modelled.usec:,.1f} by the model); the CPU: {found.cpu_usec:,} us."
+        f"({found.modelled.usec.text(',.1f')} by the model); the CPU: {found.cpu_usec:,} us."
     )
     tables = _tables(
         columns, [_on_board(number, *each) for number, each in enumerate(zip(found.layers, report.steps, strict=True))]
@@ -205,7 +212,8 @@ def board(report: Report) -> PageSection:
 def _on_board(number: int, found: BoardLayer, step: Step) -> TableRow:
     """ratio: of the measured time to the model's."""
     measured, modelled = found.measured, found.modelled
-    ratio = f"{measured.usec / modelled.usec:.2f}" if measured.usec is not None and modelled.usec else ""
+    known = measured.usec is not None and modelled.usec.low > 0
+    ratio = (measured.usec / modelled.usec).text(".2f") if known and measured.usec is not None else ""
     times = measured.usec, _time(modelled.usec), TableCell(ratio, kind=_NUMBER)
     computes = "the same" if found.is_same else TableCell("something else", kind="error")
     rest = measured.nbytes, modelled.bytes, computes, _decibels(found.framework)
@@ -254,8 +262,8 @@ def _count(number: int | None, unknown: str = "") -> TableCell:
     return TableCell(unknown, 0, _NUMBER) if number is None else TableCell(f"{number:,}", number, _NUMBER)
 
 
-def _time(usec: float) -> TableCell:
-    return TableCell(f"{usec:,.1f}", usec, _NUMBER)
+def _time(usec: Interval) -> TableCell:
+    return TableCell(usec.text(",.1f"), usec.low, _NUMBER)
 
 
 def _decibels(ratio: float | None) -> TableCell:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
+from cnn_convertor.devices.intervals import milliseconds
 from cnn_convertor.memory import Peak, Plan
 from cnn_convertor.report.values import DeviceFacts, KeptPrecision, Report
 
@@ -49,8 +50,11 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
     """Rows about time and memory on the board."""
     if report.commands:
         yield "driver", _platform(report.device)
-        text = f"{report.usec / 1e3:.3g} ms, {report.traffic / 1e6:,.2f} MB for the commands on {report.device.name}"
-        yield "estimate", f"{text} ({report.device.provenance})"
+        text = (
+            f"{milliseconds(report.usec)} ms, {report.traffic / 1e6:,.2f} MB for the commands on {report.device.name}"
+        )
+        yield "estimate", f"{text}; {milliseconds(report.command_usec)} ms of it to start and end them"
+        yield "estimate", report.device.provenance
     if (board := report.board) is not None:
         usec = board.whole.usec
         commands = "not measured" if usec is None else f"{usec / 1e3:.3g} ms"

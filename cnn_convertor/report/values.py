@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.limits import BoardLimits
+from cnn_convertor.devices.intervals import Interval, total
 from cnn_convertor.passes.normalization import Normalization
 from cnn_convertor.verification.on_board import BoardVerification
 from cnn_convertor.verification.results import Verification
@@ -128,7 +129,10 @@ class CommandRun(NamedTuple):
 
 
 class StepCost(NamedTuple):
-    """What a command costs by the model. bound: compute or memory, whichever takes longer. usec: the longer of both times."""
+    """What a command costs by the model.
+
+    bound: compute or memory, whichever takes longer; the shorter ends decide. command_usec: to start and end it. usec: the longer of the times for compute and memory, with command_usec.
+    """
 
     cycles: int
     input_bytes: int
@@ -136,9 +140,10 @@ class StepCost(NamedTuple):
     output_bytes: int
     weights_bytes: int
     bytes: int
-    compute_usec: float
-    memory_usec: float
-    usec: float
+    compute_usec: Interval
+    memory_usec: Interval
+    command_usec: Interval
+    usec: Interval
     bound: str
 
 
@@ -357,9 +362,14 @@ class Report:
         return tuple(step for step in self.steps if step.place == "cpu")
 
     @property
-    def usec(self) -> float:
+    def usec(self) -> Interval:
         """Microseconds of all commands, by the model."""
-        return sum(step.cost.usec for step in self.steps if step.cost is not None)
+        return total(step.cost.usec for step in self.steps if step.cost is not None)
+
+    @property
+    def command_usec(self) -> Interval:
+        """How much of it the commands take to start and end."""
+        return total(step.cost.command_usec for step in self.steps if step.cost is not None)
 
     @property
     def traffic(self) -> int:
@@ -401,4 +411,4 @@ class Report:
 
 
 ON_DEVICE = frozenset({"device", "rewritten", "device+cpu"})  # values of ModelLayer.runs
-SCHEMA = 2  # of the JSON form; increases when an entry changes its meaning or goes away
+SCHEMA = 3  # of the JSON form; increases when an entry changes its meaning or goes away

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cnn_convertor.config import KEYS, Config
+from cnn_convertor.devices.dv700.estimate import LEFT_OUT
+from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.pipeline import inputs_of, load, quantize
@@ -25,7 +27,7 @@ from cnn_convertor.verification import frameworks
 from cnn_convertor.workers.outcomes import Ending, attempted
 from cnn_convertor.workers.processes import HERE, Workers, spread
 
-_SCHEMA: Final = 1  # of the JSON form; increases when the meaning of an entry changes
+_SCHEMA: Final = 2  # of the JSON form; increases when the meaning of an entry changes
 _MOST: Final = 10_000  # combinations
 EXACT: Final = "exact"  # the SQNR of an output without any error
 _SQNR: Final = "SQNR dB"
@@ -56,14 +58,15 @@ class Variant(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """The costs of a variant. usec, traffic_bytes: of all commands, by the cost model.
+    """The costs of a variant. usec_low, usec_high, traffic_bytes: of all commands, by the cost model.
 
     sqnr: dB of the worst output against the framework; None where it is not measured.
     """
 
     commands: int
     cpu_layers: int
-    usec: float
+    usec_low: float
+    usec_high: float
     traffic_bytes: int
     weight_bytes: int
     io_bytes: int
@@ -75,8 +78,11 @@ class Figures(NamedTuple):
         return self.weight_bytes + self.io_bytes
 
     def is_beaten_by(self, other: Figures) -> bool:
-        """Whether the other is at least as good in time, bytes and SQNR, and better in one. An unknown SQNR counts as the worst."""
-        own, its = ((f.usec, f.nbytes, math.inf if f.sqnr is None else -f.sqnr) for f in (self, other))
+        """Whether the other is at least as good in time, bytes and SQNR, and better in one.
+
+        A time is as good as another if both its ends are. An unknown SQNR counts as the worst.
+        """
+        own, its = ((f.usec_low, f.usec_high, f.nbytes, math.inf if f.sqnr is None else -f.sqnr) for f in (self, other))
         return all(y <= x for x, y in zip(own, its, strict=True)) and its != own
 
 
@@ -97,7 +103,7 @@ class SweptVariant(NamedTuple):
             codes = ", ".join(dict.fromkeys(problem.code for problem in self.problems))
             return (*settings, codes, *[""] * (len(TITLES) - 1))
         sizes = (f"{size:,}" for size in (f.traffic_bytes, f.weight_bytes, f.io_bytes))
-        counts = (str(f.commands), str(f.cpu_layers), f"{f.usec / 1e3:.3g}")
+        counts = (str(f.commands), str(f.cpu_layers), milliseconds(Interval(f.usec_low, f.usec_high)))
         return (*settings, *counts, *sizes, decibels(f.sqnr), "*" * self.is_best)
 
     def shown(self) -> dict[str, int | float | str]:
@@ -106,7 +112,7 @@ class SweptVariant(NamedTuple):
             return {}
         values = self.figures._asdict()
         sqnr = "" if values["sqnr"] is None else round(values["sqnr"], 3) if math.isfinite(values["sqnr"]) else EXACT
-        return {**values, "usec": round(values["usec"], 3), "sqnr": sqnr}
+        return {**values, **{name: round(values[name], 3) for name in ("usec_low", "usec_high")}, "sqnr": sqnr}
 
 
 class Sweep(NamedTuple):
@@ -126,7 +132,7 @@ class Sweep(NamedTuple):
         judged = "time, bytes (weights and I/O buffer) and SQNR" if self.is_measured else "time and bytes"
         return (
             f"* no other variant is better in {judged} together",
-            "times are those of the model of costs; traffic, weights and the I/O buffer are in bytes",
+            f"times are those of the model of costs, which {LEFT_OUT}; traffic, weights and the I/O buffer are in bytes",
         )
 
     @property
@@ -245,7 +251,8 @@ def _figures(variant: Variant) -> Figures:
     figures = Figures(
         commands=len(report.commands),
         cpu_layers=len(report.on_cpu),
-        usec=report.usec,
+        usec_low=report.usec.low,
+        usec_high=report.usec.high,
         traffic_bytes=report.traffic,
         weight_bytes=report.weight_bytes,
         io_bytes=program.io_bytes,

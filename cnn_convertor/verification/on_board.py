@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.verification.results import Comparison, as_json
 
 
@@ -26,7 +27,7 @@ class Measured:
 class Modelled:
     """What is expected. usec, cycles: by the model (docs/costs.md). bytes: as the emulated device counts them."""
 
-    usec: float
+    usec: Interval
     cycles: int
     bytes: int
 

@@ -27,15 +27,21 @@ LEVELS = (Fusion.PROVEN, Fusion.FULL)
 HEAD = f"""# What a network costs
 
 For each command, a model gives cycles, the bytes that it moves to and from external memory, and the time: that of the slower of
-the two. The bytes are exactly those that the counters of the [emulated device](host-device.md) show. **The times are estimates**:
-no board has confirmed them. The model assumes:
+the two, and the time to start and end the command. The bytes are exactly those that the counters of the
+[emulated device](host-device.md) show. **The times are estimates**: no board has confirmed them. The model assumes:
 
 | assumption | evidence |
 |---|---|
 {"".join(f"| {words} | {evidence} |" + chr(10) for words, evidence in ASSUMPTIONS)}
-Clock, bandwidth and multipliers come from the [device](devices.md); the summary of a conversion names those that are assumed. With
-`device = board.json` the model uses what a probe measured, and shows how far it is from the times of the probe's commands. Layers
-on the CPU, and commands of other blocks than the convolution's, are not estimated.
+Clock, bandwidth, multipliers and `command_usec` come from the [device](devices.md); the summary of a conversion names those that
+are assumed. With `device = board.json` the model uses what a probe measured, and shows how far it is from the times of the probe's
+commands. **The estimate leaves out** layers on the CPU, the start of command lists (the runtime puts neighboring commands into one
+list, so each change between device and CPU starts another), and commands of other blocks than the convolution's.
+
+A figure of the device can be an interval, so a time has two ends: one with the fastest clock and memory and the quickest start of
+commands, one with the slowest. Where one of them must decide, the rule is fixed: the shorter ends say whether a command is bound by
+compute or memory, and color pictures; `sweep` calls a time better only if both ends are. No conversion depends on a time: fusion
+minimizes traffic, commands and runs, and `quantization = auto` looks at bytes and SQNR.
 
 - `cnn-convertor inspect NET.ini --cost` shows each command ([inspect](inspect.md#costs)).
 - `cnn-convertor inspect NET.ini --device all` and `--fusion all` show a network on all devices, and at all levels of fusion.
@@ -67,8 +73,8 @@ def rows(name: str) -> Iterator[str]:
                     continue
                 costs = estimates(program, way.profile)
                 memory = sum(cost.bound == "memory" for cost in costs)
-                traffic, time = sum(cost.nbytes for cost in costs) / 1e6, total_usec(costs) / 1e3
-                yield f"{start} {len(costs)} | {traffic:.2f} | {time:.2f} | {memory} | {program.io_bytes:,} |"
+                traffic, time = sum(cost.nbytes for cost in costs) / 1e6, (total_usec(costs) / 1e3).text(".2f")
+                yield f"{start} {len(costs)} | {traffic:.2f} | {time} | {memory} | {program.io_bytes:,} |"
 
 
 @click.command()

@@ -219,8 +219,8 @@ def device_jsons() -> Iterator[bytes]:
         "probed": {"max_width": 2047},
         "forms": {form.name.lower(): "passed" for form in Form},
         "features": dict.fromkeys(("dilation", "palette", "prelu", "upsampling", *BLOCKS), "failed"),
-        "measured": {"bytes_per_second": 1.5e9, "conv_mhz": 170.5},
-        "commands": [{"name": "conv", "result": "passed", "usec": 100, "cycles": 8, "bytes": 9}],
+        "measured": {"bytes_per_second": 1.5e9, "conv_mhz": 170.5, "command_usec": 2.5, "list_usec": 9},
+        "commands": [{"name": "conv", "result": "passed", "usec": 100, "cycles": 8, "bytes": 9, "repeats": 2}],
     }
     yield json.dumps(board).encode()
 

@@ -18,9 +18,11 @@ fusion, the audit and the emulated device take their limits from it. `--ub-size`
     cnn-convertor devices [NAME|FILE]... [--json]
 
 lists all or the given devices, with their figures and sources. An *assumed* figure has no public source for that device. Clock,
-multipliers and bandwidth (MB are 10^6 bytes) change estimated times, never results. An assumed revision can allow commands that an
-older board refuses: if your board is older, set it in a file. The user driver is the one that the SDK pins, and the hardware is
-taken for old: if your board has newer ones, a file with both can save commands.
+multipliers, bandwidth (MB are 10^6 bytes) and the time of a command change estimated times, never results. Where sources differ or
+know only a bound, a figure is an interval, and estimates show both ends; the clock is the largest that a board can be set to. No
+public source has the bandwidth of any board: it is assumed for all. An assumed revision can allow commands that an older board
+refuses: if your board is older, set it in a file. The user driver is the one that the SDK pins, and the hardware is taken for old:
+if your board has newer ones, a file with both can save commands.
 
 | figure | {" | ".join(NAMES)} |
 |---|{"---|" * len(NAMES)}
@@ -59,7 +61,7 @@ revision = 93
 driver = "7.2.20190716"        # dmp_dv_get_version_string() of the board
 hardware = 2019-07-29          # the date of the FPGA image
 bandwidth = {{ value = 2100.5, source = "our measurement" }}
-conv_freq = {{ value = 200, source = "data sheet", assumed = true }}
+conv_freq = {{ value = [150, 200], source = "data sheet", assumed = true }}    # both ends of an interval
 blocks = ["conv", "ipu"]
 ```
 
@@ -69,9 +71,10 @@ blocks = ["conv", "ipu"]
 BOARD = """
 Unknown keys and impossible values are errors (DV150), all at once.
 
-`device = board.json` takes what a [probe](board.md) saw on a board: sizes, clock, bandwidth and the version of its driver, and
-exactly the forms of commands that gave the expected results there, at every level of fusion except `none`. No driver knows the
-date of the hardware; `"hardware": "2019-07-29"` in `"device"` adds it, for the record. A warning (DV151) names other features that failed.
+`device = board.json` takes what a [probe](board.md) saw on a board: sizes, clock, bandwidth, the time of a command and the version
+of its driver, and exactly the forms of commands that gave the expected results there, at every level of fusion except `none`. No
+driver knows the date of the hardware; `"hardware": "2019-07-29"` in `"device"` adds it, for the record. A warning (DV151) names
+other features that failed.
 """
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library, find_compiler
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
-WRAPPED = [f"-Wl,--wrap=dmp_dv_cmdlist_{name}" for name in ("create", "add_raw", "wait")]
+WRAPPED = [f"-Wl,--wrap=dmp_dv_cmdlist_{name}" for name in ("create", "add_raw", "wait", "get_last_exec_time")]
 FAULTS = Path(__file__).parent / "faults.cpp"
 
 

@@ -1,5 +1,6 @@
 // Makes the emulated device compute wrongly each command that contains one form or feature: the name in $FAULT. Linked around
-// functions of command lists (--wrap). With $REFUSE it refuses them instead, with $HANG the program ends. It recognizes forms from the registers, apart from the convertor.
+// functions of command lists (--wrap). With $REFUSE it refuses them instead, with $HANG the program ends.
+// With $LIST_USEC and $COMMAND_USEC, lists take so long beside their commands, and commands so long in addition. It recognizes forms from the registers, apart from the convertor.
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -103,6 +104,8 @@ class Aspects {
   std::set<std::string> found_;
 };
 
+std::map<dmp_dv_cmdlist, int64_t> lengths;  // of lists
+
 // Where the wrong outputs of each list begin.
 std::map<dmp_dv_cmdlist, std::vector<dmp_dv_buf>> wrong;
 
@@ -133,21 +136,30 @@ extern "C" {
 dmp_dv_cmdlist __real_dmp_dv_cmdlist_create(dmp_dv_context ctx);
 int __real_dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, const struct dmp_dv_cmdraw *cmd);
 int __real_dmp_dv_cmdlist_wait(dmp_dv_cmdlist list, int64_t exec_id);
+int64_t __real_dmp_dv_cmdlist_get_last_exec_time(dmp_dv_cmdlist list);
 
 dmp_dv_cmdlist __wrap_dmp_dv_cmdlist_create(dmp_dv_context ctx) {
   const dmp_dv_cmdlist list = __real_dmp_dv_cmdlist_create(ctx);
   wrong.erase(list);  // of a list that is released
+  lengths.erase(list);
   return list;
 }
 
 int __wrap_dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, const struct dmp_dv_cmdraw *cmd) {
   const int code = __real_dmp_dv_cmdlist_add_raw(list, cmd);
+  ++lengths[list];
   if (code == 0 && is_faulty(*cmd)) {
     if (std::getenv("REFUSE")) return -1;
     if (std::getenv("HANG")) std::_Exit(3);  // as far as the results are concerned
     wrong[list].push_back(output_of(*cmd));
   }
   return code;
+}
+
+int64_t __wrap_dmp_dv_cmdlist_get_last_exec_time(dmp_dv_cmdlist list) {
+  const char *beside = std::getenv("LIST_USEC"), *each = std::getenv("COMMAND_USEC");
+  if (!beside || !each) return __real_dmp_dv_cmdlist_get_last_exec_time(list);
+  return std::atoll(beside) + lengths[list] * std::atoll(each);
 }
 
 int __wrap_dmp_dv_cmdlist_wait(dmp_dv_cmdlist list, int64_t exec_id) {

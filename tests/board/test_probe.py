@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import model_error
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.dv700.profile import Figure, Profile
 from cnn_convertor.devices.dv700.profiles import device_of
+from cnn_convertor.devices.intervals import Interval
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -99,6 +101,26 @@ def test_the_probe_goes_on_behind_a_command_that_does_not_return(probe: Path) ->
     assert not list(probe.glob("*.unfinished"))
 
 
+def test_many_commands_in_a_list_show_what_a_command_and_a_list_cost(probe: Path, tmp_path: Path) -> None:
+    _, board = run(probe, COMMAND_USEC="7", LIST_USEC="30")
+    assert {command["repeats"] for command in board["commands"]} == {1, 64}
+    assert {command["usec"] for command in board["commands"]} == {30 + 7, 30 + 64 * 7}
+    measured = {"conv_mhz": None, "bytes_per_second": None, "command_usec": 7, "list_usec": 30}
+    assert board["measured"] == measured
+    profile = read_back(board, tmp_path)
+    assert profile.command_usec == Figure(Interval.of(7), "board.json")
+    idle = [row for row in profile.measured if row.name.startswith("a copy of one pixel")]
+    assert sorted((row.usec, row.commands) for row in idle) == [(7, 1)] * 2 + [(64 * 7, 64)] * 2
+    error = model_error(replace(profile, measured=tuple(idle)))
+    assert error is not None and error.largest < 0.03
+
+
+@pytest.mark.parametrize("device", [{"COMMAND_USEC": "0", "LIST_USEC": "0"}, {"FAULT": "run"}])
+def test_what_is_not_measured_is_null(probe: Path, device: dict[str, str]) -> None:
+    _, board = run(probe, ub_size=UB_SIZE, **device)
+    assert (board["measured"]["command_usec"], board["measured"]["list_usec"]) == (None, None)
+
+
 def read_back(board: Any, folder: Path) -> Profile:
     (folder / "board.json").write_text(json.dumps(board))
     return read_profile(str(folder / "board.json"), Path())
@@ -109,8 +131,9 @@ def test_a_board_allows_exactly_what_passed(probe: Path, tmp_path: Path) -> None
     profile = read_back(board, tmp_path)
     assert device_of(profile).forms[Fusion.FULL] == frozenset(Form)
     assert profile.blocks.value == ("conv", "maximizer", "ipu") and profile.limits.ub_size == UB_SIZE
-    assert profile.conv_freq.value == pytest.approx(board["measured"]["conv_mhz"])
-    assert profile.bandwidth.value == pytest.approx(board["measured"]["bytes_per_second"] / 1e6)
+    assert profile.conv_freq.value.low == profile.conv_freq.value.high == pytest.approx(board["measured"]["conv_mhz"])
+    assert profile.bandwidth.value.low == pytest.approx(board["measured"]["bytes_per_second"] / 1e6)
+    assert profile.command_usec.value.high == pytest.approx(board["measured"]["command_usec"])
     _, board = run(probe, FAULT="chain")
     assert device_of(read_back(board, tmp_path)).forms[Fusion.FULL] == frozenset(Form) - {Form.CHAIN}
 

@@ -447,11 +447,13 @@ def test_devices_are_listed_with_their_sources(folder: Path, capsys: pytest.Capt
     out = capsys.readouterr().out
     assert re.findall(r"^(\S+): ", out, re.MULTILINE) == list(NAMES)
     assert re.search(r"^  unified buffer +524,288 bytes +kernel driver$", out, re.MULTILINE)
-    assert re.search(r"^  memory bandwidth +3,200 MB/s +assumed: no public figure$", out, re.MULTILINE)
-    (folder / "ours.toml").write_text("[device]\nub_size = 4096\n")
+    assert re.search(r"^  memory bandwidth +3,200 MB/s +assumed: no public figure for any board$", out, re.MULTILINE)
+    assert re.search(r"^  convolution clock +333 to 400 MHz +largest by the SDK's script", out, re.MULTILINE)
+    (folder / "ours.toml").write_text("[device]\nub_size = 4096\nconv_freq = [99.5, 100]\n")
     assert cli.main(["devices", "ours.toml", "--json"]) == 0
     (device,) = json.loads(capsys.readouterr().out)["devices"]
     assert device["name"] == "ours"
+    assert device["figures"]["conv_freq"]["value"] == [99.5, 100]
     assert device["figures"]["ub_size"] == {"value": 4096, "unit": "bytes", "source": "ours.toml", "assumed": False}
 
 

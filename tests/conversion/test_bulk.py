@@ -183,14 +183,14 @@ def test_a_sweep_compares_all_combinations(tmp_path: Path, capsys: pytest.Captur
     assert (tmp_path / "table.html").read_text().count("<tr") == 5
     rows = [line.split(",") for line in table.read_text().splitlines()]
     assert rows[0][:3] == ["quantization", "fusion", "commands"] and len(rows) == 5
-    assert [row[5] for row in rows[1:]] == [str(row["traffic_bytes"]) for row in found["rows"]]
+    assert [row[6] for row in rows[1:]] == [str(row["traffic_bytes"]) for row in found["rows"]]
 
 
 def test_the_page_of_a_sweep_marks_the_front_and_shows_names_as_text(tmp_path: Path) -> None:
-    better = Figures(1, 0, 1000.0, 2000, 300, 40, 50.0)
+    better = Figures(1, 0, 1000.0, 1000.0, 2000, 300, 40, 50.0)
     rows = [
         SweptVariant({"fusion": "<b>full"}, better, is_best=True),
-        SweptVariant({"fusion": "none"}, better._replace(usec=1500.0)),
+        SweptVariant({"fusion": "none"}, better._replace(usec_high=1500.0)),
         SweptVariant({"fusion": "proven"}, None, (Problem("DV431", "refused & named"),)),
     ]
     page = Sweep("a<i>.ini", tuple(rows)).to_html()
@@ -200,8 +200,17 @@ def test_the_page_of_a_sweep_marks_the_front_and_shows_names_as_text(tmp_path: P
     assert "http" not in page.replace("http-equiv", "")
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "is_beaten"),
+    [(9, 19, True), (10, 19, True), (9, 20, True), (10, 20, False), (9, 21, False), (11, 19, False)],
+)
+def test_a_time_is_better_only_if_both_its_ends_are(low: float, high: float, is_beaten: bool) -> None:
+    figures = Figures(1, 0, 10.0, 20.0, 2000, 300, 40)
+    assert figures.is_beaten_by(figures._replace(usec_low=low, usec_high=high)) is is_beaten
+
+
 def test_a_sweep_has_a_column_for_the_sqnr_only_if_it_is_measured() -> None:
-    measured = Figures(1, 0, 1000.0, 2000, 300, 40, 50.0)
+    measured = Figures(1, 0, 1000.0, 1000.0, 2000, 300, 40, 50.0)
     for figures, shown in ((measured, "50.0"), (measured._replace(sqnr=None), None)):
         made = Sweep("net.ini", (SweptVariant({"fusion": "full"}, figures, is_best=True),))
         row = dict(zip(made.titles, *made.cells, strict=True))
@@ -225,7 +234,7 @@ def test_variants_that_cannot_be_converted_are_rows(tmp_path: Path, capsys: pyte
     out, err = capsys.readouterr()
     assert "DV431" in out and "error DV431" in err
     good, bad = json.loads((tmp_path / "t.json").read_text())["rows"]
-    assert good["best"] and not bad["best"] and "usec" not in bad and "DV431" in bad["problems"][0]
+    assert good["best"] and not bad["best"] and "usec_low" not in bad and "DV431" in bad["problems"][0]
 
 
 MANY = ",".join(map(str, range(1, 1001)))

@@ -23,7 +23,8 @@ from cnn_convertor import cli
 from cnn_convertor.cli import console
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.inspection import inspect, inspection_as_json
-from cnn_convertor.devices.dv700.device_file import NAMES
+from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
+from cnn_convertor.devices.dv700.estimate import provenance
 from cnn_convertor.errors import ConvertorError, UsageError
 from cnn_convertor.frontends.caffe.weights import WeightsFile
 from cnn_convertor.frontends.keras.shape_hints import known_shapes
@@ -545,7 +546,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: list[st
         "usec": None,
     }
     assert {key: found[key] for key in ("schema", "network", "file", "framework", "has_weights")} == {
-        "schema": 1,
+        "schema": 2,
         "network": "net",
         "file": "net.prototxt",
         "framework": "CAFFE",
@@ -591,8 +592,9 @@ def test_costs_add_up_in_the_totals(look: Look) -> None:
     (command,) = found["costs"]["commands"]
     assert (command["layers"], command["runs"], len(result.commands)) == (["conv"], 1, 1)
     assert found["totals"]["traffic_bytes"] == command["bytes"] > 0
-    assert found["totals"]["usec"] == command["usec"] > 0
-    assert found["costs"]["provenance"] == "model; assumes clock, bandwidth, multipliers"
+    assert found["totals"]["usec"] == command["usec"]
+    assert 0 < command["command_usec"]["low"] < command["usec"]["low"] < command["usec"]["high"]
+    assert found["costs"]["provenance"] == provenance(read_profile("dv700", Path()))
 
 
 NET = "examples/digits_keras/net.ini"
@@ -605,8 +607,19 @@ def test_a_table_shows_what_each_command_costs(capsys: pytest.CaptureFixture[str
     assert header is not None and header[0].split()[1:] == [
         "step", "runs", "cycles", "input", "operand", "output", "weights", "bound", "us",
     ]  # fmt: skip
-    assert first is not None and first[0].split()[3:] == ["0", "1", "128", "128", "2,048", "2,336", "memory", "1.4"]
-    assert out.endswith("0.0109 ms and 0.03 MB on dv700 (model; assumes clock, bandwidth, multipliers)\n")
+    assert first is not None and first[0].split()[3:] == [
+        "0",
+        "1",
+        "128",
+        "128",
+        "2,048",
+        "2,336",
+        "memory",
+        *["2.4", "to", "21.4"],
+    ]
+    total, explained = out.splitlines()[-2:]
+    assert total == "0.0169 to 0.131 ms and 0.03 MB on dv700, 0.006 to 0.12 ms of it to start and end commands"
+    assert explained == provenance(read_profile("dv700", Path()))
 
 
 def test_devices_and_levels_of_fusion_are_shown_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,7 +70,7 @@ def test_the_audit_takes_the_device_from_the_manifest(
     name, limits = board_of(source) or ("", None)
     assert name == "zia-c2"
     assert limits == BoardLimits(
-        7, 400_000, deconvolves=False, pools_unevenly=False, pads_beyond_map=False, pools_tiles=False
+        7, 400_000, deconvolves=False, pools_unevenly=False, pads_beyond_map=True, pools_tiles=False
     )
     assert cli.main(["audit", str(source)]) == 0
     assert "digits on zia-c2: 6 commands, 0 findings" in capsys.readouterr().out

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cnn_convertor.config import Config
+from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -100,9 +101,20 @@ def verification(name: str = "last") -> Verification:
 def board_verification(made: Report) -> BoardVerification:
     """Of a board whose first step takes half of the expected time, and whose other steps compute something else."""
     fast, unknown = Measured(30, 2048, 1024, 1024), Measured(None, None, None, None)
-    first = BoardLayer("a", "Layer", comparison("a", 70.0), True, 61.25, 61.5, fast, Modelled(60.0, 9000, 4096))
+    first = BoardLayer(
+        "a", "Layer", comparison("a", 70.0), True, 61.25, 61.5, fast, Modelled(Interval.of(60.0), 9000, 4096)
+    )
     others = [
-        BoardLayer(step.name, "Layer", comparison(step.name, 3.0), False, None, None, unknown, Modelled(0.0, 0, 128))
+        BoardLayer(
+            step.name,
+            "Layer",
+            comparison(step.name, 3.0),
+            False,
+            None,
+            None,
+            unknown,
+            Modelled(Interval.of(0.0), 0, 128),
+        )
         for step in made.steps[1:]
     ]
     return BoardVerification(
@@ -117,5 +129,5 @@ def board_verification(made: Report) -> BoardVerification:
         layers=(first, *others),
         whole=fast,
         cpu_usec=5,
-        modelled=Modelled(60.0, 9000, 4096),
+        modelled=Modelled(Interval.of(60.0), 9000, 4096),
     )

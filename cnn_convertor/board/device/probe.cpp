@@ -184,12 +184,18 @@ int AddIpu(const Command &command, const Memories &memories, dmp_dv_cmdlist list
   return dmp_dv_cmdlist_add_raw(list, &raw.header);
 }
 
-int AddCommand(const Command &command, const Memories &memories, dmp_dv_cmdlist list) {
+int AddOnce(const Command &command, const Memories &memories, dmp_dv_cmdlist list) {
   switch (command.block) {
     case kMaximizerBlock: return AddMaximizer(command, memories, list);
     case kIpuBlock: return AddIpu(command, memories, list);
     default: return AddConv(command, memories, list);
   }
+}
+
+int AddCommand(const Command &command, const Memories &memories, dmp_dv_cmdlist list) {
+  for (uint32_t i = 0; i < command.repeats; ++i)
+    if (const int error = AddOnce(command, memories, list)) return error;
+  return 0;
 }
 
 bool IsClose(uint16_t got, uint16_t expected) {
@@ -377,11 +383,24 @@ std::string AspectsJson(const std::vector<const char *> &words, uint32_t first, 
   return json + "\n  }";
 }
 
-// The product of a figure of a command and a factor, a microsecond of its time; null when the time is too short to count.
+// An amount, a microsecond that a command takes longer than one of a pixel; null when that is too short to count.
 std::string Rate(std::size_t index, const std::vector<Result> &results, double amount) {
-  if (results[index].word != "passed" || results[index].usec < 1) return "null";
+  const long long idle = results[kIdle].word == "passed" ? results[kIdle].usec : 0, usec = results[index].usec - idle;
+  if (results[index].word != "passed" || usec < 1) return "null";
   char text[32];
-  std::snprintf(text, sizeof(text), "%.6g", amount / static_cast<double>(results[index].usec));
+  std::snprintf(text, sizeof(text), "%.6g", amount / static_cast<double>(usec));
+  return text;
+}
+
+// What a command costs beside its work, and a list beside its commands, in microseconds. The work of one pixel counts for nothing.
+std::string OverheadJson(const std::vector<Result> &results) {
+  const Result &one = results[kIdle], &all = results[kRepeated];
+  if (one.word != "passed" || all.word != "passed" || all.usec < 1) return "\"command_usec\": null, \"list_usec\": null";
+  const double more = static_cast<double>(kCommands[kRepeated].repeats - 1);
+  const double command = std::max(0.0, static_cast<double>(all.usec - one.usec) / more);
+  char text[96];
+  std::snprintf(text, sizeof(text), "\"command_usec\": %.6g, \"list_usec\": %.6g", command,
+                std::max(0.0, static_cast<double>(one.usec) - command));
   return text;
 }
 
@@ -395,12 +414,13 @@ std::string BoardJson(const std::string &device, const std::vector<const char *>
                      Rate(kComputeBound, results, static_cast<double>(kCommands[kComputeBound].cycles)) +
                      ", \"bytes_per_second\": " +
                      Rate(kMemoryBound, results, 1e6 * static_cast<double>(kCommands[kMemoryBound].bytes)) +
-                     "},\n  \"commands\": [";
+                     ", " + OverheadJson(results) + "},\n  \"commands\": [";
   for (std::size_t i = 0; i < kCommandCount; ++i) {
     const Command &command = kCommands[i];
     json += std::string(i ? "," : "") + "\n    {\"name\": " + board::Quoted(command.name) + ", \"form\": \"" +
             kAspects[command.subject].name + "\", \"result\": \"" + results[i].word +
-            "\",\n     \"usec\": " + std::to_string(results[i].usec) + ", \"cycles\": " + std::to_string(command.cycles) +
+            "\",\n     \"repeats\": " + std::to_string(command.repeats) +
+            ", \"usec\": " + std::to_string(results[i].usec) + ", \"cycles\": " + std::to_string(command.cycles) +
             ", \"bytes\": " + std::to_string(command.bytes) + ",\n     " + results[i].traffic + "}";
   }
   return json + "\n  ]\n}\n";

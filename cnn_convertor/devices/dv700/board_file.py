@@ -50,14 +50,14 @@ def with_board(base: Profile, source: str, board: Mapping[str, Any]) -> Profile:
         raise BoardFileError(*wrong)
     failed = frozenset(name for name, result in features.items() if result != PASSED)
     _warn_of(failed, source)
-    values = {name: Figure(tuple(v) if isinstance(v, list) else v, source) for name, v in figures.items()}
+    values = {name: Figure(FIGURES[name].read(value), source) for name, value in figures.items()}
     return replace(
         base.with_figures(values),
         name=source.rpartition(".")[0],
         title=str(parts["device"].get("description") or "a probed board"),
         passed=passed,
         failed=failed,
-        measured=tuple(_measurements(board.get("commands", []))),
+        measured=tuple(_measurements(board.get("commands", []), parts["measured"])),
     )
 
 
@@ -87,6 +87,8 @@ def _figures(device: Mapping[str, Any], probed: Mapping[str, Any], measured: Map
         found["conv_freq"] = clock
     if speed is not None:
         found["bandwidth"] = speed / 1e6 if type(speed) in (int, float) else speed
+    if measured.get("command_usec") is not None:
+        found["command_usec"] = measured["command_usec"]
     return found
 
 
@@ -107,15 +109,26 @@ def _clock(device: Mapping[str, Any], measured: Mapping[str, Any]) -> Any:
     return cycles
 
 
-def _measurements(rows: Any) -> list[Measurement]:
-    """Commands whose results are right and whose time and traffic are known."""
+def _measurements(rows: Any, measured: Mapping[str, Any]) -> list[Measurement]:
+    """Commands whose results are right and whose time and traffic are known. Each row is a list, whose cost the model leaves out."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise BoardFileError("commands: expected a list of objects")
+    of_list = measured.get("list_usec")
+    if of_list is not None and not (type(of_list) in (int, float) and 0 <= of_list < math.inf):
+        raise BoardFileError(f"measured: list_usec: expected a number of 0 or more, not {of_list!r}")
     right = [row for row in rows if row.get("result") == PASSED and row.get("usec")]
     keys = ("usec", "cycles", "bytes")
     if any(type(row.get(key)) not in (int, float) for row in right for key in keys):
         raise BoardFileError(f"commands: expected numbers in {', '.join(keys)}")
-    return [Measurement(str(row.get("name", "")), row["usec"], row["cycles"], row["bytes"]) for row in right]
+    if any(type(row.get("repeats", 1)) is not int for row in right):
+        raise BoardFileError("commands: expected whole numbers in repeats")
+    found = [
+        Measurement(
+            str(row.get("name", "")), row["usec"] - (of_list or 0), row["cycles"], row["bytes"], row.get("repeats", 1)
+        )
+        for row in right
+    ]
+    return [row for row in found if row.usec > 0]
 
 
 def _warn_of(failed: frozenset[str], source: str) -> None:

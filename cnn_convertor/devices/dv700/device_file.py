@@ -57,7 +57,7 @@ def read_profile(device: str, folder: Path) -> Profile:
 @cache
 def _built_in(name: str) -> Profile:
     values = _decoded(_FOLDER / f"{name}.toml")
-    figures: dict[str, Any] = {key: _figure(entry, name) for key, entry in values["device"].items()}
+    figures: dict[str, Any] = {key: _figure(key, entry, name) for key, entry in values["device"].items()}
     return Profile(name=name, title=values["title"], **figures)
 
 
@@ -100,7 +100,7 @@ def _of_user(path: Path, values: Mapping[str, Any], wrong: list[str]) -> Profile
     given = {name: entry for name, entry in device.items() if name in FIGURES}
     for name, entry in given.items():
         wrong += _flaws(name, entry)
-    figures = {} if wrong else {name: _figure(entry, path.name) for name, entry in given.items()}
+    figures = {} if wrong else {name: _figure(name, entry, path.name) for name, entry in given.items()}
     profile = _built_in(base if base in NAMES else DEFAULT_DEVICE).with_figures(figures)
     return replace(profile, name=path.stem, title=texts["title"])
 
@@ -123,13 +123,10 @@ def _flaws(name: str, entry: object) -> Iterator[str]:
         yield f"device.{name}: expected {kind.expected}, not {value}"
 
 
-def _figure(entry: Any, source: str) -> Figure[Any]:
+def _figure(name: str, entry: Any, source: str) -> Figure[Any]:
     """A figure as a file gives it: a value, or a table with its source."""
     values = entry if isinstance(entry, dict) else {"value": entry}
-    value = values["value"]
-    return Figure(
-        tuple(value) if isinstance(value, list) else value, values.get("source", source), values.get("assumed", False)
-    )
+    return Figure(FIGURES[name].read(values["value"]), values.get("source", source), values.get("assumed", False))
 
 
 def _unknown(values: Iterable[str], known: Iterable[str], place: str) -> list[str]:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
-from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Figure, Profile
+from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Figure, Measurement, Profile
 from cnn_convertor.devices.dv700.program import Program, Run
 from cnn_convertor.devices.dv700.weights.packing import BLOCK
+from cnn_convertor.devices.intervals import Interval, larger, total
 from cnn_convertor.ir.ops import ONE, Window
 
 HALF = 2  # bytes of an element
@@ -21,20 +22,29 @@ ASSUMPTIONS = (
     ("a device with other multipliers is faster or slower in proportion", "no measurement"),
     ("pools, additions and activations take no cycles", "no measurement"),
     ("a command reads its input for each branch and again where tiles overlap, and its weights once", "no measurement"),
-    ("a command takes as long as the slower of arithmetic and memory; commands do not overlap", "no measurement"),
+    (
+        "a command takes as long as the slower of arithmetic and memory, plus `command_usec` to start and end",
+        "no measurement",
+    ),
+    ("commands do not overlap", "no measurement"),
 )
+LEFT_OUT = "leaves out CPU layers and the start of command lists"
 
 
 class Estimate(NamedTuple):
-    """What a command costs. The bytes are those that the counters of the emulated device show; operand is of an addition."""
+    """What a command costs. The bytes are those that the counters of the emulated device show; operand is of an addition.
+
+    command_usec: to start and end it.
+    """
 
     cycles: int
     input_bytes: int
     operand_bytes: int
     output_bytes: int
     weights_bytes: int
-    compute_usec: float
-    memory_usec: float
+    compute_usec: Interval
+    memory_usec: Interval
+    command_usec: Interval
 
     @property
     def nbytes(self) -> int:
@@ -42,16 +52,12 @@ class Estimate(NamedTuple):
 
     @property
     def bound(self) -> str:
-        """What the command waits for."""
-        return "compute" if self.compute_usec > self.memory_usec else "memory"
+        """What the command waits for. The shorter ends decide: those of the fastest clock and memory."""
+        return "compute" if self.compute_usec.low > self.memory_usec.low else "memory"
 
     @property
-    def usec(self) -> float:
-        return max(self.compute_usec, self.memory_usec)
-
-    def to_values(self) -> dict[str, Any]:
-        values = {name: value for name, value in self._asdict().items() if not name.endswith("usec")}
-        return {**values, "bytes": self.nbytes, "bound": self.bound, "usec": round(self.usec, 3)}
+    def usec(self) -> Interval:
+        return larger(self.compute_usec, self.memory_usec) + self.command_usec
 
 
 def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile, element_bytes: int = HALF) -> Estimate:
@@ -70,6 +76,7 @@ def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile, eleme
         weights_bytes=weights_bytes,
         compute_usec=cycles / profile.conv_freq.value,
         memory_usec=nbytes / profile.bandwidth.value,
+        command_usec=profile.command_usec.value,
     )
 
 
@@ -87,8 +94,8 @@ def estimates(program: Program, profile: Profile) -> tuple[Estimate, ...]:
     )
 
 
-def total_usec(commands: Iterable[Estimate]) -> float:
-    return sum(command.usec for command in commands)
+def total_usec(commands: Iterable[Estimate]) -> Interval:
+    return total(command.usec for command in commands)
 
 
 def run_cycles(run: Run) -> int:
@@ -121,7 +128,7 @@ def _elements_read(run: Run, ub_size: int) -> int:
 
 
 class EstimateError(NamedTuple):
-    """How far the model is from what a board measured: |estimate / measurement - 1|."""
+    """How far the model is from what a board measured: |estimate / measurement - 1|, of the nearer end."""
 
     commands: int
     median: float
@@ -130,9 +137,7 @@ class EstimateError(NamedTuple):
 
 def model_error(profile: Profile) -> EstimateError | None:
     """The error of the model on the commands that a probe measured; None without measurements."""
-    clock, bandwidth = profile.conv_freq.value, profile.bandwidth.value
-    clock *= profile.multipliers.value / USUAL_MULTIPLIERS
-    errors = [abs(max(row.cycles / clock, row.nbytes / bandwidth) / row.usec - 1) for row in profile.measured]
+    errors = [_error(row, profile) for row in profile.measured]
     if not errors:
         return None
     from statistics import median  # here, as it takes long
@@ -140,19 +145,27 @@ def model_error(profile: Profile) -> EstimateError | None:
     return EstimateError(len(errors), median(errors), max(errors))
 
 
+def _error(row: Measurement, profile: Profile) -> float:
+    clock = profile.conv_freq.value * (profile.multipliers.value / USUAL_MULTIPLIERS)
+    work = larger(row.cycles / clock, row.nbytes / profile.bandwidth.value)
+    usec = work + profile.command_usec.value * row.commands
+    return max(usec.low / row.usec - 1, 1 - usec.high / row.usec, 0.0)
+
+
 def provenance(profile: Profile) -> str:
-    """Where the estimated times come from, in words."""
+    """Where the estimated times come from, and what they leave out, in words."""
     error = model_error(profile)
     if error is not None:
-        text = f"model; on {error.commands} commands of the probe its median error is {error.median:.0%}"
+        text = f"model; {LEFT_OUT}; on {error.commands} commands of the probe its median error is {error.median:.0%}"
         return f"{text}, its largest {error.largest:.0%}"
     figures: dict[str, Figure[Any]] = {
         "clock": profile.conv_freq,
         "bandwidth": profile.bandwidth,
         "multipliers": profile.multipliers,
+        "start of commands": profile.command_usec,
     }
     assumed = [name for name, figure in figures.items() if figure.is_assumed]
-    return f"model; assumes {', '.join(assumed)}" if assumed else "model"
+    return "; ".join(["model", LEFT_OUT, *([f"assumes {', '.join(assumed)}"] if assumed else [])])
 
 
 # --- palettes on the DV740 -----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from cnn_convertor.devices.dv700.fusion.levels import Evidence, Form
 from cnn_convertor.devices.dv700.limits import KERNEL_SIZES, UB_SIZES, Limits
+from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import Problem, UsageError
 
 T = TypeVar("T")
@@ -34,12 +35,13 @@ class Figure(Generic[T]):
 
 
 class Measurement(NamedTuple):
-    """One command that a board ran. usec: microseconds. cycles, nbytes: of the model."""
+    """Commands of one list that a board ran. usec: without the cost of the list. cycles, nbytes: of the model, all together."""
 
     name: str
     usec: float
     cycles: int
     nbytes: int
+    commands: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +61,9 @@ class Profile:
     driver: Figure[str]
     hardware: Figure[date | str]  # a date or UNKNOWN
     multipliers: Figure[int]
-    conv_freq: Figure[float]
-    bandwidth: Figure[float]
+    conv_freq: Figure[Interval]
+    bandwidth: Figure[Interval]
+    command_usec: Figure[Interval]
     blocks: Figure[tuple[str, ...]]
     expands_palettes: Figure[bool]
     passed: frozenset[Form] | None = None
@@ -95,7 +98,7 @@ class Profile:
         """The profile as plain values, for JSON."""
         figures = {
             name: {
-                "value": figure.value.isoformat() if isinstance(figure.value, date) else figure.value,
+                "value": _plain(figure.value),
                 "unit": FIGURES[name].unit,
                 "source": figure.source,
                 "assumed": figure.is_assumed,
@@ -127,18 +130,30 @@ class Profile:
         return self.with_figures({name: Figure(size, _option(name)) for name, size in given.items()})
 
 
+def _plain(value: Any) -> Any:
+    """A figure's value for JSON: an interval is a number, or a list of both ends."""
+    match value:
+        case Interval(low, high):
+            return low if value.is_known else [low, high]
+        case date():
+            return value.isoformat()
+        case _:
+            return value
+
+
 def _option(name: str) -> str:
     """A figure's option on the command line."""
     return f"--{name.replace('_', '-')}"
 
 
 class FigureKind(NamedTuple):
-    """What a figure means, and its values. expected: in messages. accepts: whether a value is possible."""
+    """What a figure means, and its values. expected: in messages. accepts: whether a file's value is possible. read: what it is."""
 
     words: str
     unit: str
     expected: str
     accepts: Callable[[Any], bool]
+    read: Callable[[Any], Any] = lambda value: value
 
 
 def _whole(possible: range) -> Callable[[Any], bool]:
@@ -155,8 +170,22 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(".")))
 
 
-def _is_positive(value: object) -> bool:
-    return type(value) in (int, float) and 0 < value < math.inf  # type: ignore[operator]  # a number
+def _has_ends(least: float) -> Callable[[Any], bool]:
+    """Whether a value is a number, or a list of two in order, each at least so large."""
+
+    def accepts(value: Any) -> bool:
+        ends = value if isinstance(value, list) else [value, value]
+        return (
+            len(ends) == 2
+            and all(type(end) in (int, float) and least <= end < math.inf for end in ends)
+            and ends[0] <= ends[1]
+        )
+
+    return accepts
+
+
+def _interval(value: Any) -> Interval:
+    return Interval(*map(float, value)) if isinstance(value, list) else Interval.of(float(value))
 
 
 def _are_blocks(value: object) -> bool:
@@ -165,7 +194,8 @@ def _are_blocks(value: object) -> bool:
 
 _SIZES = f"{UB_SIZES[0]} to {UB_SIZES[-1]}"
 _REVISION = _whole(range(1 << 31))
-_POSITIVE = "a number above 0"
+_TINY = math.ulp(0.0)  # the smallest number above 0
+_POSITIVE = "a number above 0, or both ends of an interval: [low, high]"
 FIGURES: Mapping[str, FigureKind] = {
     "ub_size": FigureKind("unified buffer", "bytes", _SIZES, _whole(UB_SIZES)),
     "max_kernel_size": FigureKind(
@@ -181,9 +211,12 @@ FIGURES: Mapping[str, FigureKind] = {
         lambda value: type(value) is date or value == UNKNOWN,
     ),
     "multipliers": FigureKind("multipliers (mac_num)", "", "a whole number above 0", _whole(range(1, 1 << 31))),
-    "conv_freq": FigureKind("convolution clock", "MHz", _POSITIVE, _is_positive),
-    "bandwidth": FigureKind("memory bandwidth", "MB/s", _POSITIVE, _is_positive),
-    "blocks": FigureKind("blocks", "", f"a list of conv and {', '.join(BLOCKS[1:])}", _are_blocks),
+    "conv_freq": FigureKind("convolution clock", "MHz", _POSITIVE, _has_ends(_TINY), _interval),
+    "bandwidth": FigureKind("memory bandwidth", "MB/s", _POSITIVE, _has_ends(_TINY), _interval),
+    "command_usec": FigureKind(
+        "time to start and end a command", "us", _POSITIVE.replace("above 0", "of 0 or more"), _has_ends(0), _interval
+    ),
+    "blocks": FigureKind("blocks", "", f"a list of conv and {', '.join(BLOCKS[1:])}", _are_blocks, tuple),
     "expands_palettes": FigureKind(
         "the driver expands palettes in its command buffer", "", "true or false", lambda value: type(value) is bool
     ),

@@ -13,6 +13,7 @@ import pytest
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Measurement
+from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import ConvertorWarning, UsageError
 
 C3 = read_profile("zia-c3", Path())
@@ -28,8 +29,9 @@ def test_every_figure_of_the_package_is_possible_and_has_a_source(name: str) -> 
     profile = read_profile(name.upper(), Path())
     assert profile.name == name
     for key, figure in profile.figures.items():
-        value = list(figure.value) if isinstance(figure.value, tuple) else figure.value
-        assert FIGURES[key].accepts(value), key
+        value = figure.value
+        plain = [value.low, value.high] if isinstance(value, Interval) else value
+        assert FIGURES[key].accepts(list(plain) if isinstance(plain, tuple) else plain), key
         assert figure.source, key
 
 
@@ -42,7 +44,8 @@ def test_a_file_changes_some_figures_of_a_device(tmp_path: Path) -> None:
     driver = "7.2.20201106"
     hardware = 2019-07-29
     bandwidth = { value = 2100.5, source = "our measurement" }
-    conv_freq = { value = 200, assumed = true }
+    conv_freq = { value = [200, 250.5], assumed = true }
+    command_usec = 0
     blocks = ["conv", "ipu"]
     """
     profile = read_profile("board.toml", written(tmp_path, text))
@@ -50,8 +53,9 @@ def test_a_file_changes_some_figures_of_a_device(tmp_path: Path) -> None:
         "ub_size": Figure(524288, "board.toml"),
         "driver": Figure("7.2.20201106", "board.toml"),
         "hardware": Figure(date(2019, 7, 29), "board.toml"),
-        "bandwidth": Figure(2100.5, "our measurement"),
-        "conv_freq": Figure(200, "board.toml", is_assumed=True),
+        "bandwidth": Figure(Interval.of(2100.5), "our measurement"),
+        "conv_freq": Figure(Interval(200, 250.5), "board.toml", is_assumed=True),
+        "command_usec": Figure(Interval.of(0), "board.toml"),
         "blocks": Figure(("conv", "ipu"), "board.toml"),
     }
     assert profile == replace(C3.with_figures(expected), name="board", title="our board")
@@ -84,6 +88,22 @@ def test_a_file_changes_some_figures_of_a_device(tmp_path: Path) -> None:
         ('[device]\ndriver = "7.2.20190716-dirty"', "device.driver: expected a version in quotes"),
         ("[device]\nhardware = 2019-07-29T00:00:00", "device.hardware: expected a date like 2019-07-29"),
         ('[device]\nhardware = "2019-07-29"', 'device.hardware: expected a date like 2019-07-29, or "unknown"'),
+        (
+            "[device]\nconv_freq = [200]",
+            "device.conv_freq: expected a number above 0, or both ends of an interval: [low",
+        ),
+        (
+            "[device]\nconv_freq = [200, 100]",
+            "device.conv_freq: expected a number above 0, or both ends of an interval",
+        ),
+        ("[device]\nconv_freq = [0, 100]", "device.conv_freq: expected a number above 0, or both ends of an interval"),
+        (
+            "[device]\nconv_freq = [100, nan]",
+            "device.conv_freq: expected a number above 0, or both ends of an interval",
+        ),
+        ("[device]\nconv_freq = ['a', 1]", "device.conv_freq: expected a number above 0, or both ends of an interval"),
+        ("[device]\nmultipliers = [1, 2]", "device.multipliers: expected a whole number above 0, not [1, 2]"),
+        ("[device]\ncommand_usec = -1", "device.command_usec: expected a number of 0 or more, or both ends of an"),
         ('[device]\nblocks = ["conv", "gpu"]', "device.blocks: expected a list of conv and"),
         ('[device]\nblocks = ["ipu"]', "device.blocks: expected a list of conv and"),
         ("[device]\nexpands_palettes = 1", "device.expands_palettes: expected true or false, not 1"),
@@ -147,9 +167,11 @@ BOARD: dict[str, Any] = {
     "probed": {"ub_size": 655360, "max_kernel_size": 7},
     "forms": {**dict.fromkeys((form.name.lower() for form in Form), "passed"), "chain": "failed", "dense": "untested"},
     "features": {"deconvolution": "passed", "maximizer": "passed", "ipu": "failed", "prelu": "passed"},
-    "measured": {"conv_mhz": 190.5, "bytes_per_second": 2.1e9},
+    "measured": {"conv_mhz": 190.5, "bytes_per_second": 2.1e9, "command_usec": 2.5, "list_usec": 4},
     "commands": [
         {"name": "a", "form": "run", "result": "passed", "usec": 12, "cycles": 100, "bytes": 65536, "input_bytes": None},
+        {"name": "c", "form": "run", "result": "passed", "usec": 30, "cycles": 8, "bytes": 16, "repeats": 8},
+        {"name": "d", "form": "run", "result": "passed", "usec": 4, "cycles": 8, "bytes": 16},
         {"name": "b", "form": "chain", "result": "wrong", "usec": 12, "cycles": 100, "bytes": 65536},
     ],
 }  # fmt: skip
@@ -165,17 +187,24 @@ def test_a_probed_board_has_what_the_probe_saw(tmp_path: Path) -> None:
     assert profile.title == "a board"
     values = {name: figure.value for name, figure in profile.figures.items() if figure.source == "board.json"}
     assert values == {
-        "ub_size": 655360, "max_kernel_size": 7, "revision": 93, "multipliers": 1152, "conv_freq": 200,
-        "bandwidth": 2100.0, "blocks": ("conv", "maximizer"), "driver": "7.2.20201106",
+        "ub_size": 655360, "max_kernel_size": 7, "revision": 93, "multipliers": 1152,
+        "conv_freq": Interval.of(200), "bandwidth": Interval.of(2100.0), "command_usec": Interval.of(2.5), "blocks": ("conv", "maximizer"),
+        "driver": "7.2.20201106",
     }  # fmt: skip
-    assert profile.measured == (Measurement("a", 12, 100, 65536),)
+    assert profile.measured == (Measurement("a", 8, 100, 65536), Measurement("c", 26, 8, 16, commands=8))
+
+
+def test_a_board_of_an_earlier_probe_leaves_the_time_of_a_command_assumed(tmp_path: Path) -> None:
+    profile = read_profile("board.json", board(tmp_path, measured={"conv_mhz": None}))
+    assert profile.command_usec == read_profile("dv700", Path()).command_usec
+    assert [row.usec for row in profile.measured] == [12, 30, 4]
 
 
 def test_the_measured_clock_stands_in_for_one_that_the_board_does_not_say(tmp_path: Path) -> None:
     device = {**BOARD["device"], "conv_freq": 0, "mac_num": None}
-    assert read_profile("board.json", board(tmp_path, device=device)).conv_freq.value == 190.5
+    assert read_profile("board.json", board(tmp_path, device=device)).conv_freq.value == Interval.of(190.5)
     twice = {**device, "mac_num": 1152}  # half the clock explains the same time
-    assert read_profile("board.json", board(tmp_path, device=twice)).conv_freq.value == 190.5 / 2
+    assert read_profile("board.json", board(tmp_path, device=twice)).conv_freq.value == Interval.of(190.5 / 2)
 
 
 def test_a_board_has_the_driver_that_it_names_and_the_hardware_that_the_user_adds(tmp_path: Path) -> None:
@@ -210,7 +239,15 @@ def test_failed_features_without_a_rule_are_a_warning(tmp_path: Path) -> None:
         ({"device": {"ub_size": "many"}}, "ub_size: expected 1024 to 2147483647, not 'many'"),
         ({"device": {"hardware": "2019"}}, "hardware: expected a date like 2019-07-29"),
         ({"device": {"svn_version": 1.5}}, "revision: expected a whole number, not 1.5"),
-        ({"measured": {"bytes_per_second": "fast"}}, "bandwidth: expected a number above 0, not 'fast'"),
+        (
+            {"measured": {"bytes_per_second": "fast"}},
+            "bandwidth: expected a number above 0, or both ends of an interval: [low, high], not 'fast'",
+        ),
+        (
+            {"measured": {"command_usec": -1}},
+            "command_usec: expected a number of 0 or more, or both ends of an interval",
+        ),
+        ({"measured": {"list_usec": "slow"}}, "measured: list_usec: expected a number of 0 or more, not 'slow'"),
         ({"commands": {}}, "commands: expected a list of objects"),
         ({"commands": [5]}, "commands: expected a list of objects"),
         ({"commands": [{"result": "passed", "usec": "5"}]}, "commands: expected numbers in usec, cycles, bytes"),

@@ -8,6 +8,7 @@ import pytest
 
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import (
+    LEFT_OUT,
     Estimate,
     estimates,
     model_error,
@@ -21,6 +22,7 @@ from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
+from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -31,17 +33,22 @@ from cnn_convertor.report.summary import summary
 from verification.trials import config
 
 PROFILE = read_profile("dv700", Path()).with_figures(
-    {"conv_freq": Figure(100, "test"), "bandwidth": Figure(1000, "test"), "multipliers": Figure(576, "test")}
+    {
+        "conv_freq": Figure(Interval.of(100), "test"),
+        "bandwidth": Figure(Interval.of(1000), "test"),
+        "multipliers": Figure(576, "test"),
+        "command_usec": Figure(Interval.of(3), "test"),
+    }
 )
 
 
-def program_of(x: Shape, *made: ops.Op) -> Program:
+def program_of(x: Shape, *made: ops.Op, fusion: Fusion = Fusion.FULL) -> Program:
     nodes = [Node("x", ops.Input(x))]
     for op in made:
         reads = (nodes[-1].name, "x") if isinstance(op, ops.Add) else (nodes[-1].name,)
         nodes.append(Node(f"n{len(nodes)}", op, reads))
     graph = Graph(tuple(nodes), (nodes[-1].name,))
-    return plan(graph, "net", DeviceOptions(device_of(PROFILE), Fusion.FULL, transposed=True))
+    return plan(graph, "net", DeviceOptions(device_of(PROFILE), fusion, transposed=True))
 
 
 def conv(out: int, channels: int, kernel: int = 3, *, groups: int = 1, dilation: int = 1) -> ops.Conv2d:
@@ -76,17 +83,40 @@ CASES: dict[str, tuple[Shape, list[ops.Op], tuple[int, int, int, int, int]]] = {
 def test_a_command_costs(x: Shape, made: list[ops.Op], expected: tuple[int, int, int, int, int]) -> None:
     (cost,) = estimates(program_of(x, *made), PROFILE)
     assert cost[:5] == expected
-    assert cost.compute_usec == expected[0] / 100
-    assert cost.memory_usec == sum(expected[1:]) / 1000
-    assert cost.usec == max(cost.compute_usec, cost.memory_usec)
+    assert cost.compute_usec == Interval.of(expected[0] / 100)
+    assert cost.memory_usec == Interval.of(sum(expected[1:]) / 1000)
+    assert cost.usec == Interval.of(max(expected[0] / 100, sum(expected[1:]) / 1000) + 3)
 
 
 def test_the_slower_side_bounds_a_command() -> None:
     program = program_of(Shape(64, 64, 8), conv(8, 8), MAX)
     (cost,) = estimates(program, PROFILE)
-    assert cost.bound == "memory" and cost.usec == cost.memory_usec
-    (slow,) = estimates(program, PROFILE.with_figures({"conv_freq": Figure(1, "test")}))
-    assert slow.bound == "compute" and slow.usec == slow.compute_usec == 100 * cost.compute_usec
+    assert cost.bound == "memory" and cost.usec == cost.memory_usec + Interval.of(3)
+    (slow,) = estimates(program, PROFILE.with_figures({"conv_freq": Figure(Interval.of(1), "test")}))
+    assert slow.bound == "compute" and slow.usec == slow.compute_usec + Interval.of(3)
+    assert slow.compute_usec == cost.compute_usec * 100
+
+
+def test_an_interval_of_a_figure_gives_both_ends_of_a_time_and_the_shorter_end_decides_what_bounds() -> None:
+    program = program_of(Shape(64, 64, 8), conv(8, 8), MAX)
+    (cost,) = estimates(program, PROFILE)
+    wide = {"conv_freq": Interval(1, 100), "bandwidth": Interval(500, 2000), "command_usec": Interval(1, 20)}
+    (both,) = estimates(program, PROFILE.with_figures({name: Figure(ends, "test") for name, ends in wide.items()}))
+    compute, memory = cost.compute_usec.low, cost.memory_usec.low
+    assert both.compute_usec == Interval(compute, 100 * compute)
+    assert both.memory_usec == Interval(memory / 2, 2 * memory)
+    assert both.usec == Interval(max(compute, memory / 2) + 1, max(100 * compute, 2 * memory) + 20)
+    assert both.bound == ("compute" if compute > memory / 2 else "memory")
+    (quick,) = estimates(program, PROFILE.with_figures({"conv_freq": Figure(Interval(1, 10_000), "test")}))
+    assert quick.bound == "memory" and quick.compute_usec.high > quick.memory_usec.high
+
+
+def test_as_much_work_in_more_commands_takes_longer() -> None:
+    work = conv(8, 8), conv(8, 8)
+    (one,) = estimates(program_of(Shape(4, 4, 8), *work), PROFILE)
+    first, second = estimates(program_of(Shape(4, 4, 8), *work, fusion=Fusion.PROVEN), PROFILE)
+    assert first.cycles + second.cycles == one.cycles
+    assert total_usec([first, second]).low >= one.usec.low + 3
 
 
 def test_twice_the_multipliers_halve_the_cycles() -> None:
@@ -97,22 +127,40 @@ def test_twice_the_multipliers_halve_the_cycles() -> None:
 
 
 def test_times_add_up() -> None:
-    costs = [Estimate(1, 2, 3, 4, 5, usec, 1.0) for usec in (0.5, 2.0)]
-    assert total_usec(costs) == 3.0
+    zero = Interval.of(0)
+    costs = [Estimate(1, 2, 3, 4, 5, usec, Interval.of(1), zero) for usec in (Interval(0.5, 0.75), Interval(2, 3))]
+    assert total_usec(costs) == Interval(3, 4)
 
 
 def test_the_error_of_the_model_is_shown_once_a_board_has_measured() -> None:
     assert model_error(PROFILE) is None
-    measured = tuple(Measurement("", usec, 1000, 0) for usec in (10.0, 12.5, 20.0))
+    measured = tuple(Measurement("", usec, 1000, 0) for usec in (13.0, 16.25, 26.0))
     profile = replace(PROFILE, measured=measured)
     error = model_error(profile)
     assert error is not None and error.commands == 3
     assert [error.median, error.largest] == pytest.approx([0.2, 0.5])
-    twice = profile.with_figures({"multipliers": Figure(1152, "test"), "conv_freq": Figure(50, "test")})
+    twice = profile.with_figures({"multipliers": Figure(1152, "test"), "conv_freq": Figure(Interval.of(50), "test")})
     assert model_error(twice) == error
-    assert provenance(profile) == "model; on 3 commands of the probe its median error is 20%, its largest 50%"
-    assert provenance(PROFILE) == "model"
-    assert provenance(read_profile("zia-c2", Path())) == "model; assumes clock, bandwidth"
+    ending = "on 3 commands of the probe its median error is 20%, its largest 50%"
+    assert provenance(profile) == f"model; {LEFT_OUT}; {ending}"
+
+
+def test_the_nearer_end_of_an_estimate_counts_as_its_error() -> None:
+    wide = PROFILE.with_figures({"conv_freq": Figure(Interval(50, 200), "test")})  # 8 to 23 us for 1000 cycles
+    for usec, error in ((4.0, 1.0), (8.0, 0.0), (15.0, 0.0), (23.0, 0.0), (46.0, 0.5)):
+        assert model_error(replace(wide, measured=(Measurement("", usec, 1000, 0),))) == (1, error, error)
+
+
+def test_the_commands_of_a_list_take_their_time_each() -> None:
+    four = replace(PROFILE, measured=(Measurement("", 22.0, 1000, 0, commands=4),))
+    assert model_error(four) == (1, 0.0, 0.0)
+
+
+def test_estimates_say_what_they_leave_out_and_assume() -> None:
+    assert provenance(PROFILE) == f"model; {LEFT_OUT}"
+    c2, c3 = (provenance(read_profile(name, Path())) for name in ("zia-c2", "zia-c3"))
+    assert c2 == f"model; {LEFT_OUT}; assumes clock, bandwidth, start of commands"
+    assert c3 == f"model; {LEFT_OUT}; assumes bandwidth, multipliers, start of commands"
 
 
 def test_the_dv740_needs_memory_for_expanded_palettes() -> None:
@@ -126,7 +174,11 @@ def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
     options = QuantizationOptions(Quantization.PALETTE, 40.0)
     program = choose(program_of(Shape(8, 8, 8), conv(20, 8)), options)
     chosen = config(Path("graph.keras"), device=read_profile("dv740", Path()))
-    rows = dict(summary(report_of(program, chosen)))
-    assert rows["estimate"].endswith(" MB for the commands on dv740 (model; assumes clock, bandwidth, multipliers)")
+    report = report_of(program, chosen)
+    time, explained = (text for label, text in summary(report) if label == "estimate")
+    assert time.endswith(" MB for the commands on dv740; 0.001 to 0.02 ms of it to start and end them")
+    assert explained == f"model; {LEFT_OUT}; assumes clock, bandwidth, multipliers, start of commands"
+    assert report.usec == total_usec(estimates(program, chosen.profile))
+    rows = dict(summary(report))
     assert rows["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
     assert "command buffer" not in dict(summary(report_of(program, replace(chosen, device=PROFILE))))

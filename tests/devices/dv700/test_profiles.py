@@ -109,10 +109,15 @@ def test_the_revision_decides_about_padding_of_small_maps() -> None:
     graph = chain(Shape(2, 2, 64), conv(7, 64, padding=Padding(3, 3, 3, 3)))
     c2 = PROFILES["zia-c2"]
     with pytest.raises(UnsupportedError, match="DV419"):
-        commands(graph, c2)
-    assert commands(graph, c2.with_figures({"revision": Figure(83, "sysfs")})) == 1
+        commands(graph, c2.with_figures({"revision": Figure(82, "sysfs")}))
+    assert commands(graph, c2) == 1
     with pytest.raises(UnsupportedError, match="DV419"):
         commands(graph, PROFILES["zia-c3"].with_figures({"revision": Figure(83, "sysfs")}))
+
+
+def test_no_device_of_the_package_has_a_block_for_vectors() -> None:
+    """The kernel driver dropped it on 2019-03-28."""
+    assert not any("fc" in profile.blocks.value for profile in PROFILES.values())
 
 
 def test_a_larger_buffer_needs_no_more_commands() -> None:
