@@ -62,7 +62,7 @@ function(cnn_convertor_add_network TARGET INI)
 
   add_library(${TARGET} STATIC ${source} ${stamp})
   target_include_directories(${TARGET} PUBLIC ${folder}/${name})
-  target_compile_features(${TARGET} PUBLIC cxx_std_14)
+  target_compile_features(${TARGET} PUBLIC cxx_std_11)
   set_target_properties(${TARGET} PROPERTIES WEIGHTS ${weights} LINKER_LANGUAGE CXX)
   if(CNN_CONVERTOR_RUNTIME)
     target_link_libraries(${TARGET} PUBLIC ${CNN_CONVERTOR_RUNTIME})

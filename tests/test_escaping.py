@@ -138,7 +138,7 @@ def test_a_compiler_reads_literals_as_they_were_meant(tmp_path: Path) -> None:
          "int main() { for (const Row &row : rows) std::fwrite(row.text, 1, row.size, stdout); }", ""]
     )  # fmt: skip
     (tmp_path / "main.cpp").write_text(source, encoding="utf-8")
-    command = ["g++", "-std=c++14", "-Wall", "-Wextra", "-Werror", "main.cpp", "-o", "main"]
+    command = ["g++", "-std=c++11", "-Wall", "-Wextra", "-Werror", "main.cpp", "-o", "main"]
     subprocess.run(command, cwd=tmp_path, check=True)
     printed = subprocess.run([str(tmp_path / "main")], capture_output=True, check=True).stdout
     assert printed == b"".join(text.encode("utf-8", "surrogatepass") for text in HOSTILE)

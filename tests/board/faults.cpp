@@ -134,7 +134,7 @@ dmp_dv_buf output_of(const dmp_dv_cmdraw &raw) {
 extern "C" {
 
 dmp_dv_cmdlist __real_dmp_dv_cmdlist_create(dmp_dv_context ctx);
-int __real_dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, const struct dmp_dv_cmdraw *cmd);
+int __real_dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, struct dmp_dv_cmdraw *cmd);
 int __real_dmp_dv_cmdlist_wait(dmp_dv_cmdlist list, int64_t exec_id);
 int64_t __real_dmp_dv_cmdlist_get_last_exec_time(dmp_dv_cmdlist list);
 
@@ -145,7 +145,7 @@ dmp_dv_cmdlist __wrap_dmp_dv_cmdlist_create(dmp_dv_context ctx) {
   return list;
 }
 
-int __wrap_dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, const struct dmp_dv_cmdraw *cmd) {
+int __wrap_dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, struct dmp_dv_cmdraw *cmd) {
   const int code = __real_dmp_dv_cmdlist_add_raw(list, cmd);
   ++lengths[list];
   if (code == 0 && is_faulty(*cmd)) {

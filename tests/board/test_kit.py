@@ -32,7 +32,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Path:
     folder = tmp_path_factory.mktemp("kit")
     write_kit(CONFIG, folder, Inputs(samples=2, seed=3))
     sources = [folder / "runner.cpp", folder / "digits_caffe_gen.cpp"]
-    build(folder, "runner", sources, standard="c++14", with_runtime=True)
+    build(folder, "runner", sources, standard="c++11", with_runtime=True)
     return folder
 
 
@@ -185,7 +185,7 @@ def test_callbacks_of_custom_layers_must_be_readable(tmp_path: Path, capsys: pyt
 def test_make_names_the_sources(kit: Path) -> None:
     command = ["make", "-n", "-B", "CROSS_COMPILE=arm-linux-gnueabihf-", "RUNTIME=libruntime.a"]
     said = subprocess.run(command, cwd=kit, capture_output=True, text=True, check=True).stdout
-    assert said.startswith("arm-linux-gnueabihf-g++ -std=c++14 -Wall -Wextra")
+    assert said.startswith("arm-linux-gnueabihf-g++ -std=c++11 -Wall -Wextra")
     assert "runner.cpp digits_caffe_gen.cpp -o runner libruntime.a -ldmpdv" in said
 
 

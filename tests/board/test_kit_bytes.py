@@ -49,7 +49,7 @@ def camera(tmp_path_factory: pytest.TempPathFactory) -> Config:
 def results(camera: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kit")
     write_kit(camera, folder, Inputs(samples=2, seed=3))
-    build(folder, "runner", [folder / "runner.cpp", folder / f"{NAME}_gen.cpp"], standard="c++14", with_runtime=True)
+    build(folder, "runner", [folder / "runner.cpp", folder / f"{NAME}_gen.cpp"], standard="c++11", with_runtime=True)
     subprocess.run(["./runner", "results"], cwd=folder, check=True, capture_output=True)
     return folder / "results"
 

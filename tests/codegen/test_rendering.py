@@ -40,7 +40,7 @@ from reference import ir_reference, random_networks
 from test_escaping import HOSTILE
 
 INCLUDE = Path(codegen.__file__).parents[1] / "host" / "include"
-FLAGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", str(INCLUDE)]
+FLAGS = ["-std=c++11", "-Wall", "-Wextra", "-Werror", "-I", str(INCLUDE)]
 EVERYWHERE = QuantizationOptions(Quantization.PALETTE, threshold=0.0)
 EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pynet", graphviz_path="/usr/bin")
 

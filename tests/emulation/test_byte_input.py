@@ -151,7 +151,7 @@ def test_a_selftest_fills_in_bytes(tmp_path: Path) -> None:
     replace_all(tmp_path, {**render(camera(), program, configuration), **texts})
     compiler = find_compiler()
     sources = ["net_selftest.cpp", "net_gen.cpp", str(device_library(compiler))]
-    command = [*compiler.command, "-std=c++14", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{INCLUDE}", *sources]
+    command = [*compiler.command, "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{INCLUDE}", *sources]
     subprocess.run([*command, "-o", "selftest"], cwd=tmp_path, check=True)
     result = subprocess.run(["./selftest"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.stdout.splitlines() == ["output 0: pass", "pass"]

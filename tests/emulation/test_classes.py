@@ -72,7 +72,7 @@ def test_the_maximizer_does_the_work_where_there_is_one(tmp_path: Path) -> None:
     source.write_text(COUNT, encoding="utf-8")
     compiler = find_compiler()
     files = [str(source), str(tmp_path / "net_gen.cpp"), str(device_library(compiler))]
-    command = [*compiler.command, "-std=c++14", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{INCLUDE}", *files]
+    command = [*compiler.command, "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{INCLUDE}", *files]
     subprocess.run([*command, "-o", str(program)], check=True)
     result = subprocess.run([program, made.weights], capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["2", "2"]  # commands of the maximizer, and its output bytes: two executions
@@ -108,7 +108,7 @@ def test_a_selftest_reads_the_bytes(tmp_path: Path) -> None:
     replace_all(tmp_path, {**render(graph, program, configuration), **texts})
     compiler = find_compiler()
     sources = ["net_selftest.cpp", "net_gen.cpp", str(device_library(compiler))]
-    command = [*compiler.command, "-std=c++14", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{INCLUDE}", *sources]
+    command = [*compiler.command, "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{INCLUDE}", *sources]
     subprocess.run([*command, "-o", "selftest"], cwd=tmp_path, check=True)
     result = subprocess.run(["./selftest"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.stdout.splitlines() == ["output 0: pass", "output 1: pass", "pass"]

@@ -80,7 +80,7 @@ def draw(folder: Path, frame: NDArray[np.uint8], pixels: int) -> tuple[bytes, ND
     (folder / "application.cpp").write_text(APPLICATION, encoding="utf-8")
     compiler = find_compiler()
     files = ["application.cpp", "net_gen.cpp", str(device_library(compiler))]
-    flags = ["-std=c++14", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pthread", f"-I{INCLUDE}"]
+    flags = ["-std=c++11", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pthread", f"-I{INCLUDE}"]
     subprocess.run([*compiler.command, *flags, *files, "-o", "application"], cwd=folder, check=True)
     (folder / "frame.bin").write_bytes(frame.tobytes())
     sizes = [str(size) for size in frame.shape[:2]]

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("compiler")
 
 ROOT = Path(__file__).resolve().parents[2]
 INI = ROOT / "examples" / "digits_caffe" / "net.ini"
-STRICT = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-pthread"]
+STRICT = ["-std=c++11", "-Wall", "-Wextra", "-Werror", "-pthread"]
 
 
 def selftest(folder: Path) -> Path:

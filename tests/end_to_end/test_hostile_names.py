@@ -87,7 +87,7 @@ def test_the_outputs_are_the_usual_files(converted: Converted) -> None:
 def test_the_sources_compile_without_a_warning(program: str, source: str, converted: Converted) -> None:
     if shutil.which(program) is None:
         pytest.skip(f"no {program}")
-    command = [program, "-std=c++14", "-fsyntax-only", "-trigraphs", "-Wall", "-Wextra", "-Werror", "-I", str(INCLUDE)]
+    command = [program, "-std=c++11", "-fsyntax-only", "-trigraphs", "-Wall", "-Wextra", "-Werror", "-I", str(INCLUDE)]
     subprocess.run([*command, source], cwd=converted.folder, check=True)
 
 

@@ -142,8 +142,8 @@ void serve(const std::string &request, std::istringstream &words, Session &sessi
     answer(session.lists.back() != nullptr);
   } else if (request == "add") {
     words >> bytes;
-    const std::vector<uint64_t> command = command_of(receive(bytes), session);
-    answer(dmp_dv_cmdlist_add_raw(session.lists.back(), reinterpret_cast<const dmp_dv_cmdraw *>(command.data())) == 0);
+    std::vector<uint64_t> command = command_of(receive(bytes), session);
+    answer(dmp_dv_cmdlist_add_raw(session.lists.back(), reinterpret_cast<dmp_dv_cmdraw *>(command.data())) == 0);
   } else if (request == "run") {
     const dmp_dv_cmdlist list = session.lists.back();
     const bool committed = dmp_dv_cmdlist_commit(list) == 0;

@@ -305,7 +305,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, std::size_t size) {
     damage(raw, choices);
     std::size_t bytes = 0;
     const auto copy = exact(raw, bytes);
-    const auto *given = reinterpret_cast<const dmp_dv_cmdraw *>(copy.get());
+    auto *given = reinterpret_cast<dmp_dv_cmdraw *>(copy.get());
     int64_t need = 0;
     int strips = 0;
     if (bytes >= sizeof(dmp_dv_cmdraw)) dmp_dv_host_unified_buffer(given, choices.pick<int64_t>({655360, 8192, 1, 0}), &need, &strips);

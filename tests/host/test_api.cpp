@@ -1,4 +1,5 @@
 // The driver's C interface: reference counts, mapping, information, errors per thread, dead handles.
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,6 +36,9 @@ void contexts_count_references() {
 }
 
 void the_device_describes_itself() {
+  int numbers[3];
+  EXPECT(std::sscanf(dmp_dv_get_version_string(), "%d.%d.%d", numbers, numbers + 1, numbers + 2) == 3);
+  EXPECT(numbers[0] == 7 && numbers[1] == 2 && numbers[2] >= 20190716);
   const dmp_dv_context context = dmp_dv_context_create();
   dmp_dv_info_v0 info;
   std::memset(&info, 0, sizeof(info));
@@ -59,19 +63,21 @@ void memory_is_mapped_and_counted() {
   EXPECT(!dmp_dv_mem_alloc(context, SIZE_MAX));
   const dmp_dv_mem memory = dmp_dv_mem_alloc(context, 1000);
   EXPECT(dmp_dv_mem_get_size(memory) == 1000);
-  EXPECT(dmp_dv_mem_get_total_size(context) == 1000);
-  EXPECT(dmp_dv_mem_sync_start(memory, 1, 1) == -1);
+  EXPECT(dmp_dv_mem_sync_start(memory, 1, 1) == EINVAL);
+  EXPECT(last_error_is("the memory is not mapped"));
   uint8_t *address = dmp_dv_mem_map(memory);
   EXPECT(address && dmp_dv_mem_map(memory) == address);
   EXPECT(reinterpret_cast<uintptr_t>(address) % 16 == 0);
   EXPECT(dmp_dv_mem_sync_end(memory) == 0);
+  EXPECT(dmp_dv_mem_sync_start(memory, 0, 0) == EINVAL);
+  EXPECT(last_error_is("rd = 0 and wr = 0: the CPU reads, writes, or does both"));
   EXPECT(dmp_dv_mem_sync_start(memory, 0, 1) == 0);
   address[999] = 1;
   EXPECT(dmp_dv_mem_sync_end(memory) == 0 && dmp_dv_mem_sync_end(memory) == 0);
   EXPECT(dmp_dv_mem_sync_start(memory, 1, 0) == 0 && dmp_dv_mem_sync_start(memory, 1, 1) == 0);
   dmp_dv_mem_unmap(memory);
   dmp_dv_mem_unmap(memory);
-  EXPECT(dmp_dv_mem_sync_start(memory, 1, 1) == -1);
+  EXPECT(dmp_dv_mem_sync_start(memory, 1, 1) == EINVAL);
   EXPECT(dmp_dv_mem_retain(memory) == 2 && dmp_dv_mem_release(memory) == 1);
   EXPECT(dmp_dv_context_release(context) == 0);  // the memory keeps what it needs
   EXPECT(dmp_dv_mem_release(memory) == 0);
@@ -85,15 +91,33 @@ void memory_is_mapped_and_counted() {
 void parts_of_memory_are_handed_over() {
   const dmp_dv_context context = dmp_dv_context_create();
   const dmp_dv_mem memory = dmp_dv_mem_alloc(context, 100);
-  EXPECT(dmp_dv_mem_to_device(memory, 0, 100, 0) == -1);
+  EXPECT(dmp_dv_mem_to_device(memory, 0, 100, 0) == EINVAL);
   EXPECT(last_error_is("the memory is not mapped"));
+  EXPECT(dmp_dv_mem_to_cpu(memory, 0, 100, DMP_DV_MEM_CPU_HADNT_READ) == EINVAL);
   dmp_dv_mem_map(memory);
   EXPECT(dmp_dv_mem_to_device(memory, 10, 90, DMP_DV_MEM_AS_DEV_OUTPUT) == 0);
-  EXPECT(dmp_dv_mem_to_cpu(memory, 0, 100, 0) == 0);
-  EXPECT(dmp_dv_mem_to_cpu(memory, 11, 90, 0) == -1);
+  EXPECT(dmp_dv_mem_to_cpu(memory, 0, 100, 0) == 0 && dmp_dv_mem_to_cpu(memory, 100, 0, 0) == 0);
+  EXPECT(dmp_dv_mem_to_cpu(memory, 11, 90, 0) == EINVAL);
   EXPECT(last_error_is("to_cpu: bytes 11 to 101 are outside a memory of 100 bytes"));
+  EXPECT(dmp_dv_mem_to_device(memory, 101, 0, 0) == EINVAL && dmp_dv_mem_to_device(memory, 1, SIZE_MAX, 0) == EINVAL);
+  dmp_dv_mem_unmap(memory);
+  EXPECT(dmp_dv_mem_to_cpu(memory, 0, 100, 0) == EINVAL && dmp_dv_mem_to_device(memory, 0, 100, 0) == EINVAL);
   dmp_dv_mem_release(memory);
+  EXPECT(dmp_dv_mem_to_cpu(memory, 0, 100, 0) == EINVAL && dmp_dv_mem_sync_start(memory, 1, 1) == EINVAL);
   dmp_dv_context_release(context);
+}
+
+void allocations_of_all_contexts_are_counted() {
+  const dmp_dv_context one = dmp_dv_context_create(), other = dmp_dv_context_create();
+  const dmp_dv_mem first = dmp_dv_mem_alloc(one, 100), second = dmp_dv_mem_alloc(other, 30);
+  EXPECT(dmp_dv_mem_get_total_size() == 130);
+  dmp_dv_context_release(one);
+  dmp_dv_context_release(other);
+  EXPECT(dmp_dv_mem_get_total_size() == 130);
+  dmp_dv_mem_release(first);
+  EXPECT(dmp_dv_mem_get_total_size() == 30);
+  dmp_dv_mem_release(second);
+  EXPECT(dmp_dv_mem_get_total_size() == 0);
 }
 
 void an_application_sets_the_last_error() {
@@ -151,7 +175,7 @@ void lists_keep_their_memories() {
   const dmp_dv_mem memory = dmp_dv_mem_alloc(context, 16);
   uint8_t *bytes = dmp_dv_mem_map(memory);
   const dmp_dv_cmdlist list = dmp_dv_cmdlist_create(context);
-  const dmp_dv_cmdraw_conv_v0 command = doubling(memory);
+  dmp_dv_cmdraw_conv_v0 command = doubling(memory);
   EXPECT(dmp_dv_cmdlist_exec(list) == -1);
   EXPECT(last_error_is("exec: the list is not committed"));
   EXPECT(dmp_dv_cmdlist_add_raw(list, nullptr) == -1);
@@ -172,8 +196,9 @@ void lists_keep_their_memories() {
   EXPECT(last_error_is("released or foreign memory handle"));
   EXPECT(dmp_dv_cmdlist_release(other) == 0);
   EXPECT(dmp_dv_cmdlist_retain(list) == 2 && dmp_dv_cmdlist_release(list) == 1);
+  EXPECT(dmp_dv_mem_get_total_size() == 16);  // the list keeps it
   EXPECT(dmp_dv_cmdlist_release(list) == 0);
-  EXPECT(dmp_dv_mem_get_total_size(context) == 0);
+  EXPECT(dmp_dv_mem_get_total_size() == 0);
   dmp_dv_context_release(context);
 }
 
@@ -200,7 +225,7 @@ void threads_share_the_device() {
         uint8_t *bytes = dmp_dv_mem_map(memory);
         bytes[1] = 0x3c;
         const dmp_dv_cmdlist list = dmp_dv_cmdlist_create(context);
-        const dmp_dv_cmdraw_conv_v0 command = doubling(memory);
+        dmp_dv_cmdraw_conv_v0 command = doubling(memory);
         EXPECT(dmp_dv_cmdlist_add_raw(list, &command.header) == 0 && dmp_dv_cmdlist_commit(list) == 0);
         EXPECT(dmp_dv_cmdlist_wait(list, dmp_dv_cmdlist_exec(list)) == 0);
         EXPECT(bytes[9] == 0x40);
@@ -240,6 +265,7 @@ int main() {
   the_device_describes_itself();
   memory_is_mapped_and_counted();
   parts_of_memory_are_handed_over();
+  allocations_of_all_contexts_are_counted();
   an_application_sets_the_last_error();
   blocks_are_asked_for();
   host_access_is_checked();

@@ -26,8 +26,8 @@ def test_the_c_interface(library: Path) -> None:
         ("gcc", "c11", "dmp_dv_cmdraw_v0.h"),
         ("gcc", "c11", "dmp_dv_cmdraw_v1.h"),
         ("gcc", "c11", "dmp_dv_host.h"),
-        ("g++", "c++14", "dmp_network.h"),
-        ("g++", "c++14", "dmp_network_host.h"),
+        ("g++", "c++11", "dmp_network.h"),
+        ("g++", "c++11", "dmp_network_host.h"),
     ],
 )
 def test_headers_compile_in_older_languages(compiler: str, standard: str, header: str, tmp_path: Path) -> None:

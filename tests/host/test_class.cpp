@@ -77,7 +77,7 @@ dmp_dv_cmdlist __wrap_dmp_dv_cmdlist_create(dmp_dv_context context) {
   const dmp_dv_cmdlist list = named(__real_dmp_dv_cmdlist_create(context), "l");
   return log("cmdlist_create -> " + name(list)) ? nullptr : list;
 }
-int __wrap_dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, const dmp_dv_cmdraw *raw) {
+int __wrap_dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, dmp_dv_cmdraw *raw) {
   std::string text = "cmdlist_add_raw " + name(list) + " size=" + std::to_string(raw->size) +
                      " dev=" + std::to_string(raw->device_type) + " ver=" + std::to_string(raw->version);
   if (raw->version == 1) {

@@ -1,12 +1,12 @@
 /* The C interface of the DV700 driver: contexts, device memory and command lists.
  *
- * Every function is thread-safe. Functions that return int return 0 (or a non-negative count, where the comment says
- * so) on success and a negative value on failure; functions that return a pointer return NULL on failure.
- * dmp_dv_get_last_error_message() explains the calling thread's last failure. */
+ * Names, values and signatures are those of the user driver 7.2.20190716; it has no others. Every function is
+ * thread-safe. Functions that return int return 0 (or a non-negative count, where the comment says so) on success and a
+ * negative value on failure, or EINVAL, which is positive, where the comment says so; functions that return a pointer
+ * return NULL on failure. dmp_dv_get_last_error_message() explains the calling thread's last failure. */
 #ifndef DMP_DV_H
 #define DMP_DV_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -14,14 +14,27 @@
 extern "C" {
 #endif
 
-/* A flag of dmp_dv_mem_to_device. */
-#define DMP_DV_MEM_AS_DEV_OUTPUT 1
+/* Flags of dmp_dv_mem_to_device and dmp_dv_mem_to_cpu. */
+#define DMP_DV_MEM_CPU_WONT_READ 1  /* to the device: the CPU does not read the part afterwards */
+#define DMP_DV_MEM_AS_DEV_OUTPUT 2  /* to the device: it overwrites the part */
+#define DMP_DV_MEM_CPU_HADNT_READ 4 /* to the CPU: it has not read the part since it was handed to the device */
 
 /* Values of dmp_dv_cmdraw.device_type. */
 #define DMP_DV_DEV_CONV 1      /* convolution block */
 #define DMP_DV_DEV_FC 2        /* fully connected block of older firmware */
 #define DMP_DV_DEV_IPU 3       /* image processing block */
 #define DMP_DV_DEV_MAXIMIZER 4 /* arg-max block */
+#define DMP_DV_DEV_COUNT 5     /* one more than the largest */
+
+/* Formats of images, in the order of their bytes: fmt_tex, fmt_rd and fmt_wr of dmp_dv_cmdraw_ipu_v0. */
+#define DMP_DV_RGBA8888 0
+#define DMP_DV_RGB888 1
+#define DMP_DV_RGBFP16 2
+#define DMP_DV_LUT 7
+
+/* Values of dmp_dv_cmdraw_ipu_v0.cnv_type. */
+#define DMP_DV_CNV_FP16_SUB 0     /* FP16(channel - cnv_param[channel]) */
+#define DMP_DV_CNV_FP16_DIV_255 1 /* FP16(channel / 255) */
 
 typedef struct dmp_dv_context_impl *dmp_dv_context; /* a connection to the device */
 typedef struct dmp_dv_mem_impl *dmp_dv_mem;         /* an allocation that CPU and device share */
@@ -65,12 +78,9 @@ struct dmp_dv_cmdraw {
 const char *dmp_dv_get_last_error_message(void);
 
 /* Sets the calling thread's last error message, as printf does. */
-#ifdef __GNUC__
-__attribute__((format(printf, 1, 2)))
-#endif
 void dmp_dv_set_last_error_message(const char *format, ...);
 
-/* The driver's version as text. */
+/* The driver's version as text; it starts with three numbers: "7.2.20190716". */
 const char *dmp_dv_get_version_string(void);
 
 /* Opens the device; the reference count is 1. */
@@ -99,19 +109,21 @@ int dmp_dv_mem_release(dmp_dv_mem mem);
 uint8_t *dmp_dv_mem_map(dmp_dv_mem mem);
 /* Unmaps the memory and ends the CPU's access. May be called again. */
 void dmp_dv_mem_unmap(dmp_dv_mem mem);
-/* Begins access by the CPU (rd: it reads, wr: it writes) to mapped memory. Does nothing when access has begun. */
+/* Begins access by the CPU (rd: it reads, wr: it writes) to the whole of a mapped memory. Does nothing when that access
+ * has begun. EINVAL for memory that is not mapped, and when neither rd nor wr is set. */
 int dmp_dv_mem_sync_start(dmp_dv_mem mem, int rd, int wr);
 /* Ends access by the CPU, so that the device sees what it wrote. Does nothing when access has ended. */
 int dmp_dv_mem_sync_end(dmp_dv_mem mem);
-/* Makes the CPU's writes to a part of mapped memory visible to the device. flags: 0, or DMP_DV_MEM_AS_DEV_OUTPUT when
- * the device overwrites the part. */
+/* Makes the CPU's writes to a part of mapped memory visible to the device. flags: DMP_DV_MEM_... EINVAL for a part beyond
+ * the memory, and for memory that is not mapped. */
 int dmp_dv_mem_to_device(dmp_dv_mem mem, size_t offs, size_t size, int flags);
-/* Makes the device's writes to a part of mapped memory visible to the CPU. flags: 0. */
+/* Makes the device's writes to a part of mapped memory visible to the CPU; with DMP_DV_MEM_CPU_HADNT_READ it does nothing.
+ * EINVAL as above. */
 int dmp_dv_mem_to_cpu(dmp_dv_mem mem, size_t offs, size_t size, int flags);
 /* Bytes that were asked for; 0 for failure. */
 size_t dmp_dv_mem_get_size(dmp_dv_mem mem);
-/* Bytes that the allocations of a context take together. */
-int64_t dmp_dv_mem_get_total_size(dmp_dv_context ctx);
+/* Bytes that the process has allocated and not released. */
+int64_t dmp_dv_mem_get_total_size(void);
 
 /* Creates an empty command list; the reference count is 1. */
 dmp_dv_cmdlist dmp_dv_cmdlist_create(dmp_dv_context ctx);
@@ -120,7 +132,7 @@ int dmp_dv_cmdlist_retain(dmp_dv_cmdlist list);
 /* Drops a reference; returns the count that remains; 0: freed. Ignores NULL. */
 int dmp_dv_cmdlist_release(dmp_dv_cmdlist list);
 /* Checks a command and adds a copy of it. The list keeps the memories that the command names alive. */
-int dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, const struct dmp_dv_cmdraw *cmd);
+int dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, struct dmp_dv_cmdraw *cmd);
 /* Closes the list: nothing more is added, it is ready to be executed. */
 int dmp_dv_cmdlist_commit(dmp_dv_cmdlist list);
 /* Starts a committed list; returns the id of the execution, which is not negative. */

@@ -55,16 +55,6 @@ struct dmp_dv_cmdraw_fc_v0 {
   uint16_t rsvd[3];
 };
 
-/* Formats of images, in the order of their bytes. */
-#define DMP_DV_RGBA8888 0
-#define DMP_DV_RGB888 1
-#define DMP_DV_RGBFP16 2
-#define DMP_DV_LUT 7
-
-/* Values of dmp_dv_cmdraw_ipu_v0.cnv_type. */
-#define DMP_DV_CNV_FP16_SUB 0     /* FP16(channel - cnv_param[channel]) */
-#define DMP_DV_CNV_FP16_DIV_255 1 /* FP16(channel / 255) */
-
 /* A command of the image processing unit: draws tex, scaled to the rectangle, to wr. */
 struct dmp_dv_cmdraw_ipu_v0 {
   struct dmp_dv_cmdraw header; /* device_type DMP_DV_DEV_IPU, version 0 */

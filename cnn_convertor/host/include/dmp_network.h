@@ -68,6 +68,11 @@ struct fpga_layer;
 
 typedef void (*run_custom_callback_proc)(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
 
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wnested-anon-types"  // an extension that __extension__ does not cover
+#endif
+
 // One layer. Dimensions are W, H, C, or the length of a vector. Offsets and sizes are bytes of the I/O memory.
 // A new layer is all zero bytes, its name and output too: assign a name that is not empty, and never move one into it.
 struct fpga_layer {
@@ -104,6 +109,10 @@ struct fpga_layer {
   int cmdlist_pos;         // its position in the list
   int cmdlist_size;        // the number of layers in the list
 };
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 // A network. The application calls Initialize(), LoadWeights(), Commit() and then RunNetwork() for each input.
 // Functions that return bool return false on failure, with a message on stderr.

@@ -115,7 +115,7 @@ int dmp_dv_cmdlist_release(dmp_dv_cmdlist list) {
   return guarded(-1, [&] { return lists().release(list); });
 }
 
-int dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, const struct dmp_dv_cmdraw *cmd) {
+int dmp_dv_cmdlist_add_raw(dmp_dv_cmdlist list, struct dmp_dv_cmdraw *cmd) {
   return guarded(-1, [&] {
     if (!cmd) throw Error("cmd is null");
     lists().get(list)->add(*cmd);

@@ -82,7 +82,7 @@ void dmp_dv_set_last_error_message(const char *format, ...) {
   dv::set_last_error(text);
 }
 
-const char *dmp_dv_get_version_string() { return "7.0 (emulated)"; }
+const char *dmp_dv_get_version_string() { return "7.2.20190716 (emulated)"; }
 
 dmp_dv_context dmp_dv_context_create() {
   return guarded(static_cast<dmp_dv_context>(nullptr), [] { return contexts().add(std::make_shared<dv::Context>()); });

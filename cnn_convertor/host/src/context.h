@@ -2,7 +2,6 @@
 #ifndef DV_CONTEXT_H
 #define DV_CONTEXT_H
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -23,7 +22,6 @@ struct Context {
   bool exact = false;                // DMP_DV_EXACT: keep unrounded FP32 maps beside the FP16 memory
   bool check_uninitialized = false;  // DMP_DV_CHECK_UNINITIALIZED: refuse to read what nothing wrote
   bool strict = false;               // DMP_DV_STRICT: report what a board does wrongly in silence
-  std::atomic<int64_t> allocated{0};
   std::string description;
 };
 

@@ -1,6 +1,8 @@
 #include "memory.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -13,6 +15,8 @@ namespace dv {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+
+std::atomic<int64_t> allocated{0};  // bytes of all memories of the process
 
 std::string reading(const char *reader, uint64_t offset, uint64_t bytes) {
   return std::string(reader) + " reads bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes);
@@ -31,11 +35,11 @@ Memory::Memory(std::shared_ptr<Context> context, std::size_t size) : context_(st
   std::memset(data_, 0, size);
   if (context_->check_uninitialized || context_->strict) content_.assign((size + 1) / 2, Content::kNothing);
   if (context_->exact) exact_.assign((size + 1) / 2, 0.0f);
-  context_->allocated += static_cast<int64_t>(size);
+  allocated += static_cast<int64_t>(size);
 }
 
 Memory::~Memory() {
-  context_->allocated -= static_cast<int64_t>(size_);
+  allocated -= static_cast<int64_t>(size_);
   std::free(data_);
 }
 
@@ -50,7 +54,7 @@ void Memory::unmap() {
   mapped_ = false;
 }
 
-void Memory::sync_start() {
+void Memory::check_mapped() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!mapped_) throw Error("the memory is not mapped");
 }
@@ -193,9 +197,12 @@ void dmp_dv_mem_unmap(dmp_dv_mem mem) {
   });
 }
 
-int dmp_dv_mem_sync_start(dmp_dv_mem mem, int, int) {
-  return guarded(-1, [&] {
-    memories().get(mem)->sync_start();
+// CPU and device share their caches here, so the functions below only check their arguments.
+
+int dmp_dv_mem_sync_start(dmp_dv_mem mem, int rd, int wr) {
+  return guarded(EINVAL, [&] {
+    memories().get(mem)->check_mapped();
+    if (!rd && !wr) throw Error("rd = 0 and wr = 0: the CPU reads, writes, or does both");
     return 0;
   });
 }
@@ -207,20 +214,19 @@ int dmp_dv_mem_sync_end(dmp_dv_mem mem) {
   });
 }
 
-// CPU and device share their caches here.
 int dmp_dv_mem_to_device(dmp_dv_mem mem, size_t offs, size_t size, int) {
-  return guarded(-1, [&] {
+  return guarded(EINVAL, [&] {
     const auto memory = memories().get(mem);
-    memory->sync_start();
+    memory->check_mapped();
     memory->check_range(offs, size, "to_device");
     return 0;
   });
 }
 
 int dmp_dv_mem_to_cpu(dmp_dv_mem mem, size_t offs, size_t size, int) {
-  return guarded(-1, [&] {
+  return guarded(EINVAL, [&] {
     const auto memory = memories().get(mem);
-    memory->sync_start();
+    memory->check_mapped();
     memory->check_range(offs, size, "to_cpu");
     return 0;
   });
@@ -230,9 +236,7 @@ size_t dmp_dv_mem_get_size(dmp_dv_mem mem) {
   return guarded(size_t{0}, [&] { return memories().get(mem)->size(); });
 }
 
-int64_t dmp_dv_mem_get_total_size(dmp_dv_context ctx) {
-  return guarded(int64_t{-1}, [&] { return contexts().get(ctx)->allocated.load(); });
-}
+int64_t dmp_dv_mem_get_total_size() { return dv::allocated; }
 
 int dmp_dv_host_begin_execution(dmp_dv_mem mem) {
   return guarded(-1, [&] {

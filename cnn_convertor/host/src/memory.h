@@ -37,7 +37,8 @@ class Memory {
 
   uint8_t *map();
   void unmap();
-  void sync_start();
+  // Throws when the CPU has no address of the memory.
+  void check_mapped();
 
   void begin_execution();
   // Bytes that the CPU wrote.
