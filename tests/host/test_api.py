@@ -19,23 +19,11 @@ def test_the_c_interface(library: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize(
-    ("compiler", "standard", "header"),
-    [
-        ("gcc", "c11", "dmp_dv.h"),
-        ("gcc", "c11", "dmp_dv_cmdraw_v0.h"),
-        ("gcc", "c11", "dmp_dv_cmdraw_v1.h"),
-        ("gcc", "c11", "dmp_dv_host.h"),
-        ("g++", "c++11", "dmp_network.h"),
-        ("g++", "c++11", "dmp_network_host.h"),
-    ],
-)
-def test_headers_compile_in_older_languages(compiler: str, standard: str, header: str, tmp_path: Path) -> None:
-    suffix = "c" if compiler == "gcc" else "cpp"
-    source = tmp_path / f"user.{suffix}"
+@pytest.mark.parametrize("header", ["dmp_dv.h", "dmp_dv_cmdraw_v0.h", "dmp_dv_cmdraw_v1.h", "dmp_dv_host.h"])
+def test_headers_compile_alone_as_c11(header: str, tmp_path: Path) -> None:
+    source = tmp_path / "user.c"
     source.write_text(f'#include "{header}"\n')
-    options = [f"-std={standard}", *WARNINGS, "-Wpedantic", f"-I{HOST / 'include'}", "-fsyntax-only"]
-    command = [compiler, *options, str(source)]
+    command = ["gcc", "-std=c11", *WARNINGS, "-Wpedantic", f"-I{HOST / 'include'}", "-fsyntax-only", str(source)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
 

@@ -1,9 +1,9 @@
 /* The C interface of the DV700 driver: contexts, device memory and command lists.
  *
- * Names, values and signatures are those of the user driver 7.2.20190716; it has no others. Every function is
- * thread-safe. Functions that return int return 0 (or a non-negative count, where the comment says so) on success and a
- * negative value on failure, or EINVAL, which is positive, where the comment says so; functions that return a pointer
- * return NULL on failure. dmp_dv_get_last_error_message() explains the calling thread's last failure. */
+ * Names, values and signatures are those of the user driver 7.2.20190716, and there are no others. Every function is
+ * thread-safe. Functions that return int return 0 (or a count, where the comment says so) on success; on failure they
+ * return a negative value or, where the comment says so, EINVAL, which is positive. Functions that return a pointer return
+ * NULL on failure. dmp_dv_get_last_error_message() explains the calling thread's last failure. */
 #ifndef DMP_DV_H
 #define DMP_DV_H
 
@@ -80,7 +80,7 @@ const char *dmp_dv_get_last_error_message(void);
 /* Sets the calling thread's last error message, as printf does. */
 void dmp_dv_set_last_error_message(const char *format, ...);
 
-/* The driver's version as text; it starts with three numbers: "7.2.20190716". */
+/* The driver's version as text, which starts with the version of the user driver that is emulated. */
 const char *dmp_dv_get_version_string(void);
 
 /* Opens the device; the reference count is 1. */
@@ -145,7 +145,7 @@ int64_t dmp_dv_cmdlist_get_last_exec_time(dmp_dv_cmdlist list);
 /* Functions that pack weights. weights: FP16, or with quant_map (256 FP16 values) their 8-bit indices; in the order
  * output, input channel, row, column. bias: FP16, one an output. prelu: FP16 slopes, one an output, or NULL.
  * packed_weights_size: bytes of packed_weights; becomes the number of bytes needed. With 0 there, only that is done, and
- * the other pointers may be NULL, except that quant_map and prelu count as present when they are not. */
+ * the other pointers may be NULL, except that quant_map and prelu count as present when they are not. EINVAL for failure. */
 
 /* For a convolution or, with n_channels = 1, a depthwise convolution. */
 int dmp_dv_pack_conv_weights(int n_channels, int kx, int ky, int n_kernels, const uint16_t quant_map[256],
