@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cnn_convertor.audit.flow import Flow
-from cnn_convertor.audit.layers import check_layer
+from cnn_convertor.audit.layers import check_layer, name_notes
 from cnn_convertor.audit.listing import listing
 from cnn_convertor.audit.processor import check_processor, read_functions
 from cnn_convertor.audit.reading import read
@@ -49,7 +49,7 @@ def audit(
         layers=len(network.layers),
         commands=sum(layer.is_on_device and layer.command is not None for layer in network.layers),
         findings=tuple(sorted(dict.fromkeys(findings), key=_line)),
-        notes=tuple(note for layer in network.layers for note in factor_notes(layer)),
+        notes=tuple(note for layer in network.layers for note in (*name_notes(layer), *factor_notes(layer))),
         listing=listing(network, flow),
     )
 

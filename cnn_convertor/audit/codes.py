@@ -199,7 +199,7 @@ CODES: dict[str, Entry] = {
     ),
     "DV655": Entry(
         "Wrong is_input_hw_layout",
-        "is_input_hw_layout does not match the writer of the input.",
+        "is_input_hw_layout does not match the writer of the input. An LT_CONCAT, at which the runtime does nothing, needs no flag.",
         "Set it for what commands have written.",
     ),
     "DV656": Entry(
@@ -225,7 +225,7 @@ CODES: dict[str, Entry] = {
     ),
     "DV663": Entry(
         "Invalid LT_SOFTMAX",
-        "An LT_SOFTMAX has an axis that the runtime does not take, claims to write FP32, or reads its input in a wrong order.",
+        "An LT_SOFTMAX has an axis that the SDK's runtime of 2019 does not take, claims to write FP32, or reads its input in a wrong order. Others were not measured.",
         "is_f32_output = false; axis 0 of a vector. For a map of more than 8 channels: an LT_FLATTEN, then 2 dimensions, axis 1, is_input_hw_layout = true.",
     ),
     "DV664": Entry(
@@ -235,7 +235,7 @@ CODES: dict[str, Entry] = {
     ),
     "DV665": Entry(
         "Invalid layer type or name",
-        "A layer has no known type, no name, or a command that contradicts its type.",
+        "A layer has no known type, an empty name, or a command that contradicts its type. A layer without a name is a note if it has a type and its command.",
         "Check name, type and conv_conf_v1.",
     ),
     "DV666": Entry(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from cnn_convertor.audit.layers import overlap
+from cnn_convertor.audit.layers import RUNTIME, overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
 from cnn_convertor.audit.network import Map, SourceLayer, SourceNetwork, SourceTensor
 from cnn_convertor.audit.registers import command_output, operand_of
@@ -191,11 +191,10 @@ class Flow:
         dims = (*layer.input_dims, 1, 1, 1)[:3]
         lines = layer.input_map.elements // dims[layer.softmax_axis]
         if lines > 1 and any(w.map.channels > 8 and w.map.area > 1 and w.order != {CPU} for w in found):
-            self._found(
-                layer, "DV663", "the input lies in chunks of 8 channels: the runtime mixes pixels", "input_offs"
-            )
+            message = f"the input lies in chunks of 8 channels: {RUNTIME} mixes pixels"
+            self._found(layer, "DV663", message, "input_offs")
         elif not layer.is_input_hw_layout and dims[0] * dims[1] > 1:
-            start = "is_input_hw_layout is false: the runtime"
+            start = f"is_input_hw_layout is false: {RUNTIME}"
             if dims[2] >= 8:
                 self._found(layer, "DV663", f"{start} reads and writes beyond the input", "is_input_hw_layout")
             elif self._network.transposed and min(dims[:2]) > 1:
@@ -222,10 +221,10 @@ class Flow:
             self._found(layer, "DV660", message, "input_offs")
 
     def _order(self, layer: SourceLayer, found: list[Written]) -> None:
-        """is_input_hw_layout is true for what the device has written."""
+        """is_input_hw_layout is true for what the device has written. An LT_CONCAT does nothing, so it needs no flag."""
         orders = {part for written in found for part in written.order}
         says, given = layer.is_input_hw_layout, layer.input_map
-        if layer.type == "LT_INPUT" or (given is not None and given.area == 1):
+        if layer.type in {"LT_INPUT", "LT_CONCAT"} or (given is not None and given.area == 1):
             return  # a vector has no order
         if says == (orders == {DEVICE}) or {APPLICATION, RESIDUE} & orders or not found:
             return

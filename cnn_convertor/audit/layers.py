@@ -7,6 +7,7 @@ from cnn_convertor.audit.registers import command_output, operand_of
 from cnn_convertor.audit.rules import AuditedDevice, check_command
 from cnn_convertor.errors import Problem
 
+RUNTIME = "the SDK's runtime of 2019"  # the one that was measured: it has Commit(), and older sources may be for others
 # Type -> the member of the layer's union that it uses. An LT_CONCAT may do without.
 _MEMBERS = {
     "LT_CONV": "a command",
@@ -55,8 +56,21 @@ def _type(layer: SourceLayer) -> Iterator[Problem]:
         yield layer.problem("DV665", "a layer of the device without a command", "type")
     elif not layer.is_on_device and layer.command is not None:
         yield layer.problem("DV665", f"a command, but {layer.type} does not run on the device", "type")
-    if not layer.name:
+    if not layer.has_name and _is_incomplete(layer):
+        yield layer.problem("DV665", "the layer has no name, and no type or command either", "name")
+    elif not layer.name:
+        message = "an empty name: a new layer is all zeros in the SDK, and the assignment crashes"
+        yield layer.problem("DV665", message, "name")
+
+
+def name_notes(layer: SourceLayer) -> Iterator[Problem]:
+    """A layer that is never named: sources of early 2019 name none, and only messages need the name."""
+    if not layer.has_name and not _is_incomplete(layer):
         yield layer.problem("DV665", "the layer has no name", "name")
+
+
+def _is_incomplete(layer: SourceLayer) -> bool:
+    return "type" not in layer.lines or (layer.is_on_device and layer.command is None)
 
 
 def _union(layer: SourceLayer) -> Iterator[Problem]:
@@ -159,15 +173,15 @@ def _softmax(layer: SourceLayer) -> Iterator[Problem]:
     axis, dims = layer.softmax_axis, layer.input_dims
     message = ""
     if axis not in range(3):
-        message = f"softmax_axis: {axis}; the runtime takes 0, 1 or 2, and otherwise writes nothing"
+        message = f"softmax_axis: {axis}; {RUNTIME} takes 0, 1 or 2, and otherwise writes nothing"
     elif axis >= max(len(dims), 1):
-        message = f"softmax_axis: {axis}, but input_dim_size is {len(dims)}: the runtime writes nothing"
+        message = f"softmax_axis: {axis}, but input_dim_size is {len(dims)}: {RUNTIME} writes nothing"
     elif dims and dims[axis] == 1 and sum(dim > 1 for dim in dims) == 1:
-        message = f"softmax_axis: {axis}, but input_dim[{axis}] is 1: every value becomes 1"
+        message = f"softmax_axis: {axis}, but input_dim[{axis}] is 1: {RUNTIME} makes every value 1"
     if message:
         yield layer.problem("DV663", message, "softmax_axis")
     if layer.is_f32_output:
-        message = "is_f32_output: LT_SOFTMAX writes FP16, and get_final_output reads FP32"
+        message = f"is_f32_output: LT_SOFTMAX writes FP16 in {RUNTIME}, and get_final_output reads FP32"
         yield layer.problem("DV663", message, "is_f32_output")
 
 

@@ -117,7 +117,7 @@ class SourceCommand:
 
 @dataclass(frozen=True, slots=True)
 class SourceLayer:
-    """dims: as far as the size says. sources: what input_layers points to, layers by index; None for something else.
+    """name: "#3" of layer 3 where the source sets none. dims: as far as the size says. sources: what input_layers points to, layers by index; None for something else.
 
     members: the members of the layer's union that the source assigns. inputs: the maps that custom_param lists.
     """
@@ -153,6 +153,11 @@ class SourceLayer:
     def problem(self, code: str, message: str, name: str = "") -> Problem:
         """A finding about one of its fields. The command's are named without its place: topo, run[0].m."""
         return Problem(code, message, self.at(name), hint(code))
+
+    @property
+    def has_name(self) -> bool:
+        """Whether the source sets a name, be it an empty one."""
+        return "name" in self.lines
 
     @property
     def input_map(self) -> Map | None:

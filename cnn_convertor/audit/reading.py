@@ -154,7 +154,7 @@ class _Reader:
             self._report("DV603", f"layer {index} is never described", self._line)
         return SourceLayer(
             index=index,
-            name=name.text if isinstance(name, Text) else "",
+            name=name.text if isinstance(name, Text) else "" if "name" in lines else f"#{index}",
             type=LAYER_TYPES[number] if 0 <= number < len(LAYER_TYPES) else f"type {number}",
             command=self._command(cell, lines),
             input_offs=_number(cell, "input_offs"),

@@ -86,7 +86,7 @@ class Console:
         problem = replace(problem, hint=problem.hint.replace("cnn-convertor ", f"{called()} "))
         complaint = Complaint(kind, problem)
         if self._form == problems.TEXT:
-            color = {"error": "red", "warning": "yellow"}[kind]
+            color = {"error": "red", "warning": "yellow", "note": "cyan"}[kind]
             _print(f"{click.style(kind, fg=color, bold=True)} {escape_controls(str(problem))}", err=True)
         elif self._form == problems.GITHUB:
             _print(problems.as_annotation(complaint), err=True)

@@ -47,7 +47,7 @@ def audit(console: Console, source: Path, weights: Path | None, device: str | No
     for finding in result.findings:
         console.find(finding)
     for note in result.notes:
-        console.complain("warning", note)
+        console.complain("note", note)
     console.lines(result.listing.rstrip("\n").split("\n"))  # a name may have what else splits lines
     found = f"{numbered(result.commands, 'command')}, {numbered(len(result.findings), 'finding')}"
     console.show(f"{result.name} on {name}: {found}")

@@ -28,7 +28,7 @@ def wanted(arguments: Sequence[str]) -> str:
 
 
 class Complaint(NamedTuple):
-    """A problem as it is printed. kind: error or warning."""
+    """A problem as it is printed. kind: error, warning or note, which are levels of SARIF."""
 
     kind: str
     problem: Problem
@@ -59,7 +59,8 @@ def as_annotation(complaint: Complaint) -> str:
         if problem.where.line is not None:
             fields["line"] = str(problem.where.line)
     shown = ",".join(f"{name}={_escaped(text, ',:')}" for name, text in fields.items())
-    return f"::{kind} {shown}::{_escaped(_message(problem))}"
+    command = "notice" if kind == "note" else kind
+    return f"::{command} {shown}::{_escaped(_message(problem))}"
 
 
 def _escaped(text: str, more: str = "") -> str:

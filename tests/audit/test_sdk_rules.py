@@ -17,6 +17,7 @@ from audit.vendor import (
     copy_concat,
     custom,
     digits,
+    early,
     flatten,
     pooled,
     softmax,
@@ -62,6 +63,55 @@ def test_sources_in_the_vendors_conventions_pass(text: str, tmp_path: Path) -> N
     result = audited(text, tmp_path)
     assert result.findings == ()
     assert result.notes == ()
+
+
+# --- sources of early 2019 ---
+
+CONV = "layer.type = LT_CONV;"
+COMMAND = re.compile(r"  dmp_dv_cmdraw_conv_v0& conf.*?(?=  fpga_layer& layer)", re.DOTALL)
+
+
+@pytest.mark.parametrize("hw", [False, True])
+def test_a_layer_without_a_name_is_a_note(hw: bool, tmp_path: Path) -> None:
+    """The flag of an LT_CONCAT, at which the runtime does nothing, may be either."""
+    result = audited(early(hw=hw), tmp_path)
+    assert result.findings == ()
+    assert [(note.code, note.where.layer) for note in result.notes if note.where] == [
+        ("DV665", f"#{index}") for index in range(6)
+    ]
+    assert 'concat "#2"' in result.listing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        early().replace(f"  {CONV}\n", "", 1),
+        COMMAND.sub("", early(), count=1),
+        early().replace(CONV, f'layer.name = ""; {CONV}', 1),
+    ],
+    ids=["no type either", "no command either", "the assignment of an empty name crashes"],
+)
+def test_a_layer_without_a_name_and_more_is_found(text: str, tmp_path: Path) -> None:
+    assert text != early()
+    result = audited(text, tmp_path)
+    assert ("DV665", "#0") in [(finding.code, finding.where.layer) for finding in result.findings if finding.where]
+    assert "#0" not in [note.where.layer for note in result.notes if note.where]
+
+
+def test_findings_name_a_layer_without_a_name_by_its_number(tmp_path: Path) -> None:
+    messages = [finding.message for finding in audited(early().replace("conf.c = 28", "conf.c = 27"), tmp_path).findings]
+    assert any('do not form such a map: "#0", 8x8x16, "#1", 8x8x12' in message for message in messages)
+
+
+@pytest.mark.parametrize("old", ["softmax_axis = 0", "is_f32_output = false"])
+def test_a_finding_about_a_softmax_names_the_runtime(old: str, tmp_path: Path) -> None:
+    """A source may be for an older one, which was not measured."""
+    text = early()
+    start = text.index("LT_SOFTMAX")
+    wrong = {"softmax_axis = 0": "softmax_axis = 3", "is_f32_output = false": "is_f32_output = true"}[old]
+    found = audited(text[:start] + text[start:].replace(old, wrong), tmp_path).findings
+    messages = [finding.message for finding in found if finding.code == "DV663"]
+    assert messages and all("runtime of 2019" in message for message in messages)
 
 
 # --- the two blockers of version 0.1.0 ---

@@ -28,7 +28,10 @@ class Run(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """lines: the statements of the layer's type. hw: is_input_hw_layout. output: the index in output_layers_."""
+    """lines: the statements of the layer's type. hw: is_input_hw_layout. output: the index in output_layers_.
+
+    name: empty where the source sets none, as those of early 2019.
+    """
 
     type: str
     name: str
@@ -161,7 +164,8 @@ bool C{name}::Initialize() {{
 def _function(name: str, index: int, layer: Layer) -> str:
     size = prod(layer.made[1]) * (4 if layer.is_float else 2)
     lines = [*(line.format(index=index) for line in layer.command), f"fpga_layer& layer = get_layer({index});"]
-    lines += [f'layer.name = "{layer.name}";', f"layer.type = {layer.type};", f"layer.input_offs = {layer.input[0]};"]
+    lines += [f'layer.name = "{layer.name}";'] * bool(layer.name)
+    lines += [f"layer.type = {layer.type};", f"layer.input_offs = {layer.input[0]};"]
     lines += [f"layer.output_offs = {layer.made[0]};", f"layer.output_size = {size};"]
     for field, dims in {"input": layer.input[1], "output": layer.made[1]}.items():
         lines += [f"layer.{field}_dim[{i}] = {dim};" for i, dim in enumerate(dims)]
@@ -249,3 +253,18 @@ def branches(*, version: int = 1, factor: int = 0x2C00) -> str:
         custom("mine", "Lambda", (pooled, (2, 2, 12)), (16384, (2, 2, 12)), output=0),
     ]  # fmt: skip
     return source("Branches", layers, weights=at[6], io=32768)
+
+
+def early(*, hw: bool = False) -> str:
+    """A source in the form of early 2019: commands of version 0, layers without names. hw: the flag of its concatenation."""
+    sizes = [weight_bytes(16, 8, 1), weight_bytes(12, 28, 1)]
+    data, cat, map, flat, probabilities = 0, 2048, 6144, 8192, 10240
+    layers = [
+        conv("", (data, (8, 8, 8)), (cat, (8, 8, 16)), Run(16, 1, act=RELU), hw=False, version=0),
+        conv("", (data, (8, 8, 8)), (cat + 2048, (8, 8, 12)), Run(12, 1, sizes[0]), hw=False, version=0),
+        concat("", (cat, (8, 8, 28)))._replace(hw=hw),
+        conv("", (cat, (8, 8, 28)), (map, (8, 8, 12)), Run(12, 1, sizes[0] + weight_bytes(12, 8, 1)), version=0),
+        flatten("", (map, (8, 8, 12)), flat),
+        softmax("", (flat, (768,)), (probabilities, (768,)), 0, hw=False, output=0),
+    ]
+    return source("Early", layers, weights=sizes[0] + weight_bytes(12, 8, 1) + sizes[1], io=16384)

@@ -662,11 +662,20 @@ def test_audit_lists_a_source_and_finds_what_is_wrong_with_it(
     assert "DV600" in capsys.readouterr().err
 
 
-def test_audit_prints_notes_as_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+NOTES = {
+    "text": lambda out, err: "note DV630: " in err,
+    "github": lambda out, err: "::notice title=DV630" in err,
+    "json": lambda out, err: [row["kind"] for row in json.loads(out)] == ["note"],
+    "sarif": lambda out, err: [result["level"] for result in json.loads(out)["runs"][0]["results"]] == ["note"],
+}
+
+
+@pytest.mark.parametrize("form", NOTES)
+def test_audit_prints_notes_in_every_format(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "Branches_gen.cpp"
     source.write_text(branches(factor=0x3C00), encoding="utf-8")
-    assert cli.main(["audit", str(source)]) == 0
-    assert "warning DV630" in capsys.readouterr().err
+    assert cli.main(["audit", "--strict", f"--format={form}", str(source)]) == 0
+    assert NOTES[form](*capsys.readouterr())
 
 
 # --- before the work -----------------------------------------------------------------------------------------------------
