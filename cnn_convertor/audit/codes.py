@@ -160,7 +160,11 @@ CODES: dict[str, Entry] = {
         "The layer and its command name different places, or a buffer is not in the I/O memory.",
         "Make input_offs and output_offs those of the command; mem is io_mem_.",
     ),
-    "DV643": Entry("Output over the own input", "A layer writes over its own input.", "Put the output elsewhere."),
+    "DV643": Entry(
+        "Output over the own input",
+        "A layer writes over its own input. An LT_COPY_CONCAT may leave a vector, or whole chunks, where they are.",
+        "Put the output elsewhere.",
+    ),
     "DV644": Entry(
         "Wrong output_size", "output_size is not the size of the map.", "2 bytes an element, 4 when the output is FP32."
     ),

@@ -33,6 +33,15 @@ class Read(NamedTuple):
         return f"{self.field}: reads {self.map} at {self.start}"
 
 
+class Copy(NamedTuple):
+    """Bytes of a copied concatenation. is_in_place: they lie there already. Chunks that inputs share count for each of them."""
+
+    start: int
+    nbytes: int
+    source: int
+    is_in_place: bool
+
+
 class Flow:
     """findings: what is wrong. born and dies: the steps between which each map is needed."""
 
@@ -113,6 +122,9 @@ class Flow:
             order = self._written_order(layer, found)
             self._write(Written(layer.index, layer.name, start, made, element, order, layer.batch), layer.index)
             self._parts[layer.index] = {layer.index}
+        for copy in self._copies(layer) if layer.type == "LT_COPY_CONCAT" else ():
+            if copy.is_in_place:
+                self._parts.setdefault(copy.source, set()).add(layer.index)  # it still holds what its layer wrote
 
     @staticmethod
     def _written_order(layer: SourceLayer, found: list[Written]) -> frozenset[str]:
@@ -165,11 +177,33 @@ class Flow:
         if wrong is not None:
             self._found(layer, wrong[0], f"{read}: {wrong[1]}", read.field)
         in_place = layer.type == "LT_CONCAT" or (layer.type == "LT_SOFTMAX" and read.start == layer.output_offs)
-        overlaps = overlap(read.start, read.nbytes, layer.output_offs, layer.output_size)
+        targets = [(layer.output_offs, layer.output_size)]
+        if layer.type == "LT_COPY_CONCAT":
+            targets = [copy[:2] for copy in self._copies(layer) if not copy.is_in_place]
+        overlaps = any(overlap(read.start, read.nbytes, *target) for target in targets)
         if overlaps and not (layer.is_on_device or in_place):
             message = f"output_offs: {layer.output_size} bytes at {layer.output_offs} overlap the input at {read.start}"
             self._found(layer, "DV643", message, "output_offs")
         return contents
+
+    def _copies(self, layer: SourceLayer) -> Iterator[Copy]:
+        """What an LT_COPY_CONCAT copies. In which order the runtime does so is not known."""
+        sources = [self._network.layers[i] for i in layer.sources if i is not None and i < layer.index]
+        made = layer.output_map
+        if layer.output_dim_size != 3 or made is None or made.area == 1:
+            at = layer.output_offs
+            for source in sources:
+                yield Copy(at, source.output_size, source.index, source.output_offs == at)
+                at += source.output_size
+            return
+        first, chunk = 0, 16 * made.area  # bytes of 8 channels
+        for source in sources:
+            last = first + (source.output_map.channels if source.output_map else 0)
+            start = layer.output_offs + first // 8 * chunk
+            end = layer.output_offs + min(-(-last // 8) * chunk, 2 * made.elements)
+            is_whole = first % 8 == 0 and (last % 8 == 0 or last == made.channels)
+            yield Copy(start, end - start, source.index, is_whole and source.output_offs == start)
+            first = last
 
     def _wrong_writer(self, layer: SourceLayer, read: Read, contents: list[Written]) -> tuple[str, str] | None:
         """Another layer wrote it than the source names, or a CPU layer in an order that the device does not read."""

@@ -99,7 +99,9 @@ def test_a_layer_without_a_name_and_more_is_found(text: str, tmp_path: Path) -> 
 
 
 def test_findings_name_a_layer_without_a_name_by_its_number(tmp_path: Path) -> None:
-    messages = [finding.message for finding in audited(early().replace("conf.c = 28", "conf.c = 27"), tmp_path).findings]
+    messages = [
+        finding.message for finding in audited(early().replace("conf.c = 28", "conf.c = 27"), tmp_path).findings
+    ]
     assert any('do not form such a map: "#0", 8x8x16, "#1", 8x8x12' in message for message in messages)
 
 
@@ -210,12 +212,50 @@ def pieces(*layers: Layer) -> str:
     return one_map(a, b, *layers).replace(f"ReserveMemory({each[0]}", f"ReserveMemory({sum(each)}")
 
 
+def behind_map(made: tuple[int, Dims], *layers: Layer) -> str:
+    """A convolution of the first map, and the given layers."""
+    first, second = weight_bytes(24, 8, 1), weight_bytes(made[1][2], 24, 1)
+    text = one_map(conv("piece", MAP, made, Run(made[1][2], 1, first)), *layers)
+    return text.replace(f"ReserveMemory({first}", f"ReserveMemory({first + second}")
+
+
 JOINED = (8192, (6, 4, 12))
 RIGHT_COPIES = {
     "odd channels": pieces(copy_concat("cat", PIECES[0].made, JOINED, [1, 2]), flatten("out", JOINED, 10240, output=0)),
+    "whole chunks that are at their place": behind_map(
+        (8192, (6, 4, 5)),
+        copy_concat("cat", MAP, (2048, (6, 4, 29)), [0, 1]),
+        flatten("out", (2048, (6, 4, 29)), 10240, output=0),
+    ),
+    "a last map that is at its place": behind_map(
+        (8192 + 1152, (6, 4, 5)),
+        copy_concat("cat", MAP, (8192, (6, 4, 29)), [0, 1]),
+        flatten("out", (8192, (6, 4, 29)), 10240, output=0),
+    ),
+    "a map that is at its place, and read again": behind_map(
+        (8192, (6, 4, 5)),
+        copy_concat("cat", MAP, (2048, (6, 4, 29)), [0, 1]),
+        copy_concat("more", MAP, (4096, (6, 4, 48)), [0, 0]),
+        flatten("a", (2048, (6, 4, 29)), 10240, output=0),
+        flatten("b", (4096, (6, 4, 48)), 12288, output=1),
+    ),
+    "a vector that is at its place": one_map(
+        FLAT, copy_concat("cat", (4096, (576,)), (4096, (1152,)), [1, 1])._replace(output=0)
+    ),
     "bytes into a vector": pieces(copy_concat("cat", PIECES[0].made, (8192, (288,)), [1, 2])._replace(output=0)),
 }
 WRONG_COPIES = {
+    "over an input that is not at its place": (
+        pieces(copy_concat("cat", PIECES[0].made, (6144 - 16, (6, 4, 12)), [1, 2]), flatten("out", (6144 - 16, (6, 4, 12)), 10240, output=0)),
+        "DV643",
+    ),
+    "into wider chunks at the same place": (
+        pieces(copy_concat("cat", PIECES[0].made, (4096, (6, 4, 12)), [1, 2]), flatten("out", (4096, (6, 4, 12)), 10240, output=0)),
+        "DV643",
+    ),
+    "a vector over the next one": (
+        one_map(FLAT, copy_concat("cat", (4096, (576,)), (4096 - 1150, (1152,)), [1, 1])._replace(output=0)), "DV643"
+    ),
     "into two dimensions": (pieces(copy_concat("cat", PIECES[0].made, (8192, (24, 12)), [1, 2])._replace(output=0)), "DV661"),
     "vectors into a map": (
         one_map(

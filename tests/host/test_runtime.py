@@ -217,6 +217,26 @@ SILENT_FAULTS = {
     "copy in two dimensions": (copy([2, 7], map_of([2, 3]), map_of([2, 4], 1024)), "output_dim_size 2 copies nothing"),
     "copy of fewer channels": (copy([1, 1, 9], map_of([1, 1, 8])), "joins 8 channels, the output has 9"),
     "copy of fewer bytes": (copy([9], map_of([8])), "LT_COPY_CONCAT joins 16 bytes, output_size is 18"),
+    "copy over an input that is not at its place": (
+        copy([2, 3, 16], map_of([2, 3, 8]), map_of([2, 3, 8], 2048)),
+        'LT_COPY_CONCAT overwrites its input "layer1", which does not lie at its place',
+    ),
+    "copy over a part of an input": (
+        copy([2, 3, 16], map_of([2, 3, 8], 2040), map_of([2, 3, 8])),
+        'its input "layer0"',
+    ),
+    "copy into wider chunks at the same place": (
+        copy([2, 3, 8], map_of([2, 3, 5], 2048), map_of([2, 3, 3])),
+        'overwrites its input "layer0"',
+    ),
+    "copy over an input that was copied before": (
+        copy([2, 3, 16], map_of([2, 3, 8], 2144), map_of([2, 3, 8], 512)),
+        'overwrites its input "layer0"',
+    ),
+    "copy of bytes over the next input": (
+        copy([16], map_of([8]), map_of([8], 2056)),
+        'overwrites its input "layer1"',
+    ),
     "copy of FP32 among FP16": (copy([12], LOGITS_FP32), "reads bytes 512 to 536 as FP16, but they hold FP32"),
     "copy of FP16 among FP32": (copy([3], map_of([6]), f32=1), "reads bytes 512 to 524 as FP32, but they hold FP16"),
     "custom layer of FP32": (
@@ -244,6 +264,15 @@ SOUND = {
     "flatten in place of a vector": [layer("FLATTEN", [9], [9], (512, 512))],
     "copy of maps": copy([2, 3, 21], map_of([2, 3, 16]), map_of([2, 3, 5], 1024)),
     "copy of FP32": copy([6], LOGITS_FP32, f32=1),
+    "copy of whole chunks that are at their place": copy([2, 3, 21], map_of([2, 3, 16], 2048), map_of([2, 3, 5])),
+    "copy of a last map that is at its place": copy([2, 3, 21], map_of([2, 3, 16]), map_of([2, 3, 5], 2048 + 192)),
+    "copy of one pixel that is at its place": copy([1, 1, 9], map_of([1, 1, 5], 2048), map_of([1, 1, 4])),
+    "copy of a vector that is at its place": copy([9], map_of([5]), map_of([4], 2058)),
+    "copy of a map that is at its place, twice": [
+        map_of([2, 3, 8], 2048),
+        layer("COPY", [2, 3, 16], [2, 3, 16], (0, 2048), inputs=[0, 0]),
+    ],
+    "copy beside its inputs": copy([2, 3, 16], map_of([2, 3, 8], 1952), map_of([2, 3, 8], 2240)),
 }
 
 

@@ -82,10 +82,41 @@ void report_if(bool wrong, const std::string &text) {
   if (wrong && is_strict()) report(text);
 }
 
+// Copies the inputs of an LT_COPY_CONCAT. In strict mode, notes which bytes of the output come from elsewhere: an input with
+// such a byte may be overwritten before it is read, since the order in which a board copies is not known. What is copied onto
+// itself does no harm.
+class Copies {
+ public:
+  Copies(const fpga_layer &layer, Memory &io, std::size_t bytes)
+      : layer_(layer), io_(io), overwritten_(is_strict() ? bytes : 0) {}
+
+  void copy(std::size_t from, std::size_t to, std::size_t bytes) {
+    io_.copy(from, to, bytes);
+    const std::size_t first = to - layer_.output_offs;
+    for (std::size_t i = first; from != to && i < std::min(first + bytes, overwritten_.size()); ++i)
+      overwritten_[i] = true;
+  }
+
+  void check(const fpga_layer &input, std::size_t bytes) const {
+    const std::size_t start = layer_.output_offs, end = start + overwritten_.size();
+    std::size_t at = std::max(start, input.output_offs);
+    const std::size_t last = std::min(end, input.output_offs + bytes);
+    while (at < last && !overwritten_[at - start]) ++at;
+    report_if(at < last, "LT_COPY_CONCAT overwrites its input " + quoted(input.name) +
+                             ", which does not lie at its place in the output");
+  }
+
+ private:
+  const fpga_layer &layer_;
+  Memory &io_;
+  std::vector<bool> overwritten_;  // of the output's bytes
+};
+
 // Channel by channel into the chunks of the output.
 void concat_maps(const fpga_layer &layer, Memory &io) {
   const std::size_t positions = extent(layer.output_dim[0]) * extent(layer.output_dim[1]);
   const DeviceOrder to{positions, extent(layer.output_dim[2])};
+  Copies copies(layer, io, 2 * positions * to.channels);
   std::size_t first = 0;
   for (int i = 0; i < layer.input_layer_num; ++i) {
     const fpga_layer &input = *layer.input_layers[i];
@@ -93,8 +124,12 @@ void concat_maps(const fpga_layer &layer, Memory &io) {
     io.check_halves(input.output_offs, 2 * positions * from.channels, "LT_COPY_CONCAT");
     for (std::size_t c = 0; c < from.channels && first + c < to.channels; ++c)
       for (std::size_t p = 0; p < positions; ++p)
-        io.copy(input.output_offs + 2 * from.index(p, c), layer.output_offs + 2 * to.index(p, first + c), 2);
+        copies.copy(input.output_offs + 2 * from.index(p, c), layer.output_offs + 2 * to.index(p, first + c), 2);
     first += from.channels;
+  }
+  for (int i = 0; i < layer.input_layer_num; ++i) {
+    const fpga_layer &input = *layer.input_layers[i];
+    copies.check(input, 2 * positions * extent(input.output_dim[2]));
   }
   report_if(first != to.channels, "LT_COPY_CONCAT joins " + std::to_string(first) + " channels, the output has " +
                                       std::to_string(to.channels));
@@ -103,14 +138,16 @@ void concat_maps(const fpga_layer &layer, Memory &io) {
 
 // Bytes one after the other.
 void concat_vectors(const fpga_layer &layer, Memory &io) {
+  Copies copies(layer, io, layer.output_size);
   std::size_t to = layer.output_offs;
   for (int i = 0; i < layer.input_layer_num; ++i) {
     const fpga_layer &input = *layer.input_layers[i];
     layer.is_f32_output ? io.check_floats(input.output_offs, input.output_size, "LT_COPY_CONCAT")
                         : io.check_halves(input.output_offs, input.output_size, "LT_COPY_CONCAT");
-    io.copy(input.output_offs, to, input.output_size);
+    copies.copy(input.output_offs, to, input.output_size);
     to += input.output_size;
   }
+  for (int i = 0; i < layer.input_layer_num; ++i) copies.check(*layer.input_layers[i], layer.input_layers[i]->output_size);
   const std::size_t bytes = to - layer.output_offs;
   report_if(bytes != layer.output_size, "LT_COPY_CONCAT joins " + std::to_string(bytes) + " bytes, output_size is " +
                                             std::to_string(layer.output_size));
