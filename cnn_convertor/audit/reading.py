@@ -197,16 +197,19 @@ class _Reader:
 
     @staticmethod
     def _inputs(cell: Cell) -> tuple[SourceTensor, ...]:
-        """The maps that our generated custom_param lists in its last member: offset, dimensions, their number, FP32, HWC."""
+        """The maps that our generated custom_param lists in its last member.
+
+        Each is a name, offset, bytes, height, width, channels, bytes of an element, layout.
+        """
         parameters = cell.at("custom_param")
         members = list(parameters.to.parts.values()) if isinstance(parameters, Pointer) else []
         inputs = []
         for row in members[-1].parts.values() if members else ():
-            size = _number(row, 2)
-            map = as_map(tuple(_number(row, 1, i) for i in range(min(max(size, 0), 4))))
-            if len(row.parts) != 5 or map is None:
+            offset, nbytes, height, width, channels, element = (_number(row, part) for part in range(1, 7))
+            map = as_map((width, height, channels))
+            if len(row.parts) != 8 or map is None or nbytes != map.elements * element:
                 return ()
-            inputs.append(SourceTensor(_number(row, 0), map, 4 if _number(row, 3) else 2))
+            inputs.append(SourceTensor(offset, map, element))
         return tuple(inputs)
 
     # --- commands ---

@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from cnn_convertor.codegen.cpp import bool_literal, literal
-from cnn_convertor.devices.dv700.program import CustomCall, ElementType, Layer, Program, Tensor
-from cnn_convertor.escaping import identifier, member
+from cnn_convertor.codegen.cpp import literal
+from cnn_convertor.codegen.description import map_view
+from cnn_convertor.devices.dv700.program import CustomCall, Layer, Program, Tensor
+from cnn_convertor.escaping import identifier, member, text
 from cnn_convertor.ir.ops import Parameter
 
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -38,36 +39,41 @@ def custom_types(program: Program) -> list[dict[str, object]]:
             "type": t,
             "identifier": identifier(t),
             "fields": list(_fields(program, t).values()),
-            "inputs": _listed_inputs(program, t),
+            "inputs": _most_inputs(program, t),
         }
         for t in types
     ]
 
 
 def parameters(program: Program, layer: Layer, custom: CustomCall) -> str:
-    """The initializer of a layer's parameter struct. Parameters that the layer lacks are zero."""
+    """The initializer of a layer's parameter struct. Parameters and inputs that the layer lacks are zero."""
     values = dict(custom.parameters)
     fields = _fields(program, custom.type)
     items = [field.initializer(values[name]) if name in values else "{}" for name, field in fields.items()]
-    if _listed_inputs(program, custom.type):
-        items.append(f"{{{', '.join(map(_input_literal, layer.inputs))}}}")
+    if layer.inputs:
+        maps = zip(layer.inputs, layer.sources, strict=True)
+        items.append(f"{{{', '.join(_map_literal(program, tensor, source) for tensor, source in maps)}}}")
     return ", ".join(items)
 
 
-def _listed_inputs(program: Program, custom_type: str) -> int:
-    """How many inputs the struct of a custom type lists: the most that a layer of the type reads, 0 if each reads one."""
+def _most_inputs(program: Program, custom_type: str) -> int:
+    """The largest number of maps that a layer of a type reads."""
     layers = (layer for layer in program.layers if layer.custom is not None and layer.custom.type == custom_type)
-    most = max(len(layer.inputs) for layer in layers)
-    return most if most > 1 else 0
+    return max(len(layer.inputs) for layer in layers)
 
 
-def _input_literal(tensor: Tensor) -> str:
-    """The initializer of an entry of `inputs`: offset, dim, dim_size, is_f32, is_hwc."""
-    dims = dims_of(tensor)
-    is_f32 = bool_literal(tensor.type is ElementType.FLOAT)
-    return (
-        f"{{{tensor.offset}, {{{', '.join(map(str, dims))}}}, {len(dims)}, {is_f32}, {bool_literal(tensor.is_plain)}}}"
-    )
+def _map_literal(program: Program, tensor: Tensor, source: int | None) -> str:
+    """The initializer of a Map: an input of a layer, with the name of what wrote it."""
+    if source is None:
+        writer = next(name for name, given in program.inputs if _holds(given, tensor))
+    else:
+        writer = program.layers[source].name
+    map = map_view(program, writer, tensor)
+    return f"{{{text(map['name'])}, {map['numbers']}, {text(map['layout'])}}}"
+
+
+def _holds(tensor: Tensor, part: Tensor) -> bool:
+    return tensor.offset <= part.offset and part.offset + part.nbytes <= tensor.offset + tensor.nbytes
 
 
 def dims_of(tensor: Tensor) -> tuple[int, ...]:

@@ -139,23 +139,33 @@ custom_layer = {
 
 For each type: the names of the settings (from the layer's `get_config`) that the firmware needs, which are int, bool, float or
 lists of one of these, and a function from the settings and the input's shape to the output's, both as (width, height, channels).
-`NAME_gen.h` then declares what the firmware has to define:
+For a layer with several inputs, the function gets a list of their shapes: `lambda config, shapes: shapes[0]`. `NAME_gen.h` then
+declares what the firmware has to define:
 
 ```cpp
 struct custom_param_Upside {
   float factor;
+  CNAME_io::Map inputs[1];
 };
 void custom_callback_Upside(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
 ```
 
-Where a layer of the type reads several feature maps, the struct lists them in a member `inputs`, in the order of the layer's
-inputs: the offset of each from `io_ptr` in bytes, its dimensions W, H, C (or the length of a vector), whether it is FP32, and
-whether its elements lie in the order H, W, C rather than in the device's.
+`inputs` lists the feature maps that the layer reads: the name of the layer that writes each, its offset from `io_ptr` in bytes,
+height, width, channels, bytes of an element (2: FP16, 4: FP32) and memory order. `layout` is `HWC`; or `hwc8` with transposed
+weights and `whc8` without, in which chunks of 8 channels lie row by row or column by column. A layer that reads fewer maps than
+another of its type has zeros at the end of the list. `Read` gives a map as FP32 in the order H, W, C, wherever it lies:
 
-A function with one input reads FP16 at `io_ptr + layer.input_offs`; the SDK's `get_layer_input(layer, values, io_ptr,
-!is_weight_transposed)` brings it into the order H, W, C. The function writes FP32 at `io_ptr + layer.output_offs`, as
-`put_layer_output(layer, values, io_ptr)` does. The application and generated CPU layers read FP32, the device does not (DV421).
-`run` and `verify` take the definition with `--source FILE.cpp`.
+```cpp
+void custom_callback_Upside(fpga_layer &layer, void *custom_param, uint8_t *io_ptr) {
+  const auto &param = *static_cast<const custom_param_Upside *>(custom_param);
+  std::vector<float> values = Read(param.inputs[0], io_ptr);
+  for (float &value : values) value *= param.factor;
+  put_layer_output(layer, values, io_ptr);
+}
+```
+
+The function writes FP32 at `io_ptr + layer.output_offs`, maps in the order H, W, C, as `put_layer_output` does. The application and
+generated CPU layers read FP32, the device does not (DV421). `run` and `verify` take the definition with `--source FILE.cpp`.
 """
 
 

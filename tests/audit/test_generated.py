@@ -119,10 +119,10 @@ def test_the_maps_that_a_custom_layer_lists_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ("{768, {4, 2, 12}", "{1024, {4, 2, 12}", "DV650"),  # another place
-        ("{768, {4, 2, 12}", "{768, {2, 2, 24}", "DV652"),  # another form
-        ("{768, {4, 2, 12}, 3, false", "{768, {4, 2, 6}, 3, true", "DV654"),  # FP32
-        ("{768, {4, 2, 12}", "{576, {4, 2, 12}", "DV656"),  # the same map twice
+        ('"b", 768, 192, 2, 4, 12, 2', '"b", 1024, 192, 2, 4, 12, 2', "DV650"),  # another place
+        ('"b", 768, 192, 2, 4, 12, 2', '"b", 768, 192, 2, 2, 24, 2', "DV652"),  # another form
+        ('"b", 768, 192, 2, 4, 12, 2', '"b", 768, 192, 2, 4, 6, 4', "DV654"),  # FP32
+        ('"b", 768, 192, 2, 4, 12, 2', '"b", 576, 192, 2, 4, 12, 2', "DV656"),  # the same map twice
     ],
 )
 def test_a_wrong_map_in_the_list_of_a_custom_layer_is_found(old: str, new: str, code: str, tmp_path: Path) -> None:

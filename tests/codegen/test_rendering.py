@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -458,32 +459,68 @@ def test_custom_layers(
     texts = render(custom(*parameters), RenderOptions("m"))
     found = re.search(r"struct custom_param_Mine \{\n(.*?)\};", texts["net_gen.h"], re.DOTALL)
     assert found is not None
-    assert [line.strip() for line in found[1].splitlines()] == fields
-    assert re.findall(r"custom_param_Mine param = (.*);", texts["net_gen.cpp"]) == values
+    assert [line.partition("//")[0].strip() for line in found[1].splitlines()] == [*fields, "Cnet_io::Map inputs[1];"]
+    inputs = re.findall(r'(?:, )?(\{\{"a", \d+, 8, 1, 1, 4, 2, "hwc8"\}\})\};', texts["net_gen.cpp"])
+    assert len(inputs) == len(values)
+    structs = re.findall(r"custom_param_Mine param = (.*);", texts["net_gen.cpp"])
+    assert [s.replace(i, "").replace(", }", "}") for s, i in zip(structs, inputs, strict=True)] == values
     write(tmp_path, texts)
     compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
 
 
-def test_the_parameters_of_a_custom_layer_list_its_inputs_if_it_reads_several(tmp_path: Path) -> None:
+def test_the_parameters_of_a_custom_layer_list_its_inputs(tmp_path: Path) -> None:
     """The SDK keeps a layer's list of inputs where it keeps a callback's address: a layer has one of them."""
     graph = Graph(
         (
             Node("a", ops.Input(Shape(1, 1, 4))),
             Node("b", ops.Activation(ops.Tanh()), ("a",)),
             Node("both", ops.Custom("Both", (), Shape(1, 1, 4)), ("a", "b")),
+            Node("one", ops.Custom("Both", (), Shape(1, 1, 4)), ("b",)),
         ),
-        ("both",),
+        ("both", "one"),
     )
     program = build(graph)
     texts = render(program, RenderOptions("m"))
-    (both,) = (layer for layer in program.layers if layer.custom is not None)
-    first, second = (tensor.offset for tensor in both.inputs)
-    listed = f"{{{first}, {{4}}, 1, false, false}}, {{{second}, {{4}}, 1, false, false}}"
-    assert f"static custom_param_Both param = {{{{{listed}}}}};" in texts["net_gen.cpp"]
-    assert "} inputs[2];" in texts["net_gen.h"]
+    at = [[tensor.offset for tensor in layer.inputs] for layer in program.layers if layer.custom is not None]
+    assert re.findall(r"custom_param_(\w+ param = .*);", texts["net_gen.cpp"]) == [
+        f'Both param = {{{{{{"a", {at[0][0]}, 8, 1, 1, 4, 2, "hwc8"}}, {{"b", {at[0][1]}, 8, 1, 1, 4, 2, "hwc8"}}}}}}',
+        f'Both param = {{{{{{"b", {at[1][0]}, 8, 1, 1, 4, 2, "hwc8"}}}}}}',
+    ]
+    assert "Cnet_io::Map inputs[2];" in texts["net_gen.h"]
     assert "input_layer" not in texts["net_gen.cpp"]
     write(tmp_path, texts)
     compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
+
+
+READS = """
+#include <cstdio>
+#include "net_gen.h"
+
+int main() {
+  static uint8_t io[1 << 16];
+  const Cnet_io::Map maps[] = {%s};
+  if (std::fread(io, 1, sizeof(io), stdin) == 0) return 1;
+  for (const Cnet_io::Map &map : maps) {
+    for (float value : Read(map, io)) std::printf("%%g ", static_cast<double>(value));
+    std::puts("");
+  }
+}
+"""
+
+
+def test_the_reader_knows_every_memory_order(tmp_path: Path) -> None:
+    memory, maps, expected = bytes(6), [], []
+    for layout, kind, channels in product(("HWC", "hwc8", "whc8"), ("u1", "<f2", "<f4"), (1, 5, 8, 19)):
+        values = np.arange(3 * 2 * channels).reshape(3, 2, channels)
+        pixels = values if layout != "whc8" else values.transpose(1, 0, 2)
+        chunks = [pixels] if layout == "HWC" else [pixels[..., first : first + 8] for first in range(0, channels, 8)]
+        maps.append(f'{{"", {len(memory)}, 0, 3, 2, {channels}, {np.dtype(kind).itemsize}, "{layout}"}}')
+        memory += b"".join(chunk.astype(kind).tobytes() for chunk in chunks)
+        expected.append(values.ravel().tolist())
+    write(tmp_path, {**render(custom({}), RenderOptions("m")), "main.cpp": READS % ", ".join(maps)})
+    compile_(tmp_path, "main.cpp", "-Wconversion", "-Wshadow", "-o", "main")
+    lines = subprocess.run([tmp_path / "main"], input=memory, capture_output=True, check=True).stdout.splitlines()
+    assert [list(map(float, line.split())) for line in lines] == expected
 
 
 def test_a_parameter_of_a_custom_layer_may_be_called_inputs(tmp_path: Path) -> None:

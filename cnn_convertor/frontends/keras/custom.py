@@ -84,16 +84,20 @@ def _parameter(reading: KerasReading, name: str) -> Parameter:
 def _output_shape(reading: KerasReading, function: Callable[..., Any]) -> Shape:
     """Ask the user's function; its shapes are (width, height, channels), and several inputs come as a list."""
     shapes = [(s.width, s.height, s.channels) for s in (reading.builder.shape(value.node) for value in reading.inputs)]
+    given = shapes[0] if len(shapes) == 1 else shapes
+    hint = "give (width, height, channels)"
+    if len(shapes) > 1:
+        hint += f". The layer has {len(shapes)} inputs, so the function gets a list of shapes: {shapes}"
     try:
-        found = function(dict(reading.layer.config), shapes[0] if len(shapes) == 1 else shapes)
+        found = function(dict(reading.layer.config), given)
         sizes = [int(n) for n in found]
     except Exception as error:  # the user's code may raise anything
         reason = f"the custom layer's shape function fails: {type(error).__name__}: {error}"
-        raise UsageError.of("DV116", reason, reading.origin) from error
+        raise UsageError.of("DV116", reason, reading.origin, hint) from error
     if len(sizes) == 1:
         sizes = [1, 1, *sizes]
     if len(sizes) != 3 or min(sizes) < 1:
         reason = f"the custom layer's shape function gives {found!r}"
-        raise UsageError.of("DV116", reason, reading.origin, "give (width, height, channels)")
+        raise UsageError.of("DV116", reason, reading.origin, hint)
     width, height, channels = sizes
     return Shape(height, width, channels)

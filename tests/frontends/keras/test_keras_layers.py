@@ -616,6 +616,14 @@ def test_a_broken_shape_function_is_named(model: Any, tmp_path: Path, function: 
         read(model.single("A"), custom_layers=custom)
 
 
+@pytest.mark.parametrize("function", ["lambda c, shape: (shape[0] * 0.5, 1, 1)", "lambda c, shape: shape"])
+def test_a_shape_function_of_one_input_learns_that_it_gets_a_list(model: Any, tmp_path: Path, function: str) -> None:
+    custom = custom_file(tmp_path, f"custom_layer = {{'A': ((), {function})}}")
+    layers = [model.layer("InputLayer", "in", batch_input_shape=[None, 6, 5, 4]), model.layer("A", "x", "in", "in")]
+    with pytest.raises(UsageError, match=r"DV116(.|\n)*list of shapes: \[\(5, 6, 4\), \(5, 6, 4\)\]"):
+        read(model.h5(model.functional(layers, ["in"], ["x"])), custom_layers=custom)
+
+
 # --- real networks -------------------------------------------------------------------------------------------------------
 
 

@@ -611,7 +611,7 @@ void Cevery::Layer_12() {
   layer.is_output = true;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
-  static custom_param_Mine param = {1, 0.5f, true, {1, 2}};
+  static custom_param_Mine param = {1, 0.5f, true, {1, 2}, {{"fc", 1152, 10, 1, 1, 5, 2, "hwc8"}}};
   layer.custom_proc_ptr = custom_callback_Mine;
   layer.custom_param = &param;
   output_layers_[2] = &layer;

@@ -5,24 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "dmp_network.h"
 
-// Parameters of a layer of type Mine.
-struct custom_param_Mine {
-  int axis;
-  float scale;
-  bool on;
-  int sizes[2];
-};
-
-// Runs a layer of type Mine: the application defines it. It reads FP16 at io_ptr + layer.input_offs
-// and writes FP32 at io_ptr + layer.output_offs, maps in the order H, W, C.
-void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
-
 namespace Cevery_io {
 
-// A map that the application writes or reads, at get_io_ptr() + offset.
+// A map of the application or of a custom layer, at get_io_ptr() + offset.
 struct Map {
   const char *name;
   std::size_t offset, bytes;
@@ -81,7 +70,51 @@ inline uint16_t ToHalf(float value) {
   return static_cast<uint16_t>(sign | half);
 }
 
+// The values of a map as FP32 in the order H, W, C. io_ptr: the I/O memory.
+inline std::vector<float> Read(const Map &map, const uint8_t *io_ptr) {
+  const std::size_t height = static_cast<std::size_t>(map.height), width = static_cast<std::size_t>(map.width);
+  const std::size_t channels = static_cast<std::size_t>(map.channels), size = static_cast<std::size_t>(map.element_bytes);
+  const bool is_chunked = std::strcmp(map.layout, "HWC") != 0, is_by_columns = std::strcmp(map.layout, "whc8") == 0;
+  std::vector<float> values;
+  values.reserve(height * width * channels);
+  for (std::size_t y = 0; y < height; ++y) {
+    for (std::size_t x = 0; x < width; ++x) {
+      const std::size_t pixel = is_by_columns ? x * height + y : y * width + x;
+      for (std::size_t c = 0; c < channels; ++c) {
+        const std::size_t first = is_chunked ? c / 8 * 8 : 0, rest = channels - first;  // of the chunk, and from there on
+        const std::size_t held = is_chunked && rest > 8 ? 8 : rest;
+        const uint8_t *from = io_ptr + map.offset + size * (first * height * width + pixel * held + c - first);
+        uint16_t half;
+        float value;
+        if (size == 4) {
+          std::memcpy(&value, from, sizeof(value));
+        } else if (size == 2) {
+          std::memcpy(&half, from, sizeof(half));
+          value = FromHalf(half);
+        } else {
+          value = static_cast<float>(*from);
+        }
+        values.push_back(value);
+      }
+    }
+  }
+  return values;
+}
+
 }  // namespace Cevery_io
+
+// Parameters of a layer of type Mine.
+struct custom_param_Mine {
+  int axis;
+  float scale;
+  bool on;
+  int sizes[2];
+  Cevery_io::Map inputs[1];  // what the layer reads; named after the layers that write it
+};
+
+// Runs a layer of type Mine: the application defines it. It reads its inputs, with Read(inputs[0], io_ptr),
+// and writes FP32 at io_ptr + layer.output_offs, maps in the order H, W, C.
+void custom_callback_Mine(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);
 
 // every: 33312 bytes of weights, 4096 bytes of I/O memory.
 // Input "image": 8x8x3 (height x width x channels) in the order H, W, C, FP16 at offset 0.
