@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cnn_convertor.config import Config as Config
+    from cnn_convertor.conversion.convert import convert as convert
     from cnn_convertor.conversion.inspection import inspect as inspect
     from cnn_convertor.errors import ConvertorError as ConvertorError
-    from cnn_convertor.pipeline import convert as convert
     from cnn_convertor.pipeline import load as load
     from cnn_convertor.trials.verify import verify as verify
 
@@ -17,7 +17,7 @@ __all__ = ["Config", "ConvertorError", "__version__", "convert", "inspect", "loa
 _HOMES = {
     "Config": "cnn_convertor.config",
     "ConvertorError": "cnn_convertor.errors",
-    "convert": "cnn_convertor.pipeline",
+    "convert": "cnn_convertor.conversion.convert",
     "inspect": "cnn_convertor.conversion.inspection",
     "load": "cnn_convertor.pipeline",
     "verify": "cnn_convertor.trials.verify",

@@ -103,7 +103,7 @@ def warn(*problems: Problem) -> None:
         warnings.warn(ConvertorWarning(*problems), stacklevel=2)
 
 
-class Overheard:
+class CapturedWarnings:
     """The warnings of a block so far."""
 
     def __init__(self, caught: Sequence[warnings.WarningMessage]) -> None:
@@ -117,7 +117,7 @@ class Overheard:
 
 
 @contextmanager
-def overheard() -> Iterator[Overheard]:
+def captured_warnings() -> Iterator[CapturedWarnings]:
     """Note the warnings of a block, also those that the caller ignores; they reach the caller when the block ends.
 
     Where the caller makes errors of warnings, the first one still ends the block.
@@ -128,7 +128,7 @@ def overheard() -> Iterator[Overheard]:
         with warnings.catch_warnings(record=True) as caught:
             if next(actions, "default") != "error":
                 warnings.simplefilter("always", ConvertorWarning)
-            yield Overheard(caught)
+            yield CapturedWarnings(caught)
     finally:
         for each in caught:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)

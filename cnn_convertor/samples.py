@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor import __version__
-from cnn_convertor.config import Config
-from cnn_convertor.config.kinds import INPUT_TYPES
 from cnn_convertor.emulation.run import Maps, count_of
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.numpy_files import load_array, load_arrays
@@ -60,14 +58,6 @@ class Preparation:
     is_given: bool = False
     is_whole: bool = False
     swaps: bool = False
-
-    @staticmethod
-    def of(config: Config) -> Preparation:
-        order = config.channel_order or config.origin.channel_order
-        is_whole, written = config.input != "fp16", INPUT_TYPES[config.input] or order
-        given = bool(config.mean) or config.scale is not None or is_whole
-        scale = 1.0 if config.scale is None else config.scale
-        return Preparation(config.mean or (0.0,), scale, order, given, is_whole, written != order)
 
     @property
     def as_written(self) -> Preparation:

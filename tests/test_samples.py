@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import preparation_of
 from cnn_convertor.errors import ConvertorWarning, UsageError
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.samples import PART, Preparation, random_samples, read_samples
@@ -60,12 +61,12 @@ def test_random_images_use_the_whole_range_of_inputs() -> None:
 
 def test_the_ini_file_says_how_images_are_prepared() -> None:
     keras = config(Path("a.keras"))
-    assert Preparation.of(keras) == Preparation((0.0,), 1.0, "RGB", is_given=False)
-    assert Preparation.of(config(Path("a.prototxt"))).channel_order == "BGR"
-    assert Preparation.of(replace(keras, mean=(1.0, 2.0, 3.0))) == Preparation(
+    assert preparation_of(keras) == Preparation((0.0,), 1.0, "RGB", is_given=False)
+    assert preparation_of(config(Path("a.prototxt"))).channel_order == "BGR"
+    assert preparation_of(replace(keras, mean=(1.0, 2.0, 3.0))) == Preparation(
         (1.0, 2.0, 3.0), 1.0, "RGB", is_given=True
     )
-    assert Preparation.of(replace(keras, scale=2.0, channel_order="BGR")) == Preparation(
+    assert preparation_of(replace(keras, scale=2.0, channel_order="BGR")) == Preparation(
         (0.0,), 2.0, "BGR", is_given=True
     )
 

@@ -13,9 +13,9 @@ import numpy as np
 from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash
 from cnn_convertor.board.results import BoardResults, read_results
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.estimate import estimate
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.devices.intervals import Interval, total
@@ -24,7 +24,7 @@ from cnn_convertor.emulation.run import Maps, Outputs, Traffic, given_memory, in
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.pipeline import build, load
+from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
 from cnn_convertor.trials.verify import MIN_SQNR
@@ -60,38 +60,39 @@ def verify_board(
     if results.seed == GIVEN and inputs is None:
         raise _other(folder, "the kit was made with --inputs", "give the same --inputs")
     progress("read", 0, 1)
-    graph = load(config)
-    program = build(graph, config, progress)
-    given = Inputs(inputs, results.samples, max(0, results.seed)).read(graph, config)
+    request = Request.of(config)
+    graph = read_whole(request)
+    program = quantize(graph, request, progress).program
+    given = Inputs(inputs, results.samples, max(0, results.seed)).read(graph, request.preparation)
     if hashlib.sha256(input_bytes(program, given.inputs)).hexdigest() != results.inputs:
         raise _other(
             folder, "the kit was made with other inputs", "give the same --inputs, or none if the kit had none"
         )
     with temporary_folder() as scratch:
         progress("compile", 0, 1)
-        emitted: dict[str, Contents] = network_files(program, config)
-        network = install(graph, program, emitted, scratch, sources=sources, device=device_of(config.profile))
+        emitted: dict[str, Contents] = network_files(program, request.rendering.model)
+        network = install(graph, program, emitted, scratch, sources=sources, device=request.options.device)
         hashes = {name: _sha256(scratch / name) for name in emitted}
         if network_hash(hashes) != results.network:
             raise _other(folder, "the kit was made from another network, or by another version", "make the kit again")
         results.require_fit(program)
         threshold = MIN_SQNR[has_palettes(program)] if min_sqnr is None else min_sqnr
         progress("compare", 0, 1)
-        return _compared(config, network, given, results, threshold)
+        return _compared(request, network, given, results, threshold)
 
 
 def _compared(
-    config: Config, network: EmulatedNetwork, given: Samples, results: BoardResults, min_sqnr: float
+    request: Request, network: EmulatedNetwork, given: Samples, results: BoardResults, min_sqnr: float
 ) -> BoardVerification:
     program = network.program
-    emulated, reference = run_both(config.model, network, given)
+    emulated, reference = run_both(request.model, network, given)
     follows = network.run(given.inputs, layers=True, given=given_memory(program, results.memory))
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
-    layers = _layers(program, board.layers, follows, results, config.profile)
+    layers = _layers(program, board.layers, follows, results, request.profile)
     layers = _beside_framework(layers, program, board, emulated, reference)
     modelled = [layer.modelled for layer in layers]
     return BoardVerification(
-        network=config.name,
+        network=request.name,
         framework=reference.framework,
         inputs=given.source,
         samples=given.count,

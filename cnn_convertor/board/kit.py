@@ -16,13 +16,14 @@ from cnn_convertor.codegen import RenderOptions, render_text
 from cnn_convertor.codegen.cpp import class_name
 from cnn_convertor.codegen.description import byte_outputs
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.run import input_bytes
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import replacing
 from cnn_convertor.files.replacing import Contents, Digest
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import build, counted_weights, load
+from cnn_convertor.pipeline import counted_weights, quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Preparation, Samples, random_samples, read_samples, shapes_of
 
@@ -37,8 +38,8 @@ class Inputs(NamedTuple):
     samples: int = 4
     seed: int = 0
 
-    def read(self, graph: Graph, config: Config) -> Samples:
-        shapes, preparation = shapes_of(graph), Preparation.of(config)
+    def read(self, graph: Graph, preparation: Preparation) -> Samples:
+        shapes = shapes_of(graph)
         if self.path is not None:
             return read_samples(self.path, shapes, preparation)
         return random_samples(shapes, preparation, samples=self.samples, seed=self.seed)
@@ -57,9 +58,10 @@ def write_kit(
     Raises ConvertorError as a conversion does, UsageError when a file cannot be read or written.
     """
     progress("read", 0, 1)
-    graph = load(config)
-    program = build(graph, config, progress)
-    given = inputs.read(graph, config)
+    request = Request.of(config)
+    graph = read_whole(request)
+    program = quantize(graph, request, progress).program
+    given = inputs.read(graph, request.preparation)
     data = input_bytes(program, given.inputs)
     in_bytes = byte_outputs(program)
     values = {
@@ -74,8 +76,8 @@ def write_kit(
         "inputs_hash": hashlib.sha256(data).hexdigest(),
         "sources": [f"{program.name}_gen.cpp", *(path.name for path in sources)],
     }
-    model = config.definition.name
-    network = network_files(program, config)
+    model = request.rendering.model
+    network = network_files(program, model)
     weights = f"{program.name}_weights.bin"
     network[weights] = counted_weights(network[weights], program, progress)
     own: dict[str, Contents] = {
@@ -100,9 +102,9 @@ def _header(network: Collection[str], model: str, values: Mapping[str, object]) 
     return header
 
 
-def network_files(program: Program, config: Config) -> dict[str, Contents]:
+def network_files(program: Program, model: str) -> dict[str, Contents]:
     """The files of the network itself."""
-    return codegen.emit(program, RenderOptions(config.definition.name))
+    return codegen.emit(program, RenderOptions(model))
 
 
 def network_hash(hashes: Mapping[str, str]) -> str:

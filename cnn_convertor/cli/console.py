@@ -25,7 +25,7 @@ from cnn_convertor.workers.outcomes import DEBUG, Attempt, Ending
 
 if TYPE_CHECKING:
     from cnn_convertor.cli.live import LiveTable
-    from cnn_convertor.pipeline import ConvertedNetwork
+    from cnn_convertor.conversion.convert import ConvertedNetwork
     from cnn_convertor.progress import Progress
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import Report

@@ -160,7 +160,7 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
     The exit code is 1 when they differ.
     """
     from cnn_convertor.conversion.checking import check
-    from cnn_convertor.pipeline import convert
+    from cnn_convertor.conversion.convert import convert
 
     for ini in ini_files(inis):
         with console.attempt():

@@ -8,15 +8,17 @@ from pathlib import Path
 
 from cnn_convertor.board.comparison import verify_board
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
-from cnn_convertor.errors import Problem, UnsupportedError, overheard
+from cnn_convertor.errors import Problem, UnsupportedError, captured_warnings
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.pipeline import Watched, counted_weights, look, quantize, whole_report, with_look
+from cnn_convertor.pipeline import analyze, counted_weights, quantize
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
 from cnn_convertor.report.magnitudes import MagnitudeCounter, counted
 from cnn_convertor.report.values import Report
+from cnn_convertor.report.whole import ReportRecorder, whole_report, with_analysis
 from cnn_convertor.trials.verify import verify
 
 
@@ -46,7 +48,7 @@ def find(
     inputs: Path | None = None,
 ) -> Findings:
     """What `report_on` finds, and the problems with the paths of files."""
-    with overheard() as warned:
+    with captured_warnings() as warned:
         report, problems = _find(config, progress, verified=verified, board=board, inputs=inputs)
     return Findings.of(replace(report, warnings=tuple(map(message_of, warned.problems))), problems)
 
@@ -56,16 +58,17 @@ def _find(
 ) -> tuple[Report, tuple[Problem, ...]]:
     """The report, still without its problems, and these."""
     progress("read", 0, 1)
-    watched = Watched.new()
-    seen = look(config, observe=watched.passes)
-    if seen.schedule is None:
-        return with_look(outline(config), seen, config), seen.problems
-    graph = seen.partial.graph
-    made = quantize(graph, config, progress, planned=seen.lowered(config))
-    problems, magnitudes = _packed(made.program, watched.magnitudes, progress)
+    request, recorder = Request.of(config), ReportRecorder.new()
+    analysis = analyze(request, observe=recorder.passes)
+    if analysis.schedule is None:
+        return with_analysis(outline(request), analysis), analysis.problems
+    graph = analysis.partial.graph
+    quantized = quantize(graph, request, progress, planned=analysis.lowered(request.name))
+    problems, magnitudes = _packed(quantized.program, recorder.magnitudes, progress)
     progress("report", 0, 1)
-    report = report_of(made.program, config, calibration=made.calibration, kept=made.kept)
-    report = whole_report(report, seen, made, config, watched._replace(magnitudes=magnitudes))
+    recorder = recorder._replace(magnitudes=magnitudes)
+    report = report_of(quantized.program, request, calibration=quantized.calibration, budget=quantized.budget)
+    report = whole_report(report, analysis, quantized, recorder)
     if problems:
         return report, problems
     if board is not None:
@@ -74,7 +77,7 @@ def _find(
         return report, ()
     with temporary_folder() as folder:  # in place of that of the outputs, which a report does not judge
         apart = replace(config, output_folder=folder)
-        found = verify(apart, graph=graph, made=made, inputs=inputs, layers=True, progress=progress)
+        found = verify(apart, graph=graph, quantized=quantized, inputs=inputs, layers=True, progress=progress)
     return replace(report, verified=found), ()
 
 

@@ -95,7 +95,8 @@ def earlier_report(path: Path) -> Report:
 @with_console
 def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, **device: Any) -> None:
     """Draw a network and its memory as SVG."""
-    from cnn_convertor.pipeline import DeviceOptions, load, plan
+    from cnn_convertor.config.request import Request
+    from cnn_convertor.pipeline import plan, read_whole
     from cnn_convertor.report.collecting import report_of
     from cnn_convertor.report.page import memory_svg, network_svg
 
@@ -103,7 +104,8 @@ def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, 
         raise UsageError.of("DV100", "there is nothing to draw", hint="give -o NET.svg, --memory MEM.svg, or both")
     config = Config.of(ini, **device)
     with console.working(config.name, "draw"):
-        made = report_of(plan(load(config), config.name, DeviceOptions.of(config)), config)
+        request = Request.of(config)
+        made = report_of(plan(read_whole(request), request.name, request.options), request)
         pictures = {
             path: draw(made) for path, draw in ((output, network_svg), (memory, memory_svg)) if path is not None
         }

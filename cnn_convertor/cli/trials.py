@@ -97,16 +97,18 @@ def run(
 
     The generated C++ is compiled for the PC.
     """
-    from cnn_convertor.trials import verify as trials
+    from cnn_convertor.files.numpy_files import save_arrays
+    from cnn_convertor.trials.labels import check_labels, read_labels
+    from cnn_convertor.trials.run import run as run_network
 
     config = Config.of(ini, **device)
-    names = () if labels is None else trials.read_labels(labels)
+    names = () if labels is None else read_labels(labels)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        results = trials.run(config, given, sources=sources, progress=progress)
+        results = run_network(config, given, sources=sources, progress=progress)
     if labels is not None:
-        trials.check_labels(labels, names, results)
+        check_labels(labels, names, results)
     if output is not None:
-        trials.save(output, results)
+        save_arrays(output, results)
     for name, values in results.items():
         size = values.shape[1:]
         title = name if size[:2] == (1, 1) else f"{name}: {'x'.join(map(str, size))} (height x width x channels)"

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor import pipeline
 from cnn_convertor.config import Config
-from cnn_convertor.conversion import cache
+from cnn_convertor.config.request import Request
+from cnn_convertor.conversion import cache, convert
+from cnn_convertor.conversion.convert import ConvertedNetwork
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.pipeline import ConvertedNetwork, inputs_of
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
 from cnn_convertor.workers.cluster import Cluster, stop_if_unwanted
@@ -79,7 +79,7 @@ def convert_all(
 
 
 def _reads(task: ConversionJob) -> tuple[Path, ...]:
-    return inputs_of(task.config)
+    return Request.of(task.config).inputs
 
 
 def _convert_away(task: ConversionJob) -> Ending[Delivery]:
@@ -88,7 +88,7 @@ def _convert_away(task: ConversionJob) -> Ending[Delivery]:
     def work() -> Delivery:
         with temporary_folder() as folder:
             config = replace(task.config, output_folder=folder)
-            made = pipeline.convert(config, lambda *_: stop_if_unwanted())
+            made = convert.convert(config, lambda *_: stop_if_unwanted())
             root = config.output_folder / config.name
             contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in made.files}
             return Delivery(contents, made.report)

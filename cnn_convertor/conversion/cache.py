@@ -24,16 +24,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import pipeline
 from cnn_convertor.config import Config
+from cnn_convertor.conversion import convert as single
+from cnn_convertor.conversion.convert import ConvertedNetwork
 from cnn_convertor.conversion.manifest import earlier_files
-from cnn_convertor.errors import Origin, Problem, UsageError, overheard, warn
+from cnn_convertor.errors import Origin, Problem, UsageError, captured_warnings, warn
 from cnn_convertor.files import dependencies, json_files, replacing
 from cnn_convertor.files.hashing import PIECE, Content, content_of, opened, sha256_of, sources, versions
 from cnn_convertor.files.plain import from_plain, to_plain
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.files.temporary import remove_abandoned, temporary_folder
-from cnn_convertor.pipeline import ConvertedNetwork
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
 from cnn_convertor.workers.processes import HERE, Workers
@@ -82,7 +82,7 @@ def convert(
     Raises ConvertorError, also for a folder that is not a cache.
     """
     if folder is None or config.custom_layer is not None:
-        return pipeline.convert(config, progress, on)
+        return single.convert(config, progress, on)
     store = Cache(folder)
     store.prepare()
     key = _key(config)
@@ -114,8 +114,8 @@ def _converted(store: Cache, key: str, config: Config, progress: Progress, on: W
     replacing.check_writable(config.output_folder / config.name)
     begin = time.time() - _CLOCKS
     with store.workplace() as place:
-        with dependencies.recorded() as read, overheard() as warned:
-            made = pipeline.convert(replace(config, output_folder=place), progress, on)
+        with dependencies.recorded() as read, captured_warnings() as warned:
+            made = single.convert(replace(config, output_folder=place), progress, on)
         folder = place / config.name
         contents = tuple(content_of(path.relative_to(folder).as_posix(), path) for path in made.files)
         installed = install(config, {c.name: _pieces(folder / c.name, c) for c in contents})

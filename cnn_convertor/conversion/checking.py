@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
+from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import earlier_files
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.pipeline import convert
 from cnn_convertor.progress import Progress, silent
 
 _CONTEXT: Final = 1  # lines around a difference

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cnn_convertor.config import KEYS, Config, Key, is_model, name_of
+from cnn_convertor.config.request import Request
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.escaping import visible
 from cnn_convertor.ir.graph import Graph
@@ -52,7 +53,7 @@ def first_ini(model: Path, output: Path | None) -> str:
     if weights is not None and weights != model:
         given["data"] = _path(weights, folder)
     knows_weights = weights is not None or not config.model.may_lack_weights
-    graph = read(replace(config, data=weights or model), with_weights=knows_weights).graph
+    graph = read(Request.of(replace(config, data=weights or model)), with_weights=knows_weights).graph
     guesses = guessed_preprocessing(graph) if knows_weights else (Guess("data", None, _NO_WEIGHTS),)
     return "\n".join(_lines(given, {guess.key: guess for guess in guesses})) + "\n"
 

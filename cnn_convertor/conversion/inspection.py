@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from cnn_convertor.config import Config, is_model
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.intervals import Interval
-from cnn_convertor.errors import ModelError, Problem, UnsupportedError, overheard
+from cnn_convertor.errors import ModelError, Problem, UnsupportedError, captured_warnings
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.frontends.unsupported_formats import explain
-from cnn_convertor.pipeline import Look, look, with_input, with_look
+from cnn_convertor.pipeline import Analysis, analyze, with_input
 from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
 from cnn_convertor.report.form import to_values
 from cnn_convertor.report.rows import Runs
 from cnn_convertor.report.values import Message, ModelLayer, Report
+from cnn_convertor.report.whole import with_analysis
 
 SCHEMA = 2  # of the JSON form; increases when the meaning of an entry changes
 
@@ -49,27 +51,29 @@ def compare(
 
 
 def _find(config: Config, network: str, *, with_weights: bool) -> Findings:
-    with overheard() as warned:
-        seen = look(config, with_weights=with_weights)
-        planned, problems = _planned(seen, config)
-        report = with_look(planned, seen, config)
+    request = Request.of(config)
+    with captured_warnings() as warned:
+        analysis = analyze(request, with_weights=with_weights)
+        planned, problems = _planned(analysis, request)
+        report = with_analysis(planned, analysis)
     report = replace(
         report,
         network=network,
-        has_weights=with_weights or not config.model.may_lack_weights,
+        has_weights=with_weights or not request.model.may_lack_weights,
         warnings=tuple(map(message_of, warned.problems)),
     )
     return Findings.of(report, problems)
 
 
-def _planned(seen: Look, config: Config) -> tuple[Report, tuple[Problem, ...]]:
+def _planned(analysis: Analysis, request: Request) -> tuple[Report, tuple[Problem, ...]]:
     """The report of the program with FP16 weights; if there is none, the problems of the network or of the input."""
-    if seen.schedule is None:
-        return outline(config), seen.problems
+    if analysis.schedule is None:
+        return outline(request), analysis.problems
     try:
-        return report_of(with_input(seen.lowered(config), config), config), ()
+        program = with_input(analysis.lowered(request.name), request.preparation)
     except UnsupportedError as error:
-        return outline(config), error.problems
+        return outline(request), error.problems
+    return report_of(program, request), ()
 
 
 # --- JSON ----------------------------------------------------------------------------------------------------------------

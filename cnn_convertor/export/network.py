@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import __version__
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.export import dv700, targets
@@ -29,10 +30,10 @@ from cnn_convertor.layouts.layout import Layout
 from cnn_convertor.layouts.nvdla.weights import GROUP_SIZES, MASK
 from cnn_convertor.layouts.packing import Bytes, pack
 from cnn_convertor.passes import optimize
-from cnn_convertor.pipeline import build, load
+from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import SURFACES, Progress, silent
-from cnn_convertor.samples import Preparation, random_samples, read_samples, shapes_of
-from cnn_convertor.trials.verify import prepare
+from cnn_convertor.samples import random_samples, read_samples, shapes_of
+from cnn_convertor.trials.run import prepare
 
 
 class Export(NamedTuple):
@@ -64,14 +65,15 @@ def export(
     """
     kind = targets.target_of(target, element)
     progress("read", 0, 1)
-    graph = load(config)
-    maps = _inputs(config, graph, given) if run or given is not None else {}
+    request = Request.of(config)
+    graph = read_whole(request)
+    maps = _inputs(request, graph, given) if run or given is not None else {}
     if run:
         # Run with the exported weights: only the DV700 has palettes.
-        maps |= _outputs(graph, config if kind is None else config.in_fp16, maps, sources, progress)
+        maps |= _outputs(graph, request if kind is None else Request.of(config.in_fp16), maps, sources, progress)
     if kind is not None:
-        return write(kind.surfaces(tuple(parts_of(optimize(graph), maps))), config.name, target, folder, progress)
-    return write_program(build(graph, config, progress), maps, folder, progress)
+        return write(kind.surfaces(tuple(parts_of(optimize(graph), maps))), request.name, target, folder, progress)
+    return write_program(quantize(graph, request, progress).program, maps, folder, progress)
 
 
 def write_program(
@@ -94,9 +96,9 @@ def write(surfaces: Iterable[Surface], network: str, target: str, folder: Path, 
     return writer.write(folder)
 
 
-def _inputs(config: Config, graph: Graph, path: Path | None) -> dict[str, NDArray[np.float32]]:
+def _inputs(request: Request, graph: Graph, path: Path | None) -> dict[str, NDArray[np.float32]]:
     """Input name -> (H, W, C) of the first sample; without a path, of a random one."""
-    shapes, preparation = shapes_of(graph), Preparation.of(config)
+    shapes, preparation = shapes_of(graph), request.preparation
     if path is None:
         samples = random_samples(shapes, preparation, samples=1, seed=0)
     else:
@@ -108,14 +110,14 @@ def _inputs(config: Config, graph: Graph, path: Path | None) -> dict[str, NDArra
 
 def _outputs(
     graph: Graph,
-    config: Config,
+    request: Request,
     inputs: Mapping[str, NDArray[np.float32]],
     sources: Sequence[Path],
     progress: Progress,
 ) -> dict[str, NDArray[np.float32]]:
     """Output name -> (H, W, C), computed on the emulated device."""
     with temporary_folder() as folder:
-        network = prepare(graph, config, folder, sources=sources, progress=progress)
+        network = prepare(graph, request, folder, sources=sources, progress=progress)
         progress("run", 0, 1)
         results = network.run({name: values[np.newaxis] for name, values in inputs.items()}).outputs
     return {name: values[0] for name, values in zip(network.graph.outputs, results, strict=True)}

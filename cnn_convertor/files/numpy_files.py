@@ -1,12 +1,16 @@
-"""Reads .npy and .npz files that anyone may have written: no pickles, and no memory that the file's size does not explain."""
+"""Writes .npz files, and reads .npy and .npz files that anyone may have written: no pickles, and no memory that the file's size does not explain."""
 
+import io
 import tokenize
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.files import replacing
 from cnn_convertor.files.archives import DAMAGES, open_archive
 
 _SMALL: Final = 64 << 20  # bytes; arrays of this size together may be compressed more than _LARGEST_RATIO times
@@ -55,3 +59,19 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
+
+
+def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a .npz file."""
+    stream = io.BytesIO()
+    _write_arrays(stream, arrays)
+    replacing.write(path, [np.frombuffer(stream.getbuffer(), np.uint8)])
+
+
+def _write_arrays(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Like numpy.savez, which refuses an array with the name "file". A zero byte would end a name, so it is escaped."""
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, values in arrays.items():
+            member = zipfile.ZipInfo("{}.npy".format(name.replace("\0", "\\0")))
+            with archive.open(member, "w", force_zip64=True) as opened:
+                np.lib.format.write_array(opened, np.asarray(values), allow_pickle=False)

@@ -32,7 +32,7 @@ Progress: TypeAlias = Callable[[int], None]  # selections that are measured
 _KEPT = 1 << 14  # errors of an output, over all samples, from which those of other selections are predicted
 
 
-class Kept(NamedTuple):
+class AccuracyBudget(NamedTuple):
     """What keeps the outputs' SQNR. All in dB, of the worst output: wanted, and measured as chosen and with all palettes.
 
     samples: their number; source: where they come from.
@@ -53,7 +53,7 @@ def keep_outputs(
     sqnr: float,
     device: Device,
     progress: Progress = lambda _: None,
-) -> tuple[Program, Kept]:
+) -> tuple[Program, AccuracyBudget]:
     """The program with palettes that save many bytes while every output keeps the SQNR in dB.
 
     program: with a palette wherever one is possible. Palettes that lose nothing, and what the ini file says, stay.
@@ -81,7 +81,7 @@ def keep_outputs(
     if chosen is None:
         raise UnsupportedError(_missed(program, samples, sqnr, _decibels(found[Layers()])))
     with_all = _decibels(found[Layers(range(len(names)))])
-    kept = Kept(sqnr, _decibels(found[chosen]), with_all, samples.count, samples.source)
+    kept = AccuracyBudget(sqnr, _decibels(found[chosen]), with_all, samples.count, samples.source)
     return _without(program, frozenset(names) - {names[i] for i in chosen}), kept
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cnn_convertor import __version__, codegen
-from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.encode.registers import encode
 from cnn_convertor.devices.dv700.estimate import Estimate, estimates, palette_command_bytes, provenance
 from cnn_convertor.devices.dv700.fusion.forms import evidence_of
@@ -30,7 +30,6 @@ from cnn_convertor.errors import Problem
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.report import values
 from cnn_convertor.report.rows import plain
-from cnn_convertor.samples import Preparation
 
 if TYPE_CHECKING:
     from cnn_convertor.palettes import calibration as calibrations
@@ -41,15 +40,15 @@ _NO_WORK: Final = {LayerType.CONCAT, LayerType.INPUT}  # types of layers for whi
 
 def report_of(
     program: Program,
-    config: Config,
+    request: Request,
     *,
     calibration: calibrations.Calibration | None = None,
-    kept: budgets.Kept | None = None,
+    budget: budgets.AccuracyBudget | None = None,
 ) -> values.Report:
     """What a conversion knows."""
-    profile = config.profile
+    profile = request.profile
     return replace(
-        outline(config),
+        outline(request),
         network=program.name,
         inputs=tuple(values.NetworkInput(name, map_of(program, given)) for name, given in program.inputs),
         outputs=tuple(
@@ -62,26 +61,26 @@ def report_of(
         weights=tuple(_stored(program)),
         palette_command_bytes=palette_command_bytes(program, profile),
         calibration=None if calibration is None else _calibration(calibration),
-        kept=None if kept is None else values.KeptPrecision(*kept),
+        kept=None if budget is None else values.KeptPrecision(*budget),
         notes=tuple(codegen.description(program)),
     )
 
 
-def outline(config: Config) -> values.Report:
+def outline(request: Request) -> values.Report:
     """What is known of a network that was not read."""
-    preparation = Preparation.of(config)
+    options, preparation = request.options, request.preparation
     return values.Report(
         schema=values.SCHEMA,
         convertor=__version__,
-        network=config.name,
-        file=config.definition.name,
-        framework=config.origin.title,
-        device=device_of(config.profile, fusion=config.fusion, transposed=config.transpose_weight),
+        network=request.name,
+        file=request.rendering.model,
+        framework=request.model.frontend.title,
+        device=_device(request.profile, fusion=options.fusion.value, transposed=options.transposed),
         preprocessing=values.Preprocessing(preparation.channel_order, preparation.mean, preparation.scale),
     )
 
 
-def device_of(profile: Profile, *, fusion: str, transposed: bool) -> values.DeviceFacts:
+def _device(profile: Profile, *, fusion: str, transposed: bool) -> values.DeviceFacts:
     figures = {
         name: values.DeviceFigure(FIGURES[name].words, _text(f.value), FIGURES[name].unit, f.source, f.is_assumed)
         for name, f in profile.figures.items()

@@ -1,17 +1,58 @@
-"""Adds to a conversion's report what takes time to find: where layers run, what passes do, how large weights are."""
+"""Adds to a conversion's report what takes time to collect: where layers run, what passes do, how large weights are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.ir.graph import Graph, describe
 from cnn_convertor.passes import Pass
+from cnn_convertor.passes.normalization import input_normalizations
+from cnn_convertor.pipeline import Analysis, Observers, Quantized, analyze_graph
 from cnn_convertor.report import values
 from cnn_convertor.report.magnitudes import MagnitudeCounter
+from cnn_convertor.report.rows import boundaries_of, extent_of, rows, work_of
 from cnn_convertor.report.values import Report
+
+
+class ReportRecorder(NamedTuple):
+    """What is recorded for a report while a network is converted."""
+
+    passes: PassRecorder
+    magnitudes: MagnitudeCounter
+
+    @staticmethod
+    def new() -> ReportRecorder:
+        return ReportRecorder(PassRecorder(), MagnitudeCounter())
+
+    @property
+    def observers(self) -> Observers:
+        return Observers(self.passes, self.magnitudes)
+
+
+def whole_report(report: Report, analysis: Analysis, quantized: Quantized, recorder: ReportRecorder) -> Report:
+    """The report of a program with all that takes time: where layers run, what the passes do, how large weights are."""
+    if quantized.options != analysis.options:  # the palettes decided otherwise than planned
+        analysis = analyze_graph(analysis.partial, quantized.options)
+    sized = with_magnitudes(with_analysis(report, analysis), quantized.program, recorder.magnitudes)
+    return replace(sized, passes=recorder.passes.passes(analysis.legalized.graph))
+
+
+def with_analysis(report: Report, analysis: Analysis) -> Report:
+    """The report with layers, where each runs, and why commands end."""
+    work = work_of(analysis.partial, analysis.steps)
+    report = replace(
+        report,
+        layers=tuple(rows(analysis.partial, work, analysis.problems)),
+        work=extent_of(work),
+        normalizations=() if analysis.partial.problems else input_normalizations(analysis.partial.graph),
+    )
+    if analysis.problems:
+        return report
+    return with_boundaries(report, boundaries_of(*analysis.legalized, analysis.options.fusion))
 
 
 def with_boundaries(report: Report, boundaries: Sequence[Boundary]) -> Report:

@@ -9,16 +9,17 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cnn_convertor.config import KEYS, Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.estimate import LEFT_OUT
 from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.pipeline import inputs_of, load, quantize
+from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.page import styled_page
 from cnn_convertor.report.summary import decibels
@@ -219,7 +220,7 @@ def _parsed(name: str, text: str, ini: Path) -> Any:
 def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int], None] = lambda _: None) -> Sweep:
     """The figures of each variant. on: where the work runs. ended: called with the number of finished variants."""
     outcomes: dict[int, Ending[Figures]] = {}
-    reads = cache(partial(inputs_of, given[0].config))  # all variants read the same; only a cluster asks
+    reads = cache(lambda: Request.of(given[0].config).inputs)  # all variants read the same; only a cluster asks
     names = [", ".join(f"{key} = {text}" for key, text in variant.settings) for variant in given]
     uses = frameworks.LIBRARIES if any(variant.verified for variant in given) else ()
     for number, outcome in spread(
@@ -246,8 +247,9 @@ def measure(variant: Variant) -> Ending[Figures]:
 
 def _figures(variant: Variant) -> Figures:
     config = replace(variant.config, **dict(variant.values))
-    program = quantize(load(config), config).program
-    report = report_of(program, config)
+    request = Request.of(config)
+    program = quantize(read_whole(request), request).program
+    report = report_of(program, request)
     figures = Figures(
         commands=len(report.commands),
         cpu_layers=len(report.on_cpu),

@@ -25,9 +25,10 @@ import click
 import numpy as np
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import preparation_of
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.pipeline import load
-from cnn_convertor.samples import Preparation, random_samples, shapes_of
+from cnn_convertor.samples import random_samples, shapes_of
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.workers.cluster import Cluster
 from development.benchmarks.bulk import converted, generated
@@ -104,7 +105,7 @@ def main(networks: int, samples: int, inputs: Path | None, ini: Path, rounds: in
         config = Config.read(ini)
         if inputs is None:
             inputs = folder / "all.npz"
-            images = random_samples(shapes_of(load(config)), Preparation.of(config), samples=samples, seed=0).inputs
+            images = random_samples(shapes_of(load(config)), preparation_of(config), samples=samples, seed=0).inputs
             np.savez(inputs, **images)  # type: ignore[arg-type]  # the names are those of inputs
         nets = generated(folder / "nets", networks)
         expected = converted(nets).outputs if networks else {}

@@ -14,11 +14,12 @@ from pathlib import Path
 import click
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.estimate import ASSUMPTIONS, estimates, total_usec
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.pipeline import DeviceOptions, load, plan
+from cnn_convertor.pipeline import load, plan
 from development.benchmarks.fusion import NETWORKS, with_rows
 from examples import zoo
 

@@ -18,10 +18,11 @@ import numpy as np
 import onnxruntime
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.pipeline import load
-from cnn_convertor.trials.verify import prepare
+from cnn_convertor.trials.run import prepare
 from examples import zoo
 
 NETWORKS: Final = ("onnx_resnet50", "onnx_mobilenet_v1")
@@ -69,7 +70,7 @@ def measure(name: str) -> Row:
         config = Config.read(zoo.build(name, Path(folder)))
         graph = load(config)
         start = children_seconds()
-        network = prepare(graph, config, Path(folder) / "made")
+        network = prepare(graph, Request.of(config), Path(folder) / "made")
         compilation = children_seconds() - start
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1

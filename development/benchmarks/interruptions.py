@@ -22,7 +22,7 @@ from typing import Any
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.pipeline import convert
+from cnn_convertor.conversion.convert import convert
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "digits_keras"

@@ -16,11 +16,12 @@ from typing import NamedTuple
 import click
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, homes_of, nbytes, schedule_and_allocate
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.memory import Buffer, Plan, plan, table
-from cnn_convertor.pipeline import DeviceOptions, legalize_graph, load
+from cnn_convertor.pipeline import legalize_graph, load
 from examples import zoo
 
 NETWORKS = (

@@ -24,16 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import DeviceOptions, Request, preparation_of
+from cnn_convertor.conversion.convert import convert
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Program, Weights
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.pipeline import DeviceOptions, convert, load, plan
+from cnn_convertor.pipeline import load, plan
 from cnn_convertor.quantize import FREE, fit
 from cnn_convertor.report.values import Report
-from cnn_convertor.samples import Preparation, random_samples, shapes_of
+from cnn_convertor.samples import random_samples, shapes_of
 from examples import zoo
 
 KERAS = (".h5", ".hdf5", ".keras")
@@ -229,7 +231,7 @@ def calibration(models: tuple[str, ...], samples: int, size: int | None) -> None
     its output.
     """
     from cnn_convertor.palettes.calibration import compare_outputs
-    from cnn_convertor.trials.verify import prepare
+    from cnn_convertor.trials.run import prepare
 
     print("| network | output | plain palettes | calibrated | gain |\n|---|---|---|---|---|")
     gains = []
@@ -237,12 +239,12 @@ def calibration(models: tuple[str, ...], samples: int, size: int | None) -> None
         folder = Path(name)
         for model, config in configs(models, size, folder):
             graph = load(config)
-            drawn = random_samples(shapes_of(graph), Preparation.of(config), samples=2 * samples, seed=0)
+            drawn = random_samples(shapes_of(graph), preparation_of(config), samples=2 * samples, seed=0)
             np.savez(folder / "samples.npz", **{n: v[:samples] for n, v in drawn.inputs.items()})  # type: ignore[arg-type]
             others = replace(drawn, inputs={n: v[samples:] for n, v in drawn.inputs.items()})
             palettes = replace(config, quantization=Quantization.PALETTE)
             made = [config.in_fp16, palettes, replace(palettes, calibrate=folder / "samples.npz")]
-            plain, *pair = (prepare(graph, c, folder / f"{i}") for i, c in enumerate(made))
+            plain, *pair = (prepare(graph, Request.of(c), folder / f"{i}") for i, c in enumerate(made))
             for output in compare_outputs(plain, (pair[0], pair[1]), others):
                 figures = "exact | exact |"
                 if np.isfinite(output.before):

@@ -12,6 +12,7 @@ import numpy as np
 
 from cnn_convertor.config import KEYS, Config
 from cnn_convertor.conversion.cache import CachedConversion
+from cnn_convertor.conversion.convert import convert
 from cnn_convertor.devices.dv700.board_file import BLOCKS, FORMAT, VERSION
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profile import FIGURES
@@ -23,7 +24,6 @@ from cnn_convertor.layouts.cldnn import BITS
 from cnn_convertor.layouts.files import form_of
 from cnn_convertor.layouts.names import LAYOUTS
 from cnn_convertor.layouts.nvdla.pixels import FORMATS as FORMATS_OF_PIXELS
-from cnn_convertor.pipeline import convert
 from cnn_convertor.report.form import to_json
 from cnn_convertor.trials.sweep import VARIED
 from development.fuzz import targets

@@ -24,8 +24,10 @@ from cnn_convertor.cli.overview import report_on
 from cnn_convertor.cli.reports import earlier_report
 from cnn_convertor.cli.tables import differences as table_of_differences
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.conversion.cache import Cache
 from cnn_convertor.conversion.checking import differences_of
+from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import board_of, earlier_files
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.program import Program
@@ -46,13 +48,13 @@ from cnn_convertor.layouts.layout import extents, nbytes
 from cnn_convertor.layouts.names import layout_of
 from cnn_convertor.layouts.packing import pack, unpack
 from cnn_convertor.memory import plan, table
-from cnn_convertor.pipeline import DeviceOptions, build, convert, find_violations, legalize_graph, load
+from cnn_convertor.pipeline import build, find_violations, legalize_graph, load
 from cnn_convertor.report import Report
 from cnn_convertor.report.comparison import differences
 from cnn_convertor.report.page import html_page
 from cnn_convertor.samples import Preparation, read_samples
+from cnn_convertor.trials.labels import read_classes, read_labels
 from cnn_convertor.trials.sweep import variants
-from cnn_convertor.trials.verify import read_classes, read_labels
 from development.fuzz.mutation import SEPARATOR
 from development.fuzz.serving import Servant
 

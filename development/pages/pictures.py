@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.tiling import ConvGeometry, tile_bytes, tiles, unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry
@@ -18,7 +19,7 @@ from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Layer, Program, Run
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
-from cnn_convertor.pipeline import DeviceOptions, load, plan
+from cnn_convertor.pipeline import load, plan
 from development.pages.drawing import COLORS, GRAY, LINE, PALE, Box, Drawing
 from examples import zoo
 

@@ -47,8 +47,8 @@ def converts(monkeypatch: pytest.MonkeyPatch) -> Callable[[Conversion], None]:
     """Puts a function in the place of the conversion."""
 
     def put(conversion: Conversion) -> None:
-        pipeline = importlib.import_module("cnn_convertor.pipeline")
-        monkeypatch.setattr(pipeline, "convert", lambda config, progress, _: conversion(config, progress))
+        module = importlib.import_module("cnn_convertor.conversion.convert")
+        monkeypatch.setattr(module, "convert", lambda config, progress, _: conversion(config, progress))
 
     return put
 
@@ -742,7 +742,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_work(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(pipeline, "look", lambda _: pytest.fail("the network is read"))
+    monkeypatch.setattr(pipeline, "read", lambda *_, **__: pytest.fail("the network is read"))
     monkeypatch.setattr("tempfile.mkdtemp", refuse)
     assert cli.main([str(network(tmp_path, ""))]) == 2
     assert "DV110: cannot write the outputs: Permission denied" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from board.test_kit_bytes import DEFINITION
 from cnn_convertor.board.kit import Inputs, write_kit
 from cnn_convertor.board.probe import write_probe
 from cnn_convertor.codegen import kernels, render_selftest
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.files.replacing import replace_all
@@ -55,7 +56,7 @@ def generate(folder: Path, graph: Graph, *, selftest: bool = False, **fields: An
     if selftest:
         outputs = [np.zeros(program.layers[index].output.shape.size, np.float32) for index in program.outputs]
         texts = render_selftest(program, model="m", levels=np.zeros(256, np.uint16), generator=(1, 1), outputs=outputs)
-    replace_all(folder, {**render(graph, program, configuration), **texts})
+    replace_all(folder, {**render(graph, program, Request.of(configuration)), **texts})
 
 
 def kit(folder: Path) -> None:

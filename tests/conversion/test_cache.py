@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 import cnn_convertor
-from cnn_convertor import cli, pipeline
+from cnn_convertor import cli
 from cnn_convertor.config import Config
 from cnn_convertor.conversion import cache
+from cnn_convertor.conversion import convert as single
 from cnn_convertor.conversion.cache import FROM_CACHE, Cache
 from cnn_convertor.errors import ConvertorWarning, UsageError
 from cnn_convertor.files.hashing import sha256_of
@@ -53,7 +54,7 @@ def is_known(config: Config, folder: Path) -> bool:
 def test_the_same_network_is_converted_once(net: Path, folder: Path, tmp_path: Path) -> None:
     config = Config.read(net)
     plain = replace(config, output_folder=tmp_path / "plain")
-    expected = pipeline.convert(plain)
+    expected = single.convert(plain)
     first = cache.convert(config, folder=folder)
     made = contents(config)
     shutil.rmtree(config.output_folder)
@@ -137,7 +138,7 @@ def test_external_data_counts(net: Path, folder: Path) -> None:
 
 
 def test_an_input_that_changes_meanwhile_is_not_kept(net: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config, convert = Config.read(net), pipeline.convert
+    config, convert = Config.read(net), single.convert
 
     def changing(*arguments: object) -> object:
         report = convert(*arguments)  # type: ignore[arg-type]  # as they come
@@ -145,7 +146,7 @@ def test_an_input_that_changes_meanwhile_is_not_kept(net: Path, folder: Path, mo
         config.definition.write_bytes(config.definition.read_bytes() + b" ")
         return report
 
-    monkeypatch.setattr(pipeline, "convert", changing)
+    monkeypatch.setattr(single, "convert", changing)
     cache.convert(config, folder=folder)
     assert Cache(folder).statistics().entries == 0
 
@@ -154,16 +155,16 @@ def test_external_data_that_changes_meanwhile_is_not_kept(
     net: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their contents are hashed after the conversion, which may have read others."""
-    config, other, convert = Config.read(net), net.parent / "external", pipeline.convert
+    config, other, convert = Config.read(net), net.parent / "external", single.convert
 
     def changing(*arguments: object) -> object:
         other.write_text("new")
         return convert(*arguments)  # type: ignore[arg-type]  # as they come
 
     monkeypatch.setattr(cache, "_others", lambda *_: [other])
-    monkeypatch.setattr(pipeline, "convert", changing)
+    monkeypatch.setattr(single, "convert", changing)
     assert not is_known(config, folder) and not is_known(config, folder)
-    monkeypatch.setattr(pipeline, "convert", convert)
+    monkeypatch.setattr(single, "convert", convert)
     monkeypatch.setattr(cache, "_CLOCKS", 0.1)
     time.sleep(0.2)
     assert not is_known(config, folder) and is_known(config, folder)
@@ -238,14 +239,14 @@ def test_a_file_that_is_gone_is_made_again(net: Path, folder: Path) -> None:
 
 
 def test_warnings_come_again(net: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config, convert = Config.read(net), pipeline.convert
+    config, convert = Config.read(net), single.convert
 
     def warning(*arguments: object) -> object:
         cnn_convertor.errors.warn(cnn_convertor.errors.Problem("DV501", "a weight is lost"))
         return convert(*arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "convert", warning)
+        patch.setattr(single, "convert", warning)
         with pytest.warns(ConvertorWarning, match="DV501"):
             cache.convert(config, folder=folder)
     with pytest.warns(ConvertorWarning, match="DV501"):

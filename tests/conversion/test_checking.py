@@ -11,7 +11,7 @@ import pytest
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.checking import check
-from cnn_convertor.pipeline import convert
+from cnn_convertor.conversion.convert import convert
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits_keras" / "net.ini"
 

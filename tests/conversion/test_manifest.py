@@ -14,10 +14,10 @@ import pytest
 
 from cnn_convertor import cli
 from cnn_convertor.config import Config
+from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import board_of, earlier_files
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.limits import BoardLimits
-from cnn_convertor.pipeline import convert
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits_keras" / "net.ini"
 

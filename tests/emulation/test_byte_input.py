@@ -11,6 +11,7 @@ import pytest
 
 from cnn_convertor.audit import audit
 from cnn_convertor.codegen import render_selftest
+from cnn_convertor.config.request import Request, preparation_of
 from cnn_convertor.devices.dv700.byte_input import POLICIES
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import selftest
@@ -23,7 +24,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import build, render
-from cnn_convertor.samples import Preparation, random_samples, shapes_of
+from cnn_convertor.samples import random_samples, shapes_of
 from verification.trials import config, network
 
 needs_compiler = pytest.mark.usefixtures("compiler")
@@ -66,7 +67,7 @@ def test_the_policy_is_the_runtimes_where_it_has_one(policy: str) -> None:
 def test_bytes_give_the_results_of_fp16(policy: str, transposed: bool, tmp_path: Path) -> None:
     graph, fields = camera(), {"transpose_weight": transposed, **PREPARATIONS[policy]}
     with_bytes = config(PATH, input="u8", **fields)
-    given = random_samples(shapes_of(graph), Preparation.of(with_bytes), samples=2, seed=1).inputs
+    given = random_samples(shapes_of(graph), preparation_of(with_bytes), samples=2, seed=1).inputs
     made = network(graph, tmp_path / "u8", input="u8", **fields)
     results = made.run(given, layers=True)
     plain = network(graph, tmp_path / "fp16", **fields).run(given, layers=True)
@@ -111,7 +112,7 @@ def test_values_that_no_byte_becomes_are_refused() -> None:
 def test_bytes_in_the_opposite_order_of_channels_give_the_same(policy: str, quantization: bool, tmp_path: Path) -> None:
     graph, fields = camera(), {"quantization": quantization, **PREPARATIONS[policy]}
     given = random_samples(
-        shapes_of(graph), Preparation.of(config(PATH, input="u8", **fields)), samples=2, seed=1
+        shapes_of(graph), preparation_of(config(PATH, input="u8", **fields)), samples=2, seed=1
     ).inputs
     plain, swapped = (network(graph, tmp_path / kind, input=kind, **fields) for kind in ("u8", "u8_bgr"))
     pixels = [np.frombuffer(input_bytes(n.program, given), np.uint8).reshape(-1, 3) for n in (plain, swapped)]
@@ -144,11 +145,11 @@ def test_only_kernels_can_swap_channels(op: ops.Op) -> None:
 def test_a_selftest_fills_in_bytes(tmp_path: Path) -> None:
     configuration = config(PATH, input="u8", **PREPARATIONS["CP_USER_SPECIFY"])
     program = build(camera(), configuration)
-    files = render(camera(), program, configuration)
+    files = render(camera(), program, Request.of(configuration))
     test = selftest.record(camera(), program, files, low=-1, high=1, device=DV700)
     generator = (selftest.MULTIPLIER, selftest.INCREMENT)
     texts = render_selftest(program, model="m", levels=test.levels, generator=generator, outputs=test.outputs)
-    replace_all(tmp_path, {**render(camera(), program, configuration), **texts})
+    replace_all(tmp_path, {**render(camera(), program, Request.of(configuration)), **texts})
     compiler = find_compiler()
     sources = ["net_selftest.cpp", "net_gen.cpp", str(device_library(compiler))]
     command = [*compiler.command, "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{INCLUDE}", *sources]
@@ -162,11 +163,11 @@ def test_the_header_has_what_an_application_needs_to_fill_the_input() -> None:
     made = {}
     for kind in ("fp16", "u8"):
         configuration = config(PATH, input=kind, **fields)
-        made[kind] = str(render(camera(), build(camera(), configuration), configuration)["net_gen.h"])
+        made[kind] = str(render(camera(), build(camera(), configuration), Request.of(configuration))["net_gen.h"])
     assert '{"image", 0, 324, 6, 9, 3, 2, "hwc8"},' in made["fp16"]
     assert '{"image", 0, 162, 6, 9, 3, 1, "hwc8"},' in made["u8"]
     configuration = config(PATH, input="u8_rgb", **fields)
-    other = str(render(camera(), build(camera(), configuration), configuration)["net_gen.h"])
+    other = str(render(camera(), build(camera(), configuration), Request.of(configuration))["net_gen.h"])
     assert "constexpr float kMean[] = {3.0f, 2.0f, 1.5f};" in other
     assert 'constexpr char kChannelOrder[] = "RGB";' in other
     for text in made.values():

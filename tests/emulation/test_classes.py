@@ -10,6 +10,7 @@ import pytest
 
 from cnn_convertor.audit import audit
 from cnn_convertor.codegen import render_selftest
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import ElementType
@@ -101,11 +102,11 @@ def test_a_selftest_reads_the_bytes(tmp_path: Path) -> None:
     graph = segmentation(9)
     configuration = config(Path("graph.keras"), device=ZIA_C3)
     program = build(graph, configuration)
-    files = render(graph, program, configuration)
+    files = render(graph, program, Request.of(configuration))
     test = selftest.record(graph, program, files, low=0, high=1, device=device_of(ZIA_C3))
     generator = (selftest.MULTIPLIER, selftest.INCREMENT)
     texts = render_selftest(program, model="m", levels=test.levels, generator=generator, outputs=test.outputs)
-    replace_all(tmp_path, {**render(graph, program, configuration), **texts})
+    replace_all(tmp_path, {**render(graph, program, Request.of(configuration)), **texts})
     compiler = find_compiler()
     sources = ["net_selftest.cpp", "net_gen.cpp", str(device_library(compiler))]
     command = [*compiler.command, "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{INCLUDE}", *sources]

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.audit import audit
+from cnn_convertor.config.request import Request, preparation_of
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
 from cnn_convertor.emulation.run import input_bytes
@@ -20,7 +21,6 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import build, render
-from cnn_convertor.samples import Preparation
 from verification.trials import config
 
 needs_compiler = pytest.mark.usefixtures("compiler")
@@ -71,7 +71,7 @@ def camera(shape: Shape = FRAME) -> Graph:
 def made(folder: Path, graph: Graph, **fields: Any) -> bool:
     """Whether the conversion writes the class for frames. folder: gets the files."""
     configuration = config(PATH, device=ZIA_C3, **fields)
-    replace_all(folder, render(graph, build(graph, configuration), configuration))
+    replace_all(folder, render(graph, build(graph, configuration), Request.of(configuration)))
     return (folder / "net_frame.h").exists()
 
 
@@ -121,7 +121,7 @@ def test_a_frame_becomes_the_input_that_the_application_would_write(
     rgba = np.random.default_rng(1).integers(0, 256, (6, 9, 4)).astype(np.uint8)
     given, _, counted = draw(tmp_path, rgba[:, :, order], number)
     configuration = config(PATH, device=ZIA_C3, **fields)
-    preparation = Preparation.of(configuration)
+    preparation = preparation_of(configuration)
     channels = [2, 1, 0] if preparation.channel_order == "BGR" else [0, 1, 2]
     values = preparation.apply(rgba[:, :, channels].astype(np.float64))
     assert given == input_bytes(build(camera(), configuration), {"image": values[None]})
@@ -158,4 +158,4 @@ def test_what_the_image_unit_cannot_make_stays_to_the_application(
 
 def test_a_device_without_the_block_has_no_class(tmp_path: Path) -> None:
     graph, configuration = camera(), config(PATH, scale=1 / 255)
-    assert "net_frame.h" not in render(graph, build(graph, configuration), configuration)
+    assert "net_frame.h" not in render(graph, build(graph, configuration), Request.of(configuration))

@@ -13,6 +13,7 @@ import pytest
 from cnn_convertor import codegen
 from cnn_convertor.codegen import rendering
 from cnn_convertor.config import Config
+from cnn_convertor.conversion.convert import convert
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
 from cnn_convertor.emulation.selftest import SelfTest, record
@@ -20,7 +21,7 @@ from cnn_convertor.errors import UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.pipeline import build, convert
+from cnn_convertor.pipeline import build
 from verification.trials import config
 
 pytestmark = pytest.mark.usefixtures("compiler")

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.pipeline import load
-from cnn_convertor.trials.verify import prepare, verify
+from cnn_convertor.trials.run import prepare
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.results import Verification
 from examples import digits, zoo
 from verification.trials import config
@@ -49,7 +51,7 @@ def test_examples(ini: str, transposed: bool) -> None:
 @pytest.mark.parametrize("ini", INIS)
 def test_examples_are_as_accurate_on_the_device_as_in_their_framework(ini: str, tmp_path: Path) -> None:
     chosen = replace(Config.read(EXAMPLES / ini), quantization=False)
-    network = prepare(load(chosen), chosen, tmp_path)
+    network = prepare(load(chosen), Request.of(chosen), tmp_path)
     test = digits.load_test()
     (name,) = (node.name for node in network.graph.inputs)
     scores = network.run({name: test.inputs()[..., np.newaxis]}).outputs[0].reshape(-1, 10)

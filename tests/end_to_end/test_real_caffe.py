@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import DetectionOutput
 from cnn_convertor.pipeline import build, load
-from cnn_convertor.trials.verify import prepare
+from cnn_convertor.trials.run import prepare
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.framework_maps import blobs_as_maps, blobs_as_output
@@ -123,7 +124,7 @@ def test_whole_networks(transposed: bool, shared: Path, tmp_path: Path) -> None:
     every = cases(shared / "vectors" / "caffe_models", transposed=transposed)
     assert len(every) == 8
     for case in every:
-        made = prepare(load(case.config), case.config, tmp_path / case.name)
+        made = prepare(load(case.config), Request.of(case.config), tmp_path / case.name)
         for output, values in zip(case.graph.outputs, made.run(case.inputs).outputs, strict=True):
             case.check(output, values)
 

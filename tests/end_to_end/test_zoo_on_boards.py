@@ -51,7 +51,7 @@ def board(base: str, folder: Path, **figures: str) -> Profile:
 def audited(config: Config, graph: Graph, folder: Path, on: Profile | None = None) -> Audit:
     """What the audit says of the source, without its weights. on: the board; None for the one that it is written for."""
     program = build(graph, config)
-    for file, text in codegen.render(program, render_options(program, config)).items():
+    for file, text in codegen.render(program, render_options(program, Request.of(config))).items():
         (folder / file).write_text(text, encoding="utf-8")
     limits = (on or config.profile).limits.of_board
     return audit(folder / f"{config.name}_gen.cpp", None, AuditedDevice(**limits._asdict()))

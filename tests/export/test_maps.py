@@ -11,7 +11,7 @@ from cnn_convertor.cli import main
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, ModelError
 from cnn_convertor.export import export, read
-from cnn_convertor.trials.verify import run
+from cnn_convertor.trials.run import run
 from export.networks import DIGITS, TARGETS
 from reference.export_reference import (
     nvdla_cube,

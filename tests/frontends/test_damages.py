@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
-from cnn_convertor.pipeline import convert
+from cnn_convertor.conversion.convert import convert
 from development.fuzz.mutation import mutate_bytes, read_archive, read_wire, write_archive, write_wire
 from development.fuzz.watching import outcome
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor import cli
 from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import LayerType, Program, Weights
@@ -27,7 +28,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.palettes import calibration
 from cnn_convertor.palettes.calibration import Calibrated, calibrate
-from cnn_convertor.pipeline import DeviceOptions, build, plan
+from cnn_convertor.pipeline import build, plan
 from cnn_convertor.samples import Samples
 from verification.trials import config, network
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cnn_convertor import cli
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
@@ -26,7 +27,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
-from cnn_convertor.palettes.output_budget import Kept
+from cnn_convertor.palettes.output_budget import AccuracyBudget
 from cnn_convertor.pipeline import quantize
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from verification.trials import config
@@ -62,10 +63,10 @@ def chosen(sqnr: float, **fields: Any) -> Config:
 
 
 @cache
-def kept(sqnr: float) -> tuple[Program, Kept]:
-    made = quantize(network(), chosen(sqnr))
-    assert made.kept is not None
-    return made.program, made.kept
+def kept(sqnr: float) -> tuple[Program, AccuracyBudget]:
+    made = quantize(network(), Request.of(chosen(sqnr)))
+    assert made.budget is not None
+    return made.program, made.budget
 
 
 @cache
@@ -134,34 +135,34 @@ def test_the_reasons_say_what_decided() -> None:
 
 def test_what_the_ini_file_says_stays() -> None:
     says = (Override("e", palette=True, where=Origin("n")), Override("a", palette=False, where=Origin("n")))
-    program = quantize(network(), chosen(20.0, overrides=says)).program
+    program = quantize(network(), Request.of(chosen(20.0, overrides=says))).program
     reasons = {layer.layer: (layer.palette, layer.reason) for layer in describe(program)}
     assert reasons["e"] == (True, Reason.OVERRIDE) and reasons["a"] == (False, Reason.OVERRIDE)
     assert palettes(program) == set("bcde")
 
 
 def test_the_same_network_gives_the_same_choice() -> None:
-    made, (program, found) = quantize(network(), chosen(46.0)), kept(46.0)
-    assert made.kept == found and describe(made.program) == describe(program)
+    made, (program, found) = quantize(network(), Request.of(chosen(46.0))), kept(46.0)
+    assert made.budget == found and describe(made.program) == describe(program)
 
 
 def test_an_sqnr_that_fp16_does_not_reach_is_an_error() -> None:
     with pytest.raises(UnsupportedError) as caught:
-        quantize(network(), chosen(120.0))
+        quantize(network(), Request.of(chosen(120.0)))
     (problem,) = caught.value.problems
     assert problem.code == "DV505" and "not 120, even with FP16 weights" in problem.message
 
 
 def test_other_quantizations_do_not_measure() -> None:
     for quantization in (Quantization.FP16, Quantization.PALETTE):
-        assert quantize(network(), chosen(120.0, quantization=quantization)).kept is None
+        assert quantize(network(), Request.of(chosen(120.0, quantization=quantization))).budget is None
 
 
 def test_custom_layers_are_refused() -> None:
     custom = Node("z", ops.Custom("Twice", (), Shape(6, 6, 20)), ("e",), (Origin("net", "z"),))
     graph = Graph((*network().nodes, custom), ("z",))
     with pytest.raises(UsageError, match="DV715"):
-        quantize(graph, chosen(40.0))
+        quantize(graph, Request.of(chosen(40.0)))
 
 
 def test_calibrated_palettes_are_chosen_with_their_biases(tmp_path: Path) -> None:
@@ -169,10 +170,11 @@ def test_calibrated_palettes_are_chosen_with_their_biases(tmp_path: Path) -> Non
     sizes, means = np.exp(random.normal(size=SHAPE.channels)), random.normal(size=SHAPE.channels)
     np.save(tmp_path / "samples.npy", (sizes * (random.normal(size=(8, *SHAPE)) + means)).astype(np.float32))
     plain, made = (
-        quantize(network(), replace(chosen(sqnr), calibrate=tmp_path / "samples.npy")) for sqnr in (-10.0, 54.0)
+        quantize(network(), Request.of(replace(chosen(sqnr), calibrate=tmp_path / "samples.npy")))
+        for sqnr in (-10.0, 54.0)
     )
-    assert plain.calibration is not None and plain.kept is not None and made.kept is not None
-    assert plain.kept.sqnr == plain.kept.with_all == made.kept.with_all < 54.0 <= made.kept.sqnr
+    assert plain.calibration is not None and plain.budget is not None and made.budget is not None
+    assert plain.budget.sqnr == plain.budget.with_all == made.budget.with_all < 54.0 <= made.budget.sqnr
     own = {w.layer for w in made.program.weights if w.choice is not None and w.choice.bias is not None}
     assert own == palettes(made.program) != palettes(plain.program) == set("abcde")
 
@@ -203,9 +205,9 @@ def with_prelu(scale: float) -> Graph:
 
 
 def test_a_prelu_goes_back_into_a_layer_that_gives_up_its_palette() -> None:
-    made, everywhere = (quantize(with_prelu(2.0), chosen(sqnr)) for sqnr in (43.0, -10.0))
+    made, everywhere = (quantize(with_prelu(2.0), Request.of(chosen(sqnr))) for sqnr in (43.0, -10.0))
     program = made.program
-    assert made.kept is not None and everywhere.kept is not None
-    assert made.kept.with_all == everywhere.kept.sqnr < 43.0 <= made.kept.sqnr
+    assert made.budget is not None and everywhere.budget is not None
+    assert made.budget.with_all == everywhere.budget.sqnr < 43.0 <= made.budget.sqnr
     kinds = {(weights.layer, weights.packed.palette, weights.packed.prelu) for weights in program.weights}
     assert kinds == {("a", False, True), ("b", True, False), ("b", False, True)}

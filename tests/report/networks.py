@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
@@ -69,7 +70,7 @@ def joined(names: tuple[str, ...] = ("left", "right", "sum", "both", "last", "fu
 
 def report(graph: Graph | None = None, **fields: Any) -> Report:
     chosen: Config = config(Path("graph.keras"), **fields)
-    return report_of(build(joined() if graph is None else graph, chosen), chosen)
+    return report_of(build(joined() if graph is None else graph, chosen), Request.of(chosen))
 
 
 def comparison(name: str, sqnr: float) -> Comparison:

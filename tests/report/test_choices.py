@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
@@ -30,7 +31,7 @@ def network(names: str) -> Graph:
 
 def told(names: str, quantization: Quantization) -> list[str]:
     chosen = config(Path("graph.keras"), quantization=quantization)
-    rows = summary(report_of(build(network(names), chosen), chosen))
+    rows = summary(report_of(build(network(names), chosen), Request.of(chosen)))
     return [value for label, value in rows if label == "weights" and "FP16 for" in value]
 
 
@@ -46,5 +47,5 @@ def test_slopes_that_are_split_off_are_no_surprise() -> None:
     op = ops.Conv2d(Constant.of(random.normal(size=(32, 64, 3, 3))), None, Window(Pair(3, 3)), activation=prelu)
     graph = Graph((Node("x", ops.Input(Shape(4, 4, 64))), Node("y", op, ("x",), (Origin("net", "y"),))), ("y",))
     chosen = config(Path("graph.keras"), quantization=Quantization.PALETTE)
-    rows = dict(summary(report_of(build(graph, chosen), chosen)))
+    rows = dict(summary(report_of(build(graph, chosen), Request.of(chosen))))
     assert "palettes in 1 of 2 layers" in rows["weights"]

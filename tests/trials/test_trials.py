@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor import codegen
+from cnn_convertor.config.request import Request
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -16,7 +17,8 @@ from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.summary import summary
-from cnn_convertor.trials import verify as trials
+from cnn_convertor.trials import run as running
+from cnn_convertor.trials import verify as verifying
 from reference import ir_reference
 from verification.trials import config
 
@@ -44,20 +46,21 @@ NAMES = ["boxes", "boxes#2", "scores"]
 
 def test_an_output_has_one_name_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, chosen = detector(), config(Path("graph.keras"))
-    monkeypatch.setattr(trials, "load", lambda _: graph)
+    monkeypatch.setattr(running, "read_whole", lambda _: graph)
+    monkeypatch.setattr(verifying, "read_whole", lambda _: graph)
     image = np.random.default_rng(1).normal(size=(1, 3, 4, 3)).astype(np.float16).astype(np.float32)
     np.save(tmp_path / "x.npy", image)
-    assert list(trials.run(chosen, tmp_path / "x.npy")) == NAMES
+    assert list(running.run(chosen, tmp_path / "x.npy")) == NAMES
 
     results = ir_reference.run(graph, {"x": image[0]})
     expected = {f"expected_{n}": results[o][np.newaxis] for n, o in zip(NAMES, graph.outputs, strict=True)}
     np.savez(tmp_path / "given.npz", x=image, **expected)  # type: ignore[arg-type]  # names are no keywords of numpy's
-    result = trials.verify(chosen, inputs=tmp_path / "given.npz")
+    result = verifying.verify(chosen, inputs=tmp_path / "given.npz")
     assert result.passed and [output.name for output in result.outputs] == NAMES
 
     program = build(graph, chosen)
     header = codegen.render(program, codegen.RenderOptions("a graph"))["net_gen.h"]
-    told = "\n".join(value for _, value in summary(report_of(program, chosen)))
+    told = "\n".join(value for _, value in summary(report_of(program, Request.of(chosen))))
     for text in (header, told):
         assert [f'"{name}"' for name in NAMES if f'"{name}"' in text] == [f'"{name}"' for name in NAMES]
         assert "boxes/" not in text

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.audit import audit
-from cnn_convertor.pipeline import convert
+from cnn_convertor.conversion.convert import convert
 from cnn_convertor.trials.verify import verify
 from verification.trials import config
 

@@ -11,11 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.pipeline import load
 from cnn_convertor.samples import Preparation, read_image
-from cnn_convertor.trials.verify import prepare
+from cnn_convertor.trials.run import prepare
 from examples import digits
 from verification.trials import config
 
@@ -35,7 +36,7 @@ def classes(chosen: Config, inputs: Maps, folder: Path) -> tuple[Classes, Classe
     """The class that the network finds most likely, with FP16 weights and with palettes everywhere."""
     found: list[Classes] = []
     for made in (chosen.in_fp16, chosen):
-        network = prepare(load(made), made, folder / str(len(found)))
+        network = prepare(load(made), Request.of(made), folder / str(len(found)))
         (name,) = (node.name for node in network.graph.inputs)
         found.append(network.run({name: inputs}).outputs[0].reshape(len(inputs), -1).argmax(axis=1))
         palettes = [weights.packed.palette for weights in network.program.weights if not weights.packed.prelu]

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
+from cnn_convertor.conversion.convert import convert
 from cnn_convertor.errors import ConvertorWarning, Origin, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.pipeline import convert
-from cnn_convertor.trials.verify import read_classes, verify
+from cnn_convertor.trials.labels import read_classes
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.results import Verification
 from reference import ir_reference
@@ -153,11 +154,11 @@ def test_labels_are_for_outputs_that_are_vectors(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_run_warns_of_values_that_are_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cnn_convertor.trials import verify as trials
+    from cnn_convertor.trials import run as trials
 
     graph = chain(10000, 0)
     np.save(tmp_path / "x.npy", np.full((1, 8), 60000, np.float32))
-    monkeypatch.setattr(trials, "load", lambda _: graph)
+    monkeypatch.setattr(trials, "read_whole", lambda _: graph)
     with pytest.warns(ConvertorWarning, match='DV719: the output "fc" holds NaN or infinity'):
         trials.run(config(Path("graph.keras")), tmp_path / "x.npy")
 
@@ -182,9 +183,10 @@ def test_given_results_in_another_order_of_axes_are_refused(tmp_path: Path) -> N
 
 
 def test_palettes_of_a_network_with_other_commands_are_the_same(tmp_path: Path) -> None:
+    from cnn_convertor.config.request import DeviceOptions
     from cnn_convertor.devices.dv700.fusion.levels import Fusion
     from cnn_convertor.devices.dv700.weights.palettes import with_weights_of
-    from cnn_convertor.pipeline import DeviceOptions, build, load, plan
+    from cnn_convertor.pipeline import build, load, plan
 
     chosen = replace(Config.read(EXAMPLES / "digits_caffe" / "net.ini"), quantization=True, fusion="full")
     graph = load(chosen)

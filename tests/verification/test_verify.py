@@ -16,7 +16,8 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.trials.verify import check_labels, read_labels, verify
+from cnn_convertor.trials.labels import check_labels, read_labels
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import framework_maps, frameworks
 from cnn_convertor.verification.framework_maps import blobs_as_maps
 from cnn_convertor.verification.results import Cause

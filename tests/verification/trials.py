@@ -12,11 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.run import Maps
 from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.trials.verify import prepare
+from cnn_convertor.trials.run import prepare
 
 NAME = "net"
 
@@ -36,7 +37,7 @@ def config(definition: Path, data: Path | None = None, **fields: Any) -> Config:
 
 def network(graph: Graph, folder: Path, *, sources: Sequence[Path] = (), **fields: Any) -> EmulatedNetwork:
     """A graph that no frontend has read, ready to run. sources: the callbacks of custom layers."""
-    return prepare(graph, config(Path("graph.keras"), **fields), folder, sources=sources)
+    return prepare(graph, Request.of(config(Path("graph.keras"), **fields)), folder, sources=sources)
 
 
 def change_files(patch: pytest.MonkeyPatch, change: Callable[[Path], None]) -> None:

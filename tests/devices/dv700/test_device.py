@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device import Cost
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.legalize import legalize
@@ -14,7 +15,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
-from cnn_convertor.pipeline import DeviceOptions, legalize_graph, plan
+from cnn_convertor.pipeline import legalize_graph, plan
 
 
 def two_convolutions(size: int = 3) -> Graph:

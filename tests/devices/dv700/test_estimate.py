@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cnn_convertor.config.request import DeviceOptions, Request
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import (
     LEFT_OUT,
@@ -27,7 +28,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
-from cnn_convertor.pipeline import DeviceOptions, plan
+from cnn_convertor.pipeline import plan
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.summary import summary
 from verification.trials import config
@@ -174,11 +175,11 @@ def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
     options = QuantizationOptions(Quantization.PALETTE, 40.0)
     program = choose(program_of(Shape(8, 8, 8), conv(20, 8)), options)
     chosen = config(Path("graph.keras"), device=read_profile("dv740", Path()))
-    report = report_of(program, chosen)
+    report = report_of(program, Request.of(chosen))
     time, explained = (text for label, text in summary(report) if label == "estimate")
     assert time.endswith(" MB for the commands on dv740; 0.001 to 0.02 ms of it to start and end them")
     assert explained == f"model; {LEFT_OUT}; assumes clock, bandwidth, multipliers, start of commands"
     assert report.usec == total_usec(estimates(program, chosen.profile))
     rows = dict(summary(report))
     assert rows["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
-    assert "command buffer" not in dict(summary(report_of(program, replace(chosen, device=PROFILE))))
+    assert "command buffer" not in dict(summary(report_of(program, Request.of(replace(chosen, device=PROFILE)))))

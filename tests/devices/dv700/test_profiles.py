@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form, Fusion
 from cnn_convertor.devices.dv700.profile import Figure, Profile
@@ -18,7 +19,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
-from cnn_convertor.pipeline import DeviceOptions, plan
+from cnn_convertor.pipeline import plan
 
 PROFILES = {name: read_profile(name, Path()) for name in NAMES}
 

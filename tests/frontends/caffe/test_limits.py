@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.inspection import inspect
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.files.replacing import replace_all
@@ -183,7 +184,7 @@ def told(limit: Limit, type: str, settings: str, folder: Path) -> list[str]:
     write(data, [("none", "None", ())])
     try:
         made = config(network, data)
-        replace_all(folder, render(load(made), build(load(made), made), made))
+        replace_all(folder, render(load(made), build(load(made), made), Request.of(made)))
     except ConvertorError as error:
         return [problem.code for problem in error.problems]
     return []

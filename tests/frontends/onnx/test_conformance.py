@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.onnx import importer
 from cnn_convertor.frontends.onnx.operators import onnx as registry
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import DeviceOptions, plan
+from cnn_convertor.pipeline import plan
 from cnn_convertor.verification.compare import sqnr
 from frontends.onnx.networks import load, numpy_helper, onnx, results_of, to_map
 from verification import trials

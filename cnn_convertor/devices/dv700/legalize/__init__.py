@@ -22,7 +22,7 @@ from cnn_convertor.devices.dv700.legalize.maximizers import classes_in_bytes
 from cnn_convertor.devices.dv700.legalize.sdk_softmax import sdk_softmax
 from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
 from cnn_convertor.devices.dv700.legalize.split_pools import split_average, split_max
-from cnn_convertor.devices.dv700.legalize.split_slopes import NO_WISHES, Wishes, split_slopes
+from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets, split_slopes
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK, LARGEST, is_chunked, memory_order, same_memory
 from cnn_convertor.ir import ops
@@ -38,7 +38,7 @@ def legalize(
     transposed: bool,
     fusion: Fusion = Fusion.FULL,
     uses_sdk_softmax: bool = False,
-    palettes: Wishes = NO_WISHES,
+    palettes: PaletteTargets = NO_PALETTES,
 ) -> Graph:
     """Run every rewrite, in order. palettes: the layers that are to have them."""
     limits = device.limits
@@ -49,7 +49,7 @@ def legalize(
         *(partial(_each, rule=rule, limits=limits) for rule in KERNELS),
         partial(pool_parts, fusion=fusion, device=device),  # pools and convolutions are final
         lambda g: split_activations(g, device, fusion),  # needs to know which nodes can share a run
-        partial(split_slopes, wishes=palettes),
+        partial(split_slopes, targets=palettes),
         partial(_each, rule=single_operators, limits=limits),  # also those that these two make
         lambda g: g.expand(sdk_softmax) if uses_sdk_softmax else g,
         lambda g: free_reshapes(g, transposed=transposed),

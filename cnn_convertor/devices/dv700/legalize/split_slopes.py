@@ -10,7 +10,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ONE, Shape
 
 
-class Wishes(NamedTuple):
+class PaletteTargets(NamedTuple):
     """The layers that are to have palettes: all but the exceptions if everywhere, else the exceptions alone."""
 
     everywhere: bool = False
@@ -20,10 +20,10 @@ class Wishes(NamedTuple):
         return (layer in self.exceptions) != self.everywhere
 
 
-NO_WISHES = Wishes()
+NO_PALETTES = PaletteTargets()
 
 
-def split_slopes(graph: Graph, wishes: Wishes) -> Graph:
+def split_slopes(graph: Graph, targets: PaletteTargets) -> Graph:
     """Move PReLU out of convolutions and fully connected layers where the weights of both then take fewer bytes."""
 
     def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
@@ -32,7 +32,7 @@ def split_slopes(graph: Graph, wishes: Wishes) -> Graph:
                 ops.Conv2d(activation=ops.PRelu() as function)
                 | ops.ConvTranspose2d(activation=ops.PRelu() as function)
                 | ops.Dense(activation=ops.PRelu() as function)
-            ) if node.where is not None and wishes.include(node.where.layer):
+            ) if node.where is not None and targets.include(node.where.layer):
                 if not _gets_smaller(_packed(node.op, graph.shape(node.inputs[0]))):
                     return None
                 bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=replace(node.op, activation=None))

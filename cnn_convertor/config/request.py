@@ -1,0 +1,116 @@
+"""A configuration resolved into what each stage of a conversion takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from cnn_convertor.codegen import RenderOptions
+from cnn_convertor.config.config import Config
+from cnn_convertor.config.kinds import INPUT_TYPES
+from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets
+from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.dv700.profiles import device_of
+from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions
+from cnn_convertor.errors import Origin
+from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.samples import Preparation
+
+
+class DeviceOptions(NamedTuple):
+    """The device, and how a network is to run on it."""
+
+    device: Device
+    fusion: Fusion
+    transposed: bool
+    uses_sdk_softmax: bool = False
+    palettes: PaletteTargets = NO_PALETTES
+
+    @staticmethod
+    def of(config: Config) -> DeviceOptions:
+        everywhere = config.quantization in (Quantization.PALETTE, Quantization.AUTO)
+        exceptions = frozenset(override.layer for override in config.overrides if override.palette != everywhere)
+        return DeviceOptions(
+            device_of(config.profile),
+            Fusion(config.fusion),
+            config.transpose_weight,
+            config.softmax == "sdk",
+            PaletteTargets(everywhere, exceptions),
+        )
+
+
+def preparation_of(config: Config) -> Preparation:
+    order = config.channel_order or config.origin.channel_order
+    is_whole, written = config.input != "fp16", INPUT_TYPES[config.input] or order
+    is_given = bool(config.mean) or config.scale is not None or is_whole
+    scale = 1.0 if config.scale is None else config.scale
+    return Preparation(config.mean or (0.0,), scale, order, is_given, is_whole, written != order)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One network to convert. Each stage takes its own part.
+
+    name: of the network. model: to read; mean_at: where its means are configured.
+    options: how it runs on the device; profile: the device's figures.
+    weights: how they are stored; calibrate: sample inputs for palettes; output_sqnr: dB that every output is to keep, or None.
+    preparation: of images. rendering: the texts to write, without the frame of a camera, which depends on the program.
+    selftest, report: whether to write them. folder: for the outputs.
+    """
+
+    name: str
+    model: Model
+    mean_at: Origin
+    options: DeviceOptions
+    profile: Profile
+    weights: QuantizationOptions
+    calibrate: Path | None
+    output_sqnr: float | None
+    preparation: Preparation
+    rendering: RenderOptions
+    selftest: bool
+    report: bool
+    folder: Path
+
+    @staticmethod
+    def of(config: Config) -> Request:
+        preparation, sqnr = preparation_of(config), config.output_sqnr
+        written = preparation.as_written
+        return Request(
+            name=config.name,
+            model=config.model,
+            mean_at=config.mean_at or Origin(str(config.definition)),
+            options=DeviceOptions.of(config),
+            profile=config.profile,
+            weights=QuantizationOptions(
+                Quantization(config.quantization),
+                config.quantization_threshold if sqnr is None else None,
+                config.overrides,
+            ),
+            calibrate=config.calibrate,
+            output_sqnr=sqnr,
+            preparation=preparation,
+            rendering=RenderOptions(
+                model=config.definition.name,
+                source=config.generate_source,
+                doxygen=config.generate_doxy,
+                dot=config.generate_dot,
+                python_module=config.python_module,
+                graphviz_path=config.graphviz_path,
+                mean=written.mean,
+                scale=written.scale,
+                channel_order=written.channel_order,
+            ),
+            selftest=config.selftest,
+            report=config.report,
+            folder=config.output_folder / config.name,
+        )
+
+    @property
+    def inputs(self) -> tuple[Path, ...]:
+        """The files that a conversion reads, and folders of files."""
+        return self.model.files if self.calibrate is None else (*self.model.files, self.calibrate)

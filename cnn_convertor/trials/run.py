@@ -1,0 +1,67 @@
+"""Runs converted networks on the emulated device."""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from cnn_convertor import codegen
+from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.emulation.network import EmulatedNetwork, install
+from cnn_convertor.emulation.run import Maps
+from cnn_convertor.errors import Problem, warn
+from cnn_convertor.files.temporary import temporary_folder
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.pipeline import quantize, read_whole
+from cnn_convertor.progress import Progress, silent
+from cnn_convertor.samples import read_samples, shapes_of
+
+Install: TypeAlias = Callable[[Program], EmulatedNetwork]
+
+
+def prepare(
+    graph: Graph, request: Request, folder: Path, *, sources: Sequence[Path] = (), progress: Progress = silent
+) -> EmulatedNetwork:
+    """Convert a network into a folder and compile it. sources: C++ files with the callbacks of custom layers."""
+    program = quantize(graph, request, progress).program
+    progress("compile", 0, 1)
+    return _install(graph, program, request, folder, sources)
+
+
+def _install(
+    graph: Graph, program: Program, request: Request, folder: Path, sources: Sequence[Path]
+) -> EmulatedNetwork:
+    emitted = codegen.emit(program, codegen.RenderOptions(request.rendering.model))
+    return install(graph, program, emitted, folder, sources=sources, device=request.options.device)
+
+
+@contextmanager
+def installing(graph: Graph, request: Request, sources: Sequence[Path]) -> Iterator[Install]:
+    """A function that compiles a program of the graph, each in a temporary folder of its own."""
+    with temporary_folder() as root:
+        yield lambda program: _install(graph, program, request, Path(tempfile.mkdtemp(dir=root)), sources)
+
+
+def run(config: Config, given: Path, *, sources: Sequence[Path] = (), progress: Progress = silent) -> dict[str, Maps]:
+    """Run the converted network on an image or an array: framework layer -> (N, H, W, C), for each output."""
+    progress("read", 0, 1)
+    request = Request.of(config)
+    graph = read_whole(request)
+    program = quantize(graph, request, progress).program
+    samples = read_samples(given, shapes_of(graph), request.preparation)
+    with installing(graph, request, sources) as installed:
+        progress("compile", 0, 1)
+        network = installed(program)
+        progress("run", 0, 1)
+        results = network.run(samples.inputs).outputs
+    for output, name, values in zip(graph.outputs, graph.output_names, results, strict=True):
+        if not np.isfinite(values).all():
+            problem = f'the output "{name}" holds NaN or infinity'
+            hint = "check mean and scale in the ini file; `verify --layers` shows the first layer concerned"
+            warn(Problem("DV719", problem, graph[output].where, hint))
+    return dict(zip(graph.output_names, results, strict=True))
