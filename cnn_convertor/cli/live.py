@@ -12,8 +12,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cnn_convertor.cli.progress import State
 from cnn_convertor.escaping import visible
+from cnn_convertor.progress import State
 
 _MOST = 16  # rows of the table
 _BAR = 16  # columns

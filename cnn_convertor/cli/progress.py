@@ -6,10 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from cnn_convertor.progress import IN_BYTES
+from cnn_convertor.progress import State
 
 if TYPE_CHECKING:
     from cnn_convertor.cli.live import ProgressLine
@@ -33,30 +32,6 @@ class TimedSteps:
     def end(self) -> None:
         if self._step:
             self._say(f"{self._step} took {time.perf_counter() - self._start:.2f} s")
-
-
-@dataclass(slots=True)
-class State:
-    """What a bar shows; the work changes it. started, since: when the work and its step began, in seconds."""
-
-    title: str
-    step: str = ""
-    done: int = 0
-    total: int = 1
-    layer: str = ""
-    started: float = field(default_factory=time.monotonic)
-    since: float = 0.0
-
-    def __call__(self, step: str, done: int, total: int, layer: str = "", /) -> None:
-        if step != self.step:
-            self.since = time.monotonic()
-        self.step, self.done, self.total, self.layer = step, done, total, layer
-
-    @property
-    def rate(self) -> float | None:
-        """Bytes a second, in steps that count bytes."""
-        seconds = time.monotonic() - self.since
-        return self.done / seconds if self.step in IN_BYTES and self.done and seconds else None
 
 
 @contextmanager

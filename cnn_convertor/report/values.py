@@ -4,6 +4,7 @@ Its parts are named tuples, as every command imports them: Python makes such a c
 """
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.limits import BoardLimits
@@ -348,9 +349,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The page, as Jupyter shows it."""
-        from cnn_convertor.report.page import notebook_frame
-
-        return notebook_frame(self)
+        page = import_module("cnn_convertor.report.page")  # by its name: views import values, not the other way
+        return str(page.notebook_frame(self))
 
     @property
     def commands(self) -> tuple[Step, ...]:

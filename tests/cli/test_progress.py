@@ -13,8 +13,7 @@ from cli.terminal import terminal
 from cnn_convertor import cli
 from cnn_convertor.cli import console
 from cnn_convertor.cli.live import ProgressLine
-from cnn_convertor.cli.progress import State
-from cnn_convertor.progress import counted
+from cnn_convertor.progress import State, counted
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits_keras"
