@@ -15,8 +15,8 @@ from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts.layout import Layout, nbytes
 from cnn_convertor.layouts.nvdla import alignment, features, pixels, weights
 from cnn_convertor.layouts.nvdla.precision import (
-    Conversion,
     Precision,
+    Requantization,
     Stage,
     check_conversion,
     count_nan,
@@ -113,7 +113,7 @@ def check_compressed(params: dict[str, Any], arrays: Arrays) -> None:
 def check_conversions(params: dict[str, Any], arrays: Arrays) -> None:
     for _, value, offset, scale, truncate, bits, expected in arrays["rows"].tolist():
         to = Precision.INT8 if bits == 8 else Precision.INT16
-        assert Conversion(offset, scale, truncate).apply(np.array([value]), to).tolist() == [expected]
+        assert Requantization(offset, scale, truncate).apply(np.array([value]), to).tolist() == [expected]
 
 
 def check_pixels(params: dict[str, Any], arrays: Arrays) -> None:
@@ -293,10 +293,10 @@ def test_results_are_clipped() -> None:
 
 def test_conversion_to_fp16_and_by_channel() -> None:
     pixels_ = np.array([[0, 128, 255]], np.uint8)
-    assert Conversion(128, 1, 7).apply(pixels_, Precision.FP16).tolist() == [[-1.0, 0.0, 127 / 128]]
-    assert Conversion((0, 128, 255)).apply(pixels_, Precision.INT8).tolist() == [[0, 0, 0]]
+    assert Requantization(128, 1, 7).apply(pixels_, Precision.FP16).tolist() == [[-1.0, 0.0, 127 / 128]]
+    assert Requantization((0, 128, 255)).apply(pixels_, Precision.INT8).tolist() == [[0, 0, 0]]
     with pytest.raises(UsageError, match="DV830"):
-        Conversion(40000).apply(pixels_, Precision.INT8)
+        Requantization(40000).apply(pixels_, Precision.INT8)
 
 
 def test_unsupported_conversions_are_errors() -> None:

@@ -13,7 +13,7 @@ from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts import Layout, Term, bpu, cldnn, describe, layout_of, nbytes, offset, pack, svg, unpack
 from cnn_convertor.layouts.layout import AxisPadding
 from cnn_convertor.layouts.nvdla import alignment, features, pixels, weights
-from cnn_convertor.layouts.nvdla.precision import Conversion, Precision, check_conversion
+from cnn_convertor.layouts.nvdla.precision import Precision, Requantization, check_conversion
 from cnn_convertor.layouts.text import parse
 
 BLOCKED = parse("chw: c/4 h w c%4")
@@ -161,8 +161,8 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "one plane of two": (lambda: pixels.unpack_pixels([bytes(64)], PLANES, 2, 2), "DV835"),
     "an image of less than no lines": (lambda: pixels.unpack_pixels([bytes(64)], PIXELS, -2, 2), "DV835"),
-    "offsets for other channels": (lambda: Conversion(offset=(1, 2)).apply(zeros(2, 3), INT8), "DV830"),
-    "half a scale": (lambda: Conversion(scale=1.5).apply(zeros(2), INT8), "DV830"),  # type: ignore[arg-type]
+    "offsets for other channels": (lambda: Requantization(offset=(1, 2)).apply(zeros(2, 3), INT8), "DV830"),
+    "half a scale": (lambda: Requantization(scale=1.5).apply(zeros(2), INT8), "DV830"),  # type: ignore[arg-type]
     "a place without precision": (lambda: check_conversion("nowhere", "int8", "int8"), "DV831"),
     # clDNN
     "half a bit": (lambda: cldnn.pack_bits(numbers(0.5, 1, 1, 1, 1), BITS), "DV811"),

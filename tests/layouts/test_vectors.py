@@ -18,7 +18,7 @@ from cnn_convertor.layouts import bpu, cldnn, dv700
 from cnn_convertor.layouts.layout import AxisPadding, Layout
 from cnn_convertor.layouts.names import layout_of
 from cnn_convertor.layouts.nvdla import features, pixels, weights
-from cnn_convertor.layouts.nvdla.precision import Conversion, Precision
+from cnn_convertor.layouts.nvdla.precision import Precision, Requantization
 from cnn_convertor.layouts.packing import Bytes, pack, unpack
 from cnn_convertor.layouts.text import parse
 
@@ -217,7 +217,7 @@ def operands(processing: Precision, kind: str) -> bytes:
 
 def converted(to: Precision) -> bytes:
     given = np.arange(-700, 700, 3, dtype=np.int16)
-    return b"".join(Conversion(*how).apply(given, to).tobytes() for how in ((0, 1, 0), (17, 3, 2), (-5, -9, 4)))
+    return b"".join(Requantization(*how).apply(given, to).tobytes() for how in ((0, 1, 0), (17, 3, 2), (-5, -9, 4)))
 
 
 def strided(shape: tuple[int, ...], kind: str, layout: bpu.TensorLayout, is_input: bool) -> bytes:

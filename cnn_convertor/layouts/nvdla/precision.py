@@ -43,7 +43,7 @@ class Stage(Enum):
     PDP_MAXIMUM = float("inf")  # and minimum
 
 
-class Conversion(NamedTuple):
+class Requantization(NamedTuple):
     """result = round((value - offset) * scale / 2 ** truncate), clipped to the type.
 
     offset: signed 16 bits; one number, or one per channel (the last axis) in mean format
