@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from cnn_convertor.audit.command_checks import DEFAULT, AuditedDevice, factor_notes
 from cnn_convertor.audit.flow import Flow
-from cnn_convertor.audit.layers import check_layer, name_notes
+from cnn_convertor.audit.layer_checks import check_layer, name_notes
 from cnn_convertor.audit.listing import listing
 from cnn_convertor.audit.processor import check_processor, read_functions
-from cnn_convertor.audit.reading import read
-from cnn_convertor.audit.rules import DEFAULT, AuditedDevice, factor_notes
+from cnn_convertor.audit.sources import read
 from cnn_convertor.audit.weight_memory import check_weights
 from cnn_convertor.errors import Problem
 

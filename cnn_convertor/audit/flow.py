@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from cnn_convertor.audit.layers import RUNTIME, overlap
+from cnn_convertor.audit.decoding import command_output, operand_of
+from cnn_convertor.audit.layer_checks import RUNTIME, overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
-from cnn_convertor.audit.network import Map, SourceLayer, SourceNetwork, SourceTensor
-from cnn_convertor.audit.registers import command_output, operand_of
+from cnn_convertor.audit.source_network import Map, SourceLayer, SourceNetwork, SourceTensor
 from cnn_convertor.errors import Problem
 
 # Who chose the order of a map's elements. Where the application did, either order may be meant.

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from cnn_convertor.audit.flow import Flow
-from cnn_convertor.audit.network import Map, SourceLayer, SourceNetwork
-from cnn_convertor.audit.registers import (
+from cnn_convertor.audit.command_checks import half
+from cnn_convertor.audit.decoding import (
     AVERAGE_POOL,
     MAX_POOL,
     PALETTE,
@@ -15,8 +14,9 @@ from cnn_convertor.audit.registers import (
     meanings,
     operand_of,
 )
-from cnn_convertor.audit.rules import half
-from cnn_convertor.audit.weights import stream_of
+from cnn_convertor.audit.flow import Flow
+from cnn_convertor.audit.source_network import Map, SourceLayer, SourceNetwork
+from cnn_convertor.audit.weight_checks import stream_of
 
 _KINDS = {1: "conv", 3: "depthwise", 5: "deconv", 7: "depthwise deconv"}
 _ACTIVATIONS = {1: "tanh", 3: "sigmoid", 4: "PReLU", 5: "ELU", 6: "ReLU6"}

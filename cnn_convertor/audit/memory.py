@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from typing import NamedTuple
 
-from cnn_convertor.audit.network import Map
+from cnn_convertor.audit.source_network import Map
 
 
 class Written(NamedTuple):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cnn_convertor.audit.network import Map, SourceLayer, SourceNetwork, SourceTensor
+from cnn_convertor.audit.source_network import Map, SourceLayer, SourceNetwork, SourceTensor
 from cnn_convertor.errors import Problem
 
 _FUNCTION = re.compile(r"^inline void Layer_(\d{1,9})\(.*?^\}", re.MULTILINE | re.DOTALL)

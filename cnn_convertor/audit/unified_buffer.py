@@ -1,7 +1,6 @@
 """Computes the unified buffer that a command needs, and the number of strips of a run."""
 
-from cnn_convertor.audit.network import SourceCommand
-from cnn_convertor.audit.registers import (
+from cnn_convertor.audit.decoding import (
     AVERAGE_POOL,
     MAX_POOL,
     UPSAMPLE,
@@ -13,6 +12,7 @@ from cnn_convertor.audit.registers import (
     pair,
     sides,
 )
+from cnn_convertor.audit.source_network import SourceCommand
 
 UNIT = 16  # bytes, 8 elements
 

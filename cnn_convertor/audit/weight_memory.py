@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cnn_convertor.audit.network import SourceLayer, SourceNetwork
-from cnn_convertor.audit.registers import Meaning, meanings
-from cnn_convertor.audit.weights import Bytes, Stream, faults, stream_of
+from cnn_convertor.audit.decoding import Meaning, meanings
+from cnn_convertor.audit.source_network import SourceLayer, SourceNetwork
+from cnn_convertor.audit.weight_checks import Bytes, Stream, faults, stream_of
 from cnn_convertor.errors import Origin, Problem
 
 SMALLEST_BUFFER = 16  # bytes: what a network without weights reserves, since the driver allocates no empty buffer

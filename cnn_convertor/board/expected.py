@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.board.arithmetic import Map, compute, from_memory, operand_of, rounded, to_memory
 from cnn_convertor.board.blocks import BlockCommand
-from cnn_convertor.board.commands import ProbeCommand
-from cnn_convertor.board.drawing import FRACTIONS, INTEGERS, draw, draw_bytes
+from cnn_convertor.board.fp64 import Map, compute, from_memory, operand_of, rounded, to_memory
+from cnn_convertor.board.probe_steps import ProbeCommand
+from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS, draw, draw_bytes
 
 Elements: TypeAlias = NDArray[np.float16] | NDArray[np.uint8]
 INPUT_SEED, OPERAND_SEED = 5, 9

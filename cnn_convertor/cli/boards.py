@@ -9,7 +9,8 @@ import click
 
 from cnn_convertor.cli import tables
 from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.parameters import (
+from cnn_convertor.cli.entry import commands, with_console
+from cnn_convertor.cli.shared_options import (
     FILE,
     OUT,
     with_calibration,
@@ -18,7 +19,6 @@ from cnn_convertor.cli.parameters import (
     with_network,
     with_sources,
 )
-from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile

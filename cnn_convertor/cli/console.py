@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cnn_convertor.cli import grids, problems, tables
+from cnn_convertor.cli.bar import MOMENT, TimedSteps, bar
 from cnn_convertor.cli.grids import Item
 from cnn_convertor.cli.problems import Complaint
-from cnn_convertor.cli.progress import MOMENT, TimedSteps, bar
 from cnn_convertor.cli.tables import escape_controls, without_commands
 from cnn_convertor.errors import Problem
 from cnn_convertor.progress import silent

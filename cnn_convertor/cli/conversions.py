@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cnn_convertor.cli.console import DONE, Console
-from cnn_convertor.cli.parameters import (
+from cnn_convertor.cli.entry import commands, with_console
+from cnn_convertor.cli.shared_options import (
     FILE,
     OUTPUT,
     WholeNumber,
@@ -21,10 +22,9 @@ from cnn_convertor.cli.parameters import (
     with_network,
     with_workers,
 )
-from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
-from cnn_convertor.conversion.selection import ini_files
+from cnn_convertor.conversion.ini_files import ini_files
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files import dependencies
 from cnn_convertor.workers.cluster import Cluster

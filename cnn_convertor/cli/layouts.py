@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from cnn_convertor.cli.console import Console
+from cnn_convertor.cli.entry import commands, with_console
 from cnn_convertor.cli.grids import Column, Grid
-from cnn_convertor.cli.parameters import (
+from cnn_convertor.cli.shared_options import (
     COUNT,
     FILE,
     OUTPUT,
@@ -20,7 +21,6 @@ from cnn_convertor.cli.parameters import (
     with_network,
     with_sources,
 )
-from cnn_convertor.cli.program import commands, with_console
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
@@ -39,7 +39,7 @@ def audit(console: Console, source: Path, weights: Path | None, device: str | No
     Its commands are listed. The limits are those of the device in the manifest beside the source; --device wins, and dv700 is the default.
     """
     from cnn_convertor.audit import audit
-    from cnn_convertor.audit.rules import AuditedDevice
+    from cnn_convertor.audit.command_checks import AuditedDevice
 
     name, limits = _board(source, device, sizes)
     with console.working(source.name, "audit"):
@@ -169,7 +169,7 @@ def describe_layout(
 
 
 def _element(name: str | None) -> Any:
-    from cnn_convertor.layouts.text import element_of
+    from cnn_convertor.layouts.notation import element_of
 
     if name is not None and element_of(name) is None:
         raise UsageError.of("DV841", f'no element type is called "{name}"', hint="int8, int16, float16, float32")
@@ -211,12 +211,14 @@ def _moves(name: str, text: str, **plain: str) -> None:
         target: Path,
     ) -> None:
         from cnn_convertor.files.replacing import write
-        from cnn_convertor.layouts import files
+        from cnn_convertor.layouts import array_files
 
-        before, after = files.form_of(given), files.form_of(to)
+        before, after = array_files.form_of(given), array_files.form_of(to)
         with console.working(source.name, "rearrange"):
-            array = files.rearranged(files.read(source, before, shape or (), _element(element)), before, after)
-            write(target, (files.contents(target, array, after),))
+            array = array_files.rearranged(
+                array_files.read(source, before, shape or (), _element(element)), before, after
+            )
+            write(target, (array_files.contents(target, array, after),))
 
 
 _moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.", given="NCHW")

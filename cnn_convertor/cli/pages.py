@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.program import commands, with_console
+from cnn_convertor.cli.entry import commands, with_console
 from cnn_convertor.errors import UsageError
 from cnn_convertor.files.places import place_of
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.parameters import FILE, OUTPUT, with_calibration, with_network
-from cnn_convertor.cli.program import commands, save, with_console
+from cnn_convertor.cli.entry import commands, save, with_console
+from cnn_convertor.cli.shared_options import FILE, OUTPUT, with_calibration, with_network
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, UsageError
 

@@ -10,7 +10,8 @@ import click
 
 from cnn_convertor.cli import tables
 from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.parameters import (
+from cnn_convertor.cli.entry import commands, save, with_console
+from cnn_convertor.cli.shared_options import (
     COUNT,
     FILE,
     OUTPUT,
@@ -22,7 +23,6 @@ from cnn_convertor.cli.parameters import (
     with_sources,
     with_workers,
 )
-from cnn_convertor.cli.program import commands, save, with_console
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
@@ -181,7 +181,7 @@ def verify(
         save(json_file, result.to_json())
         console.verification(result)
     else:
-        from cnn_convertor.board.comparison import verify_board
+        from cnn_convertor.board.judging import verify_board
 
         kept = {name: options.pop(name) for name in ("inputs", "min_sqnr", "sources")}
         if on != HERE or any(options.pop(name) for name in ("labels", "layers", "attribute", "sensitivity")):

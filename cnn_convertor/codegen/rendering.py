@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from cnn_convertor import __version__, escaping
 from cnn_convertor.codegen.cpp import class_name, literal
-from cnn_convertor.codegen.custom import custom_types
+from cnn_convertor.codegen.custom_structs import custom_types
 from cnn_convertor.codegen.description import byte_outputs, description, map_view, output_constants, shape_text
-from cnn_convertor.codegen.drawing import drawing
+from cnn_convertor.codegen.dot import drawing
 from cnn_convertor.codegen.kernels import bundle, function_of
-from cnn_convertor.codegen.layers import layer_view
+from cnn_convertor.codegen.layer_views import layer_view
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.build import build
-from cnn_convertor.emulation.run import Maps, Outputs, run
+from cnn_convertor.emulation.execution import Maps, Outputs, run
 from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Shape

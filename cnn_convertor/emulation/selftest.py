@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.emulation.execution import Maps, execute
 from cnn_convertor.emulation.network import install
-from cnn_convertor.emulation.run import Maps, execute
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.files.temporary import temporary_folder

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import ElementType, Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
-from cnn_convertor.devices.dv700.weights.packing import PackedShape, unpack
-from cnn_convertor.emulation.run import is_plain
+from cnn_convertor.devices.dv700.weights.streams import PackedShape, unpack
+from cnn_convertor.emulation.execution import is_plain
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.surface import Surface
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Pair
 from cnn_convertor.layouts.dv700 import feature_map
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.packing import Bytes
-from cnn_convertor.layouts.text import parse
 
 _NUMPY_TYPES = {ElementType.BYTE: np.uint8, ElementType.HALF: np.float16, ElementType.FLOAT: np.float32}
 STREAM = "dv700_weights"  # the name of a stream's layout, which the algebra cannot express

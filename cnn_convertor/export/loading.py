@@ -19,10 +19,10 @@ from cnn_convertor.export.parts import Role
 from cnn_convertor.export.quantizing import to_reals
 from cnn_convertor.files import json_files
 from cnn_convertor.layouts.layout import Layout, nbytes
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.nvdla import weights
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Bytes, unpack
-from cnn_convertor.layouts.text import parse
 
 FORMAT = "cnn-convertor export 1"
 MANIFEST = "manifest.json"

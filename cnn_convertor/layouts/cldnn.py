@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cnn_convertor.layouts.layout import NO_PADDING, Layout, Paddings, nbytes, refuse
+from cnn_convertor.layouts.notation import blocked, natural_axes, parse, wrong_at
 from cnn_convertor.layouts.packing import bytes_of, pack, unpack
-from cnn_convertor.layouts.text import blocked, natural_axes, parse, wrong_at
 from cnn_convertor.layouts.winograd import transformed
 
 LETTERS = "bfgoivuwzyx"

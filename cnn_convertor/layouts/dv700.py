@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from cnn_convertor.layouts.layout import Layout
-from cnn_convertor.layouts.text import parse
+from cnn_convertor.layouts.notation import parse
 
 CHUNK = 8  # channels
 

@@ -111,7 +111,7 @@ class Layout:
         _check(self)
 
     def __str__(self) -> str:
-        """The layout in the notation of `cnn_convertor.layouts.text.parse`."""
+        """The layout in the notation of `cnn_convertor.layouts.notation.parse`."""
         text = f"{self.axes}: {' '.join(map(str, self.terms))}"
         marks = [] if self.element is None else [self.element.name]
         marks += [f"base={self.base_align}"] * (self.base_align != 1)

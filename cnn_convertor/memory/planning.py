@@ -10,8 +10,8 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from cnn_convertor.memory.buffer import Buffer
-from cnn_convertor.memory.checking import check
 from cnn_convertor.memory.searching import Outcome, Piece, search_blocks
+from cnn_convertor.memory.validity import check
 
 NODES = 2_000  # node limit of the complete search: about a second
 _REPAIRS = 20  # repair rounds of a greedy plan per order; fewer with more than

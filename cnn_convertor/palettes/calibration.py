@@ -32,8 +32,8 @@ from cnn_convertor.devices.dv700.weights.palettes import (
     with_choices,
     without_palettes,
 )
+from cnn_convertor.emulation.execution import Maps, as_maps, count_of, from_memory, to_memory
 from cnn_convertor.emulation.network import EmulatedNetwork, install
-from cnn_convertor.emulation.run import Maps, as_maps, count_of, from_memory, to_memory
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.constant import Constant

@@ -12,8 +12,8 @@ from cnn_convertor import codegen
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install
-from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import Problem, warn
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph

@@ -11,8 +11,8 @@ from cnn_convertor.config.request import DeviceOptions, Request
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes, with_weights_of, without_palettes
+from cnn_convertor.emulation.execution import Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.emulation.run import Outputs
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import Origin, Problem, warn
 from cnn_convertor.files import replacing
@@ -24,7 +24,7 @@ from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.run import Install, installing
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import Reference
-from cnn_convertor.verification.layers import alone, causes_of, compare_layers, held_layers
+from cnn_convertor.verification.inner_maps import alone, causes_of, compare_layers, held_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, run_both, run_device
 from cnn_convertor.verification.results import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cnn_convertor.emulation.run import Maps
+from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.errors import ConvertorError, Origin, Problem
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
-from cnn_convertor.emulation.run import Maps
+from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph

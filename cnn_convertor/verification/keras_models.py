@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin, Problem
-from cnn_convertor.frontends.keras.files import open_model
+from cnn_convertor.frontends.keras.model_files import open_model
 from cnn_convertor.frontends.keras.versions import bilinear_sampling
 from cnn_convertor.ir.ops import Sampling, Shape
 from cnn_convertor.verification.framework_maps import missing

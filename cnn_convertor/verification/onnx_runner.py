@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.emulation.run import Maps
+from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.nchw import Dims

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.emulation.run import Maps
+from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.errors import ConvertorError, Origin, Problem
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, read_definition
-from cnn_convertor.frontends.caffe.weights import WeightsFile
+from cnn_convertor.frontends.caffe.parameters import WeightsFile
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order

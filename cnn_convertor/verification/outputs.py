@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.emulation.execution import Maps, Outputs, as_maps
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.emulation.run import Maps, Outputs, as_maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput
 from cnn_convertor.verification.compare import (
@@ -21,7 +21,7 @@ from cnn_convertor.verification.compare import (
     matched_detections,
 )
 from cnn_convertor.verification.framework_maps import GIVEN, Reference
-from cnn_convertor.verification.layers import pairs
+from cnn_convertor.verification.inner_maps import pairs
 from cnn_convertor.verification.results import Accuracy, Beside, Comparison, Unjudged
 
 

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from cnn_convertor.emulation.execution import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.emulation.run import Maps, Outputs
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph

@@ -9,8 +9,8 @@ import click
 import numpy as np
 
 from cnn_convertor.layouts.layout import nbytes
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.packing import pack, unpack
-from cnn_convertor.layouts.text import parse
 from development.benchmarks.rounds import best_times
 
 ROUNDS = 15

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from cnn_convertor.frontends.caffe.weights import WeightsFile
+from cnn_convertor.frontends.caffe.parameters import WeightsFile
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 NETWORK: Final = "caffe_vgg16"

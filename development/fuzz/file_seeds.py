@@ -20,8 +20,8 @@ from cnn_convertor.errors import ConvertorError, Origin, Problem
 from cnn_convertor.files.hashing import Content
 from cnn_convertor.files.plain import to_plain
 from cnn_convertor.frontends.unsupported_formats import FORMATS
+from cnn_convertor.layouts.array_files import form_of
 from cnn_convertor.layouts.cldnn import BITS
-from cnn_convertor.layouts.files import form_of
 from cnn_convertor.layouts.names import LAYOUTS
 from cnn_convertor.layouts.nvdla.pixels import FORMATS as FORMATS_OF_PIXELS
 from cnn_convertor.report.form import to_json

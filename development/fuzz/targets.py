@@ -18,7 +18,7 @@ from unittest.mock import patch
 import numpy as np
 
 from cnn_convertor.audit import audit as read_sources
-from cnn_convertor.board.results import read_results
+from cnn_convertor.board.stored_results import read_results
 from cnn_convertor.cli.grids import fitted
 from cnn_convertor.cli.overview import report_on
 from cnn_convertor.cli.reports import earlier_report
@@ -36,14 +36,14 @@ from cnn_convertor.export import loading
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.frontends.caffe.weights import WeightsFile
+from cnn_convertor.frontends.caffe.parameters import WeightsFile
 from cnn_convertor.frontends.keras import hdf5
 from cnn_convertor.frontends.keras import importer as keras
-from cnn_convertor.frontends.keras.files import ModelFile
+from cnn_convertor.frontends.keras.model_files import ModelFile
 from cnn_convertor.frontends.onnx import importer as onnx
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.layouts import files as layout_files
+from cnn_convertor.layouts import array_files as layout_files
 from cnn_convertor.layouts.layout import extents, nbytes
 from cnn_convertor.layouts.names import layout_of
 from cnn_convertor.layouts.packing import pack, unpack

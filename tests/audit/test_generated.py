@@ -12,7 +12,7 @@ import pytest
 
 from audit.networks import PAIR, Written, generate, graph, networks, same, values
 from cnn_convertor.audit import audit
-from cnn_convertor.audit.rules import AuditedDevice
+from cnn_convertor.audit.command_checks import AuditedDevice
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profile import Figure

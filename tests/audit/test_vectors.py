@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cnn_convertor.audit.network import SourceBuffer, SourceCommand, SourceHeader, SourceRun
-from cnn_convertor.audit.registers import meanings
+from cnn_convertor.audit.decoding import meanings
+from cnn_convertor.audit.source_network import SourceBuffer, SourceCommand, SourceHeader, SourceRun
 from cnn_convertor.audit.unified_buffer import need, strips
-from cnn_convertor.audit.weights import Stream, faults, place
+from cnn_convertor.audit.weight_checks import Stream, faults, place
 
 ZERO: dict[str, Any] = dict.fromkeys(SourceRun.__slots__, 0) | {
     "weight_mem": "",

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from cnn_convertor import cli
-from cnn_convertor.cli.program import commands
+from cnn_convertor.cli.entry import commands
 from cnn_convertor.config import Config
 from cnn_convertor.errors import UsageError
 

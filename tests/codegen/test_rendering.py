@@ -28,7 +28,7 @@ from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.emulation import build as emulation_build
 from cnn_convertor.emulation.build import build as build_program
-from cnn_convertor.emulation.run import run
+from cnn_convertor.emulation.execution import run
 from cnn_convertor.errors import Origin, UnsupportedError
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops

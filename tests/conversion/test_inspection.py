@@ -26,7 +26,7 @@ from cnn_convertor.conversion.inspection import inspect, inspection_as_json
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.estimate import provenance
 from cnn_convertor.errors import ConvertorError, UsageError
-from cnn_convertor.frontends.caffe.weights import WeightsFile
+from cnn_convertor.frontends.caffe.parameters import WeightsFile
 from cnn_convertor.frontends.keras.shape_hints import known_shapes
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import build, load

@@ -16,7 +16,7 @@ from cnn_convertor.devices.dv700.byte_input import POLICIES
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import selftest
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
-from cnn_convertor.emulation.run import input_bytes
+from cnn_convertor.emulation.execution import input_bytes
 from cnn_convertor.errors import UnsupportedError, UsageError
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops

@@ -11,8 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
-from cnn_convertor.frontends.keras.files import open_model
 from cnn_convertor.frontends.keras.importer import load
+from cnn_convertor.frontends.keras.model_files import open_model
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.keras_models import import_keras, load_model
 from frontends.keras import networks

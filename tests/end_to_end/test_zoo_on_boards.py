@@ -11,7 +11,7 @@ import pytest
 
 from cnn_convertor import Config, codegen, load
 from cnn_convertor.audit import Audit, audit
-from cnn_convertor.audit.rules import AuditedDevice
+from cnn_convertor.audit.command_checks import AuditedDevice
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Fusion

@@ -10,9 +10,9 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.export import export, read
-from cnn_convertor.export.network import write
 from cnn_convertor.export.parts import parts_of
 from cnn_convertor.export.targets import target_of
+from cnn_convertor.export.writing import write
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Pair, Shape, Window

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from cnn_convertor.errors import ConvertorWarning, ModelError, UnsupportedError
 from cnn_convertor.export import read
 from cnn_convertor.export import surface as surfaces
-from cnn_convertor.export.network import write
 from cnn_convertor.export.parts import parts_of
 from cnn_convertor.export.targets import target_of
+from cnn_convertor.export.writing import write
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph

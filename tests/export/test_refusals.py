@@ -9,9 +9,9 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorWarning, Origin, UnsupportedError, UsageError
-from cnn_convertor.export.network import write_program
 from cnn_convertor.export.parts import parts_of
 from cnn_convertor.export.targets import target_of
+from cnn_convertor.export.writing import write_program
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph

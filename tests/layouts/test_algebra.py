@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts.layout import AxisPadding, Layout, Term, nbytes, offset
 from cnn_convertor.layouts.names import LAYOUTS, layout_of
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.packing import pack, unpack
-from cnn_convertor.layouts.text import parse
 
 ELEMENTS = [np.int8, np.float16, np.int32, np.float64]
 

@@ -12,9 +12,9 @@ import pytest
 from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts import Layout, Term, bpu, cldnn, describe, layout_of, nbytes, offset, pack, svg, unpack
 from cnn_convertor.layouts.layout import AxisPadding
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.nvdla import alignment, features, pixels, weights
 from cnn_convertor.layouts.nvdla.precision import Precision, Requantization, check_conversion
-from cnn_convertor.layouts.text import parse
 
 BLOCKED = parse("chw: c/4 h w c%4")
 TURNED = parse("chw: w h c")

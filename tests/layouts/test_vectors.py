@@ -17,10 +17,10 @@ from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts import bpu, cldnn, dv700
 from cnn_convertor.layouts.layout import AxisPadding, Layout
 from cnn_convertor.layouts.names import layout_of
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.nvdla import features, pixels, weights
 from cnn_convertor.layouts.nvdla.precision import Precision, Requantization
 from cnn_convertor.layouts.packing import Bytes, pack, unpack
-from cnn_convertor.layouts.text import parse
 
 
 @cache

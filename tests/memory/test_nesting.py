@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.memory import Buffer, Peak, plan
-from cnn_convertor.memory.checking import check
 from cnn_convertor.memory.searching import Outcome, Piece, search_blocks
+from cnn_convertor.memory.validity import check
 from reference.planning_reference import Part, clashes, needed, smallest_nested
 
 LIMIT = 100_000  # nodes

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.memory import Buffer, Peak, Plan, plan
-from cnn_convertor.memory.checking import check
+from cnn_convertor.memory.validity import check
 
 
 @st.composite

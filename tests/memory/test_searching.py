@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from cnn_convertor.memory import Buffer, plan
-from cnn_convertor.memory.checking import check
 from cnn_convertor.memory.searching import Outcome, Piece, Result, search_blocks
+from cnn_convertor.memory.validity import check
 from reference.planning_reference import Life, smallest
 
 LIMIT = 100_000  # nodes

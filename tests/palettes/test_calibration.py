@@ -19,8 +19,8 @@ from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
+from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.emulation.network import install
-from cnn_convertor.emulation.run import Maps
 from cnn_convertor.errors import ConvertorWarning, Origin, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

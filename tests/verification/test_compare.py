@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices.dv700.program import LayerType, Program
-from cnn_convertor.emulation.run import Maps, to_memory
+from cnn_convertor.emulation.execution import Maps, to_memory
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -21,7 +21,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import before_softmax, compare, sqnr
-from cnn_convertor.verification.layers import first_jump, held_layers, pairs
+from cnn_convertor.verification.inner_maps import first_jump, held_layers, pairs
 from cnn_convertor.verification.results import Comparison
 from report.networks import verification
 from verification.trials import config

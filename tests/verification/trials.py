@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
+from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.emulation.run import Maps
 from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.trials.run import prepare

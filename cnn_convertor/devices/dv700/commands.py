@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700.program import (
     Run,
     Weights,
 )
-from cnn_convertor.devices.dv700.weights.packing import PackedShape
+from cnn_convertor.devices.dv700.weights.streams import PackedShape
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

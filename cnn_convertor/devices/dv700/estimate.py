@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Figure, Measurement, Profile
 from cnn_convertor.devices.dv700.program import Program, Run
-from cnn_convertor.devices.dv700.weights.packing import BLOCK
+from cnn_convertor.devices.dv700.weights.streams import BLOCK
 from cnn_convertor.devices.intervals import Interval, larger, total
 from cnn_convertor.ir.ops import ONE, Window
 

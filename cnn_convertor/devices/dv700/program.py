@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
-from cnn_convertor.devices.dv700.weights.packing import PackedShape
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
+from cnn_convertor.devices.dv700.weights.streams import PackedShape
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ArraySoftmax, Axis, Function, Op, Padding, Pair, Parameter, Shape, Softmax

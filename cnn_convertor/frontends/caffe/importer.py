@@ -9,9 +9,9 @@ from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.caffe.blob_graph import BlobGraph, ConnectedLayer, Top, connect
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, read_definition
 from cnn_convertor.frontends.caffe.layers import caffe
+from cnn_convertor.frontends.caffe.parameters import WeightsFile
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, Parameters
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
-from cnn_convertor.frontends.caffe.weights import WeightsFile
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.near_names import near_name
 from cnn_convertor.ir.graph import Graph

@@ -11,9 +11,9 @@ from cnn_convertor.frontends import chw_nodes
 from cnn_convertor.frontends import nchw as blobs
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, setting
+from cnn_convertor.frontends.caffe.parameters import Blob
 from cnn_convertor.frontends.caffe.schema import SKIPPED, values
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
-from cnn_convertor.frontends.caffe.weights import Blob
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir.constant import Constant

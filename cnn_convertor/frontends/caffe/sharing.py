@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends.caffe.definition import CaffeLayer
-from cnn_convertor.frontends.caffe.weights import Blob, WeightsFile
+from cnn_convertor.frontends.caffe.parameters import Blob, WeightsFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from cnn_convertor.errors import ModelError, Origin, UnsupportedError
 from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.keras import (
+    activations,
     convolutions,
-    functions,
     inputs,
     merge,
     normalizations,
@@ -18,10 +18,11 @@ from cnn_convertor.frontends.keras import (
 )
 from cnn_convertor.frontends.keras import operations as between_layers
 from cnn_convertor.frontends.keras.custom import CustomLayer, load_custom_layers, read_custom
-from cnn_convertor.frontends.keras.files import ModelFile, open_model
 from cnn_convertor.frontends.keras.inputs import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.frontends.keras.model import KerasNetwork, LayerCall, LayerOutput, flatten, parse
+from cnn_convertor.frontends.keras.model_files import ModelFile, open_model
 from cnn_convertor.frontends.keras.operations import ARGUMENTS, operation_name
+from cnn_convertor.frontends.keras.parameters import LayerArrays, match_weights
 from cnn_convertor.frontends.keras.reading import (
     HARMLESS,
     KerasReading,
@@ -34,12 +35,11 @@ from cnn_convertor.frontends.keras.shape_hints import Sizes, known_shapes, wante
 from cnn_convertor.frontends.keras.tensors import Axes, Value, map_axes
 from cnn_convertor.frontends.keras.unsupported import LAMBDAS, unsupported
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
-from cnn_convertor.frontends.keras.weights import LayerArrays, match_weights
 from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir.graph import Graph
 
 # Importing them enters their readers in the registries.
-READERS = (between_layers, convolutions, functions, inputs, merge, normalizations, reshape, resize)
+READERS = (between_layers, convolutions, activations, inputs, merge, normalizations, reshape, resize)
 
 # Layers that packages other than Keras define for training.
 FROM_ELSEWHERE = frozenset({"FixedDropout", "StochasticDepth"})

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cnn_convertor.frontends.keras.functions import scaled
+from cnn_convertor.frontends.keras.activations import scaled
 from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops

@@ -11,9 +11,9 @@ from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.keras.hdf5 import Index, Variable
 from cnn_convertor.frontends.keras.model import KerasLayer
+from cnn_convertor.frontends.keras.parameters import LayerArrays
 from cnn_convertor.frontends.keras.tensors import DATA_FORMATS, Axes, Rearranged, Value
 from cnn_convertor.frontends.keras.variables import slots
-from cnn_convertor.frontends.keras.weights import LayerArrays
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant

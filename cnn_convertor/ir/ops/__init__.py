@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from cnn_convertor.ir.ops.computing import *
 from cnn_convertor.ir.ops.data_movement import *
 from cnn_convertor.ir.ops.detection import *
 from cnn_convertor.ir.ops.functions import *
-from cnn_convertor.ir.ops.layers import *
+from cnn_convertor.ir.ops.geometry import *
 from cnn_convertor.ir.ops.reductions import *
-from cnn_convertor.ir.ops.shapes import *
 
 Parameter: TypeAlias = bool | int | float | tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
 

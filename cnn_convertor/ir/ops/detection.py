@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from cnn_convertor.ir.ops.shapes import Pair, Shape, ShapeError
+from cnn_convertor.ir.ops.geometry import Pair, Shape, ShapeError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
-from cnn_convertor.ir.ops.shapes import LARGEST_WINDOW, Axis, SameShape, Shape, ShapeError
+from cnn_convertor.ir.ops.geometry import LARGEST_WINDOW, Axis, SameShape, Shape, ShapeError
 
 
 @dataclass(frozen=True, slots=True)

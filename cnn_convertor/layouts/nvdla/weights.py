@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cnn_convertor.layouts.layout import AxisPadding, Layout, refuse
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack
-from cnn_convertor.layouts.text import parse
 from cnn_convertor.layouts.winograd import transformed
 
 START_ALIGN, SIZE_ALIGN = 256, 128  # bytes

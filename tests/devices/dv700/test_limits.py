@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from cnn_convertor.audit.rules import AuditedDevice
+from cnn_convertor.audit.command_checks import AuditedDevice
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.devices.dv700.limits import KERNEL_SIZES, UB_SIZES, Limits
 

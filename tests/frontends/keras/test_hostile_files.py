@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ModelError
-from cnn_convertor.frontends.keras import files, hdf5
+from cnn_convertor.frontends.keras import hdf5, model_files
 from cnn_convertor.frontends.keras.importer import load
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "digits_keras"
@@ -88,7 +88,7 @@ def test_the_largest_texts_are_large_enough() -> None:
             zipfile.ZipFile(EXAMPLE / "digits.keras").getinfo(name).file_size
             for name in ("config.json", "metadata.json")
         )
-        < files.LARGEST_TEXT
+        < model_files.LARGEST_TEXT
     )
 
 

@@ -1,7 +1,7 @@
 """What a command costs."""
 
 from cnn_convertor.devices.dv700.device import Cost
-from cnn_convertor.devices.dv700.fusion.rules import Path, split_runs
+from cnn_convertor.devices.dv700.fusion.combining import Path, split_runs
 from cnn_convertor.devices.dv700.memory.placement import nbytes
 from cnn_convertor.ir.graph import Graph
 

@@ -22,8 +22,8 @@ from cnn_convertor.devices.dv700.commands import (
     why_own_layer,
 )
 from cnn_convertor.devices.dv700.device import Cost, Device
+from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path, split_runs
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.fusion.rules import FusionRules, Path, split_runs
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Add, Concat, Input, MaxPool2d, Shape

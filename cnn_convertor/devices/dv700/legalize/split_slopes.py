@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from cnn_convertor.devices.dv700.weights.packing import PackedShape
+from cnn_convertor.devices.dv700.weights.streams import PackedShape
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ONE, Shape

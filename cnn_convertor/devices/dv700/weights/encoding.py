@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import loss, to_half
 from cnn_convertor.devices.dv700.program import SMALLEST_BUFFER, Weights
-from cnn_convertor.devices.dv700.weights.packing import CodeReader, half_codes, pack, palette_codes
 from cnn_convertor.devices.dv700.weights.palettes import FINITE, count, ranges
+from cnn_convertor.devices.dv700.weights.streams import CodeReader, half_codes, pack, palette_codes
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
 from cnn_convertor.quantize import Palette, fit
 

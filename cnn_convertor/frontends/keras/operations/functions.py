@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from cnn_convertor.frontends.keras.functions import (
+from cnn_convertor.frontends.keras.activations import (
     NAMED,
     RELU_LIMITS,
     RELUS,

@@ -10,10 +10,10 @@ import pytest
 
 from cnn_convertor.devices.dv700.commands import run_of
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
+from cnn_convertor.devices.dv700.fusion.combining import split_runs
 from cnn_convertor.devices.dv700.fusion.forms import count_accepted, evidence_of, forms_of
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form, Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.fusion.rules import split_runs
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Cost
+from cnn_convertor.devices.dv700.fusion.combining import FusionRules
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Selection, partition
-from cnn_convertor.devices.dv700.fusion.rules import FusionRules
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from cnn_convertor.frontends.keras.functions import (
+from cnn_convertor.frontends.keras.activations import (
     add_function,
 )
 from cnn_convertor.frontends.keras.merge import ALIKE, combined

@@ -1,7 +1,7 @@
 """The graph of a program for Graphviz."""
 
 from cnn_convertor.codegen.description import shape_text
-from cnn_convertor.codegen.layers import layer_title
+from cnn_convertor.codegen.layer_views import layer_title
 from cnn_convertor.devices.dv700.program import LayerType, Program
 
 _COLORS = {LayerType.CONV: '"#cfe8ff"', LayerType.INPUT: '"#e8e8e8"', LayerType.CONCAT: '"#f4f4f4"'}

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.weights import packing
-from cnn_convertor.devices.dv700.weights.packing import PackedShape, half_codes, pack, palette_codes
+from cnn_convertor.devices.dv700.weights import streams
+from cnn_convertor.devices.dv700.weights.streams import PackedShape, half_codes, pack, palette_codes
 from cnn_convertor.ir.ops import Pair
 from cnn_convertor.quantize import fit, histogram
 from reference import packing_reference
@@ -164,7 +164,7 @@ def test_bytes_are_the_references(shape: PackedShape, transposed: bool, blocks_a
         palette=np.append(0.0, random.normal(size=255)).astype(np.float16) if shape.palette else None,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packing, "_blocks_a_group", lambda shape: blocks_a_group)
+        patch.setattr(streams, "_blocks_a_group", lambda shape: blocks_a_group)
         stream = case.pack(transposed)
     assert stream == case.reference(transposed)
     assert len(stream) == shape.nbytes

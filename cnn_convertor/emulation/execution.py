@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import ByteInput, ElementType, Layer, LayerType, Program
-from cnn_convertor.emulation.processes import run_all
+from cnn_convertor.emulation.programs import run_all
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.ops import Order, Shape

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash
-from cnn_convertor.board.results import BoardResults, read_results
+from cnn_convertor.board.stored_results import BoardResults, read_results
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.estimate import estimate
@@ -19,8 +19,8 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.devices.intervals import Interval, total
+from cnn_convertor.emulation.execution import Maps, Outputs, Traffic, given_memory, input_bytes, outputs_of
 from cnn_convertor.emulation.network import EmulatedNetwork, install
-from cnn_convertor.emulation.run import Maps, Outputs, Traffic, given_memory, input_bytes, outputs_of
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.files.temporary import temporary_folder
@@ -30,7 +30,7 @@ from cnn_convertor.samples import Samples
 from cnn_convertor.trials.verify import MIN_SQNR
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.framework_maps import Reference
-from cnn_convertor.verification.layers import held_layers, pairs
+from cnn_convertor.verification.inner_maps import held_layers, pairs
 from cnn_convertor.verification.on_board import BoardLayer, BoardVerification, Modelled
 from cnn_convertor.verification.outputs import compare_outputs
 from cnn_convertor.verification.reference import run_both

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cnn_convertor.board.aspects import Aspect, Feature
-from cnn_convertor.board.drawing import FRACTIONS, INTEGERS, SIGNS, draw
+from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS, SIGNS, draw
 from cnn_convertor.devices.dv700.fusion.forms import forms_of
 from cnn_convertor.devices.dv700.fusion.tiling import unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, strips, why_alone, why_apart
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.program import Convolution, ConvolutionKind, Pooling, PoolingKind, Run, Weights
-from cnn_convertor.devices.dv700.weights.packing import PackedShape
+from cnn_convertor.devices.dv700.weights.streams import PackedShape
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Function, Padding, Pair, PRelu, Shape
 

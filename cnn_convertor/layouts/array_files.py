@@ -17,10 +17,10 @@ from cnn_convertor.files.numpy_files import load_array
 from cnn_convertor.layouts.cldnn import BITS, check_shape, pack_bits, unpack_bits
 from cnn_convertor.layouts.layout import Layout, extents, refuse
 from cnn_convertor.layouts.names import layout_of, match_axes
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.nvdla.pixels import FORMATS, pack_pixels, unpack_pixels
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import Array, Bytes, bytes_of, pack, unpack
-from cnn_convertor.layouts.text import parse
 
 ARRAYS = ".npy"
 

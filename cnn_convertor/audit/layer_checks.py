@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from cnn_convertor.audit.network import Map, SourceCommand, SourceLayer, SourceNetwork
-from cnn_convertor.audit.registers import command_output, operand_of
-from cnn_convertor.audit.rules import AuditedDevice, check_command
+from cnn_convertor.audit.command_checks import AuditedDevice, check_command
+from cnn_convertor.audit.decoding import command_output, operand_of
+from cnn_convertor.audit.source_network import Map, SourceCommand, SourceLayer, SourceNetwork
 from cnn_convertor.errors import Problem
 
 RUNTIME = "the SDK's runtime of 2019"  # the one that was measured: it has Commit(), and older sources may be for others

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from cnn_convertor.emulation import processes
-from cnn_convertor.emulation.processes import run_all
+from cnn_convertor.emulation import programs
+from cnn_convertor.emulation.programs import run_all
 from files.interruptions import at_each_line, children
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +31,7 @@ def test_programs_run_at_the_same_time(tmp_path: Path) -> None:
 def test_an_interruption_at_any_line_ends_the_programs(tmp_path: Path) -> None:
     """A program makes a file when it has not been ended."""
     earlier = children()  # of other tests
-    for _ in at_each_line(lambda: run_all([["sh", "-c", f"sleep 0.05; touch {tmp_path}/$$"]] * 2), processes, every=2):
+    for _ in at_each_line(lambda: run_all([["sh", "-c", f"sleep 0.05; touch {tmp_path}/$$"]] * 2), programs, every=2):
         assert children() == earlier
         found = [*tmp_path.iterdir()]
         for path in found:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from cnn_convertor.audit.network import Map, SourceCommand, SourceRun
+from cnn_convertor.audit.source_network import Map, SourceCommand, SourceRun
 
 MAX_POOL, AVERAGE_POOL, UPSAMPLE = 1, 2, 4
 PRELU = 4

@@ -15,7 +15,7 @@ import click
 from cnn_convertor import __version__
 from cnn_convertor.cli import problems
 from cnn_convertor.cli.console import DONE, FAILED, INTERRUPTED, Console, called
-from cnn_convertor.cli.parameters import check_apart
+from cnn_convertor.cli.shared_options import check_apart
 from cnn_convertor.errors import Problem
 from cnn_convertor.files.places import place_of
 from cnn_convertor.workers.outcomes import Ending, problems_of

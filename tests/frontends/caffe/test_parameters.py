@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError
 from cnn_convertor.frontends.caffe import importer as caffe
-from cnn_convertor.frontends.caffe.weights import WeightsFile
+from cnn_convertor.frontends.caffe.parameters import WeightsFile
 from cnn_convertor.frontends.wire import WireType
 from examples.caffemodel import encode, tag, write
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.audit.registers import PALETTE, PRELU, Meaning
+from cnn_convertor.audit.decoding import PALETTE, PRELU, Meaning
 
 Bytes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from cnn_convertor.codegen.cpp import bool_literal, c_string
-from cnn_convertor.codegen.custom import dims_of, parameters
+from cnn_convertor.codegen.custom_structs import dims_of, parameters
 from cnn_convertor.codegen.description import shape_text
 from cnn_convertor.codegen.kernels import kernel_view
 from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode

@@ -5,7 +5,8 @@ from pathlib import Path
 from cnn_convertor.audit.cells import Cell, Pointer, Symbol, Text
 from cnn_convertor.audit.codes import hint
 from cnn_convertor.audit.definitions import Definitions, definitions
-from cnn_convertor.audit.network import (
+from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
+from cnn_convertor.audit.source_network import (
     SourceBuffer,
     SourceCommand,
     SourceHeader,
@@ -15,7 +16,6 @@ from cnn_convertor.audit.network import (
     SourceTensor,
     as_map,
 )
-from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
 from cnn_convertor.audit.statements import Statements
 from cnn_convertor.audit.tokens import NotUnderstoodError
 from cnn_convertor.errors import ModelError, Origin, Problem

@@ -12,7 +12,7 @@ from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.keras import KERAS
 from cnn_convertor.frontends.keras.hdf5 import Contents, damaged, is_hdf5, read_file, read_member
 from cnn_convertor.frontends.keras.model import MAKE_FUNCTIONAL
-from cnn_convertor.frontends.keras.weights import WeightsForm, form_of_weights
+from cnn_convertor.frontends.keras.parameters import WeightsForm, form_of_weights
 from cnn_convertor.frontends.unsupported_formats import explain
 
 LARGEST_TEXT = 32 << 20  # bytes; configurations of large networks have less than 1 MB

@@ -7,8 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Tensor
+from cnn_convertor.emulation.execution import (
+    LARGEST_HALF,
+    Maps,
+    Outputs,
+    from_memory,
+    given_layers,
+    is_plain,
+    to_memory,
+)
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.emulation.run import LARGEST_HALF, Maps, Outputs, from_memory, given_layers, is_plain, to_memory
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.verification.compare import (
     compare,

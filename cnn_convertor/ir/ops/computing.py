@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops.functions import Function, PRelu, ScalarFunction, for_channels
-from cnn_convertor.ir.ops.shapes import (
+from cnn_convertor.ir.ops.geometry import (
     LARGEST_INPUT,
     NO_MORE,
     NO_PADDING,

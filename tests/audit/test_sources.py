@@ -9,10 +9,10 @@ import pytest
 
 from audit.networks import generate, networks
 from cnn_convertor.audit import audit
-from cnn_convertor.audit.network import Map, SourceNetwork
-from cnn_convertor.audit.reading import read_text
-from cnn_convertor.audit.registers import RegisterPair
+from cnn_convertor.audit.decoding import RegisterPair
 from cnn_convertor.audit.sdk import COMMANDS, LAYER, STRUCTS
+from cnn_convertor.audit.source_network import Map, SourceNetwork
+from cnn_convertor.audit.sources import read_text
 from cnn_convertor.errors import ModelError, Problem
 
 # A pool of 4x4x8, and a 1x1 convolution from 8 to 3 channels, in the plainest form.
@@ -324,6 +324,6 @@ def test_weights_that_are_missing_are_a_finding(tmp_path: Path) -> None:
 
 
 def test_a_source_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cnn_convertor.audit.reading._LARGEST_SOURCE", 1000)
+    monkeypatch.setattr("cnn_convertor.audit.sources._LARGEST_SOURCE", 1000)
     with pytest.raises(ModelError, match="DV600: this is no generated source: it has more than 1,000 bytes"):
         audit("/dev/zero")

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor.audit.network import SourceCommand, SourceLayer
-from cnn_convertor.audit.registers import (
+from cnn_convertor.audit.decoding import (
     AVERAGE_POOL,
     FP16,
     MAX_POOL,
@@ -22,6 +21,7 @@ from cnn_convertor.audit.registers import (
     sides,
 )
 from cnn_convertor.audit.sdk import COMMANDS
+from cnn_convertor.audit.source_network import SourceCommand, SourceLayer
 from cnn_convertor.audit.unified_buffer import need, strips
 from cnn_convertor.errors import Problem
 
