@@ -20,7 +20,6 @@ from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.frame_input import frame_input
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.legalize.split_slopes import PaletteTargets
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, schedule_and_allocate
@@ -33,7 +32,7 @@ from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.passes import PassObserver, optimize
+from cnn_convertor.passes.contract import PassObserver, run_passes
 from cnn_convertor.progress import Progress, counted, silent
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.workers.processes import HERE, Workers
@@ -136,17 +135,9 @@ class Legalized(NamedTuple):
 
 def legalize_graph(graph: Graph, options: DeviceOptions, observe: PassObserver | None = None) -> Legalized:
     """Rewrite a graph for the device. observe: is given each pass with the graph before and after."""
-    device, fusion, transposed, uses_sdk_softmax, targets = options
-    graph = legalize(
-        optimize(graph, observe),
-        device,
-        transposed=transposed,
-        fusion=fusion,
-        uses_sdk_softmax=uses_sdk_softmax,
-        palettes=targets,
-    )
-    graph, steps = partition(graph, device, transposed=transposed, fusion=fusion)
-    return Legalized(graph, steps, device)
+    legal = run_passes(options.passes, graph, observe)
+    graph, steps = partition(legal, options.device, transposed=options.transposed, fusion=options.fusion)
+    return Legalized(graph, steps, options.device)
 
 
 class Analysis(NamedTuple):

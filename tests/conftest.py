@@ -12,9 +12,11 @@ from typing import TypeAlias
 
 import pytest
 
+from cnn_convertor.passes.contract import CHECK
 from development.pages.messages import entries
 from repository import raised_codes
 
+os.environ.setdefault(CHECK, "1")  # what passes require and ensure, for the networks of every test
 os.environ.setdefault("DMP_DV_STRICT", "1")  # of every program that a test runs on the emulated device
 # TensorFlow reads it once, in whichever test imports it first. With oneDNN it crashes in pools without outputs, which Keras's
 # adaptive pools make.

@@ -26,6 +26,7 @@ from cnn_convertor.workers.outcomes import DEBUG, Attempt, Ending
 if TYPE_CHECKING:
     from cnn_convertor.cli.live import LiveTable
     from cnn_convertor.conversion.convert import ConvertedNetwork
+    from cnn_convertor.conversion.inspection import PassListing
     from cnn_convertor.progress import Progress
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import Report
@@ -222,6 +223,10 @@ class Console:
         for problem in found:
             if problem.where is None or problem.where.layer not in shown or self._level < 0:
                 self.complain("error", problem)
+
+    def passes(self, result: PassListing, *, with_graph: bool) -> None:
+        """Print what passes change; with -v, also what they require and ensure."""
+        self.lines(tables.passes(result, verbose=self._level > 0, with_graph=with_graph))
 
     def fail(self) -> None:
         """Set the exit code to 1, at least."""

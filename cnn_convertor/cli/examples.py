@@ -28,6 +28,7 @@ EXAMPLES: Final = {
         "report net.ini --verify --html net.html",
     ),
     "draw": ("draw net.ini -o net.svg --memory memory.svg",),
+    "passes": ("passes net.ini", "passes net.ini --until fold-scales"),
     "init": ("init model.keras -o net.ini",),
     "devices": ("devices", "devices zia-c3 --json"),
     "probe": ("probe --out probe",),

@@ -1,4 +1,4 @@
-"""The commands that describe a model and its conversion: report, draw, init."""
+"""The commands that describe a model and its conversion: report, draw, passes, init."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.entry import commands, save, with_console
 from cnn_convertor.cli.shared_options import FILE, OUTPUT, with_calibration, with_network
 from cnn_convertor.config import Config
+from cnn_convertor.config.suggestions import did_you_mean
 from cnn_convertor.errors import Origin, UsageError
 
 if TYPE_CHECKING:
@@ -112,6 +113,31 @@ def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, 
     for path, picture in pictures.items():
         save(path, picture)
         console.note(f"{config.name} in {path}")
+
+
+@commands.command()
+@click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
+@click.option("--until", metavar="NAME", help="Stop after this pass, and show the whole graph.")
+@with_network
+@with_console
+def passes(console: Console, ini: Path, until: str | None, **device: Any) -> None:
+    """Show what each pass changes in the graph of a network.
+
+    Each pass rewrites the graph: first those for all devices, then those for this one. Lines with - are nodes before a pass,
+    lines with + after it. -v also shows the passes that change nothing, why each has its place, and what each requires and
+    ensures.
+    """
+    from cnn_convertor.config.request import DeviceOptions
+    from cnn_convertor.conversion.inspection import list_passes
+
+    config = Config.of(ini, **device)
+    names = [each.name for each in DeviceOptions.of(config).passes]
+    if until is not None and until not in names:
+        problem = f'there is no pass "{until}"{did_you_mean(until, names)}'
+        raise UsageError.of("DV100", problem, hint=f"the passes are {', '.join(names)}")
+    with console.working(config.name, "passes"):
+        listing = list_passes(config, until)
+    console.passes(listing, with_graph=until is not None)
 
 
 @commands.command()

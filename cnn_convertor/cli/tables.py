@@ -14,6 +14,7 @@ from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.escaping import visible
 
 if TYPE_CHECKING:
+    from cnn_convertor.conversion.inspection import PassListing
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import CalibrationEffect, ModelLayer, Report, StoredWeights
     from cnn_convertor.trials.sweep import Sweep
@@ -418,6 +419,26 @@ def differences(found: Sequence[ReportDifference]) -> list[Item]:
             *(f"    {sign} {text}" for sign, text in (("-", each.before), ("+", each.after)) if text),
         ]
     return lines
+
+
+def passes(result: PassListing, *, verbose: bool, with_graph: bool) -> list[Item]:
+    """What each pass changes, as lines; verbose: with those that change nothing, and what each requires and ensures."""
+    lines: list[Item] = []
+    for each in result.passes:
+        change = result.changes.get(each.name)
+        if change is None and not verbose:
+            continue
+        lines.append(each.name)
+        if verbose:
+            conditions = (("requires", each.requires), ("ensures", each.ensures))
+            lines.append(f"  runs here: {each.reason}")
+            lines += [f"  {verb}: {condition.words}" for verb, listed in conditions for condition in listed]
+        if change is not None:
+            lines += [f"  {sign} {line}" for sign, part in (("-", change.before), ("+", change.after)) for line in part]
+    return [
+        *(lines or ["no pass changes the graph"]),
+        *(["graph", *(f"  {line}" for line in str(result.graph).splitlines())] if with_graph else []),
+    ]
 
 
 # --- cells ---------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from cnn_convertor.config.config import Config
 from cnn_convertor.config.kinds import INPUT_TYPES
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import device_of
@@ -18,6 +19,8 @@ from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions
 from cnn_convertor.errors import Origin
 from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.passes import PASSES
+from cnn_convertor.passes.contract import Pass
 from cnn_convertor.samples import Preparation
 
 
@@ -41,6 +44,11 @@ class DeviceOptions(NamedTuple):
             config.softmax == "sdk",
             PaletteTargets(everywhere, exceptions),
         )
+
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        """What rewrites a network, in order: for all devices, then for this one."""
+        return *PASSES, *legalization(*self)
 
 
 def preparation_of(config: Config) -> Preparation:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cnn_convertor.config import Config, is_model
 from cnn_convertor.config.request import Request
@@ -12,12 +12,14 @@ from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import ModelError, Problem, UnsupportedError, captured_warnings
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.frontends.unsupported_formats import explain
-from cnn_convertor.pipeline import Analysis, analyze, with_input
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.passes.contract import Pass, run_passes
+from cnn_convertor.pipeline import Analysis, analyze, load, with_input
 from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
 from cnn_convertor.report.form import to_values
 from cnn_convertor.report.rows import Runs
-from cnn_convertor.report.values import Message, ModelLayer, Report
-from cnn_convertor.report.whole import with_analysis
+from cnn_convertor.report.values import Message, ModelLayer, PassChange, Report
+from cnn_convertor.report.whole import PassRecorder, with_analysis
 
 SCHEMA = 2  # of the JSON form; increases when the meaning of an entry changes
 
@@ -74,6 +76,31 @@ def _planned(analysis: Analysis, request: Request) -> tuple[Report, tuple[Proble
     except UnsupportedError as error:
         return outline(request), error.problems
     return report_of(program, request), ()
+
+
+# --- passes --------------------------------------------------------------------------------------------------------------
+
+
+class PassListing(NamedTuple):
+    """passes: those that ran, in order. changes: of those that changed the graph, by name. graph: after the last one."""
+
+    passes: tuple[Pass, ...]
+    changes: Mapping[str, PassChange]
+    graph: Graph
+
+
+def list_passes(config: Config, until: str | None = None) -> PassListing:
+    """Run the passes on a network, up to a named one, and check what each requires and ensures.
+
+    Raises ConvertorError for a network that cannot be read.
+    """
+    request = Request.of(config)
+    passes = request.options.passes
+    if until is not None:
+        passes = passes[: [each.name for each in passes].index(until) + 1]
+    recorder = PassRecorder()
+    graph = run_passes(passes, load(request), recorder, checks=True)
+    return PassListing(passes, {change.name: change for change in recorder.changes}, graph)
 
 
 # --- JSON ----------------------------------------------------------------------------------------------------------------

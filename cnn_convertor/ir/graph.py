@@ -186,9 +186,16 @@ class Graph:
                 needed.update(node.inputs)
         return Graph(tuple(n for n in self.nodes if n.name in needed or isinstance(n.op, Input)), self.outputs)
 
+    def line(self, node: Node) -> str:
+        """A node of the graph as text: its name, operator, inputs and shape."""
+        return f"{node.name} = {describe(node.op)}({', '.join(node.inputs)}) -> {self.shape(node.name)}"
+
     def __str__(self) -> str:
-        lines = [f"{n.name} = {describe(n.op)}({', '.join(n.inputs)}) -> {self.shape(n.name)}" for n in self.nodes]
-        return "\n".join([*lines, f"outputs: {', '.join(self.outputs)}"])
+        return "\n".join([*map(self.line, self.nodes), self.outputs_line])
+
+    @property
+    def outputs_line(self) -> str:
+        return f"outputs: {', '.join(self.outputs)}"
 
 
 def shape_of(node: Node, shapes: Mapping[str, Shape]) -> Shape:

@@ -1,10 +1,9 @@
 """The device-independent rewrites, in the order they run."""
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import BatchNorm, Identity, Input
 from cnn_convertor.passes import canonicalize
+from cnn_convertor.passes.contract import Pass, PassObserver, for_no_node, run_passes, settled, settling
 from cnn_convertor.passes.drop_channels import drop_channels
 from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_padding import fold_padding
@@ -18,38 +17,145 @@ from cnn_convertor.passes.merge_identical import merge_activations, merge_identi
 from cnn_convertor.passes.sink_scales import sink_scales
 from cnn_convertor.passes.swap_pool_conv import swap_pool_conv
 
-Pass: TypeAlias = Callable[[Graph], Graph]
-PassObserver: TypeAlias = Callable[[Pass, Graph, Graph], None]  # is given each pass, and the graph before and after
+NO_DEAD_NODES = for_no_node(
+    "an output needs every node but inputs",
+    lambda graph, node: not (graph.users(node.name) or node.name in graph.outputs or isinstance(node.op, Input)),
+)
+NO_IDENTITIES = for_no_node("no node is an identity", lambda _, node: isinstance(node.op, Identity))
+NO_BATCH_NORMS = for_no_node("scales are the only affine maps", lambda _, node: isinstance(node.op, BatchNorm))
+SCALES_FOLDED = settled("no scale can be part of the weights next to it", fold_scales)
+ACTIVATIONS_FOLDED = settled("no activation can be part of the operator before it", fold_activations)
 
 PASSES: tuple[Pass, ...] = (
-    Graph.without_dead,  # first: no pass needs to understand dead nodes
-    canonicalize.remove_identities,  # before passes that match neighbors: identities would separate these
-    fuse_hard_swish,  # before its scales and activations are folded into other nodes
-    canonicalize.batch_norms_to_scales,  # scales are the only affine maps from here on
-    canonicalize.differences_to_sums,  # makes more scales
-    drop_channels,  # before weights are folded, after all affine maps are scales
-    fold_transposes,  # makes reshapes for the passes below
-    canonicalize.sink_reshapes,  # moves activations after Flatten next to a layer that can carry them
-    merge_activations,  # several users with the same activation become one that can move
-    fold_scales,  # before activations: a scale after an activation does not fold into the weights before it
-    hoist_scales,  # scales with weights above them, but not next to them
-    sink_scales,  # scales without weights above them: there may be weights below the next pool
-    fold_scales,  # those
-    hoist_scales,  # otherwise the pool's own factor may absorb them
-    fold_activations,
-    hoist_activations,  # the remaining ones
-    swap_pool_conv,  # once each convolution has its final bias and activation
-    fold_padding,  # after activations: they decide whether a max pool can absorb zero padding
-    fold_reshapes,  # fixes the weight order of Dense
-    merge_identical,  # last: layers that look identical before scales are folded may differ afterwards
-    Graph.without_dead,
+    Pass("remove-dead-nodes", Graph.without_dead, "first: no pass needs to understand dead nodes", (NO_DEAD_NODES,)),
+    settling(
+        "remove-identities",
+        canonicalize.remove_identities,
+        "no reshape keeps its shape or undoes another",
+        "before passes that match neighbors: identities would separate these",
+        also=(NO_IDENTITIES,),
+    ),
+    settling(
+        "fuse-hard-swish",
+        fuse_hard_swish,
+        "no nodes compose a hard swish",
+        "before its scales and activations are folded into other nodes",
+        requires=(NO_IDENTITIES,),
+    ),
+    Pass(
+        "batch-norms-to-scales",
+        canonicalize.batch_norms_to_scales,
+        "scales are the only affine maps from here on",
+        (NO_BATCH_NORMS,),
+    ),
+    settling(
+        "differences-to-sums",
+        canonicalize.differences_to_sums,
+        "no node subtracts maps of one shape",
+        "makes more scales",
+    ),
+    settling(
+        "drop-channels",
+        drop_channels,
+        "no weights produce channels that only crops drop",
+        "before weights are folded, after all affine maps are scales",
+        requires=(NO_DEAD_NODES, NO_BATCH_NORMS),
+    ),
+    settling(
+        "fold-transposes",
+        fold_transposes,
+        "each transpose moves data",
+        "makes reshapes for the passes below",
+        requires=(NO_IDENTITIES,),
+    ),
+    settling(
+        "sink-reshapes",
+        canonicalize.sink_reshapes,
+        "no activation but PReLU follows a reshape of its own",
+        "moves activations after Flatten next to a layer that can carry them",
+        requires=(NO_IDENTITIES,),
+    ),
+    settling(
+        "merge-activations",
+        merge_activations,
+        "a map has one activation of each kind",
+        "several users with the same activation become one that can move",
+    ),
+    Pass(
+        "fold-scales",
+        fold_scales,
+        "before activations: a scale after an activation does not fold into the weights before it",
+        (SCALES_FOLDED,),
+        (NO_IDENTITIES, NO_BATCH_NORMS),
+    ),
+    settling(
+        "hoist-scales",
+        hoist_scales,
+        "no scale can join weights or pools above it",
+        "scales with weights above them, but not next to them",
+        requires=(NO_BATCH_NORMS, SCALES_FOLDED),
+    ),
+    settling(
+        "sink-scales",
+        sink_scales,
+        "no scale can move below the next pool",
+        "scales without weights above them: there may be weights below the next pool",
+        requires=(SCALES_FOLDED,),
+    ),
+    Pass("fold-sunk-scales", fold_scales, "those", (SCALES_FOLDED,), (NO_BATCH_NORMS,)),
+    settling(
+        "hoist-other-scales",
+        hoist_scales,
+        "no scale can join weights or pools above it",
+        "otherwise the pool's own factor may absorb them",
+        requires=(SCALES_FOLDED,),
+    ),
+    Pass(
+        "fold-activations",
+        fold_activations,
+        "after scales, which come first where both follow a layer",
+        (ACTIVATIONS_FOLDED,),
+        (SCALES_FOLDED,),
+    ),
+    settling(
+        "hoist-activations",
+        hoist_activations,
+        "no activation can join operators above it",
+        "the remaining ones",
+        requires=(ACTIVATIONS_FOLDED,),
+    ),
+    settling(
+        "swap-pool-conv",
+        swap_pool_conv,
+        "no average pool follows a pointwise convolution that may follow it",
+        "once each convolution has its final bias and activation",
+        requires=(SCALES_FOLDED, ACTIVATIONS_FOLDED),
+    ),
+    settling(
+        "fold-padding",
+        fold_padding,
+        "no padding can be part of the window after it",
+        "after activations: they decide whether a max pool can absorb zero padding",
+        requires=(ACTIVATIONS_FOLDED,),
+    ),
+    settling(
+        "fold-reshapes",
+        fold_reshapes,
+        "no vector that a fully connected layer reads is a reshaped map",
+        "fixes the weight order of Dense",
+        requires=(NO_IDENTITIES,),
+    ),
+    settling(
+        "merge-identical",
+        merge_identical,
+        "no two nodes compute the same, but for outputs and custom layers",
+        "last: layers that look identical before scales are folded may differ afterwards",
+        requires=(ACTIVATIONS_FOLDED,),
+    ),
+    Pass("remove-replaced-nodes", Graph.without_dead, "those whose users read others now", (NO_DEAD_NODES,)),
 )
 
 
 def optimize(graph: Graph, observe: PassObserver | None = None) -> Graph:
-    for rewrite in PASSES:
-        after = rewrite(graph)
-        if observe is not None:
-            observe(rewrite, graph, after)
-        graph = after
-    return graph
+    """The graph after all device-independent passes."""
+    return run_passes(PASSES, graph, observe)

@@ -8,7 +8,7 @@ import numpy as np
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Activation, Add, BatchNorm, Binary, BinaryOp, Identity, Op, PRelu, Reshape, Scale
-from cnn_convertor.passes.swapping import swap
+from cnn_convertor.passes.swapping import Swapping, swap
 
 
 def remove_identities(graph: Graph) -> Graph:
@@ -70,7 +70,7 @@ def differences_to_sums(graph: Graph) -> Graph:
 def sink_reshapes(graph: Graph) -> Graph:
     """reshape -> activation becomes activation -> reshape; element-wise operators commute with reshapes."""
 
-    def rule(first: Node, second: Node) -> tuple[Op, Op] | None:
+    def rule(_: Swapping, first: Node, second: Node) -> tuple[Op, Op] | None:
         match first.op, second.op:
             case Reshape() as reshape, Activation(function=function) as activation if not isinstance(function, PRelu):
                 return activation, reshape

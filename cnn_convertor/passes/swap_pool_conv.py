@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import NO_PADDING, ONE, AveragePool2d, Conv2d, Op, Window
-from cnn_convertor.passes.swapping import swap
+from cnn_convertor.passes.swapping import Swapping, swap
 
 
 def swap_pool_conv(graph: Graph) -> Graph:
@@ -14,14 +14,14 @@ def swap_pool_conv(graph: Graph) -> Graph:
     map between them must not grow.
     """
 
-    def rule(first: Node, second: Node) -> tuple[Op, Op] | None:
+    def rule(swapping: Swapping, first: Node, second: Node) -> tuple[Op, Op] | None:
         match first.op, second.op:
             case Conv2d(activation=None) as conv, AveragePool2d(uncounted=uncounted) as pool if (
-                first is graph[first.name] and conv.window == Window(ONE) and uncounted == NO_PADDING
+                conv.window == Window(ONE) and uncounted == NO_PADDING
             ):
                 is_average = pool.factor is None and pool.window.padding == NO_PADDING
-                height, width, _ = graph.shape(second.name)
-                grows = height * width * graph.shape(first.inputs[0]).channels > graph.shape(first.name).size
+                height, width, _ = swapping.shape(second.name)
+                grows = height * width * swapping.shape(first.inputs[0]).channels > swapping.shape(first.name).size
                 if (conv.bias is None or is_average) and not grows:
                     return replace(pool, activation=None), replace(conv, activation=pool.activation)
         return None

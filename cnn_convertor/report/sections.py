@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import assert_never
 from cnn_convertor.report.summary import decibels
-from cnn_convertor.report.values import Magnitudes, ModelLayer, Pass, Report, Step, StoredWeights
+from cnn_convertor.report.values import Magnitudes, ModelLayer, PassChange, Report, Step, StoredWeights
 from cnn_convertor.verification.on_board import BoardLayer
 from cnn_convertor.verification.results import LayerResult
 
@@ -67,7 +67,7 @@ class PageSection(NamedTuple):
     note: str = ""
     picture: str = ""
     tables: tuple[PageTable, ...] = ()
-    changes: tuple[Pass, ...] = ()
+    changes: tuple[PassChange, ...] = ()
 
 
 def compared_with(found: Sequence[ReportDifference]) -> PageSection:
@@ -221,7 +221,7 @@ def _on_board(number: int, found: BoardLayer, step: Step) -> TableRow:
 
 
 def passes(report: Report) -> PageSection:
-    note = "The rewrites that changed the graph, in order."
+    note = "The passes that changed the graph, in order."
     return PageSection("passes", "Passes", "Passes", note, changes=report.passes)
 
 

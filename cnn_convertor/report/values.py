@@ -274,8 +274,8 @@ class KeptPrecision(NamedTuple):
     source: str
 
 
-class Pass(NamedTuple):
-    """A rewrite that changed the graph. before: lines of nodes that it removed or changed; after: that it added or changed."""
+class PassChange(NamedTuple):
+    """A pass that changed the graph. before: lines of nodes that it removed or changed; after: that it added or changed."""
 
     name: str
     before: tuple[str, ...]
@@ -342,7 +342,7 @@ class Report:
     calibration: CalibrationEffect | None = None
     kept: KeptPrecision | None = None
     boundaries: tuple[CommandBoundary, ...] = ()
-    passes: tuple[Pass, ...] = ()
+    passes: tuple[PassChange, ...] = ()
     verified: Verification | None = None
     board: BoardVerification | None = None
     notes: tuple[str, ...] = ()

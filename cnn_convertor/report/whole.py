@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.ir.graph import Graph, describe
-from cnn_convertor.passes import Pass
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.passes.contract import Pass
 from cnn_convertor.passes.normalization import input_normalizations
 from cnn_convertor.pipeline import Analysis, Observers, Quantized, analyze_graph
 from cnn_convertor.report import values
@@ -36,7 +36,8 @@ class ReportRecorder(NamedTuple):
 def whole_report(report: Report, analysis: Analysis, quantized: Quantized, recorder: ReportRecorder) -> Report:
     """The report of a program with all that takes time: where layers run, what the passes do, how large weights are."""
     if quantized.options != analysis.options:  # the palettes decided otherwise than planned
-        analysis = analyze_graph(analysis.partial, quantized.options)
+        recorder = recorder._replace(passes=PassRecorder())
+        analysis = analyze_graph(analysis.partial, quantized.options, recorder.passes)
     sized = with_magnitudes(with_analysis(report, analysis), quantized.program, recorder.magnitudes)
     return replace(sized, passes=recorder.passes.passes(analysis.legalized.graph))
 
@@ -73,35 +74,37 @@ def with_magnitudes(report: Report, program: Program, counter: MagnitudeCounter)
 
 
 class PassRecorder:
-    """Notes what each pass changes while a graph is optimized."""
+    """Notes what each pass changes while a graph is optimized and legalized."""
 
     def __init__(self) -> None:
-        self._changes: list[values.Pass] = []
-        self._optimized: Graph | None = None
+        self.changes: list[values.PassChange] = []
+        self._graph: Graph | None = None
 
-    def __call__(self, rewrite: Pass, before: Graph, after: Graph) -> None:
-        self._changes += _change(rewrite.__name__.replace("_", " "), before, after)
-        self._optimized = after
+    def __call__(self, each: Pass, before: Graph, after: Graph) -> None:
+        self.changes += _change(each.name, before, after)
+        self._graph = after
 
-    def passes(self, legal: Graph) -> tuple[values.Pass, ...]:
-        """Every rewrite that changed the graph, in order; those for the device as one. legal: as it was legalized."""
-        assert self._optimized is not None, "no passes ran"
-        return (*self._changes, *_change("legalize for the device", self._optimized, legal))
+    def passes(self, partitioned: Graph) -> tuple[values.PassChange, ...]:
+        """Every pass that changed the graph, in order. partitioned: the graph of the program."""
+        assert self._graph is not None, "no passes ran"
+        return (*self.changes, *_change("partition", self._graph, partitioned))
 
 
-def _change(name: str, before: Graph, after: Graph) -> Iterator[values.Pass]:
-    """What a rewrite changed, as lines of nodes, if anything."""
+def _change(name: str, before: Graph, after: Graph) -> Iterator[values.PassChange]:
+    """What a pass changed, as lines of nodes, if anything."""
     old, new = _lines(before, after), _lines(after, before)
     removed = tuple(line for node, line in old.items() if new.get(node) != line)
     added = tuple(line for node, line in new.items() if old.get(node) != line)
+    if before.outputs != after.outputs:
+        removed, added = (*removed, before.outputs_line), (*added, after.outputs_line)
     if removed or added:
-        yield values.Pass(name, removed, added)
+        yield values.PassChange(name, removed, added)
 
 
 def _lines(graph: Graph, other: Graph) -> dict[str, str]:
     """The nodes of a graph that are not the very same in the other one."""
     return {
-        node.name: f"{node.name} = {describe(node.op)}({', '.join(node.inputs)}) -> {graph.shape(node.name)}"
+        node.name: graph.line(node)
         for node in graph.nodes
         if node.name not in other or other[node.name] is not node or other.shape(node.name) != graph.shape(node.name)
     }

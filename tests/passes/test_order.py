@@ -1,31 +1,23 @@
-"""The place of each pass matters: with the pass at another end of the order, a network comes out worse."""
+"""The place of each pass matters: a network comes out worse with it at an end of the order; and what passes promise, holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from cnn_convertor.config.request import DeviceOptions
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
-from cnn_convertor.passes import PASSES, canonicalize, optimize
-from cnn_convertor.passes.drop_channels import drop_channels
-from cnn_convertor.passes.fold_activations import fold_activations
-from cnn_convertor.passes.fold_padding import fold_padding
-from cnn_convertor.passes.fold_reshapes import fold_reshapes
-from cnn_convertor.passes.fold_scales import fold_scales
-from cnn_convertor.passes.fold_transposes import fold_transposes
-from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
-from cnn_convertor.passes.hoist_activations import hoist_activations
-from cnn_convertor.passes.hoist_scales import hoist_scales
-from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
-from cnn_convertor.passes.sink_scales import sink_scales
-from cnn_convertor.passes.swap_pool_conv import swap_pool_conv
+from cnn_convertor.passes import NO_DEAD_NODES, NO_IDENTITIES, PASSES, optimize
+from cnn_convertor.passes.contract import CHECK, Condition, Pass, changed, run_passes
 from passes.test_passes import ALL_SIDES, PAD, RELU, chain, conv, hard_swish, scale, some
 
 X = Shape(16, 16, 3)
@@ -51,60 +43,60 @@ def line(*made: Op) -> Graph:
 
 
 class Place(NamedTuple):
-    """made: the operators after all passes, with "+" before an activation; not so with the last run of the pass moved `to`."""
+    """operators: those after all passes, with "+" before an activation; not so with the pass moved `to` the first or last place."""
 
-    rewrite: Callable[[Graph], Graph]
+    name: str
     to: str
     graph: Graph
-    made: str
+    operators: str
 
 
 PLACES = [
-    Place(canonicalize.remove_identities, "last", line(conv(), ops.Identity(), norm()), "Conv2d"),
-    Place(fuse_hard_swish, "last", hard_swish("x * (gate / 6)"), "Conv2d Unary"),
-    Place(canonicalize.batch_norms_to_scales, "last", line(conv(), norm(), RELU), "Conv2d+Relu"),
+    Place("remove-identities", "last", line(conv(), ops.Identity(), norm()), "Conv2d"),
+    Place("fuse-hard-swish", "last", hard_swish("x * (gate / 6)"), "Conv2d Unary"),
+    Place("batch-norms-to-scales", "last", line(conv(), norm(), RELU), "Conv2d+Relu"),
     Place(
-        canonicalize.differences_to_sums, "last",
+        "differences-to-sums", "last",
         net("d", ("a", conv(), "x"), ("b", conv(), "x"), ("d", ops.Binary(ops.BinaryOp.SUBTRACT), "a b")), "Conv2d Conv2d Add",
     ),
-    Place(drop_channels, "first", line(conv(6), norm(6), ops.Crop(Shape(0, 0, 0), Shape(14, 14, 3)), conv()), "Conv2d Conv2d"),
+    Place("drop-channels", "first", line(conv(6), norm(6), ops.Crop(Shape(0, 0, 0), Shape(14, 14, 3)), conv()), "Conv2d Conv2d"),
     Place(
-        fold_transposes, "last",
+        "fold-transposes", "last",
         line(SAME, ops.TransposeReshape(tuple(X), (2, 0, 1), FLAT, Order.HWC), ops.Dense(some(2, X.size, 1, 1), None)), "Conv2d Dense",
     ),
     Place(
-        canonicalize.sink_reshapes, "last",
+        "sink-reshapes", "last",
         line(SAME, ops.Reshape(FLAT, Order.HWC), RELU, ops.Dense(some(2, X.size, 1, 1), None)), "Conv2d+Relu Dense",
     ),
     Place(
-        merge_activations, "last",
+        "merge-activations", "last",
         net("p q", ("c", SAME, "x"), ("r", RELU, "c"), ("s", RELU, "c"), ("p", conv(), "r"), ("q", conv(), "s")),
         "Conv2d+Relu Conv2d Conv2d",
     ),
-    Place(fold_scales, "first", line(SAME, RELU, scale(), AVERAGE, conv()), "Conv2d+Relu AveragePool2d Conv2d"),
-    Place(hoist_scales, "last", line(SAME, RELU, HALF, AVERAGE, RELU), "Conv2d+Relu AveragePool2d+Relu"),
-    Place(sink_scales, "last", line(SAME, RELU, scale(), AVERAGE, conv()), "Conv2d+Relu AveragePool2d Conv2d"),
+    Place("fold-scales", "first", line(SAME, RELU, scale(), AVERAGE, conv()), "Conv2d+Relu AveragePool2d Conv2d"),
+    Place("hoist-scales", "last", line(SAME, RELU, HALF, AVERAGE, RELU), "Conv2d+Relu AveragePool2d+Relu"),
+    Place("sink-scales", "last", line(SAME, RELU, scale(), AVERAGE, conv()), "Conv2d+Relu AveragePool2d Conv2d"),
     Place(
-        fold_activations, "first",
+        "fold-activations", "first",
         net("r", ("a", SAME, "x"), ("b", SAME, "x"), ("c", ops.Concat(), "a b"), ("n", scale(channels=6), "c"), ("r", RELU, "n")),
         "Conv2d+Relu Conv2d+Relu Concat",
     ),
-    Place(hoist_activations, "last", line(conv(), PAD, RELU, ops.MaxPool2d(Window(Pair(3, 3)))), "Conv2d+Relu MaxPool2d"),
-    Place(swap_pool_conv, "first", line(conv(), POINTWISE, norm(), AVERAGE), "Conv2d AveragePool2d Conv2d"),
-    Place(fold_padding, "first", line(conv(), PAD, RELU, ops.MaxPool2d(Window(Pair(3, 3)))), "Conv2d+Relu MaxPool2d"),
+    Place("hoist-activations", "last", line(conv(), PAD, RELU, ops.MaxPool2d(Window(Pair(3, 3)))), "Conv2d+Relu MaxPool2d"),
+    Place("swap-pool-conv", "first", line(conv(), POINTWISE, norm(), AVERAGE), "Conv2d AveragePool2d Conv2d"),
+    Place("fold-padding", "first", line(conv(), PAD, RELU, ops.MaxPool2d(Window(Pair(3, 3)))), "Conv2d+Relu MaxPool2d"),
     Place(
-        fold_reshapes, "first",
+        "fold-reshapes", "first",
         line(SAME, ops.Reshape(FLAT, Order.HWC), RELU, ops.Dense(some(2, X.size, 1, 1), None)), "Conv2d+Relu Dense",
     ),
     Place(
-        merge_identical, "first",
+        "merge-identical", "first",
         net("e", ("a", SAME, "x"), ("s", scale(), "a"), ("b", SAME, "x"), ("t", scale(), "b"), ("e", ops.Add(), "s t")),
         "Conv2d Conv2d Add",
     ),
 ]  # fmt: skip
 
 
-def made(graph: Graph) -> str:
+def operators(graph: Graph) -> str:
     nodes = [node.op for node in graph.nodes if not isinstance(node.op, ops.Input)]
     functions = (getattr(op, "activation", None) for op in nodes)
     return " ".join(
@@ -113,19 +105,80 @@ def made(graph: Graph) -> str:
     )
 
 
-def moved(rewrite: Callable[[Graph], Graph], to: str) -> Sequence[Callable[[Graph], Graph]]:
-    last = max(place for place, other in enumerate(PASSES) if other == rewrite)
+def without_conditions(passes: Sequence[Pass]) -> list[Pass]:
+    return [each._replace(requires=(), ensures=()) for each in passes]
+
+
+def moved(name: str, to: str) -> Sequence[Pass]:
+    """The passes with all runs of one rewrite but the last as they are, and that one at an end."""
+    (pass_of,) = (each.rewrite for each in PASSES if each.name == name)
+    last = max(position for position, each in enumerate(PASSES) if each.rewrite == pass_of)
     others = [*PASSES[:last], *PASSES[last + 1 :]]
-    return [rewrite, *others] if to == "first" else [*others, rewrite]
+    return [PASSES[last], *others] if to == "first" else [*others, PASSES[last]]
 
 
-@pytest.mark.parametrize("place", PLACES, ids=[row.rewrite.__name__ for row in PLACES])
+@pytest.mark.parametrize("place", PLACES, ids=[row.name for row in PLACES])
 def test_a_pass_does_more_in_its_place(place: Place) -> None:
-    assert made(optimize(place.graph)) == place.made
-    assert (
-        made(reduce(lambda graph, rewrite: rewrite(graph), moved(place.rewrite, place.to), place.graph)) != place.made
-    )
+    assert operators(optimize(place.graph)) == place.operators
+    assert operators(run_passes(without_conditions(moved(place.name, place.to)), place.graph)) != place.operators
 
 
 def test_the_place_of_each_pass_is_tested() -> None:
-    assert set(PASSES) - {row.rewrite for row in PLACES} == {Graph.without_dead}, "PLACES needs a row"
+    rewrites = {each.name: each.rewrite for each in PASSES}
+    tried = {rewrites[row.name] for row in PLACES}
+    assert {*rewrites.values()} - tried == {Graph.without_dead}, "PLACES needs a row"
+
+
+# --- conditions ----------------------------------------------------------------------------------------------------------
+
+EVERY = DeviceOptions(DV700, Fusion.FULL, transposed=True, uses_sdk_softmax=True).passes
+
+
+def test_each_pass_has_a_name_of_its_own_a_reason_and_something_that_it_ensures() -> None:
+    assert len({each.name for each in EVERY}) == len(EVERY)
+    assert [each.name for each in EVERY if not (each.reason and each.ensures)] == []
+
+
+def test_what_a_pass_requires_an_earlier_one_ensures() -> None:
+    ensured: list[Condition] = []
+    for each in EVERY:
+        assert [condition.words for condition in each.requires if condition not in ensured] == [], each.name
+        ensured += each.ensures
+
+
+def test_each_condition_of_a_pass_for_all_devices_can_be_broken() -> None:
+    """By a network of PLACES, before the pass, or by twins."""
+    twins = net("e", ("a", SAME, "x"), ("b", SAME, "x"), ("e", ops.Add(), "a b"))
+    broken = set()
+    for graph in (*(place.graph for place in PLACES), twins):
+        for each in PASSES:
+            broken |= {condition.words for condition in each.ensures if list(condition.broken(graph))}
+            graph = each.rewrite(graph)
+    dead = net("a", ("a", RELU, "x"), ("b", RELU, "x"))
+    assert list(NO_DEAD_NODES.broken(dead)) == ["b"]
+    assert {condition.words for each in PASSES for condition in each.ensures} - broken <= {NO_DEAD_NODES.words}
+
+
+def test_a_promise_that_a_pass_breaks_is_a_defect() -> None:
+    lazy = Pass("lazy", lambda graph: graph, "none", (NO_IDENTITIES,))
+    early = Pass("early", lambda graph: graph, "none", (), (NO_IDENTITIES,))
+    graph = line(ops.Identity())
+    with pytest.raises(AssertionError, match="lazy ensures that no node is an identity, but see 'a'"):
+        run_passes([lazy], graph)
+    with pytest.raises(AssertionError, match="early requires that no node is an identity, but see 'a'"):
+        run_passes([early], graph)
+    assert run_passes([early], line(RELU)) == line(RELU)
+
+
+def test_nothing_is_checked_unless_the_environment_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    lazy = Pass("lazy", lambda graph: graph, "none", (NO_IDENTITIES,))
+    monkeypatch.delenv(CHECK)
+    assert run_passes([lazy], line(ops.Identity())) == line(ops.Identity())
+    with pytest.raises(AssertionError, match="lazy ensures"):
+        run_passes([lazy], line(ops.Identity()), checks=True)
+
+
+def test_an_output_of_another_name_is_a_change() -> None:
+    graph = net("a", ("a", RELU, "x"), ("b", RELU, "x"))
+    assert changed(graph, replace(graph, outputs=("b",))) == ["a"]
+    assert changed(graph, graph) == []

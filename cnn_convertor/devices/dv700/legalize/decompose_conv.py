@@ -372,14 +372,3 @@ def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
         else replace(node.op, window=node.op.window._replace(padding=kept))
     )
     return *nodes, replace(node, op=op, inputs=tuple(names))
-
-
-KERNELS: tuple[Rule, ...] = (
-    groups,  # first: the others expect one group
-    large_deconvolutions,  # before the rules for convolutions: it makes one
-    dense_kernels,
-    dilations,  # those that dense_kernels could not fill with zeros
-    strided_kernels,
-    large_kernels,
-    wide_padding,  # last: the others make padding
-)

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn_convertor.devices.dv700.legalize import legalize
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.legalize import legalization, legalize
 from cnn_convertor.devices.dv700.legalize.decompose_conv import wide_padding
+from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.errors import ModelError, Origin
@@ -393,6 +395,29 @@ def test_rewrites(case: str) -> None:
     graph, expected = REWRITES[case]
     assert text(legal(graph)) == expected
     legal(graph, transposed=False)
+
+
+def test_each_condition_of_a_pass_for_the_device_can_be_broken() -> None:
+    """By a network of this file, before the pass that ensures it."""
+    passes = legalization(DV700, Fusion.FULL, True, False, NO_PALETTES)
+    broken = set()
+    far = chain(ops.AveragePool2d(Window(Pair(6, 6), Pair(300, 300))))
+    for graph in (*(graph for graph, _ in REWRITES.values()), far):
+        for each in passes:
+            broken |= {condition.words for condition in each.ensures if list(condition.broken(graph))}
+            graph = each.rewrite(graph)
+    elsewhere = {
+        "pool-parts",
+        "split-slopes",
+        "classes-in-bytes",
+    }  # test_split_concat_pool.py, _slopes.py; a device of its own
+    assert [
+        condition.words
+        for each in passes
+        if each.name not in elsewhere
+        for condition in each.ensures
+        if condition.words not in broken
+    ] == []
 
 
 def test_padding_that_no_map_can_have_is_refused_and_not_split() -> None:
