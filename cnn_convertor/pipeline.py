@@ -126,18 +126,22 @@ def _check_means(request: Request, graph: Graph) -> None:
 
 
 class Legalized(NamedTuple):
-    """A graph as the device would run it, and the layers of its program; no rule is checked yet."""
+    """A graph as the device would run it, and the layers of its program; no rule is checked yet.
+
+    legal: the graph before it was partitioned.
+    """
 
     graph: Graph
     steps: tuple[Command, ...]
     device: Device
+    legal: Graph
 
 
 def legalize_graph(graph: Graph, options: DeviceOptions, observe: PassObserver | None = None) -> Legalized:
     """Rewrite a graph for the device. observe: is given each pass with the graph before and after."""
     legal = run_passes(options.passes, graph, observe)
     graph, steps = partition(legal, options.device, transposed=options.transposed, fusion=options.fusion)
-    return Legalized(graph, steps, options.device)
+    return Legalized(graph, steps, options.device, legal)
 
 
 class Analysis(NamedTuple):
@@ -177,7 +181,8 @@ def analyze_graph(partial: PartialGraph, options: DeviceOptions, observe: PassOb
 def find_violations(partial: PartialGraph, legalized: Legalized) -> tuple[Problem, ...]:
     """The rules of the device that a network breaks, as far as it is known."""
     guessed = {origin for name in partial.guessed for origin in partial.graph[name].origins}
-    return broken_rules(legalized.graph, legalized.steps, legalized.device, guessed)
+    graph, steps, device, legal = legalized
+    return broken_rules(graph, steps, device, legal=legal, guessed=guessed)
 
 
 # --- program -------------------------------------------------------------------------------------------------------------
@@ -186,7 +191,7 @@ def find_violations(partial: PartialGraph, legalized: Legalized) -> tuple[Proble
 def plan(graph: Graph, name: str, options: DeviceOptions) -> Program:
     """The program that computes the graph, with FP16 weights. Raises UnsupportedError with every rule that it breaks."""
     legalized = legalize_graph(graph, options)
-    check(legalized.graph, legalized.steps, legalized.device)
+    check(legalized.graph, legalized.steps, legalized.device, legal=legalized.legal)
     return _lowered(graph, name, legalized, schedule_and_allocate(legalized.graph, legalized.steps), options)
 
 

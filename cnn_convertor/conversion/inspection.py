@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cnn_convertor.config import Config, is_model
-from cnn_convertor.config.request import Request
+from cnn_convertor.config.request import DeviceOptions, Request
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import ModelError, Problem, UnsupportedError, captured_warnings
 from cnn_convertor.frontends import FRONTENDS
@@ -94,12 +94,11 @@ def list_passes(config: Config, until: str | None = None) -> PassListing:
 
     Raises ConvertorError for a network that cannot be read.
     """
-    request = Request.of(config)
-    passes = request.options.passes
+    passes = DeviceOptions.of(config).passes
     if until is not None:
         passes = passes[: [each.name for each in passes].index(until) + 1]
     recorder = PassRecorder()
-    graph = run_passes(passes, load(request), recorder, checks=True)
+    graph = run_passes(passes, load(config), recorder, checks=True)
     return PassListing(passes, {change.name: change for change in recorder.changes}, graph)
 
 

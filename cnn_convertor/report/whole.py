@@ -53,7 +53,7 @@ def with_analysis(report: Report, analysis: Analysis) -> Report:
     )
     if analysis.problems:
         return report
-    return with_boundaries(report, boundaries_of(*analysis.legalized, analysis.options.fusion))
+    return with_boundaries(report, boundaries_of(*analysis.legalized[:3], analysis.options.fusion))
 
 
 def with_boundaries(report: Report, boundaries: Sequence[Boundary]) -> Report:

@@ -46,7 +46,7 @@ def of_network(name: str) -> Row:
     """The plan of a network's maps, with the schedule that it comes from."""
     with tempfile.TemporaryDirectory() as folder:
         config = Config.read(next(Path(name).glob("*.ini"), None) or zoo.build(name, Path(folder)))
-        graph, steps, _ = legalize_graph(load(config), DeviceOptions.of(config))
+        graph, steps, *_ = legalize_graph(load(config), DeviceOptions.of(config))
         start = time.process_time()
         made = schedule_and_allocate(graph, steps).placement.plan
         return Row(made, time.process_time() - start, _with_whole_concatenations(graph, steps).size)

@@ -81,9 +81,9 @@ def generate(
         legal = legalize(
             optimize(graph), device, transposed=transposed, fusion=fusion, uses_sdk_softmax=uses_sdk_softmax
         )
-        legal, steps = partition(legal, device, transposed=transposed, fusion=fusion)
-        check(legal, steps, device)
-        program = lower(legal, steps, name=name, transposed=transposed)
+        graph, steps = partition(legal, device, transposed=transposed, fusion=fusion)
+        check(graph, steps, device, legal=legal)
+        program = lower(graph, steps, name=name, transposed=transposed)
         program = choose(program, EVERYWHERE) if palette else program
         weights = b"".join(piece.tobytes() for piece in encode_all(program.weights, transposed=transposed))
         texts = codegen.render(program, codegen.RenderOptions("m.h5"))

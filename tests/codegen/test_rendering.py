@@ -48,9 +48,9 @@ EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pyne
 
 def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed: bool = True) -> Program:
     legal = legalize(optimize(graph), DV700, transposed=transposed)
-    legal, steps = partition(legal, DV700, transposed=transposed)
-    check(legal, steps, DV700)
-    program = lower(legal, steps, name=name, transposed=transposed, original=graph)
+    partitioned, steps = partition(legal, DV700, transposed=transposed)
+    check(partitioned, steps, DV700, legal=legal)
+    program = lower(partitioned, steps, name=name, transposed=transposed, original=graph)
     return choose(program, EVERYWHERE) if palette else program
 
 

@@ -40,9 +40,9 @@ def some(*shape: int) -> Constant:
 def program(graph: Graph, *, transposed: bool) -> Program:
     limits = Limits()
     device = DV700._replace(limits=limits)
-    graph = legalize(optimize(graph), device, transposed=transposed)
-    graph, steps = partition(graph, device, transposed=transposed)
-    check(graph, steps, device)
+    legal = legalize(optimize(graph), device, transposed=transposed)
+    graph, steps = partition(legal, device, transposed=transposed)
+    check(graph, steps, device, legal=legal)
     return lower(graph, steps, name="net", transposed=transposed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from inspect import cleandoc
 from typing import NamedTuple
 
@@ -13,8 +14,27 @@ from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph, Node
 
 
+class RunsOn(Enum):
+    """What a rule is asked about.
+
+    GRAPH: each node of the legal graph, whose inputs are those of the network. COMMAND: each layer of the program, whose parts of
+    a concatenation may lie in an inner one by then.
+    """
+
+    GRAPH = "graph"
+    COMMAND = "command"
+
+
+class NodeSubject(NamedTuple):
+    """One node of the legal graph."""
+
+    graph: Graph
+    node: Node
+    limits: Limits
+
+
 class Subject(NamedTuple):
-    """One layer of the program, in its graph."""
+    """One layer of the program, in the graph that has a node for the map of each."""
 
     graph: Graph
     step: Command
@@ -29,10 +49,11 @@ class Breach(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """sizes: it depends on the sizes of maps, not on the settings of the layer alone."""
+    """on: what `broken` is given, a NodeSubject or a Subject. sizes: it depends on the sizes of maps, not on settings alone."""
 
     code: str
-    broken: Callable[[Subject], Iterator[Breach]]
+    on: RunsOn
+    broken: Callable[..., Iterator[Breach]]
     hint: str
     sizes: bool
 

@@ -4,9 +4,10 @@ The docstring of a rule is its entry in docs/device-rules.md, with the limits in
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias, overload
 
-from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, layer_type
-from cnn_convertor.devices.dv700.device import Breach, Device, Rule, Subject
+from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, is_view, layer_type
+from cnn_convertor.devices.dv700.device import Breach, Device, NodeSubject, Rule, RunsOn, Subject
 from cnn_convertor.devices.dv700.encode.registers import MAX_HALF, half_bits
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
@@ -36,53 +37,87 @@ from cnn_convertor.ir.ops import (
     Window,
 )
 
+NodeCheck: TypeAlias = Callable[[NodeSubject], Iterator[Breach]]
+CommandCheck: TypeAlias = Callable[[Subject], Iterator[Breach]]
+
 _RULES: list[Rule] = []
 
 
+@overload
 def rule(
-    code: str, hint: str, *, sizes: bool = True
-) -> Callable[[Callable[[Subject], Iterator[Breach]]], Callable[[Subject], Iterator[Breach]]]:
-    """Register a rule: a function that yields each way in which a layer breaks it."""
+    code: str, hint: str, *, on: Literal[RunsOn.GRAPH], sizes: bool = True
+) -> Callable[[NodeCheck], NodeCheck]: ...
 
-    def enter(function: Callable[[Subject], Iterator[Breach]]) -> Callable[[Subject], Iterator[Breach]]:
-        _RULES.append(Rule(code, function, hint, sizes))
+
+@overload
+def rule(
+    code: str, hint: str, *, on: Literal[RunsOn.COMMAND], sizes: bool = True
+) -> Callable[[CommandCheck], CommandCheck]: ...
+
+
+def rule(code: str, hint: str, *, on: RunsOn, sizes: bool = True) -> Callable[..., Any]:
+    """Register a rule: a function that yields each way in which a node of the graph, or a layer of the program, breaks it."""
+
+    def enter(function: Callable[..., Iterator[Breach]]) -> Callable[..., Iterator[Breach]]:
+        _RULES.append(Rule(code, on, function, hint, sizes))
         return function
 
     return enter
 
 
-def check(graph: Graph, steps: Sequence[Command], device: Device) -> None:
-    """Raise UnsupportedError with every broken rule, in network order."""
-    if problems := broken_rules(graph, steps, device):
+def check(graph: Graph, steps: Sequence[Command], device: Device, *, legal: Graph) -> None:
+    """Raise UnsupportedError with every broken rule, in network order. graph, steps: the partition of the legal graph."""
+    if problems := broken_rules(graph, steps, device, legal=legal):
         raise UnsupportedError(problems)
 
 
 def broken_rules(
-    graph: Graph, steps: Sequence[Command], device: Device, guessed: Container[Origin | None] = ()
+    graph: Graph,
+    steps: Sequence[Command],
+    device: Device,
+    *,
+    legal: Graph,
+    guessed: Container[Origin | None] = (),
 ) -> tuple[Problem, ...]:
     """Every broken rule, in network order. guessed: layers whose settings are known, but not the sizes of their maps."""
-    problems = (
-        problem for step in steps for problem in _problems(device.rules, Subject(graph, step, device.limits), guessed)
-    )
-    return tuple(dict.fromkeys(problems))
+    problems = []
+    for step in steps:
+        nodes = [legal[node.name] for node in step.nodes if node.name in legal]  # others are inner concatenations
+        problems += _problems(device, nodes, legal, Subject(graph, step, device.limits), guessed)
+    inside = {node.name for step in steps for node in step.nodes}
+    apart = [node for node in legal.nodes if node.name not in inside]  # views and inputs
+    return tuple(dict.fromkeys([*problems, *_problems(device, apart, legal, None, guessed)]))
 
 
-def _problems(rules: Sequence[Rule], subject: Subject, guessed: Container[Origin | None]) -> list[Problem]:
-    """What is wrong with one layer of the program, node by node."""
-    order = {origin: index for index, node in reversed([*enumerate(subject.step.nodes)]) for origin in node.origins}
-    found = [
-        Problem(r.code, message, where, r.hint)
-        for r in rules
-        for where, message in r.broken(subject)
-        if not (r.sizes and where in guessed)
-    ]
-    return sorted(found, key=lambda problem: order.get(problem.where, 0) if problem.where else 0)
+def _problems(
+    device: Device, nodes: Sequence[Node], legal: Graph, subject: Subject | None, guessed: Container[Origin | None]
+) -> list[Problem]:
+    """What is wrong with nodes of the legal graph, and with the layer of the program that has them, node by node."""
+    order = {origin: index for index, node in reversed([*enumerate(nodes)]) for origin in node.origins}
+    problems = []
+    for each in device.rules:
+        match each.on:
+            case RunsOn.GRAPH:
+                breaches = [breach for node in nodes for breach in each.broken(NodeSubject(legal, node, device.limits))]
+            case RunsOn.COMMAND:
+                breaches = [] if subject is None else [*each.broken(subject)]
+        problems += [
+            Problem(each.code, message, where, each.hint)
+            for where, message in breaches
+            if not (each.sizes and where in guessed)
+        ]
+    return sorted(problems, key=lambda problem: order.get(problem.where, 0) if problem.where else 0)
 
 
 # --- sizes ---------------------------------------------------------------------------------------------------------------
 
 
-@rule("DV401", "use kernels of at most the maximal size, or several smaller ones after each other", sizes=False)
+@rule(
+    "DV401",
+    "use kernels of at most the maximal size, or several smaller ones after each other",
+    on=RunsOn.COMMAND,
+    sizes=False,
+)
 def kernel_size(subject: Subject) -> Iterator[Breach]:
     """A convolution kernel is at most {max_kernel_size} in each direction by default (--max-kernel-size).
 
@@ -94,7 +129,7 @@ def kernel_size(subject: Subject) -> Iterator[Breach]:
             yield Breach(where, f"the kernel {_by(convolution.kernel)} is larger than {most}x{most}")
 
 
-@rule("DV402", "use a smaller stride or dilation")
+@rule("DV402", "use a smaller stride or dilation", on=RunsOn.COMMAND)
 def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
     """A stride is at most {max_stride} in each direction, a dilation {max_dilation}.
 
@@ -109,7 +144,7 @@ def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
             yield Breach(where, f"the dilation {_by(convolution.dilation)} is larger than {limits.max_dilation}")
 
 
-@rule("DV403", "use less padding")
+@rule("DV403", "use less padding", on=RunsOn.COMMAND)
 def padding(subject: Subject) -> Iterator[Breach]:
     """Padding is at most {max_padding_left_top} on the left and top, {max_padding_right_bottom} on the right and bottom.
 
@@ -132,7 +167,7 @@ def padding(subject: Subject) -> Iterator[Breach]:
                 )
 
 
-@rule("DV404", "convert for a smaller input (width_override and height_override in the ini file)")
+@rule("DV404", "convert for a smaller input (width_override and height_override in the ini file)", on=RunsOn.COMMAND)
 def map_sizes(subject: Subject) -> Iterator[Breach]:
     """A map is at most {max_height} high and {max_width} wide.
 
@@ -171,7 +206,9 @@ def _too_large(shape: Shape, most_channels: int, limits: Limits) -> dict[str, st
     return found
 
 
-@rule("DV405", "convert for a smaller input, or give the true size of the unified buffer (--ub-size)")
+@rule(
+    "DV405", "convert for a smaller input, or give the true size of the unified buffer (--ub-size)", on=RunsOn.COMMAND
+)
 def unified_buffer(subject: Subject) -> Iterator[Breach]:
     """The input of a convolution must fit the unified buffer, in at most as many tiles as it has columns.
 
@@ -189,7 +226,7 @@ def unified_buffer(subject: Subject) -> Iterator[Breach]:
 # --- what the convolution block cannot do --------------------------------------------------------------------------------
 
 
-@rule("DV411", "train with an odd kernel, stride 1 and 'same' padding, or without dilation")
+@rule("DV411", "train with an odd kernel, stride 1 and 'same' padding, or without dilation", on=RunsOn.COMMAND)
 def dilation(subject: Subject) -> Iterator[Breach]:
     """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by the stride.
 
@@ -221,21 +258,23 @@ def dilation(subject: Subject) -> Iterator[Breach]:
         assert run.pooling is None and not isinstance(run.activation, PRelu), "legalize keeps these apart"
 
 
-@rule("DV416", "use less padding")
-def maximum_of_padding(subject: Subject) -> Iterator[Breach]:
+@rule("DV416", "use less padding", on=RunsOn.GRAPH)
+def maximum_of_padding(subject: NodeSubject) -> Iterator[Breach]:
     """Each window of a max pool covers an element of the map: padding alone has no maximum."""
-    for node in subject.step.nodes:
-        op = node.op.op if isinstance(node.op, OnCpu) else node.op
-        if not isinstance(op, MaxPool2d):
-            continue
-        x, y = subject.graph.shape(node.inputs[0]), subject.graph.shape(node.name)
-        (extent, stride, pad) = op.window.extent, op.window.stride, op.window.padding
-        last = Pair((y.height - 1) * stride.height - pad.top, (y.width - 1) * stride.width - pad.left)
-        if pad.top >= extent.height or pad.left >= extent.width or last.height >= x.height or last.width >= x.width:
-            yield Breach(node.where, "a window of the max pool covers only padding, which has no maximum")
+    graph, node, _ = subject
+    op = node.op.op if isinstance(node.op, OnCpu) else node.op
+    if not isinstance(op, MaxPool2d):
+        return
+    x, y = graph.shape(node.inputs[0]), graph.shape(node.name)
+    (extent, stride, pad) = op.window.extent, op.window.stride, op.window.padding
+    last = Pair((y.height - 1) * stride.height - pad.top, (y.width - 1) * stride.width - pad.left)
+    if pad.top >= extent.height or pad.left >= extent.width or last.height >= x.height or last.width >= x.width:
+        yield Breach(node.where, "a window of the max pool covers only padding, which has no maximum")
 
 
-@rule("DV418", "train with an upsampling and a convolution, or convert for another device", sizes=False)
+@rule(
+    "DV418", "train with an upsampling and a convolution, or convert for another device", on=RunsOn.COMMAND, sizes=False
+)
 def deconvolution(subject: Subject) -> Iterator[Breach]:
     """Devices of old revisions have no deconvolution (docs/devices.md)."""
     for where, convolution in _convolutions(subject):
@@ -243,7 +282,7 @@ def deconvolution(subject: Subject) -> Iterator[Breach]:
             yield Breach(where, "the device has no deconvolution: its revision is too old, or a probe saw it fail")
 
 
-@rule("DV419", "use less padding")
+@rule("DV419", "use less padding", on=RunsOn.COMMAND)
 def padding_of_small_maps(subject: Subject) -> Iterator[Breach]:
     """Devices of old revisions refuse padding larger than the map (docs/devices.md)."""
     if subject.limits.pads_beyond_map:
@@ -257,7 +296,7 @@ def padding_of_small_maps(subject: Subject) -> Iterator[Breach]:
                 yield Breach(nodes[0].where, message)
 
 
-@rule("DV503", "scale the layer's input or weights instead", sizes=False)
+@rule("DV503", "scale the layer's input or weights instead", on=RunsOn.COMMAND, sizes=False)
 def constants(subject: Subject) -> Iterator[Breach]:
     """The factor of an average pool or a scale and the slope of a leaky ReLU must be FP16 numbers, and not round to 0."""
     found = [(where, "factor", pooling.factor) for where, pooling in _poolings(subject)]
@@ -273,48 +312,49 @@ def constants(subject: Subject) -> Iterator[Breach]:
 # --- what lies between device and CPU ------------------------------------------------------------------------------------
 
 
-@rule("DV421", "let the network end there, and do the rest in the application")
-def cpu_results_are_final(subject: Subject) -> Iterator[Breach]:
+@rule("DV421", "let the network end there, and do the rest in the application", on=RunsOn.GRAPH)
+def cpu_results_are_final(subject: NodeSubject) -> Iterator[Breach]:
     """Custom layers write FP32, which neither commands nor the runtime read. Generated CPU functions do."""
-    if any(isinstance(node.op, OnCpu) for node in subject.step.nodes):
+    graph, node, _ = subject
+    if isinstance(node.op, OnCpu) or is_view(node):
         return
-    for node in subject.step.nodes:
-        for name in node.inputs:
-            before = buffer_owner(subject.graph, name)
-            if isinstance(before.op, Custom):
-                yield Breach(node.where, f'it reads the result of "{before.name}", a layer of the firmware')
+    for name in node.inputs:
+        before = buffer_owner(graph, name)
+        if isinstance(before.op, Custom):
+            yield Breach(node.where, f'it reads the result of "{before.name}", a layer of the firmware')
 
 
-@rule("DV424", "let the network end there, or search fewer elements")
-def places_in_half(subject: Subject) -> Iterator[Breach]:
+@rule("DV424", "let the network end there, or search fewer elements", on=RunsOn.GRAPH)
+def places_in_half(subject: NodeSubject) -> Iterator[Breach]:
     """FP16 holds indices up to {max_exact_integer}: only the application and CPU layers read an ArgMax among more elements."""
-    node = subject.step.nodes[-1]
+    graph, node, limits = subject
     match node.op:
         case OnCpu(op=ArgMax(axis=axis, values=values)) if axis is None or not values:
-            x = subject.graph.shape(node.inputs[0])
+            x = graph.shape(node.inputs[0])
             count = x.size if axis is None else x[axis]
-            if (
-                count - 1 > subject.limits.max_exact_integer
-                and element_type(subject.graph, node.name) is ElementType.HALF
-            ):
+            if count - 1 > limits.max_exact_integer and element_type(graph, node.name) is ElementType.HALF:
                 yield Breach(
                     node.where, f"the next layer reads FP16, which cannot hold the indices of {count} elements"
                 )
 
 
-@rule("DV425", "set softmax = cpu in [OPTIONAL]: a generated function leaves its input alone and sums in FP32")
-def sdk_softmax(subject: Subject) -> Iterator[Breach]:
+@rule(
+    "DV425",
+    "set softmax = cpu in [OPTIONAL]: a generated function leaves its input alone and sums in FP32",
+    on=RunsOn.GRAPH,
+)
+def sdk_softmax(subject: NodeSubject) -> Iterator[Breach]:
     """The SDK's softmax (softmax = sdk) overwrites its input and adds at most {max_exact_integer} numbers.
 
     Nothing else may read its input.
     """
-    node = subject.step.nodes[-1]
+    graph, node, limits = subject
     if not isinstance(node.op, ArraySoftmax):
         return
-    length, most = node.op.dims[node.op.axis], subject.limits.max_exact_integer
+    length, most = node.op.dims[node.op.axis], limits.max_exact_integer
     if length > most:
         yield Breach(node.where, f"a sum of {length} numbers in FP16 stops growing at {most}")
-    for what in _other_uses(subject.graph, node.inputs[0], node.name):
+    for what in _other_uses(graph, node.inputs[0], node.name):
         yield Breach(node.where, f"LT_SOFTMAX overwrites what it reads, which is {what}")
 
 

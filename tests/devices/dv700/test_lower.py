@@ -41,9 +41,9 @@ def build(
 ) -> Program:
     limits = Limits(ub_size=ub_size)
     device = DV700._replace(limits=limits)
-    graph = legalize(optimize(graph), device, transposed=transposed, fusion=fusion)
-    graph, steps = partition(graph, device, transposed=transposed, fusion=fusion)
-    check(graph, steps, device)
+    legal = legalize(optimize(graph), device, transposed=transposed, fusion=fusion)
+    graph, steps = partition(legal, device, transposed=transposed, fusion=fusion)
+    check(graph, steps, device, legal=legal)
     return lower(graph, steps, name="net", transposed=transposed)
 
 
@@ -260,9 +260,9 @@ def test_get_layer_input_reorders_maps_alone(shape: Shape, is_reordered: bool) -
 
 def build_with_sdk_softmax(graph: Graph, *, transposed: bool = True) -> Program:
     legal = legalize(optimize(graph), DV700, transposed=transposed, uses_sdk_softmax=True)
-    legal, steps = partition(legal, DV700, transposed=transposed)
-    check(legal, steps, DV700)
-    return lower(legal, steps, name="net", transposed=transposed, original=graph)
+    partitioned, steps = partition(legal, DV700, transposed=transposed)
+    check(partitioned, steps, DV700, legal=legal)
+    return lower(partitioned, steps, name="net", transposed=transposed, original=graph)
 
 
 @BOTH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices import dv700
-from cnn_convertor.devices.dv700.device import Rule
+from cnn_convertor.devices.dv700.device import Breach, NodeSubject, Rule, RunsOn
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
@@ -37,12 +37,19 @@ def zeros(*shape: int) -> Constant:
     return Constant(shape, read)
 
 
-def problems(graph: Graph, limits: Limits = LIMITS, *, transposed: bool = True) -> tuple[Problem, ...]:
+def problems(
+    graph: Graph,
+    limits: Limits = LIMITS,
+    *,
+    transposed: bool = True,
+    rules: tuple[Rule, ...] = RULES,
+    uses_sdk_softmax: bool = False,
+) -> tuple[Problem, ...]:
     """What is wrong with the graph, once it is legalized."""
-    device = DV700._replace(limits=limits)
-    graph = legalize(graph, device, transposed=transposed)
+    device = DV700._replace(limits=limits, rules=rules)
+    graph = legalize(graph, device, transposed=transposed, uses_sdk_softmax=uses_sdk_softmax)
     try:
-        check(*partition(graph, device, transposed=transposed), device)
+        check(*partition(graph, device, transposed=transposed), device, legal=graph)
     except UnsupportedError as error:
         return error.problems
     return ()
@@ -181,10 +188,48 @@ def test_a_stride_that_moves_no_window_may_be_any() -> None:
     assert moved(LIMITS, conv(stride=Pair(2, 300)), Shape(16, 16, 8)) == (Pair(2, 16), Shape(8, 1, 8))
 
 
-def test_every_rule_has_a_case() -> None:
-    elsewhere = {"DV425", "DV418", "DV419"}  # need softmax = sdk (test_lower.py), or another device (LOWERED)
-    assert {code for code, *_ in CASES} | elsewhere == {rule.code for rule in RULES}
+SDK_SOFTMAX = chain(ops.Softmax(), shape=Shape(1, 1, 2049))
+
+
+def test_every_rule_can_fire_by_itself() -> None:
+    """With no other rule, for a network of this file."""
+    networks = [*((broken, LIMITS) for _, _, broken, _ in CASES), *((graph, limits) for _, limits, graph in LOWERED)]
+    fired = {rule.code for rule in RULES if any(problems(*network, rules=(rule,)) for network in networks)}
+    (softmax,) = (rule for rule in RULES if rule.code == "DV425")
+    assert problems(SDK_SOFTMAX, rules=(softmax,), uses_sdk_softmax=True)
+    assert [rule.code for rule in RULES if rule.code not in fired | {softmax.code}] == []
     assert len({rule.code for rule in RULES}) == len(RULES)
+
+
+def inner_concatenation() -> Graph:
+    """Two convolutions of one map share a command and, in the program, a concatenation inside that of all three parts."""
+    inputs = [Node(name, ops.Input(Shape(8, 8, 8))) for name in "xy"]
+    parts = [Node(name, conv(1, 1), (source,), (Origin("net", name),)) for name, source in ("ax", "bx", "cy")]
+    return Graph(
+        (*inputs, *parts, Node("joined", ops.Concat(), ("a", "b", "c"), (Origin("net", "joined"),))), ("joined",)
+    )
+
+
+def test_a_rule_on_the_graph_sees_the_inputs_that_the_network_has() -> None:
+    """A rule on commands does not: there, parts of a concatenation lie in an inner one."""
+
+    def too_many_parts(*nodes: Node) -> Iterator[Breach]:
+        return (Breach(n.where, "parts") for n in nodes if isinstance(n.op, ops.Concat) and len(n.inputs) > 2)
+
+    on_graph = Rule("DV499", RunsOn.GRAPH, lambda subject: too_many_parts(subject.node), "", False)
+    on_command = Rule("DV499", RunsOn.COMMAND, lambda subject: too_many_parts(*subject.step.nodes), "", False)
+    graph = inner_concatenation()
+    assert [problem.where for problem in problems(graph, rules=(on_graph,))] == [Origin("net", "joined")]
+    assert problems(graph, rules=(on_command,)) == ()
+
+
+def test_a_rule_on_the_graph_sees_every_node_once() -> None:
+    def told(subject: NodeSubject) -> Iterator[Breach]:
+        yield Breach(None, subject.node.name)
+
+    graph = chain(conv(), ops.Reshape(Shape(1, 1, 512), Order.MEMORY), average(1))
+    found = problems(graph, rules=(Rule("DV499", RunsOn.GRAPH, told, "", False),))
+    assert sorted(problem.message for problem in found) == ["a", "b", "c", "x"]
 
 
 def test_every_limit_is_used() -> None:

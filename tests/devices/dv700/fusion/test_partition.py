@@ -472,7 +472,7 @@ def test_what_shares_commands_computes_the_same(
 
 def broken(selection: Selection, limits: Limits) -> set[Problem]:
     try:
-        check(*selection, DV700._replace(limits=limits))
+        check(*selection, DV700._replace(limits=limits), legal=selection.graph)
     except UnsupportedError as error:
         return set(error.problems)
     return set()

@@ -113,7 +113,7 @@ def conv(out: int = 8, channels: int = 8) -> Op:
 def test_every_read_finds_its_map_intact(seed: int, steps: int, fusion: Fusion) -> None:
     graph, chosen = legal(random_networks.network(seed, steps), fusion)
     try:
-        check(graph, chosen, DV700)
+        check(graph, chosen, DV700, legal=graph)
     except UnsupportedError:
         assume(False)
     placement = place(graph, chosen)
@@ -207,7 +207,7 @@ def test_what_the_commands_keep_to_themselves_has_no_place() -> None:
 def test_what_is_arranged_is_right_and_no_larger(seed: int, steps: int) -> None:
     graph, chosen = legal(random_networks.network(seed, steps))
     try:
-        check(graph, chosen, DV700)
+        check(graph, chosen, DV700, legal=graph)
     except UnsupportedError:
         assume(False)
     made = schedule_and_allocate(graph, chosen)
