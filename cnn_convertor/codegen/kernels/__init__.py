@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor.codegen.cpp import literal
-from cnn_convertor.devices.dv700.kernel_calls import Argument, CpuKernelCall
+from cnn_convertor.devices.dv700.operators import Argument, CpuKernelCall
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Tensor
 
 _FOLDER = Path(__file__).parent

@@ -1,15 +1,27 @@
-"""The operators: who does the work of each, in which layer of the SDK or by which function, and what it is called."""
+"""The operators: who does the work of each, in which layer of the SDK or by which C++ function, and what it is called."""
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import astuple
 from enum import Enum
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
-from cnn_convertor.devices.dv700 import kernel_calls as kernels
-from cnn_convertor.devices.dv700.kernel_calls import CpuKernelCall
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import ONE, Op
+from cnn_convertor.ir.ops import ONE, Axis, Op, Order, Window
+
+Argument: TypeAlias = "bool | int | float | str | tuple[int, ...] | tuple[float, ...] | CpuKernelCall"
+
+
+class CpuKernelCall(NamedTuple):
+    """A call of a C++ function, after the maps that it reads and writes; as an argument: a value of a struct.
+
+    Arguments that are words are names of constants.
+    """
+
+    function: str
+    arguments: tuple[Argument, ...] = ()
 
 
 class Executor(Enum):
@@ -44,14 +56,54 @@ _MEANINGS = {
 class Operator(NamedTuple):
     """layer: the type of the operator's layer in a legal graph; None if it is rewritten, or left to the CPU, before.
 
-    kernel: the call that does it on the CPU; None if a rewrite makes other operators of it.
+    function: what does it on the CPU, in codegen/kernels; empty if a rewrite makes other operators of it. arguments: what the
+    function takes after the maps.
     """
 
     executor: Executor
     words: str
     layer: LayerType | None = None
-    kernel: Callable[[Any], CpuKernelCall] | None = None
+    function: str = ""
+    arguments: Callable[[Any], tuple[Argument, ...]] = lambda _: ()
 
+
+def _constant(value: Enum) -> str:
+    """The name in C++: CENTER_SIZE is kCenterSize."""
+    return "k" + value.name.title().replace("_", "")
+
+
+def _axes(*axes: Axis) -> CpuKernelCall:
+    return CpuKernelCall("Axes", tuple(axis in axes for axis in Axis))
+
+
+def _window(window: Window) -> CpuKernelCall:
+    pad = window.padding
+    return CpuKernelCall("Window", (*window.kernel, *window.stride, *window.dilation, pad.top, pad.left))
+
+
+def _floats(*numbers: float) -> tuple[float, ...]:
+    return tuple(map(float, numbers))
+
+
+def _average_pool(op: ops.AveragePool2d) -> tuple[Argument, ...]:
+    window = op.window._replace(padding=op.window.padding + op.uncounted)
+    return _window(window), CpuKernelCall("Counted", tuple(op.window.padding)), op.factor or 0.0
+
+
+def _prior_box(op: ops.PriorBox) -> tuple[Argument, ...]:
+    sizes = _floats(*op.min_sizes), _floats(*op.max_sizes), _floats(*op.aspect_ratios)
+    steps = _floats(op.step_height, op.step_width, op.offset)
+    return *op.map_size, *_floats(*op.image_size), *sizes, op.clip, op.variance, *steps
+
+
+def _detection_output(op: ops.DetectionOutput) -> tuple[Argument, ...]:
+    boxes = op.classes, op.background, op.share_location, _constant(op.code), op.variance_encoded
+    suppression = float(op.nms_threshold), op.top_k, float(op.eta)
+    return *boxes, *suppression, float(op.confidence_threshold), op.keep_top_k
+
+
+_CPU, _IN_PLACE = Executor.CPU, Executor.IN_PLACE
+_STEPS = partial(CpuKernelCall, "Steps")
 
 OPERATORS: Mapping[type, Operator] = {
     ops.Input: Operator(Executor.APPLICATION, "input", LayerType.INPUT),
@@ -60,42 +112,68 @@ OPERATORS: Mapping[type, Operator] = {
     ops.ConvTranspose2d: Operator(Executor.DEVICE, "deconvolution", LayerType.CONV),
     ops.Dense: Operator(Executor.DEVICE, "fully connected", LayerType.CONV),
     ops.Add: Operator(Executor.DEVICE, "sum", LayerType.CONV),
-    ops.MaxPool2d: Operator(Executor.EITHER, "max pool", LayerType.CONV, kernels.max_pool),
-    ops.AveragePool2d: Operator(Executor.EITHER, "average pool", LayerType.CONV, kernels.average_pool),
+    ops.MaxPool2d: Operator(
+        Executor.EITHER, "max pool", LayerType.CONV, "MaxPool", lambda op: (_window(op.window),)
+    ),
+    ops.AveragePool2d: Operator(Executor.EITHER, "average pool", LayerType.CONV, "AveragePool", _average_pool),
     ops.Upsample: Operator(Executor.EITHER, "upsampling", LayerType.CONV),
     ops.BatchNorm: Operator(Executor.WITHIN, "batch norm"),
     ops.Scale: Operator(Executor.WITHIN, "scale"),
     ops.Activation: Operator(Executor.WITHIN, "activation"),
     ops.Pad: Operator(Executor.WITHIN, "pad"),
-    ops.Concat: Operator(Executor.IN_PLACE, "concatenation", LayerType.CONCAT, kernels.concat),
-    ops.Reshape: Operator(Executor.IN_PLACE, "reshape", LayerType.FLATTEN),
-    ops.ChannelSlice: Operator(Executor.IN_PLACE, "channel slice"),
-    ops.Softmax: Operator(Executor.CPU, "softmax", kernel=kernels.softmax),
-    ops.ArraySoftmax: Operator(Executor.CPU, "softmax", LayerType.SOFTMAX),
-    ops.Unary: Operator(Executor.CPU, "function", kernel=kernels.unary),
-    ops.Binary: Operator(Executor.CPU, "element-wise arithmetic", kernel=kernels.binary),
-    ops.MaxUnpool: Operator(Executor.CPU, "max unpool", kernel=kernels.max_unpool),
-    ops.LocalResponseNorm: Operator(Executor.CPU, "local response norm", kernel=kernels.local_response_norm),
-    ops.MeanVarianceNorm: Operator(Executor.CPU, "mean-variance normalization", kernel=kernels.mean_variance_norm),
-    ops.L2Normalize: Operator(Executor.CPU, "L2 normalization", kernel=kernels.l2_normalize),
-    ops.Reduce: Operator(Executor.CPU, "reduce", kernel=kernels.reduce),
-    ops.ArgMax: Operator(Executor.CPU, "arg max", kernel=kernels.arg_max),
-    ops.Resize: Operator(Executor.CPU, "resize", kernel=kernels.resize),
-    ops.Crop: Operator(Executor.CPU, "crop", kernel=kernels.crop),
-    ops.TransposeReshape: Operator(Executor.CPU, "transpose", kernel=kernels.transpose_reshape),
-    ops.SpaceToDepth: Operator(Executor.CPU, "space to depth", kernel=kernels.space_to_depth),
-    ops.PriorBox: Operator(Executor.CPU, "prior box", kernel=kernels.prior_box),
-    ops.DetectionOutput: Operator(Executor.CPU, "detection output", kernel=kernels.detection_output),
-    ops.OnCpu: Operator(Executor.CPU, "function", LayerType.CUSTOM),
+    ops.Concat: Operator(_IN_PLACE, "concatenation", LayerType.CONCAT, "Concat", lambda op: (_axes(op.axis),)),
+    ops.Reshape: Operator(_IN_PLACE, "reshape", LayerType.FLATTEN),
+    ops.ChannelSlice: Operator(_IN_PLACE, "channel slice"),
+    ops.Softmax: Operator(_CPU, "softmax", None, "Softmax", lambda op: (_axes(op.axis),)),
+    ops.ArraySoftmax: Operator(_CPU, "softmax", LayerType.SOFTMAX),
+    ops.Unary: Operator(
+        _CPU, "function", None, "Unary", lambda op: (CpuKernelCall(type(op.function).__name__, astuple(op.function)),)
+    ),
+    ops.Binary: Operator(
+        _CPU, "element-wise arithmetic", None, "Binary", lambda op: (CpuKernelCall(op.operation.name.capitalize()),)
+    ),
+    ops.MaxUnpool: Operator(_CPU, "max unpool", None, "MaxUnpool", lambda op: (_window(op.window),)),
+    ops.LocalResponseNorm: Operator(
+        _CPU, "local response norm", None, "LocalResponseNorm",
+        lambda op: (op.size, op.alpha, op.beta, op.bias, op.across_channels),
+    ),
+    ops.MeanVarianceNorm: Operator(
+        _CPU, "mean-variance normalization", None, "MeanVarianceNorm",
+        lambda op: (_axes(*op.axes), op.groups, op.divides, float(op.epsilon), op.epsilon_outside),
+    ),
+    ops.L2Normalize: Operator(
+        _CPU, "L2 normalization", None, "L2Normalize", lambda op: (_axes(*op.axes), float(op.epsilon), op.at_least)
+    ),
+    ops.Reduce: Operator(
+        _CPU, "reduce", None, "Reduce", lambda op: (_axes(*op.axes), _constant(op.reduction), float(op.factor))
+    ),
+    ops.ArgMax: Operator(
+        _CPU, "arg max", None, "ArgMax",
+        lambda op: (_axes(*(Axis if op.axis is None else (op.axis,))), op.count, op.values, op.last_of_equals),
+    ),
+    ops.Resize: Operator(
+        _CPU, "resize", None, "Resize",
+        lambda op: (op.interpolation is ops.Interpolation.BILINEAR, _constant(op.sampling)),
+    ),
+    ops.Crop: Operator(_CPU, "crop", None, "Crop", lambda op: (_STEPS(tuple(op.start)), _STEPS(tuple(op.stride)))),
+    ops.TransposeReshape: Operator(
+        _CPU, "transpose", None, "TransposeReshape", lambda op: (op.dims, op.axes, op.order is Order.CHW)
+    ),
+    ops.SpaceToDepth: Operator(
+        _CPU, "space to depth", None, "SpaceToDepth", lambda op: (*op.block, op.padding.top, op.padding.left)
+    ),
+    ops.PriorBox: Operator(_CPU, "prior box", None, "PriorBox", _prior_box),
+    ops.DetectionOutput: Operator(_CPU, "detection output", None, "DetectionOutput", _detection_output),
+    ops.OnCpu: Operator(_CPU, "function", LayerType.CUSTOM),
     ops.Custom: Operator(Executor.FIRMWARE, "custom", LayerType.CUSTOM),
-}
+}  # fmt: skip
 
 
 def kernel_call(op: Op) -> CpuKernelCall:
     """The call that does the operator's work on the CPU."""
-    kernel = OPERATORS[type(op)].kernel
-    assert kernel is not None, f"{type(op).__name__} has no function for the CPU"
-    return kernel(op)
+    row = OPERATORS[type(op)]
+    assert row.function, f"{type(op).__name__} has no function for the CPU"
+    return CpuKernelCall(row.function, row.arguments(op))
 
 
 def describe(op: Op) -> str:

@@ -45,39 +45,4 @@ class OnCpu:
         return self.op.output_shape(*xs)
 
 
-Op: TypeAlias = (
-    Input
-    | Identity
-    | Conv2d
-    | ConvTranspose2d
-    | Dense
-    | MaxPool2d
-    | AveragePool2d
-    | Upsample
-    | MaxUnpool
-    | BatchNorm
-    | Scale
-    | Activation
-    | Add
-    | Concat
-    | Pad
-    | Reshape
-    | Softmax
-    | ArraySoftmax
-    | Unary
-    | Binary
-    | LocalResponseNorm
-    | MeanVarianceNorm
-    | L2Normalize
-    | Reduce
-    | ArgMax
-    | Resize
-    | Crop
-    | TransposeReshape
-    | SpaceToDepth
-    | PriorBox
-    | DetectionOutput
-    | ChannelSlice
-    | OnCpu
-    | Custom
-)
+Op: TypeAlias = LayerOp | ReducingOp | DataMovementOp | DetectionOp | OnCpu | Custom

@@ -264,3 +264,21 @@ class Binary:
 
 Weighted: TypeAlias = Conv2d | ConvTranspose2d | Dense
 Activated: TypeAlias = Weighted | MaxPool2d | AveragePool2d | Scale | Add  # operators that can carry an activation
+
+
+LayerOp: TypeAlias = (
+    Input
+    | Identity
+    | Conv2d
+    | ConvTranspose2d
+    | Dense
+    | MaxPool2d
+    | AveragePool2d
+    | MaxUnpool
+    | BatchNorm
+    | Scale
+    | Activation
+    | Unary
+    | Add
+    | Binary
+)  # the operators of this file

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 from cnn_convertor.ir.ops.geometry import NO_PADDING, Axis, Padding, Pair, Shape, ShapeError
 
@@ -154,3 +155,8 @@ class ChannelSlice:
     def output_shape(self, x: Shape) -> Shape:
         assert 0 <= self.first < self.first + self.count <= x.channels
         return Shape(x.height, x.width, self.count)
+
+
+DataMovementOp: TypeAlias = (
+    Concat | Pad | Upsample | Reshape | Resize | Crop | TransposeReshape | SpaceToDepth | ChannelSlice
+)  # the operators of this file

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 from cnn_convertor.ir.ops.geometry import Pair, Shape, ShapeError
 
@@ -78,3 +79,6 @@ class DetectionOutput:
             )
         rows = boxes * self.classes if self.keep_top_k < 0 else self.keep_top_k
         return Shape(rows, 7, 1)
+
+
+DetectionOp: TypeAlias = PriorBox | DetectionOutput  # the operators of this file

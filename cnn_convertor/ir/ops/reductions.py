@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
+from typing import TypeAlias
 
 from cnn_convertor.ir.ops.geometry import LARGEST_WINDOW, Axis, SameShape, Shape, ShapeError
 
@@ -119,3 +120,8 @@ class ArgMax:
         if self.axis is None:
             return Shape(self.count, 1, 2 if self.values else 1)
         return x.with_length(self.axis, self.count)
+
+
+ReducingOp: TypeAlias = (
+    Softmax | ArraySoftmax | LocalResponseNorm | MeanVarianceNorm | L2Normalize | Reduce | ArgMax
+)  # the operators of this file

@@ -21,7 +21,7 @@ from ir.test_ops import SHAPES
 from verification import test_cpu_layers as on_the_cpu
 
 OF_EACH = {type(op): (op, inputs) for op, inputs, _ in SHAPES}  # an instance, and the shapes that it takes
-WITH_KERNEL = [kind for kind, entry in OPERATORS.items() if entry.kernel]
+WITH_KERNEL = [kind for kind, entry in OPERATORS.items() if entry.function]
 CPU_PAGE = Path(__file__).parents[3] / "docs/cpu-layers.md"
 
 
@@ -51,7 +51,7 @@ def test_an_operator_runs_where_the_table_says(kind: type) -> None:
     graph, entry = graph_of(op, inputs), OPERATORS[kind]
     if entry.executor is Executor.CPU and entry.layer is None:
         (left,) = on_cpu(graph, graph["op"], Limits()) or ()
-        assert left.op == ops.OnCpu(op) and entry.kernel is not None
+        assert left.op == ops.OnCpu(op) and entry.function
     elif entry.layer is None:
         with pytest.raises(AssertionError, match="should have been rewritten"):
             layer_type(graph, graph["op"])
