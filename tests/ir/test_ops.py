@@ -10,7 +10,6 @@ import pytest
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import (
-    ONE,
     Axis,
     BinaryOp,
     Interpolation,
@@ -18,12 +17,12 @@ from cnn_convertor.ir.ops import (
     Order,
     Padding,
     Pair,
-    Reduction,
     Sampling,
     Shape,
     ShapeError,
     Window,
 )
+from reference.ir_reference import EXAMPLES, execute
 
 Sizes: TypeAlias = tuple[float, ...]
 
@@ -53,69 +52,29 @@ def detection_output(*, share_location: bool = True, keep_top_k: int = 5) -> ops
 
 X = Shape(9, 12, 4)
 SAME = Padding(1, 1, 1, 1)
-SHAPES: list[tuple[Op, list[Shape], Shape]] = [
-    (ops.Input(X), [], X),
-    (ops.Identity(), [X], X),
-    (conv(6, 4, 3, 3), [X], Shape(7, 10, 6)),
-    (conv(6, 4, 3, 3, padding=SAME), [X], Shape(9, 12, 6)),
-    (conv(6, 4, 3, 3, stride=Pair(2, 2)), [X], Shape(4, 5, 6)),
-    (conv(6, 4, 3, 5, stride=Pair(2, 3), padding=Padding(0, 1, 2, 3)), [X], Shape(4, 5, 6)),
-    (conv(6, 4, 3, 3, dilation=Pair(2, 3)), [X], Shape(5, 6, 6)),
-    (conv(8, 1, 3, 3, groups=4), [X], Shape(7, 10, 8)),
-    (conv(6, 4, 9, 12), [X], Shape(1, 1, 6)),
-    (deconv(6, 4, 3, 3), [X], Shape(11, 14, 6)),
-    (deconv(6, 4, 4, 4, stride=Pair(2, 2), padding=SAME), [X], Shape(18, 24, 6)),
-    (deconv(6, 4, 3, 3, stride=Pair(2, 2), padding=SAME, more=ONE), [X], Shape(18, 24, 6)),
-    (deconv(6, 4, 3, 3, dilation=Pair(2, 2)), [X], Shape(13, 16, 6)),
-    (ops.Dense(ones(5, 4, 9, 12), None), [X], Shape(1, 1, 5)),
-    (ops.MaxPool2d(Window(Pair(2, 3), Pair(2, 3))), [X], Shape(4, 4, 4)),
-    (ops.AveragePool2d(Window(Pair(3, 3), Pair(2, 2)), uncounted=Padding(0, 0, 0, 1)), [X], Shape(4, 6, 4)),
-    (ops.Upsample(Pair(2, 3)), [X], Shape(18, 36, 4)),
-    (ops.MaxUnpool(Window(Pair(2, 3), Pair(2, 3))), [Shape(4, 4, 4), X], X),
-    (ops.BatchNorm(ones(4), ones(4), None, None, 0.001), [X], X),
-    (ops.Scale(ones(4)), [X], X),
-    (ops.Activation(ops.PRelu(ones(4))), [X], X),
-    (ops.Add(), [X, X], X),
-    (ops.Concat(), [X, Shape(9, 12, 3), X], Shape(9, 12, 11)),
-    (ops.Pad(Padding(1, 2, 3, 4)), [X], Shape(12, 19, 4)),
-    (ops.Reshape(Shape(1, 1, 432), Order.HWC), [X], Shape(1, 1, 432)),
-    (ops.Softmax(), [X], X),
-    (ops.Softmax(Axis.HEIGHT), [X], X),
-    (ops.ArraySoftmax((2, 3), 1), [Shape(1, 1, 6)], Shape(1, 1, 6)),
-    (ops.Concat(Axis.WIDTH), [X, Shape(9, 3, 4)], Shape(9, 15, 4)),
-    (ops.Unary(ops.Swish()), [X], X),
-    (ops.Binary(BinaryOp.MULTIPLY), [X, Shape(1, 1, 4)], X),
-    (ops.Binary(BinaryOp.DIVIDE), [Shape(1, 12, 4), Shape(9, 1, 4)], X),
-    (ops.LocalResponseNorm(5, 1.0, 0.75), [X], X),
-    (ops.MeanVarianceNorm((Axis.HEIGHT, Axis.CHANNELS), 0.1, groups=2), [X], X),
-    (ops.L2Normalize((Axis.CHANNELS,), 0.1), [X], X),
-    (ops.Reduce(Reduction.SUM, (Axis.HEIGHT, Axis.CHANNELS)), [X], Shape(1, 12, 1)),
-    (ops.ArgMax(Axis.WIDTH, 3), [X], Shape(9, 3, 4)),
-    (ops.ArgMax(None, 3), [X], Shape(3, 1, 1)),
-    (ops.ArgMax(None, 3, values=True), [X], Shape(3, 1, 2)),
-    (ops.Resize(Pair(5, 17), Interpolation.BILINEAR, Sampling.CORNERS), [X], Shape(5, 17, 4)),
-    (ops.Crop(Shape(1, 2, 0), Shape(9, 8, 3)), [X], Shape(8, 6, 3)),
-    (ops.Crop(Shape(1, 2, 0), Shape(9, 8, 3), Shape(3, 5, 2)), [X], Shape(3, 2, 2)),
-    (ops.TransposeReshape((9, 48), (1, 0), Shape(6, 6, 12), Order.HWC), [X], Shape(6, 6, 12)),
-    (ops.SpaceToDepth(Pair(5, 2), Padding(1, 0, 2, 0)), [X], Shape(2, 7, 40)),
-    (prior_box((1.0, 2.0), (), (2.0, 0.5)), [], Shape(2 * 3 * 6 * 4, 1, 2)),
-    (prior_box((1.0, 2.0), (3.0, 4.0), ()), [], Shape(2 * 3 * 4 * 4, 1, 2)),
-    (detection_output(), [Shape(1, 1, 24), Shape(1, 1, 18), Shape(24, 1, 2)], Shape(5, 7, 1)),
-    (detection_output(keep_top_k=-1), [Shape(1, 1, 24), Shape(1, 1, 18), Shape(24, 1, 2)], Shape(18, 7, 1)),
-    (detection_output(share_location=False), [Shape(1, 1, 72), Shape(1, 1, 18), Shape(24, 1, 2)], Shape(5, 7, 1)),
-    (ops.Custom("Mine", (), Shape(1, 2, 3)), [X, X], Shape(1, 2, 3)),
-    (ops.ChannelSlice(1, 2), [Shape(4, 5, 6)], Shape(4, 5, 2)),
-    (ops.OnCpu(ops.Concat(ops.Axis.HEIGHT)), [X, X], ops.Concat(ops.Axis.HEIGHT).output_shape(X, X)),
-]
+WITHOUT_REFERENCE: dict[type, tuple[Op, tuple[Shape, ...], Shape]] = {  # what the application gives, or computes
+    ops.Input: (ops.Input(X), (), X),
+    ops.Custom: (ops.Custom("Mine", (), Shape(1, 2, 3)), (X, X), Shape(1, 2, 3)),
+}
 
 
-@pytest.mark.parametrize(("op", "inputs", "expected"), SHAPES, ids=lambda value: type(value).__name__)
-def test_output_shape(op: Op, inputs: list[Shape], expected: Shape) -> None:
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_output_shape(name: str) -> None:
+    op, inputs = EXAMPLES[name]
+    random = np.random.default_rng(0)
+    maps = (random.normal(size=x) if isinstance(x, Shape) else x for x in inputs)
+    assert tuple(op.output_shape(*EXAMPLES[name].shapes)) == execute(op, *maps).shape
+
+
+@pytest.mark.parametrize("kind", WITHOUT_REFERENCE)
+def test_output_shape_without_a_reference(kind: type) -> None:
+    op, inputs, expected = WITHOUT_REFERENCE[kind]
     assert op.output_shape(*inputs) == expected
 
 
-def test_every_operator_has_a_case() -> None:
-    assert {type(op) for op, _, _ in SHAPES} == set(ops.Op.__args__)
+def test_every_operator_has_an_example() -> None:
+    examples = {type(example.op) for example in EXAMPLES.values()}
+    assert examples | {*WITHOUT_REFERENCE} == set(ops.Op.__args__), "tests/reference/ir_reference.py needs a reference"
 
 
 MISFITS: list[tuple[Op, list[Shape], str]] = [

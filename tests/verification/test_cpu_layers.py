@@ -3,123 +3,73 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.commands import COPY
+from cnn_convertor.devices.dv700.operators import OPERATORS
+from cnn_convertor.devices.dv700.program import ElementType
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Axis, Op, Order, Padding, Pair, Shape, Window
+from cnn_convertor.ir.ops import Axis, Order, Padding, Pair, Shape, Window
 from cnn_convertor.verification.compare import sqnr
 from reference import ir_reference
+from reference.ir_reference import EXAMPLES, Example
 from verification.trials import NAME, network
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
 SHAPE = Shape(6, 5, 11)  # a narrow last chunk
-ALL = (Axis.HEIGHT, Axis.WIDTH, Axis.CHANNELS)
 
-FUNCTIONS: dict[str, ops.ScalarFunction] = {
-    "swish": ops.Swish(),
-    "swish with a beta": ops.Swish(1.5),
-    "hard sigmoid": ops.HardSigmoid(0.2, 0.5),
-    "hard swish": ops.HardSwish(),
-    "gelu": ops.Gelu(),
-    "gelu by tanh": ops.Gelu(by_tanh=True),
-    "mish": ops.Mish(),
-    "softplus": ops.Softplus(),
-    "softsign": ops.Softsign(),
-    "elu with an alpha": ops.ScaledElu(0.7),
-    "selu": ops.ScaledElu(1.6732632, 1.0507010),
-    "exp": ops.Exponential(),
-    "exp, scaled": ops.Exponential(0.5, -1.0),
-    "log": ops.Logarithm(0.4342945, 0.25, 3.0),
-    "square": ops.Power(2.0),
-    "root": ops.Power(0.5, 0.25, 3.0),
-    "inverse cube": ops.Power(-3.0, 0.25, 3.0),
-    "abs": ops.Absolute(),
-    "threshold": ops.Threshold(0.3),
-    "clip": ops.Clip(-0.5, 0.75),
-    "clip below": ops.Clip(-0.5, float("inf")),
-    "bounded relu": ops.BoundedRelu(0.1, 0.5, 1.5),
-}
-SINGLES: dict[str, Op] = {
-    **{name: ops.Unary(function) for name, function in FUNCTIONS.items()},
-    "lrn across": ops.LocalResponseNorm(5, 0.8, 0.75, 1.0),
-    "lrn within": ops.LocalResponseNorm(3, 0.8, 0.75, 2.0, across_channels=False),
-    "average, cut at the border": ops.AveragePool2d(
-        Window(Pair(3, 3), Pair(2, 2), padding=Padding(1, 0, 0, 0)), uncounted=Padding(0, 1, 1, 1)
-    ),
-    "large average": ops.AveragePool2d(Window(Pair(6, 5)), activation=ops.Relu()),
-    "large, strided average that no chain has": ops.AveragePool2d(
-        Window(Pair(1, 11), Pair(2, 2), padding=Padding(0, 1, 3, 4))
-    ),
-    "max that no chain has": ops.MaxPool2d(Window(Pair(2, 1), Pair(2, 2))),
-    "upsampling that no deconvolution has": ops.Upsample(Pair(3, 8)),
-    "softmax of channels": ops.Softmax(),
-    "softmax of rows": ops.Softmax(Axis.HEIGHT),
-    "softmax of columns": ops.Softmax(Axis.WIDTH),
-    "layer normalization": ops.MeanVarianceNorm((Axis.CHANNELS,), 1e-3),
-    "instance normalization": ops.MeanVarianceNorm((Axis.HEIGHT, Axis.WIDTH), 1e-3, epsilon_outside=True),
-    "mean alone": ops.MeanVarianceNorm(ALL, 1e-3, divides=False),
-    "group normalization": ops.MeanVarianceNorm(ALL, 1e-3, groups=11),
-    "length": ops.L2Normalize((Axis.CHANNELS,), 1e-3),
-    "length, at least": ops.L2Normalize(ALL, 1e3, at_least=True),
-    **{f"{kind.value}": ops.Reduce(kind, (Axis.HEIGHT, Axis.WIDTH), 0.5) for kind in ops.Reduction},
-    "sum of channels": ops.Reduce(ops.Reduction.SUM, (Axis.CHANNELS,)),
-    "maximum of all": ops.Reduce(ops.Reduction.MAXIMUM, ALL),
-    "largest channel": ops.ArgMax(Axis.CHANNELS),
-    "three largest rows' values": ops.ArgMax(Axis.HEIGHT, 3, values=True),
-    "largest of all": ops.ArgMax(None, 4),
-    "largest of all, with values": ops.ArgMax(None, 4, values=True, last_of_equals=True),
-    **{
-        f"{how.value} to {size.height}x{size.width}, {where.name}": ops.Resize(size, how, where)
-        for how in ops.Interpolation
-        for where in ops.Sampling
-        for size in (Pair(9, 13), Pair(4, 1))
-    },
-    "a part": ops.Crop(Shape(1, 2, 3), Shape(6, 4, 10), Shape(2, 1, 3)),
-    "a slice on chunks": ops.Crop(Shape(0, 0, 8), Shape(6, 5, 11)),
-    "a slice off chunks": ops.Crop(Shape(0, 0, 3), Shape(6, 5, 9)),
-    "a permutation": ops.TransposeReshape((11, 6, 5), (1, 2, 0), Shape(5, 11, 6), Order.CHW),
-    "a channel shuffle": ops.TransposeReshape((3, 2, 5, 11), (1, 3, 0, 2), Shape(2, 11, 15), Order.HWC),
-    "to another map": ops.Reshape(Shape(10, 3, 11), Order.CHW),
-    "to a vector": ops.Reshape(Shape(1, 1, 330), Order.CHW),
-    "blocks": ops.SpaceToDepth(Pair(2, 3), Padding(1, 1, 0, 1)),
-    "fewer blocks": ops.SpaceToDepth(Pair(2, 2), Padding(1, -1, 0, -1)),
-}
-PAIRS: dict[str, tuple[Op, tuple[str, ...]]] = {
-    **{f"{c.name.lower()} of both": (ops.Binary(c), ("x", "y")) for c in ops.BinaryOp},
-    "channels times a map": (ops.Binary(ops.BinaryOp.MULTIPLY), ("factors", "x")),
-    "a map less channels": (ops.Binary(ops.BinaryOp.SUBTRACT), ("x", "factors")),
-    "channels joined off chunks": (ops.Concat(), ("x", "y", "x")),
-    "rows joined": (ops.Concat(Axis.HEIGHT), ("x", "y")),
-    "columns joined": (ops.Concat(Axis.WIDTH), ("y", "x", "x")),
+EXTRA = {  # of operators that run on the CPU in some forms only
+    "upsampling that no deconvolution has": Example(ops.Upsample(Pair(3, 8)), (SHAPE,)),
+    "to another map": EXAMPLES["to another map"],
+    "to a vector": EXAMPLES["to a vector"],
 }
 
 
-def everything() -> Graph:
-    """Each operator's result as an output; and once more, from other inputs, after the device has copied it."""
-    nodes = []
-    outputs = []
-    operators = {**{name: (op, ("x",)) for name, op in SINGLES.items()}, **PAIRS}
+def tried() -> dict[str, Example]:
+    """The examples of each operator that has a function."""
+    of_kernels = {name: example for name, example in EXAMPLES.items() if OPERATORS[type(example.op)].function}
+    return {**of_kernels, **EXTRA}
+
+
+class Everything(NamedTuple):
+    """A network, and the values of inputs that examples give: others are random."""
+
+    graph: Graph
+    given: Mapping[str, NDArray[Any]]
+
+
+def everything() -> Everything:
+    """Each example's result as an output; and once more, from other inputs, after the device has copied it."""
+    inputs: dict[str, Node] = {}
+    nodes, outputs, given = [], [], {}
     for again in ("", ", again"):
-        nodes += [Node(f"x{again}", ops.Input(SHAPE)), Node(f"y{again}", ops.Input(SHAPE))]
-        nodes += [Node(f"factors{again}", ops.Input(Shape(1, 1, 11)))]
-        for name, (op, inputs) in operators.items():
-            nodes.append(Node(f"{name}{again}", op, tuple(f"{i}{again}" for i in inputs)))
+        for name, (op, sources) in tried().items():
+            names = []
+            for position, source in enumerate(sources):
+                shape = source if isinstance(source, Shape) else Shape(*source.shape)
+                is_shared = isinstance(source, Shape)
+                names.append(f"{shape} {position}{again}" if is_shared else f"{name} {position}{again}")
+                inputs[names[-1]] = Node(names[-1], ops.Input(shape))
+                if not isinstance(source, Shape):
+                    given[names[-1]] = source
+            nodes.append(Node(f"{name}{again}", op, tuple(names)))
             outputs.append(f"{name}{again}")
             if again:
                 outputs[-1] = f"{name}, for the device"
                 nodes.append(Node(outputs[-1], COPY, (f"{name}{again}",)))
-    return Graph(tuple(nodes), tuple(outputs))
+    return Everything(Graph((*inputs.values(), *nodes), tuple(outputs)), given)
 
 
 def check_sources(folder: Path) -> None:
@@ -131,12 +81,14 @@ def check_sources(folder: Path) -> None:
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_every_function_on_the_cpu(tmp_path: Path, transposed: bool) -> None:
-    graph = everything()
+    graph, given = everything()
     random = np.random.default_rng(0)
     trial = network(graph, tmp_path, transpose_weight=transposed)
     check_sources(tmp_path)
     inputs = {
-        node.name: random.normal(size=(2, *graph.shape(node.name))).astype(np.float16).astype(np.float32)
+        node.name: np.array([given.get(node.name, random.normal(size=graph.shape(node.name))) for _ in range(2)])
+        .astype(np.float16)
+        .astype(np.float32)
         for node in graph.inputs
     }
     results = trial.run(inputs).outputs
@@ -144,7 +96,7 @@ def test_every_function_on_the_cpu(tmp_path: Path, transposed: bool) -> None:
         values = ir_reference.run(graph, {name: array[sample].astype(np.float64) for name, array in inputs.items()})
         for name, index, result in zip(graph.outputs, trial.program.outputs, results, strict=True):
             reached = sqnr(result[sample], values[name])
-            least = 100.0 if trial.program.layers[index].cpu is not None else 60.0  # FP32, or the device's FP16
+            least = 100.0 if trial.program.layers[index].output.type is ElementType.FLOAT else 60.0
             assert reached >= least, f"{name}: {reached:.1f} dB"
 
 
@@ -223,14 +175,6 @@ DETECTING = [
     detecting(ops.BoxCode.CORNER, share=False, keep=40, eta=0.9),
     detecting(ops.BoxCode.CORNER_SIZE, share=True, keep=-1, eta=1.0),
 ]
-
-
-def operators() -> Iterator[Op]:
-    """All that the networks of this file compute."""
-    yield from SINGLES.values()
-    yield from (op for op, _ in PAIRS.values())
-    yield from (ops.MaxUnpool(window) for window in UNPOOLED.values())
-    yield from (node.op for graph in DETECTING for node in graph.nodes)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -17,27 +18,28 @@ from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Shape
-from ir.test_ops import SHAPES
-from verification import test_cpu_layers as on_the_cpu
+from ir.test_ops import WITHOUT_REFERENCE
+from reference.ir_reference import SCALARS, examples_of
 
-OF_EACH = {type(op): (op, inputs) for op, inputs, _ in SHAPES}  # an instance, and the shapes that it takes
 WITH_KERNEL = [kind for kind, entry in OPERATORS.items() if entry.function]
-CPU_PAGE = Path(__file__).parents[3] / "docs/cpu-layers.md"
 
 
-def example(kind: type) -> tuple[Op, list[Shape]]:
-    assert kind in OF_EACH, f"SHAPES in tests/ir/test_ops.py needs a row of {kind.__name__}"
-    return OF_EACH[kind]
+def example(kind: type) -> tuple[Op, tuple[Shape, ...]]:
+    """An instance, and the shapes that it takes."""
+    if kind in WITHOUT_REFERENCE:
+        op, shapes, _ = WITHOUT_REFERENCE[kind]
+        return op, shapes
+    _, found = next(examples_of(kind))
+    return found.op, found.shapes
 
 
-def graph_of(op: Op, inputs: list[Shape]) -> Graph:
+def graph_of(op: Op, inputs: Sequence[Shape]) -> Graph:
     nodes = [Node(f"x{i}", ops.Input(shape)) for i, shape in enumerate(inputs)]
     return Graph((*nodes, Node("op", op, tuple(node.name for node in nodes))), ("op",))
 
 
 def test_every_operator_is_in_the_table() -> None:
     assert set(OPERATORS) == set(get_args(Op))
-    assert set(OF_EACH) == set(OPERATORS), "SHAPES in tests/ir/test_ops.py needs a row of each"
 
 
 def test_every_executor_has_a_meaning() -> None:
@@ -61,24 +63,18 @@ def test_an_operator_runs_where_the_table_says(kind: type) -> None:
 
 
 @pytest.mark.parametrize("kind", WITH_KERNEL, ids=words_of)
-def test_every_kernel_has_a_header_and_is_on_the_page(kind: type) -> None:
+def test_every_kernel_has_a_header(kind: type) -> None:
+    """Each example of a kernel runs in tests/verification/test_cpu_layers.py."""
     function = kernel_call(example(kind)[0]).function
     assert any(f"void {function}(" in body for body in bundle([function]).bodies)
-    assert f"`{function}`" in CPU_PAGE.read_text("utf-8"), "docs/cpu-layers.md lists the functions"
 
 
-def test_every_kernel_runs_in_a_test() -> None:
-    """The networks of test_cpu_layers.py, whose tests are slow, compare each with the reference."""
-    tried = {type(op) for op in on_the_cpu.operators()}
-    assert set(WITH_KERNEL) - tried == set()
-
-
-def test_every_scalar_function_has_its_c_plus_plus_and_runs_in_a_test() -> None:
+def test_every_scalar_function_has_its_c_plus_plus_and_a_reference() -> None:
     header = (Path(kernels.__file__).parent / "unary.h").read_text("utf-8")
-    tried = {type(function) for function in on_the_cpu.FUNCTIONS.values()}
     for function in get_args(ops.ScalarFunction):
         assert f"struct {function.__name__} {{" in header, f"unary.h needs a struct {function.__name__}"
-        assert function in tried, f"FUNCTIONS in test_cpu_layers.py needs a row of {function.__name__}"
+        assert function in SCALARS, f"SCALARS in tests/reference/ir_reference.py needs a row of {function.__name__}"
+        assert SCALARS[function].examples
 
 
 def test_what_operators_are_called() -> None:
