@@ -1,13 +1,23 @@
 """Recognizes hard swishes composed of a sum, a ReLU6 and products."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Activation, Binary, BinaryOp, HardSwish, Op, Relu6, Scale, Unary
+from cnn_convertor.ir.patterns import Either, Operator, Value, first_match
+
+X = Value("x")
+GATE = Operator("relu6", (Operator("+ 3", (X,)),))
+HARD_SWISH = Either(
+    (
+        Operator("*", (X, Operator("/ 6", (GATE,))), commutes=True),
+        Operator("/ 6", (Operator("*", (X, GATE), commutes=True),)),
+    )
+)
 
 
 def fuse_hard_swish(graph: Graph) -> Graph:
@@ -20,24 +30,29 @@ def fuse_hard_swish(graph: Graph) -> Graph:
 
 
 def _fused(graph: Graph, node: Node) -> Iterable[Node] | None:
-    for source, *steps in _ways(graph, node):
-        if [_kind(step.op) for step in steps] in (["+ 3", "relu6", "/ 6", "*"], ["+ 3", "relu6", "*", "/ 6"]):
-            product = next(step for step in steps if _kind(step.op) == "*")
-            if source.name in product.inputs:
-                origins = (o for step in steps if step == node or graph.is_private(step.name) for o in step.origins)
-                fused = replace(node, op=Unary(HardSwish()), inputs=(source.name,), main=node.where)
-                return (replace(fused, origins=tuple(dict.fromkeys(origins))),)
-    return None
+    match = first_match(_Steps(graph), HARD_SWISH, node.name)
+    if match is None:
+        return None
+    steps = [graph[name] for name in match.nodes]
+    origins = (o for step in steps if step is node or graph.is_private(step.name) for o in step.origins)
+    fused = replace(node, op=Unary(HardSwish()), inputs=(match.values["x"],), main=node.where)
+    return (replace(fused, origins=tuple(dict.fromkeys(origins))),)
 
 
-def _ways(graph: Graph, node: Node, length: int = 4) -> Iterable[tuple[Node, ...]]:
-    """Every path of that many hard-swish steps to the node, beginning with its source."""
-    if length == 0:
-        yield (node,)
-    elif _kind(node.op):
-        for name in dict.fromkeys(node.inputs):
-            for way in _ways(graph, graph[name], length - 1):
-                yield (*way, node)
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The operators of a graph that may be steps of a hard swish, as patterns ask for them."""
+
+    graph: Graph
+
+    def kind(self, name: str) -> str:
+        return next((kind for kind, is_step in KINDS if is_step(self.graph[name].op)), "")
+
+    def inputs(self, name: str) -> tuple[str, ...]:
+        return self.graph[name].inputs
+
+    def number(self, _: str) -> None:
+        return None
 
 
 KINDS: tuple[tuple[str, Callable[[Op], bool]], ...] = (
@@ -46,11 +61,6 @@ KINDS: tuple[tuple[str, Callable[[Op], bool]], ...] = (
     ("/ 6", lambda op: _is_scale(op, factor=1 / 6, shift=0.0)),
     ("+ 3", lambda op: _is_scale(op, factor=1.0, shift=3.0)),
 )
-
-
-def _kind(op: Op) -> str:
-    """The step of a hard swish that the operator may be; empty for none."""
-    return next((kind for kind, is_it in KINDS if is_it(op)), "")
 
 
 def _is_scale(op: Op, *, factor: float, shift: float) -> bool:

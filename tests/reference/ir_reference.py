@@ -73,9 +73,10 @@ def reference(kind: type, examples: Mapping[str, tuple[Any, ...]]) -> Callable[[
 
     def enter(function: _Reference) -> _Reference:
         _REFERENCES[kind] = function
-        for name, (op, *inputs) in examples.items():
+        for name, row in examples.items():
+            op: Any = row[0]
             assert name not in EXAMPLES and type(op) is kind, name
-            EXAMPLES[name] = Example(op, tuple(inputs))
+            EXAMPLES[name] = Example(op, row[1:])
         return function
 
     return enter
@@ -455,8 +456,10 @@ def softmax(op: ops.Softmax, x: Array) -> Array:
 
 def gelu(function: ops.Gelu, x: Array) -> Array:
     if function.by_tanh:
-        return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-    return x / 2 * (1 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2)))
+        gate: Array = 1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    else:
+        gate = 1 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2))
+    return x / 2 * gate
 
 
 class ScalarReference(NamedTuple):
