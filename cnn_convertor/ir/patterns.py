@@ -41,7 +41,7 @@ NOTHING_YET = Match({})
 
 
 @dataclass(frozen=True)
-class Value:
+class Bound:
     """Any value; the same wherever the name occurs in a pattern. of: what computes it."""
 
     name: str
@@ -53,7 +53,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Number:
+class Numeric:
     """A constant with one number; any number if none is given, and then with a name."""
 
     number: float | None = None
@@ -67,7 +67,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Operator:
+class OfKind:
     """An operator of a kind. commutes: its inputs may come in any order. more: it may have further inputs."""
 
     kind: str
@@ -111,7 +111,7 @@ class Either:
             yield from pattern.match(network, value, so_far)
 
 
-Pattern: TypeAlias = Value | Number | Operator | Product | Either
+Pattern: TypeAlias = Bound | Numeric | OfKind | Product | Either
 
 
 def first_match(network: Network, pattern: Pattern, value: str) -> Match | None:

@@ -8,14 +8,14 @@ import numpy as np
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Activation, Binary, BinaryOp, HardSwish, Op, Relu6, Scale, Unary
-from cnn_convertor.ir.patterns import Either, Operator, Value, first_match
+from cnn_convertor.ir.patterns import Bound, Either, OfKind, first_match
 
-X = Value("x")
-GATE = Operator("relu6", (Operator("+ 3", (X,)),))
+X = Bound("x")
+GATE = OfKind("relu6", (OfKind("+ 3", (X,)),))
 HARD_SWISH = Either(
     (
-        Operator("*", (X, Operator("/ 6", (GATE,))), commutes=True),
-        Operator("/ 6", (Operator("*", (X, GATE), commutes=True),)),
+        OfKind("*", (X, OfKind("/ 6", (GATE,))), commutes=True),
+        OfKind("/ 6", (OfKind("*", (X, GATE), commutes=True),)),
     )
 )
 

@@ -85,7 +85,7 @@ BYTES: dict[str, Any] = {"mean": (103.9, 116.8, 123.7), "scale": 0.017, "channel
 SOURCES: dict[str, Callable[[Path], None]] = {
     "every kind of layer, custom ones too": lambda folder: generate(folder, every_kind_of_layer(), selftest=True),
     "the runtime's own layers": lambda folder: generate(folder, softmax(), softmax="sdk"),
-    "functions on the CPU": lambda folder: generate(folder, everything()),
+    "functions on the CPU": lambda folder: generate(folder, everything().graph),
     "unpooling": lambda folder: generate(folder, unpooling()),
     "detections": lambda folder: generate(folder, DETECTING[0]),
     "bytes and frames": lambda folder: generate(folder, camera(), selftest=True, device=ZIA_C3, **BYTES),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from cnn_convertor.ir.patterns import Either, Number, Operator, Pattern, Product, Value, first_match
+from cnn_convertor.ir.patterns import Bound, Either, Numeric, OfKind, Pattern, Product, first_match
 
-X, Y = Value("x"), Value("y")
+X, Y = Bound("x"), Bound("y")
 
 
 @dataclass(frozen=True)
@@ -52,20 +52,20 @@ NODES = Nodes(
     }
 )
 MATCHES: list[tuple[Pattern, str, dict[str, str] | None]] = [
-    (Operator("Add", (X, Y)), "sum", {"x": "a", "y": "b"}),
-    (Operator("Add", (X, X)), "sum", None),
-    (Operator("Add", (X, X)), "twice", {"x": "a"}),
-    (Operator("Sub", (X, Y)), "sum", None),
-    (Operator("Add", (Value("b"),)), "sum", None),
-    (Operator("Mul", (X, Number(2.0))), "double", None),
-    (Operator("Mul", (X, Number(2.0)), commutes=True), "double", {"x": "a"}),
-    (Operator("Mul", (X, Number(4.0)), commutes=True), "double", None),
-    (Operator("Mul", (X, Number(name="n")), commutes=True), "double", {"x": "a", "n": "2"}),
-    (Operator("Div", (X, Number(name="n"))), "inverse", None),
-    (Operator("Mean", (X,)), "mean", None),
-    (Operator("Mean", (X,), more=True), "mean", {"x": "a"}),
-    (Value("y", Operator("Add", (X, X))), "twice", {"x": "a", "y": "twice"}),
-    (Value("y", Operator("Add", (X, X))), "sum", None),
+    (OfKind("Add", (X, Y)), "sum", {"x": "a", "y": "b"}),
+    (OfKind("Add", (X, X)), "sum", None),
+    (OfKind("Add", (X, X)), "twice", {"x": "a"}),
+    (OfKind("Sub", (X, Y)), "sum", None),
+    (OfKind("Add", (Bound("b"),)), "sum", None),
+    (OfKind("Mul", (X, Numeric(2.0))), "double", None),
+    (OfKind("Mul", (X, Numeric(2.0)), commutes=True), "double", {"x": "a"}),
+    (OfKind("Mul", (X, Numeric(4.0)), commutes=True), "double", None),
+    (OfKind("Mul", (X, Numeric(name="n")), commutes=True), "double", {"x": "a", "n": "2"}),
+    (OfKind("Div", (X, Numeric(name="n"))), "inverse", None),
+    (OfKind("Mean", (X,)), "mean", None),
+    (OfKind("Mean", (X,), more=True), "mean", {"x": "a"}),
+    (Bound("y", OfKind("Add", (X, X))), "twice", {"x": "a", "y": "twice"}),
+    (Bound("y", OfKind("Add", (X, X))), "sum", None),
     (Product((X,), 2.0), "double", {"x": "a"}),
     (Product((X,), 0.5), "half", {"x": "a"}),
     (Product((X,), 0.5), "inverse", None),
@@ -75,9 +75,9 @@ MATCHES: list[tuple[Pattern, str, dict[str, str] | None]] = [
     (Product((X, X), 2.003), "deep", None),
     (Product((X, X), 4.0), "deeper", None),  # too deep
     (Product((X,), 0.0), "by zero", None),
-    (Either((Operator("Sub", (X, Y)), Operator("Add", (Y, X)))), "sum", {"x": "b", "y": "a"}),
+    (Either((OfKind("Sub", (X, Y)), OfKind("Add", (Y, X)))), "sum", {"x": "b", "y": "a"}),
     (X, "unknown", {"x": "unknown"}),
-    (Number(), "a", None),
+    (Numeric(), "a", None),
 ]
 
 
@@ -88,12 +88,12 @@ def test_what_matches(pattern: Pattern, value: str, expected: dict[str, str] | N
 
 
 def test_a_match_lists_operators_after_those_that_they_read() -> None:
-    match = first_match(NODES, Operator("Mul", (Operator("Mul", (Y, X)), Operator("Div", (X, Y)))), "nested")
+    match = first_match(NODES, OfKind("Mul", (OfKind("Mul", (Y, X)), OfKind("Div", (X, Y)))), "nested")
     assert match is not None and match.nodes == ("double", "half", "nested")
 
 
 def test_another_way_is_tried_where_the_first_one_fails() -> None:
     """The name x is bound to the first factor before the second one shows that it is the wrong one."""
     nodes = Nodes({"g": ("Sigmoid", "a"), "y": ("Mul", "g", "a")})
-    match = first_match(nodes, Operator("Mul", (X, Operator("Sigmoid", (X,))), commutes=True), "y")
+    match = first_match(nodes, OfKind("Mul", (X, OfKind("Sigmoid", (X,))), commutes=True), "y")
     assert match is not None and match.values == {"x": "a"}

@@ -74,8 +74,8 @@ def reference(kind: type, examples: Mapping[str, tuple[Any, ...]]) -> Callable[[
     def enter(function: _Reference) -> _Reference:
         _REFERENCES[kind] = function
         for name, row in examples.items():
+            assert name not in EXAMPLES and type(row[0]) is kind, name
             op: Any = row[0]
-            assert name not in EXAMPLES and type(op) is kind, name
             EXAMPLES[name] = Example(op, row[1:])
         return function
 

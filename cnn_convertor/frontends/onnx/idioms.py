@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeGuard
 from cnn_convertor.frontends.onnx.folding import constant_of
 from cnn_convertor.frontends.onnx.model import DOMAINS, Attribute, OnnxModel, OnnxNode
 from cnn_convertor.frontends.onnx.stored import Stored
-from cnn_convertor.ir.patterns import Either, Match, Number, Operator, Pattern, Product, Value, first_match
+from cnn_convertor.ir.patterns import Bound, Either, Match, Numeric, OfKind, Pattern, Product, first_match
 
 INVENTED = frozenset({"Focus", "Standardize"})  # types that stand for idioms; no file has them
 
@@ -116,31 +116,31 @@ def _integers(stored: Stored | None) -> tuple[int, ...]:
 
 
 def _sum(one: Pattern, other: Pattern) -> Pattern:
-    return Operator("Add", (one, other), commutes=True)
+    return OfKind("Add", (one, other), commutes=True)
 
 
 def _times(x: Pattern, gate: Pattern) -> Pattern:
-    return Operator("Mul", (x, gate), commutes=True)
+    return OfKind("Mul", (x, gate), commutes=True)
 
 
 def _power(exponent: int) -> Pattern:
     """0.044715 * x^exponent"""
-    power = Operator("Pow", (X, Number(exponent)))
+    power = OfKind("Pow", (X, Numeric(exponent)))
     return Either((Product((X,) * exponent, 0.044715), Product((power,), 0.044715)))
 
 
 def _mean(name: str, of: Pattern) -> Pattern:
-    return Value(name, Operator("ReduceMean", (of,), more=True))
+    return Bound(name, OfKind("ReduceMean", (of,), more=True))
 
 
-X, CENTER = Value("x"), Value("center")
+X, CENTER = Bound("x"), Bound("center")
 ROOT = math.sqrt(2 / math.pi)
-ERF = Operator("Erf", (Product((X,), math.sqrt(0.5)),))
-TANH = Operator(
+ERF = OfKind("Erf", (Product((X,), math.sqrt(0.5)),))
+TANH = OfKind(
     "Tanh",
-    (Either((Product((_sum(X, _power(3)),), ROOT), Product((X, _sum(_power(2), Number(1.0))), ROOT))),),
+    (Either((Product((_sum(X, _power(3)),), ROOT), Product((X, _sum(_power(2), Numeric(1.0))), ROOT))),),
 )
-VARIANCE = _mean("variance", Either((Operator("Pow", (CENTER, Number(2.0))), Operator("Mul", (CENTER, CENTER)))))
+VARIANCE = _mean("variance", Either((OfKind("Pow", (CENTER, Numeric(2.0))), OfKind("Mul", (CENTER, CENTER)))))
 
 
 class Idiom(NamedTuple):
@@ -152,18 +152,18 @@ class Idiom(NamedTuple):
 
 
 IDIOMS = (
-    Idiom("Gelu", Product((X, _sum(ERF, Number(1.0))), 0.5), _always(approximate=b"none")),
-    Idiom("Gelu", Product((X, _sum(TANH, Number(1.0))), 0.5), _always(approximate=b"tanh")),
-    Idiom("Swish", _times(X, Operator("Sigmoid", (X,))), _always()),
-    Idiom("Mish", _times(X, Operator("Tanh", (Operator("Softplus", (X,)),))), _always()),
-    Idiom("HardSwish", _times(X, Value("gate", Operator("HardSigmoid", (X,)))), _of_hard_swish),
+    Idiom("Gelu", Product((X, _sum(ERF, Numeric(1.0))), 0.5), _always(approximate=b"none")),
+    Idiom("Gelu", Product((X, _sum(TANH, Numeric(1.0))), 0.5), _always(approximate=b"tanh")),
+    Idiom("Swish", _times(X, OfKind("Sigmoid", (X,))), _always()),
+    Idiom("Mish", _times(X, OfKind("Tanh", (OfKind("Softplus", (X,)),))), _always()),
+    Idiom("HardSwish", _times(X, Bound("gate", OfKind("HardSigmoid", (X,)))), _of_hard_swish),
     Idiom(  # factors and shifts after the quotient stay nodes of their own
         "Standardize",
-        Operator(
+        OfKind(
             "Div",
             (
-                Value("center", Operator("Sub", (X, _mean("mean", X)))),
-                Operator("Sqrt", (_sum(VARIANCE, Number(name="epsilon")),)),
+                Bound("center", OfKind("Sub", (X, _mean("mean", X)))),
+                OfKind("Sqrt", (_sum(VARIANCE, Numeric(name="epsilon")),)),
             ),
         ),
         _of_layer_norm,
