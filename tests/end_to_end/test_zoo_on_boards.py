@@ -22,7 +22,7 @@ from cnn_convertor.pipeline import build, render_options
 from examples import zoo
 
 QUICK = ("caffe_lenet", "caffe_squeezenet_1_1", "caffe_yolov3_tiny", "caffe_mtcnn_onet", "caffe_enet")
-# A ZIA C2 of unknown revision refuses them.
+# A ZIA C2 has no deconvolution, and refuses them.
 DECONVOLVE = {"caffe_fcn_8s", "caffe_enet", "onnx_fcn_8s", "onnx_enet", "onnx_unet"}
 
 
